@@ -1,0 +1,36 @@
+# The commands that people use. `make up` and `make test` set everything up by themselves.
+.PHONY: help setup up test quick lint bench docs lock clean
+
+BIN := .venv/bin
+DATA ?= .gpuward
+
+help:            ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:           ## the virtual environment with pinned dependencies, and both commands in .venv/bin
+	@deploy/dev/setup.sh
+
+up: setup        ## NATS, brain, this machine's agent (shadow mode) and 16 simulated nodes; Ctrl-C stops it
+	@$(BIN)/gpuward up --data $(DATA)
+
+test: setup      ## every test that can run here; as root on Debian or Ubuntu it installs the real components
+	@deploy/dev/components.sh
+	@$(BIN)/pytest tests
+
+quick: setup     ## the tests that need no root and no real component (a minute)
+	@$(BIN)/pytest tests -m "not root and not slow and not component"
+
+lint: setup      ## ruff, mypy strict, import rules, and gpuward check
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/gpuward check
+
+bench: setup     ## the benchmarks of docs/benchmarks.md
+	@$(BIN)/python -m tests.benchmarks
+
+docs: setup      ## regenerates the generated documents (docs/reference.md, docs/actions.md)
+	@$(BIN)/python -m brain.cli.docs
+
+lock:            ## pins the dependencies again (needs uv: pip install uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --all-extras pyproject.toml -o requirements.lock
+
+clean:           ## removes .venv and caches; never the data of `make up`
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist

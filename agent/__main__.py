@@ -1,0 +1,18 @@
+"""`gpuward-agent`: the node agent and its tools."""
+
+import sys
+
+
+def main() -> None:
+    """Entry point of the command."""
+    # nats-py imports aiohttp where it is installed, for websockets that we do not use: 11 MB of memory. The
+    # brain's environment has it, so the import is made to fail in this process.
+    sys.modules["aiohttp"] = None  # type: ignore[assignment]
+
+    from agent.cli import main as run
+
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

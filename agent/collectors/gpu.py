@@ -1,0 +1,106 @@
+"""What NVML says about GPUs and about itself: lost, returned, hung, absent."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from agent.collectors.readings import Gpu, NvmlState, Reading
+from agent.contract import components
+from agent.contract.messages import Draft, Scalar, Severity, clip
+
+_WORDS = {
+    "lost": "NVML: GPU is lost",
+    "not_found": "NVML no longer finds the GPU",
+    "reset_required": "NVML: the GPU requires a reset",
+}
+
+
+class GpuCollector:
+    """gpu.lost, gpu.returned and the nvml.* kinds; each change is said once."""
+
+    name: ClassVar[str] = "gpu"
+    wants: ClassVar[tuple[type, ...]] = (Gpu, NvmlState)
+    kinds: ClassVar[tuple[str, ...]] = (
+        "gpu.lost",
+        "gpu.returned",
+        "nvml.hung",
+        "nvml.answers",
+        "nvml.absent",
+    )
+
+    def __init__(self) -> None:
+        self._lost: dict[str, str] = {}  # address -> reason that was said last
+        self._hangs = 0
+        self._silent_since_s: float | None = None
+
+    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+        """See Collector."""
+        if isinstance(reading, Gpu):
+            return self._gpu(reading, max(0.0, now_s - reading.mono_s))
+        if isinstance(reading, NvmlState):
+            return self._nvml(reading, max(0.0, now_s - reading.mono_s))
+        return ()
+
+    def _gpu(self, gpu: Gpu, age_s: float) -> list[Draft]:
+        before = self._lost.get(gpu.bdf, "")
+        if gpu.lost == before:
+            return []
+        component = components.gpu(gpu.bdf)
+        where = f"GPU {gpu.index} {gpu.bdf} {gpu.uuid}".rstrip()
+        if not gpu.lost:
+            del self._lost[gpu.bdf]
+            return [
+                Draft(
+                    kind="gpu.returned",
+                    component=component,
+                    severity=Severity.INFO,
+                    data={"by": "nvml"},
+                    evidence=f"NVML answers again for {where} (was: {before})",
+                    age_s=age_s,
+                )
+            ]
+        self._lost[gpu.bdf] = gpu.lost
+        data: dict[str, Scalar] = {"reason": gpu.lost, "index": gpu.index}
+        if gpu.uuid:
+            data["uuid"] = gpu.uuid
+        return [
+            Draft(
+                kind="gpu.lost",
+                component=component,
+                severity=Severity.FATAL,
+                data=data,
+                evidence=f"{_WORDS.get(gpu.lost, gpu.lost)}: {where}",
+                age_s=age_s,
+            )
+        ]
+
+    def _nvml(self, state: NvmlState, age_s: float) -> list[Draft]:
+        if state.state == "hung":
+            self._hangs += 1
+            if self._silent_since_s is None:
+                self._silent_since_s = state.mono_s - state.waited_s
+            evidence = f"{state.call} did not return within {state.waited_s:.1f} s {state.reason}".rstrip()
+            data: dict[str, Scalar] = {
+                "call": state.call,
+                "waited_s": round(state.waited_s, 3),
+                "times": self._hangs,
+            }
+            return [_of_node("nvml.hung", Severity.ERROR, data, evidence, age_s)]
+        if state.state in ("answers", "ready") and self._silent_since_s is not None:
+            after_s = round(max(0.0, state.mono_s - self._silent_since_s), 3)
+            self._silent_since_s = None
+            evidence = f"NVML answers again after {after_s:.1f} s"
+            return [_of_node("nvml.answers", Severity.INFO, {"after_s": after_s}, evidence, age_s)]
+        if state.state == "absent":
+            self._silent_since_s = None
+            return [
+                _of_node(
+                    "nvml.absent", Severity.INFO, {"reason": clip(state.reason)}, clip(state.reason), age_s
+                )
+            ]
+        return []
+
+
+def _of_node(kind: str, severity: Severity, data: dict[str, Scalar], evidence: str, age_s: float) -> Draft:
+    return Draft(
+        kind=kind, component=components.NODE, severity=severity, data=data, evidence=evidence, age_s=age_s
+    )

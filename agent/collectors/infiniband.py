@@ -1,0 +1,175 @@
+"""Facts about InfiniBand and RoCE ports: growing errors, counters at their end, states, subnet manager."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from agent.collectors.readings import IbDevices, IbPort, Reading
+from agent.contract.messages import Draft, Severity
+
+# Legacy counters stick at their maximum instead of wrapping: they are blind there, a state of its own.
+LIMITS = {
+    "symbol_error": 0xFFFF,
+    "link_error_recovery": 0xFF,
+    "link_downed": 0xFF,
+    "port_rcv_errors": 0xFFFF,
+    "port_rcv_remote_physical_errors": 0xFFFF,
+    "port_rcv_switch_relay_errors": 0xFFFF,
+    "port_xmit_discards": 0xFFFF,
+    "port_xmit_constraint_errors": 0xFF,
+    "port_rcv_constraint_errors": 0xFF,
+    "local_link_integrity_errors": 0xF,
+    "excessive_buffer_overrun_errors": 0xF,
+    "VL15_dropped": 0xFFFF,
+}
+# Counters under hw_counters/ that tell of loss. Congestion (CNP, ECN, pause) is no error and is left out.
+LOSS_COUNTERS = (
+    *(
+        "out_of_sequence",
+        "packet_seq_err",
+        "implied_nak_seq_err",
+        "local_ack_timeout_err",
+        "rnr_nak_retry_err",
+    ),
+    *("out_of_buffer", "duplicate_request", "roce_adp_retrans", "roce_adp_retrans_to", "roce_slow_restart"),
+    *("rx_icrc_encapsulated", "req_transport_retries_exceeded", "req_rnr_retries_exceeded"),
+)
+ERROR_COUNTERS = frozenset((*LIMITS, *LOSS_COUNTERS))
+MISSING_READINGS = 3  # a device is gone when so many readings in a row lack it: a driver reload is shorter
+_PORT_UP = "LinkUp"
+
+
+class InfinibandCollector:
+    """Compares each reading of a port with the one before. The first reading of a port is only a baseline."""
+
+    name: ClassVar[str] = "infiniband"
+    wants: ClassVar[tuple[type, ...]] = (IbPort, IbDevices)
+    kinds: ClassVar[tuple[str, ...]] = (
+        *("ib.errors", "ib.saturated", "ib.counter_reset", "ib.port_state", "ib.sm_lid", "ib.device"),
+    )
+
+    def __init__(self) -> None:
+        self._ports: dict[tuple[str, int], IbPort] = {}
+        self._saturated: set[tuple[str, int, str]] = set()
+        self._sm_lids: dict[tuple[str, int], int] = {}  # the last one that was not 0
+        self._was_up: set[tuple[str, int]] = set()
+        self._missing: dict[str, int] = {}  # device -> readings in a row that lacked it
+
+    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
+        """See agent.collectors.base."""
+        if isinstance(reading, IbPort):
+            yield from self._port(reading)
+        elif isinstance(reading, IbDevices):
+            yield from self._devices(reading)
+
+    def _port(self, now: IbPort) -> Iterator[Draft]:
+        key = (now.device, now.port)
+        before = self._ports.get(key)
+        self._ports[key] = now
+        if before is None:
+            for counter, value in now.counters.items():
+                yield from self._limit(now, counter, value)
+        else:
+            yield from self._state(before, now)
+            if before.counters != now.counters:
+                yield from self._counters(before, now)
+        if now.phys_state == _PORT_UP:
+            self._was_up.add(key)
+        if now.sm_lid and now.link_layer != "Ethernet":
+            known = self._sm_lids.get(key)
+            self._sm_lids[key] = now.sm_lid
+            if known is not None and known != now.sm_lid:
+                yield Draft(
+                    kind="ib.sm_lid",
+                    component=_component(now),
+                    severity=Severity.WARNING,
+                    data={"sm_lid": now.sm_lid, "before": known},
+                    evidence=f"{now.device} port {now.port} sm_lid {known} -> {now.sm_lid}",
+                )
+
+    def _state(self, before: IbPort, now: IbPort) -> Iterator[Draft]:
+        changed = now.state != before.state
+        # An uncabled port may wander between Polling and Sleep for ever: only what was up once is of
+        # interest.
+        wandered = now.phys_state != before.phys_state and (now.device, now.port) in self._was_up
+        if changed or wandered:
+            yield Draft(
+                kind="ib.port_state",
+                component=_component(now),
+                severity=Severity.INFO if now.state == "ACTIVE" else Severity.WARNING,
+                data={"state": now.state, "before": before.state, "phys_state": now.phys_state},
+                evidence=f"{now.device} port {now.port} {before.state}/{before.phys_state}"
+                f" -> {now.state}/{now.phys_state}",
+            )
+
+    def _counters(self, before: IbPort, now: IbPort) -> Iterator[Draft]:
+        interval_s = round(max(0.0, now.mono_s - before.mono_s), 3)
+        for counter, value in now.counters.items():
+            old = before.counters.get(counter)
+            if old is None or old == value:
+                continue
+            shown = f"{now.device} port {now.port} {counter} {old} -> {value}"
+            if value < old:
+                yield Draft(
+                    kind="ib.counter_reset",
+                    component=_component(now),
+                    severity=Severity.INFO,
+                    data={"counter": counter, "before": old, "value": value},
+                    evidence=shown,
+                )
+            delta = value - old if value > old else value  # after a reset all that it shows is new
+            if delta:
+                yield Draft(
+                    kind="ib.errors",
+                    component=_component(now),
+                    severity=Severity.WARNING,
+                    data={"counter": counter, "delta": delta, "value": value, "interval_s": interval_s},
+                    evidence=shown,
+                )
+            yield from self._limit(now, counter, value)
+
+    def _limit(self, now: IbPort, counter: str, value: int) -> Iterator[Draft]:
+        key = (now.device, now.port, counter)
+        # Equal, not greater: some adapters serve wider counters under the same names, and those go on.
+        if value != LIMITS.get(counter, -1):
+            self._saturated.discard(key)
+        elif key not in self._saturated:
+            self._saturated.add(key)
+            yield Draft(
+                kind="ib.saturated",
+                component=_component(now),
+                severity=Severity.WARNING,
+                data={"counter": counter, "value": value},
+                evidence=f"{now.device} port {now.port} {counter} {value}",
+            )
+
+    def _devices(self, now: IbDevices) -> Iterator[Draft]:
+        for device in now.names:
+            if self._missing.get(device, 0) >= MISSING_READINGS:
+                yield _device(device, present=True)
+            self._missing[device] = 0
+        for device in self._missing:
+            if device in now.names:
+                continue
+            self._missing[device] += 1
+            if self._missing[device] == MISSING_READINGS:
+                self._forget(device)
+                yield _device(device, present=False)
+
+    def _forget(self, device: str) -> None:
+        """When it comes back, its counters start anew: no reset to report. Its subnet manager stays known."""
+        self._ports = {key: port for key, port in self._ports.items() if key[0] != device}
+        self._saturated = {key for key in self._saturated if key[0] != device}
+
+
+def _component(port: IbPort) -> str:
+    return f"port/{port.device}.{port.port}"
+
+
+def _device(device: str, *, present: bool) -> Draft:
+    return Draft(
+        kind="ib.device",
+        component=f"nic/{device}",
+        severity=Severity.INFO if present else Severity.ERROR,
+        data={"present": present},
+        evidence=f"/sys/class/infiniband/{device} {'is back' if present else 'is gone'}",
+    )

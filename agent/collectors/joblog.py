@@ -1,0 +1,166 @@
+"""Facts in job logs: CUDA errors and NCCL trouble."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from agent.collectors.readings import JobLine, Reading
+from agent.contract import components
+from agent.contract.errors import ContractError
+from agent.contract.messages import MAX_EVIDENCE, Draft, Scalar, Severity, clip
+
+# A line without any of these is not looked at any further; the source can leave such lines out altogether.
+MARKERS = (
+    "CUDA_ERROR_",
+    "cudaError",
+    "CUDA error",
+    "CUDA Error",
+    "Cuda failure",
+    "NCCL",
+    "nccl",
+    "Watchdog caught",
+)
+REPEAT_S = 10.0  # of the same error in the same file one event in so many seconds
+_REMEMBERED = 1000
+_LINE = 4096  # characters of a line that are looked at
+
+# What the runtime's cudaGetErrorString says -> the error's name.
+_TEXTS = {
+    "all cuda-capable devices are busy or unavailable": "cudaErrorDevicesUnavailable",
+    "an illegal instruction was encountered": "cudaErrorIllegalInstruction",
+    "an illegal memory access was encountered": "cudaErrorIllegalAddress",
+    "device-side assert triggered": "cudaErrorAssert",
+    "driver shutting down": "cudaErrorCudartUnloading",
+    "hardware stack error": "cudaErrorHardwareStackError",
+    "initialization error": "cudaErrorInitializationError",
+    "invalid device ordinal": "cudaErrorInvalidDevice",
+    "invalid program counter": "cudaErrorInvalidPc",
+    "misaligned address": "cudaErrorMisalignedAddress",
+    "no cuda-capable device is detected": "cudaErrorNoDevice",
+    "out of memory": "cudaErrorMemoryAllocation",
+    "system has unsupported display driver / cuda driver combination": "cudaErrorSystemDriverMismatch",
+    "system not yet initialized": "cudaErrorSystemNotReady",
+    "the launch timed out and was terminated": "cudaErrorLaunchTimeout",
+    "uncorrectable ecc error encountered": "cudaErrorECCUncorrectable",
+    "uncorrectable nvlink error detected during the execution": "cudaErrorNvlinkUncorrectable",
+    "unknown error": "cudaErrorUnknown",
+    "unspecified launch failure": "cudaErrorLaunchFailure",
+}
+# Errors that a program makes by itself: worth a warning, never a sign of a sick GPU alone.
+_PROGRAMS_OWN = frozenset(
+    (
+        *("cudaErrorAssert", "cudaErrorMemoryAllocation", "cudaErrorInvalidValue", "cudaErrorInvalidDevice"),
+        *("cudaErrorCudartUnloading", "CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_INVALID_VALUE"),
+        *("CUDA_ERROR_ASSERT", "CUDA_ERROR_DEINITIALIZED", "CUDA_ERROR_INVALID_DEVICE"),
+    )
+)
+_NO_ERRORS = frozenset(("cudaErrorNotReady", "CUDA_ERROR_NOT_READY"))  # an answer to a question, not an error
+
+_NAME = re.compile(r"CUDA_ERROR_[A-Z0-9_]{2,60}|cudaError[A-Z][A-Za-z0-9]{1,60}")
+_TEXT = re.compile(r"CUDA [Ee]rror:? |Cuda failure (?:[0-9]{1,4} )?'?")
+_NCCL: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"Watchdog caught collective operation timeout|NCCL.{0,80}\b[Tt]imed? ?out"), "timeout"),
+    (re.compile(r"NET/IB ?:.{0,200}(?:error|Error|fail|Fail)|NCCL WARN.{0,80}\bibv_"), "ib_error"),
+    (re.compile(r"ncclRemoteError|remote process exited or there was a network error"), "remote_error"),
+    (re.compile(r"ncclSystemError|unhandled system error"), "system_error"),
+    (re.compile(r"NCCL WARN"), "warning"),
+)
+_WORSE = frozenset(("timeout", "system_error", "remote_error", "ib_error"))
+_PCI = re.compile(
+    r"(?<![\w:.])([0-9a-fA-F]{4}|[0-9a-fA-F]{8}):([0-9a-fA-F]{2}):([01][0-9a-fA-F])(?:\.[0-7])?(?![\w:])"
+)
+_BUS_ID = re.compile(
+    r"busId (?:0x)?([0-9a-fA-F]{4,12})\b"
+)  # NCCL: domain, bus, device and function in one number
+
+
+class JobLogCollector:
+    """Reports the CUDA and NCCL errors that lines name.
+
+    Repeats are bounded: of the same error in the same file one event in REPEAT_S; its count tells how many
+    lines there were since the last one.
+    """
+
+    name: ClassVar[str] = "joblog"
+    wants: ClassVar[tuple[type, ...]] = (JobLine,)
+    kinds: ClassVar[tuple[str, ...]] = ("job.cuda_error", "job.nccl_error")
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str], _Said] = {}  # (file, error) -> when; the oldest first
+
+    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:
+        """See agent.collectors.base."""
+        if not isinstance(reading, JobLine):
+            return
+        text = reading.text[:_LINE]
+        if not any(marker in text for marker in MARKERS):
+            return
+        if name := _cuda_error(text):
+            mild = name in _PROGRAMS_OWN
+            yield from self._once(
+                "job.cuda_error", {"name": name}, Severity.WARNING if mild else Severity.ERROR, reading, now_s
+            )
+        if what := next((what for pattern, what in _NCCL if pattern.search(text)), ""):
+            severity = Severity.ERROR if what in _WORSE else Severity.WARNING
+            yield from self._once("job.nccl_error", {"what": what}, severity, reading, now_s)
+
+    def _once(
+        self, kind: str, data: dict[str, Scalar], severity: Severity, line: JobLine, now_s: float
+    ) -> Iterator[Draft]:
+        gpu = _gpu(line.text[:_LINE]) if kind == "job.cuda_error" else ""
+        # Two GPUs that fail in one file are two facts.
+        key = (line.file, f"{kind} {data} {gpu}")
+        said = self._said.pop(key, None)
+        if said is not None and now_s - said.at_s < REPEAT_S:
+            said.more += 1
+            self._said[key] = said
+            return
+        self._said[key] = _Said(at_s=now_s)
+        if len(self._said) > _REMEMBERED:
+            del self._said[next(iter(self._said))]
+        yield Draft(
+            kind=kind,
+            component=gpu or _job(line.job),
+            severity=severity,
+            data={**data, "job": clip(line.job), "file": clip(line.file)},
+            evidence=clip(line.text, MAX_EVIDENCE),
+            count=1 + (said.more if said is not None else 0),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Said:
+    at_s: float
+    more: int = 0  # lines since then that were not reported
+
+
+def _cuda_error(text: str) -> str:
+    """Name of the CUDA error that the line tells of; empty if none."""
+    for match in _NAME.finditer(text):
+        if match[0] not in _NO_ERRORS:
+            return match[0]
+    told = _TEXT.search(text)
+    if told is None:
+        return ""
+    rest = text[told.end() : told.end() + 200].lower()
+    # The longest text first: `out of memory` must not hide a longer one that holds it.
+    found = [(rest.find(words), -len(words), name) for words, name in _TEXTS.items() if words in rest]
+    return min(found)[2] if found else "unknown"
+
+
+def _gpu(text: str) -> str:
+    """The GPU whose PCI address stands in the line; empty if none does."""
+    if (address := _PCI.search(text)) is not None:
+        return components.gpu(address[0])
+    if (bus := _BUS_ID.search(text)) is not None:
+        number = int(bus[1], 16)
+        return components.gpu(f"{number >> 20:04x}:{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}")
+    return ""
+
+
+def _job(job: str) -> str:
+    try:
+        return components.check(f"job/{job}")
+    except ContractError:
+        return components.NODE

@@ -1,0 +1,48 @@
+"""Whose process it is: a Slurm job, a Kubernetes pod or a systemd service, by its cgroup and environment."""
+
+import re
+from dataclasses import dataclass
+
+# .../slurmstepd.scope/job_4711/step_0/... (v2) and .../slurm/uid_1000/job_4711/... (v1)
+_SLURM = re.compile(
+    r"/(?:slurm[^/]*|uid_[0-9]+|system\.slice)(?:/[^/]+)*?/job_([0-9]{1,20}(?:_[0-9]{1,10})?)(?=/|$)"
+)
+# systemd driver: kubepods-burstable-pod<uid, with _>.slice; cgroupfs driver: /kubepods/burstable/pod<uid>/
+_POD = re.compile(
+    r"kubepods[^\n]*?pod([0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}|[0-9a-fA-F]{32})"
+)
+_SERVICE = re.compile(r"/system\.slice/(?:[^/\n]+\.slice/)*([A-Za-z0-9:_.\\@-]{1,200}\.service)(?=/|$)")
+_JOB_ID = re.compile(r"[0-9]{1,20}(?:_[0-9]{1,10})?")
+_LIMIT = 20_000  # characters of a cgroup file that are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Empty: none."""
+
+    job: str = ""  # Slurm job id, or uid of a Kubernetes pod
+    unit: str = ""  # system service; empty when a job owns it, as restarting a service would not help then
+
+
+def owner(cgroup: str, environ: str = "") -> Owner:
+    """The owner by the texts of /proc/<pid>/cgroup and /proc/<pid>/environ.
+
+    The cgroup decides; the environment, which a process can write, is only asked when that names no job.
+
+    >>> owner("0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0").job
+    '4711'
+    """
+    for line in cgroup[:_LIMIT].splitlines():
+        path = line.split(":", 2)[-1]
+        if match := _SLURM.search(path):
+            return Owner(job=match[1])
+        if match := _POD.search(path):
+            return Owner(job=match[1].replace("_", "-").lower())
+    for entry in environ.split("\0"):
+        name, _, value = entry.partition("=")
+        if name == "SLURM_JOB_ID" and _JOB_ID.fullmatch(value):
+            return Owner(job=value)
+    for line in cgroup[:_LIMIT].splitlines():
+        if match := _SERVICE.search(line.split(":", 2)[-1]):
+            return Owner(unit=match[1])
+    return Owner()

@@ -1,0 +1,154 @@
+"""What sources hand to collectors: one frozen value for each kind of reading. No I/O here.
+
+`mono_s` is the node's monotonic clock at which the fact came about, where the source knows it (the kernel log
+does), else at which it was read; the agent computes an event's age from it.
+"""
+
+from dataclasses import dataclass, field
+
+from agent.contract.kernel_text import Line as Line  # the brain reads kernel logs too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrun:
+    """The kernel overwrote records before they were read."""
+
+    lost: int
+    mono_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A kernel uevent."""
+
+    change: str  # add | remove | change | bind | unbind | move
+    subsystem: str  # pci | net | infiniband | block
+    sysname: str  # `0000:3b:00.0` | `eth0` | `mlx5_0` | `nvme0n1`
+    pci_class: int = 0  # e.g. 0x030200 (3D controller); 0 when not known
+    vendor: int = 0  # PCI vendor, 0x10de is NVIDIA; 0 when not known
+    driver: str = ""
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """State of a network interface, from rtnetlink (RTM_NEWLINK, RTM_DELLINK) or /sys/class/net."""
+
+    name: str
+    admin_up: bool
+    carrier: bool
+    operstate: str  # up | down | dormant | lowerlayerdown | unknown | ...
+    kind: str = ""  # veth | bond | ...; empty for hardware
+    removed: bool = False
+    first: bool = False  # part of the dump at start, not a change
+    before: str = ""  # its former name, when this reading says that it was renamed
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IbPort:
+    """One reading of a port under /sys/class/infiniband."""
+
+    device: str
+    port: int
+    state: str  # ACTIVE ...
+    phys_state: str  # LinkUp ...
+    rate: str
+    lid: int
+    sm_lid: int
+    link_layer: str  # InfiniBand | Ethernet
+    counters: dict[str, int] = field(
+        default_factory=dict
+    )  # file name -> value; unreadable or "N/A" ones left out
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IbDevices:
+    """Which InfiniBand devices there are now."""
+
+    names: tuple[str, ...]
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProcess:
+    """A process that holds a GPU."""
+
+    pid: int
+    memory_mb: int
+    name: str = ""
+    job: str = ""  # Slurm job id or Kubernetes pod, from its cgroup or environment
+    unit: str = ""  # systemd unit, from its cgroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One NVML sample of a GPU. None: this driver or card does not say it."""
+
+    index: int
+    bdf: str  # `0000:3b:00`
+    uuid: str
+    lost: str = ""  # "" when it answers, else lost | not_found | reset_required
+    utilization: int | None = None  # %
+    memory_used_mb: int | None = None
+    power_w: float | None = None
+    temperature_c: int | None = None
+    processes: tuple[GpuProcess, ...] = ()
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuEvent:
+    """An NVML event (XID and others)."""
+
+    bdf: str
+    type: int  # NVML event bit
+    data: int  # for an XID the code
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvmlState:
+    """What the NVML child itself says."""
+
+    state: str  # absent | hung | answers | ready
+    reason: str = ""
+    call: str = ""
+    waited_s: float = 0.0
+    gpus: int = 0
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """State of a systemd unit."""
+
+    name: str
+    active: str
+    sub: str
+    result: str = ""
+    first: bool = False  # state at start, not a change
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLine:
+    """One line of a job's log."""
+
+    text: str
+    file: str
+    job: str = ""  # from the file's name where the config says how
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A second has passed; for collectors that must say something when nothing else happens."""
+
+    mono_s: float
+
+
+Reading = (
+    Line | Overrun | Device | Link | IbPort | IbDevices | Gpu | GpuEvent | NvmlState | Unit | JobLine | Tick
+)

@@ -1,0 +1,252 @@
+"""The agent's configuration: one TOML file of flat keys, each with unit, default, meaning.
+
+Unknown keys are errors. docs/reference.md is generated from the fields below: `describe()` lists them.
+"""
+
+import base64
+import binascii
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from agent.contract import subjects
+from agent.contract.commands import ACTIONS
+from agent.contract.errors import ConfigError
+from agent.host import Host
+
+_ROOT = Path("/")
+_DATA_DIR = Path("/var/lib/gpuward-agent")
+
+
+def _meta(doc: str, unit: str = "", least: float | None = None) -> dict[str, Any]:
+    return {"doc": doc, "unit": unit, "least": least}
+
+
+def _option(default: Any, doc: str, *, unit: str = "", least: float | None = None) -> Any:
+    """A field with its documentation; a list or table gets a fresh copy for each config."""
+    meta = _meta(doc, unit, least)
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata=meta)
+    return field(default=default, metadata=meta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """What the operator can set. Every field has a default that is safe on a production node."""
+
+    cell: str = _option("default", "failure domain that this node belongs to; part of every NATS subject")
+    node: str = _option("", "name of this node; empty: the host name up to its first dot")
+    nats_url: str = _option("nats://127.0.0.1:4222", "NATS servers, comma separated; tls:// for TLS")
+    nats_seed_file: str = _option(
+        "", "file with this node's NKEY seed (mode 0600); empty: connect without one"
+    )
+    nats_ca_file: str = _option("", "PEM file with the CA of the servers; empty: the system's CAs")
+    data_dir: Path = field(
+        default=_DATA_DIR, metadata=_meta("folder of the spool, the command journal and the evidence bundles")
+    )
+    trusted_keys: Mapping[str, str] = _option(
+        {}, "key id = base64 of the Ed25519 public key of a brain; empty: every command is refused"
+    )
+    allow: tuple[str, ...] = _option(
+        ("evidence.collect",), "actions that this node may run; all others are refused, whoever signed them"
+    )
+    services: tuple[str, ...] = _option(
+        (), "systemd units that are watched and that service.restart may touch; empty: none"
+    )
+    kmsg_facilities: tuple[int, ...] = _option(
+        (0,),
+        "kernel log facilities that are believed; 0 is the kernel, and any local user can write the others",
+    )
+    job_logs: tuple[str, ...] = _option((), "glob patterns of job logs to follow; empty: none")
+    job_id_pattern: str = _option(
+        r"(?P<job>\d+)", "regular expression searched in a job log's file name; its group `job` is the job id"
+    )
+    ib_interval_s: float = _option(
+        1.0, "pause between readings of InfiniBand state and counters", unit="s", least=0.05
+    )
+    nvml_interval_s: float = _option(1.0, "pause between NVML samples", unit="s", least=0.05)
+    beat_interval_s: float = _option(
+        2.0, "pause between beats; a brain takes longer silence for a fault", unit="s", least=0.05
+    )
+    idle_window_s: float = _option(
+        600.0, "how long a held GPU must show zero utilisation to be reported", unit="s", least=1
+    )
+    spool_max_events: int = _option(
+        100_000, "events kept while the broker is away; above, the mildest and oldest are dropped", least=100
+    )
+    spool_max_bytes: int = _option(
+        64 * 1024 * 1024, "size of the kept events; as above", unit="bytes", least=65536
+    )
+    dbus_address: str = _option("unix:path=/run/dbus/system_bus_socket", "D-Bus on which systemd answers")
+    root: Path = field(
+        default=_ROOT, metadata=_meta("root of the machine; anything but / is a recording: it is only read")
+    )
+
+    def host(self) -> Host:
+        """The machine that this agent watches."""
+        return Host(root=self.root)
+
+    def servers(self) -> list[str]:
+        """The NATS servers, one URL each."""
+        return [url.strip() for url in self.nats_url.split(",") if url.strip()]
+
+    def public_keys(self) -> dict[str, bytes]:
+        """Key id → 32 bytes."""
+        return {name: base64.b64decode(text) for name, text in self.trusted_keys.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One row of the documentation."""
+
+    name: str
+    type: str
+    default: str
+    unit: str
+    summary: str
+
+
+def load(path: Path | None, overrides: Mapping[str, str] | None = None) -> AgentConfig:
+    """The configuration in `path` (None: only defaults), then `overrides` (key → text as typed by a person).
+
+    ConfigError names the file (or "command line") and the key, and what is wanted there.
+    """
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot be read ({error.strerror}): give another file with --config"
+            ) from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: not TOML: {error}") from error
+        values |= {key: _value(key, value, str(path)) for key, value in raw.items()}
+    for key, text in (overrides or {}).items():
+        values[key] = _value(key, _typed(key, text), "command line")
+    return _checked(AgentConfig(**values), str(path) if path else "command line")
+
+
+def describe() -> list[Option]:
+    """Every option, in the order of the class, for the documentation."""
+    return list(_describe())
+
+
+def _describe() -> Iterator[Option]:
+    for item in fields(AgentConfig):
+        default = item.default if item.default is not MISSING else {}
+        text = (
+            list(default)
+            if isinstance(default, tuple)
+            else str(default)
+            if isinstance(default, Path)
+            else default
+        )
+        yield Option(
+            name=item.name,
+            type=_kind(item.name),
+            default=repr(text),
+            unit=item.metadata["unit"],
+            summary=item.metadata["doc"],
+        )
+
+
+_KINDS = {str: "text", int: "whole number", float: "number", dict: "table"}
+
+
+def _default(key: str) -> Any:
+    item = AgentConfig.__dataclass_fields__[key]
+    return item.default if item.default is not MISSING else {}
+
+
+def _kind(key: str) -> str:
+    default = _default(key)
+    if isinstance(default, tuple):
+        return "list of whole numbers" if key == "kmsg_facilities" else "list of texts"
+    return "path" if isinstance(default, Path) else _KINDS[type(default)]
+
+
+def _value(key: str, value: Any, where: str) -> Any:
+    """`value` in the field's type, or ConfigError."""
+    if key not in AgentConfig.__dataclass_fields__:
+        raise ConfigError(
+            f"{where}: unknown key {key!r} (known: {', '.join(AgentConfig.__dataclass_fields__)})"
+        )
+    kind = _kind(key)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    fits = {
+        "text": isinstance(value, str),
+        "path": isinstance(value, str),
+        "number": number,
+        "whole number": whole,
+        "list of texts": isinstance(value, list) and all(isinstance(item, str) for item in value),
+        "list of whole numbers": isinstance(value, list) and all(type(item) is int for item in value),
+        "table": isinstance(value, dict) and all(isinstance(item, str) for item in value.values()),
+    }[kind]
+    if not fits:
+        raise ConfigError(f"{where}: {key} must be a {kind}, not {value!r}")
+    least = AgentConfig.__dataclass_fields__[key].metadata["least"]
+    if least is not None and not least <= value < 1e12:  # refuses nan and inf too
+        raise ConfigError(f"{where}: {key} must be {least} or more, not {value!r}")
+    if kind == "path":
+        return Path(value)
+    if kind == "number":
+        return float(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _typed(key: str, text: str) -> Any:
+    """What a person typed for `key`, as TOML would hold it: lists comma separated, tables as `a=b,c=d`."""
+    kind = _kind(key) if key in AgentConfig.__dataclass_fields__ else "text"
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        if kind == "whole number":
+            return int(text)
+        if kind == "number":
+            return float(text)
+        if kind == "list of whole numbers":
+            return [int(part) for part in parts]
+    except ValueError:
+        return text  # _value says what is wanted
+    if kind == "list of texts":
+        return parts
+    # Base64 ends with "=": only the first one of a part separates.
+    return dict(part.partition("=")[::2] for part in parts) if kind == "table" else text
+
+
+def _checked(config: AgentConfig, where: str) -> AgentConfig:
+    """`config` with its node name filled in; ConfigError for values that cannot work."""
+    try:
+        subjects.token(config.cell, "cell")
+        node = (
+            subjects.token(config.node, "node")
+            if config.node
+            else subjects.node_name(config.host().hostname())
+        )
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}; set it in the configuration") from error
+    for name in config.allow:
+        if name not in ACTIONS:
+            raise ConfigError(f"{where}: allow: unknown action {name!r} (known: {', '.join(ACTIONS)})")
+    for key_id, text in config.trusted_keys.items():
+        try:
+            size = len(base64.b64decode(text, validate=True))
+        except binascii.Error:
+            size = -1
+        if size != 32:
+            raise ConfigError(
+                f"{where}: trusted_keys.{key_id} must be the base64 of a 32-byte Ed25519 public key"
+            )
+    try:
+        has_job = "job" in re.compile(config.job_id_pattern).groupindex
+    except re.error:
+        has_job = False
+    if not has_job:
+        raise ConfigError(f"{where}: job_id_pattern must be a regular expression with a group (?P<job>...)")
+    if not config.servers():
+        raise ConfigError(f"{where}: nats_url must name at least one server, e.g. nats://127.0.0.1:4222")
+    return replace(config, node=node)

@@ -1,0 +1,227 @@
+"""Commands: what a node can be told, and the table of actions. There is no free shell command, ever.
+
+On the wire a command is an envelope `{"payload": <JSON text>, "key": <key id>, "sig": <base64>}`; the signature is
+Ed25519 over the payload's exact bytes, so nothing has to be written in a canonical form. A command expires by the
+node's own monotonic clock (`session`, `not_after_s`), learned from its beats: wall clocks do not decide.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from agent.contract.errors import ContractError
+from agent.contract.messages import Scalar
+
+
+class Disrupts(str, Enum):
+    """What an action can disturb; the gates judge by it."""
+
+    NOTHING = "nothing"  # reads only, or is not noticed by anybody
+    JOB = "job"  # the jobs that use this component
+    NODE = "node"  # every job on the node
+    FABRIC = "fabric"  # jobs on other nodes too
+
+
+class Repeat(str, Enum):
+    """What to do with a step of which nobody knows whether it was done."""
+
+    SAFE = "safe"  # do it again
+    PROBE = "probe"  # verify first
+    NEVER = "never"  # do not repeat: verify, then a person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param:
+    """One parameter of an action."""
+
+    name: str
+    type: str  # text | int | float | bool | component
+    summary: str  # with unit and limits
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionSpec:
+    """What people, rules and gates must know of an action."""
+
+    name: str
+    summary: str
+    disrupts: Disrupts
+    repeat: Repeat
+    timeout_s: float  # default deadline of one attempt
+    params: tuple[Param, ...] = ()
+    where: str = "node"  # node: an agent performs it · brain: the brain does
+
+
+# Every action on a node. agent/actions has one file for each; brain actions are declared beside their code.
+ACTIONS: dict[str, ActionSpec] = {
+    spec.name: spec
+    for spec in (
+        ActionSpec(
+            name="service.restart",
+            summary="Restarts one systemd unit and waits until it has stayed active.",
+            disrupts=Disrupts.JOB,
+            repeat=Repeat.SAFE,
+            timeout_s=60,
+            params=(
+                Param(name="unit", type="text", summary="unit name; must be listed in the agent's config"),
+                Param(name="stay_s", type="float", summary="how long it must stay active, 0 to 60 s (default 2)", required=False),
+            ),
+        ),
+        ActionSpec(
+            name="link.bounce",
+            summary="Takes a network interface down and up again. Refused on the interface of the control path.",
+            disrupts=Disrupts.NODE,
+            repeat=Repeat.SAFE,
+            timeout_s=20,
+            params=(
+                Param(name="link", type="component", summary="`link/<interface>`, or `port/<device>.<port>` of an InfiniBand device"),
+                Param(name="down_s", type="float", summary="pause between down and up, 0 to 10 s (default 0.5)", required=False),
+            ),
+        ),
+        ActionSpec(
+            name="evidence.collect",
+            summary="Collects a bounded bundle: kernel log window, GPU, link and InfiniBand state, processes, jobs.",
+            disrupts=Disrupts.NOTHING,
+            repeat=Repeat.SAFE,
+            timeout_s=60,
+            params=(
+                Param(name="component", type="component", summary="what the evidence is about"),
+                Param(name="window_s", type="float", summary="how far back in the kernel log, 1 to 86,400 s (default 600)", required=False),
+            ),
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One order to one node."""
+
+    id: str  # = the step's id; a node runs one id once, ever
+    node: str
+    action: str
+    params: Mapping[str, Scalar]
+    epoch: int  # the leader's; a node refuses an older one than it has seen
+    session: str  # the agent run that it is meant for; empty: any (only for `plan`)
+    not_after_s: float  # the node's monotonic clock after which it is not begun
+    timeout_s: float  # how long it may take once begun
+    why: str  # incident and rule, for the node's own log
+    plan: bool = False  # say what would be done, do nothing
+
+    def payload(self) -> bytes:
+        """The bytes that are signed and sent."""
+        return json.dumps(
+            {name: getattr(self, name) for name in self.__slots__} | {"params": dict(self.params)}, separators=(",", ":")
+        ).encode()
+
+
+class Answer(str, Enum):
+    """How a node answers a command at once; the result follows as an event `command.result`."""
+
+    ACCEPTED = "accepted"  # in the journal, begins now
+    KNOWN = "known"  # this id was accepted before; its result was or will be sent (again)
+    REFUSED = "refused"  # not signed, expired, older epoch, not on the allow-list, bad parameters
+
+
+class Outcome(str, Enum):
+    """How a step ended."""
+
+    OK = "ok"  # done, as far as the action can tell; verification decides
+    FAILED = "failed"  # ran and did not reach its aim
+    REFUSED = "refused"  # not begun: next rung, no retry
+    UNREACHABLE = "unreachable"  # could not be asked; nothing was done
+    UNKNOWN = "unknown"  # nobody knows whether it was done: the repeat class decides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A node's answer to a command."""
+
+    answer: Answer
+    why: str = ""
+    session: str = ""
+    boot: str = ""
+    mono_s: float = 0.0
+    plan: list[str] = field(default_factory=list)  # for plan=True: what would be done, one line a step
+
+
+def decode_command(payload: bytes) -> Command:
+    """The command in signed bytes; ContractError when it does not fit."""
+    try:
+        raw = json.loads(payload)
+        return Command(
+            id=_want(raw, "id", str),
+            node=_want(raw, "node", str),
+            action=_want(raw, "action", str),
+            params=check_params(_want(raw, "action", str), _want(raw, "params", dict)),
+            epoch=_want(raw, "epoch", int),
+            session=_want(raw, "session", str),
+            not_after_s=float(_want(raw, "not_after_s", (int, float))),
+            timeout_s=float(_want(raw, "timeout_s", (int, float))),
+            why=_want(raw, "why", str),
+            plan=_want(raw, "plan", bool),
+        )
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ContractError(f"not a command: {str(error)[:120]}") from error
+
+
+def check_params(action: str, params: Mapping[str, Any], actions: Mapping[str, ActionSpec] = ACTIONS) -> dict[str, Scalar]:
+    """`params` if they fit the action's table, else ContractError."""
+    spec = actions.get(action)
+    if spec is None:
+        raise ContractError(f"unknown action {action[:60]!r} (have: {', '.join(actions)})")
+    known = {param.name: param for param in spec.params}
+    for name in params:
+        if name not in known:
+            raise ContractError(f"{action} has no parameter {name[:40]!r} (have: {', '.join(known) or 'none'})")
+    for param in spec.params:
+        value = params.get(param.name)
+        if value is None:
+            if param.required:
+                raise ContractError(f"{action} needs {param.name}: {param.summary}")
+            continue
+        fits = {
+            "int": isinstance(value, int) and not isinstance(value, bool),
+            "float": isinstance(value, (int, float)) and not isinstance(value, bool),
+            "bool": isinstance(value, bool),
+        }.get(param.type, isinstance(value, str))
+        if not fits:
+            raise ContractError(f"{action}: {param.name} must be {param.type} ({param.summary})")
+    return dict(params)
+
+
+def encode_reply(reply: Reply) -> dict[str, Any]:
+    """A JSON-ready dict."""
+    return {
+        "answer": reply.answer.value,
+        "why": reply.why,
+        "session": reply.session,
+        "boot": reply.boot,
+        "mono_s": reply.mono_s,
+        "plan": reply.plan,
+    }
+
+
+def decode_reply(raw: Any) -> Reply:
+    """The reply that `raw` says; ContractError when it does not fit."""
+    try:
+        return Reply(
+            answer=Answer(raw["answer"]),
+            why=_want(raw, "why", str),
+            session=_want(raw, "session", str),
+            boot=_want(raw, "boot", str),
+            mono_s=float(_want(raw, "mono_s", (int, float))),
+            plan=[str(line) for line in _want(raw, "plan", list)],
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise ContractError(f"not a reply to a command: {str(error)[:120]}") from error
+
+
+def _want(raw: Any, key: str, kind: type | tuple[type, ...]) -> Any:
+    value = raw.get(key)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{key} is missing or of the wrong type")
+    return value

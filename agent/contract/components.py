@@ -1,0 +1,53 @@
+"""Names of the parts of a node, one spelling for each.
+
+A component is `<type>/<name>`: `gpu/0000:3b:00` (PCI address without the function; MIG instances add `/gi5/ci0`),
+`nvswitch/0000:c1:00`, `nic/mlx5_0` (an InfiniBand or RoCE device), `port/mlx5_0.1` (its port), `link/eth0` (a network
+interface), `bond/bond0`, `service/nvidia-persistenced.service`, `job/<id>`, `disk/nvme0n1`, `pcie/0000:17:00` (an
+address whose device type is not known), or just `node` (the whole machine).
+"""
+
+import re
+
+from agent.contract.errors import ContractError
+
+TYPES = ("gpu", "nvswitch", "nic", "port", "link", "bond", "service", "job", "disk", "pcie", "node")
+NODE = "node"
+
+_BDF = re.compile(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-7])?")
+_NAME = re.compile(r"[A-Za-z0-9_.:@/\\+-]{1,200}")
+
+
+def bdf(text: str) -> str:
+    """The PCI address `dddd:bb:dd` (lower case, no function) of any common spelling; ContractError if it is none.
+
+    >>> bdf("00000000:3B:00.0")
+    '0000:3b:00'
+    """
+    match = _BDF.fullmatch(text.strip())
+    if match is None:
+        raise ContractError(f"not a PCI address: {text[:40]!r}")
+    domain = int(match[1], 16) if match[1] else 0
+    return f"{domain:04x}:{match[2].lower()}:{match[3].lower()}"
+
+
+def gpu(address: str) -> str:
+    """Component of a GPU from any spelling of its PCI address."""
+    return f"gpu/{bdf(address)}"
+
+
+def type_of(component: str) -> str:
+    """`gpu` of `gpu/0000:3b:00`; `node` of `node`."""
+    return component.partition("/")[0]
+
+
+def name_of(component: str) -> str:
+    """`eth0` of `link/eth0`; the empty string of `node`."""
+    return component.partition("/")[2]
+
+
+def check(component: str) -> str:
+    """The component itself, or ContractError when it is not one."""
+    kind, _, name = component.partition("/")
+    if component == NODE or (kind in TYPES and kind != NODE and _NAME.fullmatch(name)):
+        return component
+    raise ContractError(f"not a component: {component[:80]!r} (want <type>/<name>, type one of {', '.join(TYPES)})")

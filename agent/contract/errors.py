@@ -1,0 +1,43 @@
+"""Errors by who must act.
+
+GpuwardError
+├── ConfigError      the operator: refuse to start, name file, line and key
+├── ContractError    version skew between agent and brain: count, skip, page once
+├── ActionError      an action did not do what it was asked
+│   ├── Refused      the device says no: next rung, no retry
+│   ├── Unreachable  could not be asked: retry within the deadline
+│   └── TimedOut     outcome unknown: verify before anything else
+└── BugError         an invariant of ours is broken: stop acting, keep recording, page
+"""
+
+
+class GpuwardError(Exception):
+    """Every error that gpuward raises on purpose."""
+
+
+class ConfigError(GpuwardError):
+    """The operator must mend a file or an option; the message names it."""
+
+
+class ContractError(GpuwardError):
+    """A message that does not fit the contract of this version."""
+
+
+class ActionError(GpuwardError):
+    """An action failed: it ran and did not reach its aim."""
+
+
+class Refused(ActionError):
+    """The device, the node or its allow-list says no. Asking again will not help."""
+
+
+class Unreachable(ActionError):
+    """The counterpart could not be asked; nothing was done."""
+
+
+class TimedOut(ActionError):
+    """No answer within the deadline: it may or may not have been done."""
+
+
+class BugError(GpuwardError):
+    """An invariant of gpuward is broken."""

@@ -1,0 +1,200 @@
+"""Lines of the kernel log, in any of the encodings in which a record reaches a reader. Pure.
+
+`/dev/kmsg` (`6,344,692641414,-;text`) · journald and syslog (`Nov 20 13:15:47 host kernel: text`, ISO times,
+or the bare message) · `dmesg` (`[  692.641414] text`, also with -r, -x, -T, -d) · `dmesg --decode
+--time-format iso` (`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`). The same record gives the same
+text in all.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+
+MAX_TEXT = 8192  # characters of one record; the kernel itself keeps about 1000
+KERNEL, USER = 0, 1  # syslog facilities
+
+
+class Clock(StrEnum):
+    """Which clock a line's time is on."""
+
+    MONOTONIC = "monotonic"  # seconds since the machine booted
+    WALL = "wall"  # Unix seconds; a time without a zone counts as UTC, without a year as one of the year 2000
+    NONE = "none"  # the encoding says no time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One record of the kernel log, decoded from any of its encodings."""
+
+    text: str  # may hold line breaks: one printk of several lines is one record
+    mono_s: float  # seconds on `clock`; 0.0 where the encoding says no time
+    seq: int = -1  # /dev/kmsg sequence number; -1 where there is none
+    priority: int = 6  # 0 emerg .. 7 debug; 6 where the encoding does not say it
+    facility: int = KERNEL  # user space can only write others
+    clock: Clock = Clock.MONOTONIC
+
+
+_FACILITIES = (
+    *("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp"),
+    *(
+        "res0",
+        "res1",
+        "res2",
+        "res3",
+        "local0",
+        "local1",
+        "local2",
+        "local3",
+        "local4",
+        "local5",
+        "local6",
+        "local7",
+    ),
+)
+_LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAY, _MONTH = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", f"({'|'.join(_MONTHS)})"
+
+# Digits are ASCII digits here: \d would also take others, which int() reads and the kernel never writes.
+_KMSG = re.compile(r"([0-9]{1,5}),([0-9]{1,20}),([0-9]{1,20}),[^;\n]{0,200};")
+_RAW_LEVEL = re.compile(r"<([0-9]{1,5})>")
+_DECODED = re.compile(rf"({'|'.join(_FACILITIES)}) *:({'|'.join(_LEVELS)}) *: ")
+_SECONDS = re.compile(
+    r"\[ {0,12}([0-9]{1,12}\.[0-9]{1,9})(?: {0,3}<[0-9. ]{1,30}>)?\](?:\[ {0,12}[TC][0-9]{1,10}\])? ?"
+)
+_CTIME = re.compile(rf"\[{_DAY} {_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}}) ([0-9]{{4}})\] ?")
+_ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8})([.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? ")
+_SYSLOG = re.compile(rf"{_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}})(\.[0-9]{{1,9}})? ")
+_TAG = re.compile(r"[\w.-]{1,255} ([\w./@-]{1,100})(?:\[[0-9]{1,10}\])?: ?")
+_KERNEL_TAG = re.compile(r"[\w.-]{1,255} kernel: ?")
+_ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+_KEY = re.compile(r" [A-Z][A-Z0-9_]{0,60}=")  # device properties that follow a /dev/kmsg record
+# One printk of three lines says that a GPU is off the bus; text encodings spread it over three lines.
+_OPENS = re.compile(r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}")
+_CONTINUES = ("NVRM: (PCI ID", "NVRM: installed in this system", "NVRM: fallen off the bus")
+
+
+def parse(text: str) -> Line | None:
+    """The record in `text` (a line, or a raw /dev/kmsg record); None for an empty or continuation line."""
+    first, _, _ = text.partition("\n")
+    first = first[: MAX_TEXT + 400].rstrip()
+    if not first.strip() or _KEY.match(first):
+        return None
+    if "\x1b" in first:
+        first = _COLOUR.sub("", first)
+    kmsg = _KMSG.match(first)
+    if kmsg is None:
+        line = _text_line(first)
+    else:
+        number = int(kmsg[1])
+        body = unescape(first[kmsg.end() :])
+        line = Line(
+            text=body, mono_s=int(kmsg[3]) / 1e6, seq=int(kmsg[2]), priority=number & 7, facility=number >> 3
+        )
+    if not line.text.strip():
+        return None
+    return line if len(line.text) <= MAX_TEXT else replace(line, text=line.text[:MAX_TEXT])
+
+
+def records(lines: Iterable[str]) -> Iterator[tuple[int, Line]]:
+    """(1-based number of its first text line, record) for each record in the text lines of a file.
+
+    A line without a time takes that of the line before. Only an unfinished off-bus message is held back.
+    """
+    before: Line | None = None
+    held: tuple[int, Line] | None = None
+    for number, text in enumerate(lines, 1):
+        line = parse(text)
+        if line is None:
+            continue
+        if line.clock is Clock.NONE and before is not None:
+            line = replace(line, mono_s=before.mono_s, clock=before.clock, priority=before.priority)
+        before = line
+        if held is not None:
+            start, opened = held
+            if line.text.lstrip().startswith(_CONTINUES):
+                joined = replace(opened, text=f"{opened.text}\n{line.text.lstrip()}")
+                if joined.text.count("\n") < 2:
+                    held = (start, joined)
+                    continue
+                yield start, joined
+                held = None
+                continue
+            yield held
+            held = None
+        if _OPENS.fullmatch(line.text):
+            held = (number, line)
+        else:
+            yield number, line
+    if held is not None:
+        yield held
+
+
+def unescape(text: str) -> str:
+    r"""Text of a /dev/kmsg record with its `\x0a` escapes undone; bytes that are no UTF-8 become U+FFFD."""
+    if "\\x" not in text:
+        return text
+    return _ESCAPES.sub(
+        lambda match: bytes.fromhex(match[0].replace("\\x", "")).decode(errors="replace"), text
+    )
+
+
+def _text_line(text: str) -> Line:
+    """A line of any encoding but /dev/kmsg's: prefixes are taken off from the left, each optional."""
+    priority, facility = 6, KERNEL
+    if (level := _RAW_LEVEL.match(text)) is not None:
+        priority, facility = int(level[1]) & 7, int(level[1]) >> 3
+        text = text[level.end() :]
+    elif (decoded := _DECODED.match(text)) is not None:
+        facility, priority = _FACILITIES.index(decoded[1]), _LEVELS.index(decoded[2])
+        text = text[decoded.end() :]
+    if (seconds := _SECONDS.match(text)) is not None:
+        rest = text[seconds.end() :]
+        tag = _KERNEL_TAG.match(rest)  # journalctl -o short-monotonic
+        return Line(
+            text=rest[tag.end() :] if tag else rest,
+            mono_s=float(seconds[1]),
+            priority=priority,
+            facility=facility,
+        )
+    when, end, journald = _wall_time(text)
+    if when is None:
+        text = text.strip().removeprefix("MESSAGE=").removeprefix("kernel: ")
+        return Line(text=text, mono_s=0.0, priority=priority, facility=facility, clock=Clock.NONE)
+    text = text[end:]
+    if journald and (tag := _TAG.match(text)) is not None:
+        facility = KERNEL if tag[1] == "kernel" else USER
+        text = text[tag.end() :]
+        if facility == KERNEL and (seconds := _SECONDS.match(text)) is not None:  # rsyslog keeps both times
+            text = text[seconds.end() :]
+    return Line(text=text, mono_s=when, priority=priority, facility=facility, clock=Clock.WALL)
+
+
+def _wall_time(text: str) -> tuple[float | None, int, bool]:
+    """(Unix seconds or None, where the time ends, may a host name and a tag follow)."""
+    try:
+        if (iso := _ISO.match(text)) is not None:
+            whole = datetime.fromisoformat(iso[1] + (iso[3] or "+00:00")).timestamp()
+            comma = (iso[2] or ".").startswith(",")  # only dmesg writes one
+            return whole + _fraction(iso[2]), iso.end(), not comma
+        if (syslog := _SYSLOG.match(text)) is not None:
+            return _date(syslog[1], syslog[2], syslog[3], "2000") + _fraction(syslog[4]), syslog.end(), True
+        if (ctime := _CTIME.match(text)) is not None:
+            return _date(ctime[1], ctime[2], ctime[3], ctime[4]), ctime.end(), False
+    except (ValueError, OverflowError):  # the 31st of February and the like: not a time after all
+        pass
+    return None, 0, False
+
+
+def _fraction(digits: str | None) -> float:
+    return float("0." + digits[1:]) if digits else 0.0
+
+
+def _date(month: str, day: str, clock: str, year: str) -> float:
+    hour, minute, second = (int(part) for part in clock.split(":"))
+    return datetime(
+        int(year), _MONTHS.index(month) + 1, int(day), hour, minute, second, tzinfo=UTC
+    ).timestamp()

@@ -1,0 +1,190 @@
+"""Events and beats: what a node says. JSON objects on the wire; `encode` and `decode` go by plain dicts."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from agent.contract import components
+from agent.contract.errors import ContractError
+
+VERSION = 1
+MAX_EVIDENCE = 2000  # characters of a kernel or job line that an event carries
+MAX_TEXT = 500  # characters of one text in `data`
+MAX_FIELDS = 40
+
+Scalar = str | int | float | bool
+_ID = re.compile(r"([A-Za-z0-9_-]{1,63}):([A-Za-z0-9]{1,32}):([0-9]{1,18})")
+_KIND = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
+
+
+class Severity(str, Enum):
+    """How bad the fact is by itself. The brain judges; this only sorts (the spool drops the mildest first)."""
+
+    INFO = "info"  # a fact worth knowing: a state change, a recovery, an answer
+    WARNING = "warning"  # wrong, and it may go away by itself
+    ERROR = "error"  # something failed or was lost
+    FATAL = "fatal"  # the component cannot be used
+    UNKNOWN = "unknown"  # a code that no catalogue knows: observed and paged once, never acted on
+
+    @property
+    def rank(self) -> int:
+        """0 (info) to 4 (unknown counts as worst: nobody knows what is lost with it)."""
+        return _RANKS[self]
+
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a collector returns: a fact before the agent stamps it with id, node and time."""
+
+    kind: str
+    component: str
+    severity: Severity
+    data: Mapping[str, Scalar] = field(default_factory=dict)
+    evidence: str = ""  # the line or reading that shows it
+    count: int = 1  # how many equal facts this one stands for
+    age_s: float = 0.0  # how old the fact was when the collector saw it, by the node's monotonic clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One fact, as it stands on the log."""
+
+    id: str  # `<node>:<spool>:<seq>`; seq grows by at least one for each event of one spool
+    node: str
+    kind: str
+    component: str
+    severity: Severity
+    at: str  # the node's wall clock, ISO 8601 UTC; explains, never decides
+    age_s: float  # how old the fact was when it was sent, by the node's monotonic clock
+    boot: str  # boot id of the node
+    count: int
+    data: Mapping[str, Scalar]
+    evidence: str = ""
+
+    @property
+    def order(self) -> tuple[str, int]:
+        """(spool, seq): an event whose seq is not above the last one of its spool is a repeat."""
+        _, spool, seq = self.id.split(":")
+        return spool, int(seq)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """A node's sign of life. `session` and `mono_s` are the clock by which commands to it expire."""
+
+    node: str
+    session: str  # one run of the agent process
+    boot: str
+    mono_s: float  # the node's monotonic clock, seconds
+    version: str
+    spooled: int  # events waiting for the broker
+    dropped: int  # events dropped since the agent started
+
+
+def encode_event(event: Event) -> dict[str, Any]:
+    """A JSON-ready dict."""
+    return {
+        "v": VERSION,
+        "id": event.id,
+        "node": event.node,
+        "kind": event.kind,
+        "component": event.component,
+        "severity": event.severity.value,
+        "at": event.at,
+        "age_s": round(event.age_s, 3),
+        "boot": event.boot,
+        "count": event.count,
+        "data": dict(event.data),
+        "evidence": event.evidence,
+    }
+
+
+def decode_event(raw: Any, node: str) -> Event:
+    """The event that `raw` says; `node` is the one that published it. ContractError names what does not fit."""
+    if not isinstance(raw, dict):
+        raise ContractError(f"event is not an object but {type(raw).__name__}")
+    if raw.get("v") != VERSION:
+        raise ContractError(f"event has version {str(raw.get('v'))[:20]!r}, this brain reads {VERSION}: update the older side")
+    text = {key: _text(raw, key) for key in ("id", "node", "kind", "component", "at", "boot", "evidence")}
+    if text["node"] != node:
+        raise ContractError(f"node {node!r} published an event of {text['node'][:63]!r}")
+    match = _ID.fullmatch(text["id"])
+    if match is None or match[1] != node:
+        raise ContractError(f"event id {text['id'][:80]!r} is not <node>:<spool>:<seq> of node {node!r}")
+    if _KIND.fullmatch(text["kind"]) is None:
+        raise ContractError(f"not an event kind: {text['kind'][:80]!r}")
+    try:
+        severity = Severity(raw.get("severity"))
+    except ValueError:
+        raise ContractError(f"not a severity: {str(raw.get('severity'))[:40]!r}") from None
+    age_s, count, data = raw.get("age_s"), raw.get("count"), raw.get("data")
+    if not isinstance(age_s, (int, float)) or isinstance(age_s, bool) or not 0 <= age_s < 1e9:
+        raise ContractError("age_s must be a number of seconds, 0 or more")
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < 2**53:
+        raise ContractError("count must be a whole number, 1 or more")
+    return Event(
+        id=text["id"],
+        node=node,
+        kind=text["kind"],
+        component=components.check(text["component"]),
+        severity=severity,
+        at=text["at"],
+        age_s=float(age_s),
+        boot=text["boot"],
+        count=count,
+        data=_data(data),
+        evidence=text["evidence"][:MAX_EVIDENCE],
+    )
+
+
+def encode_beat(beat: Beat) -> dict[str, Any]:
+    """A JSON-ready dict."""
+    return {
+        "v": VERSION,
+        "node": beat.node,
+        "session": beat.session,
+        "boot": beat.boot,
+        "mono_s": beat.mono_s,
+        "version": beat.version,
+        "spooled": beat.spooled,
+        "dropped": beat.dropped,
+    }
+
+
+def decode_beat(raw: Any, node: str) -> Beat:
+    """The beat that `raw` says; ContractError when it does not fit or names another node."""
+    if not isinstance(raw, dict) or raw.get("v") != VERSION or raw.get("node") != node:
+        raise ContractError(f"not a beat of node {node!r}, version {VERSION}")
+    mono_s, spooled, dropped = raw.get("mono_s"), raw.get("spooled"), raw.get("dropped")
+    if not isinstance(mono_s, (int, float)) or not isinstance(spooled, int) or not isinstance(dropped, int):
+        raise ContractError("beat: mono_s, spooled and dropped must be numbers")
+    session, boot, version = (_text(raw, key) for key in ("session", "boot", "version"))
+    return Beat(
+        node=node, session=session, boot=boot, mono_s=float(mono_s), version=version, spooled=spooled, dropped=dropped
+    )
+
+
+def clip(text: str, limit: int = MAX_TEXT) -> str:
+    """`text` shortened to `limit` characters, an ellipsis showing where."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _text(raw: dict[str, Any], key: str) -> str:
+    value = raw.get(key)
+    if not isinstance(value, str):
+        raise ContractError(f"{key} must be a string")
+    return value
+
+
+def _data(data: Any) -> dict[str, Scalar]:
+    if not isinstance(data, dict) or len(data) > MAX_FIELDS:
+        raise ContractError(f"data must be an object of at most {MAX_FIELDS} fields")
+    for key, value in data.items():
+        if not isinstance(value, (str, int, float, bool)):
+            raise ContractError(f"data.{str(key)[:40]} must be a string, number or boolean")
+    return data

@@ -1,0 +1,65 @@
+"""NATS names. Permissions follow them: a node may publish its own events and beats and read its own commands."""
+
+import re
+
+from agent.contract.errors import ConfigError
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,63}")
+
+# Headers of an event's message: enough to route and count without decoding the body.
+HEADER_KIND = "Ward-Kind"
+HEADER_SEVERITY = "Ward-Severity"
+HEADER_ID = "Nats-Msg-Id"
+LEASE_BUCKET = "ward_lease"
+
+
+def token(text: str, what: str) -> str:
+    """`text` if it can stand between the dots of a subject, else ConfigError naming `what`."""
+    if _TOKEN.fullmatch(text) is None:
+        raise ConfigError(f"{what} {text[:80]!r} must be 1 to 63 letters, digits, '-' or '_' (no dots)")
+    return text
+
+
+def node_name(hostname: str) -> str:
+    """A node's name from its host name: the part before the first dot."""
+    return token(hostname.partition(".")[0], "host name")
+
+
+def stream(cell: str) -> str:
+    """The log of a cell."""
+    return f"WARD_{cell}"
+
+
+def stream_subjects(cell: str) -> list[str]:
+    """What the log of a cell records."""
+    return [f"ward.{cell}.event.>", f"ward.{cell}.input.>"]
+
+
+def event(cell: str, node: str) -> str:
+    """Where a node publishes its events (stored)."""
+    return f"ward.{cell}.event.{node}"
+
+
+def beat(cell: str, node: str) -> str:
+    """Where a node says that it is alive (not stored)."""
+    return f"ward.{cell}.beat.{node}"
+
+
+def command(cell: str, node: str) -> str:
+    """Where a node answers commands (request/reply)."""
+    return f"ward.{cell}.cmd.{node}"
+
+
+def inbox(node: str) -> str:
+    """First token of the subjects at which a node hears answers; its own, so that nobody else hears them."""
+    return f"_INBOX_{node}"
+
+
+def brain_input(cell: str, what: str) -> str:
+    """Where brains and the API put everything else that the engine must know (stored)."""
+    return f"ward.{cell}.input.{what}"
+
+
+def node_of(subject: str) -> str:
+    """The node in an event's or a beat's subject (its last token)."""
+    return subject.rpartition(".")[2]

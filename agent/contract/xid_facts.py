@@ -1,0 +1,116 @@
+"""What an XID means: the catalogue applied to a parsed line.
+
+`XidReader` is the one way from a kernel log record to drafts of events: the agent, `gpuward-agent decode` and
+`gpuward diagnose` all go through it.
+"""
+
+import re
+
+from agent.contract.messages import MAX_EVIDENCE, Draft, Scalar, Severity, clip
+from agent.contract.nvlink5_table import ROWS
+from agent.contract.xid import Nvlink5, OffBus, Xid, parse, parse_off_bus
+from agent.contract.xid_table import XIDS
+
+# The driver's recovery actions (XID 154): how bad each is. A value of a newer driver is unknown.
+_RECOVERY = {
+    0: Severity.INFO,  # none
+    1: Severity.FATAL,  # reset the GPU
+    2: Severity.FATAL,  # reboot the node
+    3: Severity.WARNING,  # stop peer-to-peer work
+    4: Severity.ERROR,  # let jobs end, then reset
+    5: Severity.ERROR,  # recover the IMEX domain
+}
+_V2_SINCE = 575  # from this driver on NVLink5 reports have another bit layout
+_DRIVER = re.compile(
+    r"NVRM: loading NVIDIA UNIX .{0,80}?Kernel Module.{0,40}?\s([0-9]{3,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)\b"
+)
+
+
+class XidReader:
+    """Reads a kernel log record by record; remembers the driver's version."""
+
+    def __init__(self, *, driver: str = "") -> None:
+        """`driver`: version, e.g. `580.82`; empty: learned from the log's own line when the driver loads."""
+        self._driver = driver
+        self._fixed = bool(driver)
+
+    def read(self, text: str) -> list[Draft]:
+        """The facts in one record; empty for an ordinary one. Ages are left at 0."""
+        if "NVRM: " not in text:
+            return []
+        if xid := parse(text):
+            return [draft_xid(xid, driver=self._driver, evidence=text)]
+        if off_bus := parse_off_bus(text):
+            return [draft_off_bus(off_bus, evidence=text)]
+        if not self._fixed and (match := _DRIVER.search(text[:300])):
+            self._driver = match[1]
+        return []
+
+
+def draft_xid(xid: Xid, *, driver: str = "", evidence: str = "") -> Draft:
+    """The event that an XID is, by the catalogue; a code not in it is `unknown` and has no action."""
+    name, action, word = XIDS.get(xid.code, ("unknown", "", Severity.UNKNOWN.value))
+    severity = Severity(word)
+    data: dict[str, Scalar] = {"code": xid.code, "name": name, "action": action, "message": clip(xid.message)}
+    optional: dict[str, Scalar | None] = {
+        "pid": xid.pid,
+        "process": clip(xid.process) or None,
+        "recovery_action": xid.recovery_action,
+        "link": xid.link,
+        "caused_by": xid.caused_by,
+    }
+    if xid.recovery_action is not None:
+        severity = _RECOVERY.get(xid.recovery_action, Severity.UNKNOWN)
+    if xid.nvlink5 is not None:
+        severity = Severity.FATAL if xid.nvlink5.fatal else Severity.WARNING
+        optional["unit"] = clip(xid.nvlink5.unit)
+        found, unproven = nvlink5_action(xid.code, xid.nvlink5, driver=driver)
+        if found:
+            data["action"] = found
+            optional["unproven"] = True if unproven else None
+    data |= {key: value for key, value in optional.items() if value is not None}
+    return Draft(
+        kind="gpu.xid",
+        component=xid.component,
+        severity=severity,
+        data=data,
+        evidence=clip(evidence, MAX_EVIDENCE),
+    )
+
+
+def draft_off_bus(off_bus: OffBus, *, evidence: str = "") -> Draft:
+    """The event that an off-bus line without an XID is."""
+    return Draft(
+        kind="gpu.off_bus",
+        component=off_bus.component,
+        severity=Severity.FATAL,
+        data={"message": clip(off_bus.message)},
+        evidence=clip(evidence, MAX_EVIDENCE),
+    )
+
+
+def nvlink5_action(code: int, report: Nvlink5, *, driver: str = "") -> tuple[str, bool]:
+    """(action, unproven) of an NVLink5 report by its bits; ("", False) when the table does not decide it.
+
+    `unproven`: by the bit layout of drivers from 575 on, of which no real line is known to us. Without a
+    driver version the old layout is tried first.
+    """
+    major = int(match[0]) if (match := re.match(r"[0-9]{1,4}", driver)) else None
+    for newer in (False, True) if major is None else (major >= _V2_SINCE,):
+        for (
+            xid,
+            units,
+            v1,
+            v2,
+            statuses,
+            action,
+        ) in ROWS:  # of two masks for one error the narrower stands first
+            care, value = v2 if newer else v1
+            if (
+                xid == code
+                and report.unit in units
+                and report.intr_info & care == value
+                and (not statuses or report.error_status in statuses)
+            ):
+                return action, newer
+    return "", False

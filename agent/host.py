@@ -1,0 +1,62 @@
+"""The machine as a parameter: the only door to its paths and clocks, so that the whole agent runs on a recorded one.
+
+`Host()` is this machine; `Host(root=DIR)` a recorded one, whose /proc, /sys, /dev and /etc stand below DIR. A
+recorded machine is never written to and no command is run on it.
+"""
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """Paths and clocks of one machine."""
+
+    root: Path = Path("/")
+
+    @property
+    def live(self) -> bool:
+        """Is it the machine that we run on? Only then are sockets, D-Bus and NVML opened and actions performed."""
+        return self.root == Path("/")
+
+    def path(self, absolute: str) -> Path:
+        """Where the machine's `absolute` path is for us: `host.path("/sys/class/net")`."""
+        return self.root / absolute.lstrip("/")
+
+    def read(self, absolute: str, default: str = "") -> str:
+        """A small text file, stripped; `default` when it cannot be read (sysfs files may vanish or answer EIO)."""
+        try:
+            return self.path(absolute).read_text(errors="replace").strip()
+        except OSError:
+            return default
+
+    def listdir(self, absolute: str) -> list[str]:
+        """Names in a folder, sorted; empty when there is none."""
+        try:
+            return sorted(os.listdir(self.path(absolute)))
+        except OSError:
+            return []
+
+    def mono_s(self) -> float:
+        """The monotonic clock that the kernel log uses too (CLOCK_MONOTONIC), seconds."""
+        return time.monotonic()
+
+    def wall(self) -> datetime:
+        """The wall clock, aware UTC. It explains; it never decides."""
+        return datetime.now(UTC)
+
+    def boot_id(self) -> str:
+        """Changes with every boot; 'unknown' on a recording without it."""
+        return self.read("/proc/sys/kernel/random/boot_id", "unknown")
+
+    def hostname(self) -> str:
+        """The host's name; of a recording, what its /proc/sys/kernel/hostname says."""
+        return self.read("/proc/sys/kernel/hostname") or (platform.node() if self.live else "recorded")
+
+    def kernel(self) -> str:
+        """Kernel release."""
+        return self.read("/proc/sys/kernel/osrelease") or platform.release()

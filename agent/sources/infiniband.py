@@ -1,0 +1,174 @@
+"""State and error counters of the InfiniBand and RoCE ports, from /sys/class/infiniband.
+
+Files stay open and are read again in place: with nine devices a poll is some 250 reads. Traffic and
+congestion counters are not read, rate and link layer only when the port's state changed.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+
+from agent.collectors.infiniband import ERROR_COUNTERS
+from agent.collectors.readings import IbDevices, IbPort, Reading
+from agent.host import Host
+from agent.sources.base import Emit
+from agent.sources.poll import Poller
+
+ROOT = "/sys/class/infiniband"
+_STATE_FILES = ("state", "phys_state", "lid", "sm_lid")
+_FILE_BYTES = 64
+
+
+class InfinibandSource:
+    """Emits IbPort for every port and IbDevices, every `period_s` seconds.
+
+    `counters` names the files of `counters/` and `hw_counters/` that are read.
+    """
+
+    name: ClassVar[str] = "infiniband"
+    needs: ClassVar[str] = "/sys/class/infiniband (says that there are no devices where it is missing)"
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        period_s: float = 1.0,
+        counters: frozenset[str] = ERROR_COUNTERS,
+        hang_s: float = 30.0,
+    ) -> None:
+        self._host = host
+        self._counters = counters
+        self._ports: dict[str, list[_Port]] = {}
+        self._poller = Poller(self._poll, what=self.name, period_s=period_s, hang_s=hang_s)
+
+    async def run(self, emit: Emit) -> None:
+        """Follow the ports until cancelled."""
+        await self._poller.run(emit)
+
+    async def once(self, emit: Emit) -> None:
+        """The ports as they are now."""
+        for reading in self._poll():
+            emit(reading)
+        for ports in self._ports.values():
+            for port in ports:
+                port.close()
+        self._ports = {}
+
+    def _poll(self) -> list[Reading]:
+        names = self._host.listdir(ROOT)
+        for name in [name for name in self._ports if name not in names]:
+            self._drop(name)
+        readings: list[Reading] = [IbDevices(names=tuple(names), mono_s=self._host.mono_s())]
+        for name in names:
+            if name not in self._ports:
+                self._ports[name] = self._open(name)
+            try:
+                readings.extend(port.read(self._host.mono_s()) for port in self._ports[name])
+            except OSError:  # it went away under our hands; if it is still listed, it is opened anew
+                self._drop(name)
+        return readings
+
+    def _open(self, device: str) -> list["_Port"]:
+        ports = []
+        for number in self._host.listdir(f"{ROOT}/{device}/ports"):
+            if number.isascii() and number.isdigit():
+                folder = self._host.path(f"{ROOT}/{device}/ports/{number}")
+                ports.append(_Port(folder, device, int(number), self._counters))
+        return ports
+
+    def _drop(self, device: str) -> None:
+        for port in self._ports.pop(device):
+            port.close()
+
+
+class _Port:
+    """Open files of one port, and what they said last."""
+
+    def __init__(self, folder: Path, device: str, number: int, counters: frozenset[str]) -> None:
+        self._folder, self._device, self._number = folder, device, number
+        self._state_files = [(name, _open(folder / name)) for name in _STATE_FILES]
+        self._counter_files: list[tuple[str, int]] = []
+        for group in ("counters", "hw_counters"):
+            with suppress(OSError):
+                for name in sorted(path.name for path in (folder / group).iterdir()):
+                    if name in counters and (fd := _open(folder / group / name)) >= 0:
+                        self._counter_files.append((name, fd))
+        self._raw: dict[str, bytes] = {}
+        self._values: dict[str, int] = {}
+        self._text: dict[str, str] = {}
+
+    def read(self, mono_s: float) -> IbPort:
+        """One reading; OSError when the port is gone."""
+        if self._state_files[0][1] < 0:
+            raise OSError(f"{self._folder}/state: not there yet")
+        for name, fd in self._state_files:
+            if fd >= 0:
+                raw = os.pread(fd, _FILE_BYTES, 0)
+                if raw != self._raw.get(name):
+                    self._raw[name] = raw
+                    self._text[name] = _text(raw)
+                    self._text["rate"] = _file(self._folder / "rate")
+                    self._text["link_layer"] = _file(self._folder / "link_layer")
+        values = self._values
+        for name, fd in self._counter_files:
+            try:
+                raw = os.pread(fd, _FILE_BYTES, 0)
+            except OSError:
+                raw = b""  # one counter that the device does not want to say
+            if raw != self._raw.get(name):
+                self._raw[name] = raw
+                if values is self._values:
+                    values = dict(values)  # the last reading keeps its own
+                if raw.strip().isdigit():
+                    values[name] = int(raw)
+                else:
+                    values.pop(name, None)  # "N/A (no PMA)"
+        self._values = values
+        text = self._text
+        return IbPort(
+            device=self._device,
+            port=self._number,
+            state=text.get("state", ""),
+            phys_state=text.get("phys_state", ""),
+            rate=text.get("rate", ""),
+            lid=_number(text.get("lid", "")),
+            sm_lid=_number(text.get("sm_lid", "")),
+            link_layer=text.get("link_layer", ""),
+            counters=values,
+            mono_s=mono_s,
+        )
+
+    def close(self) -> None:
+        """Closes its files."""
+        for _, fd in (*self._state_files, *self._counter_files):
+            if fd >= 0:
+                os.close(fd)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def _file(path: Path) -> str:
+    try:
+        return _text(path.read_bytes())
+    except OSError:
+        return ""
+
+
+def _text(raw: bytes) -> str:
+    """`4: ACTIVE` -> `ACTIVE`."""
+    text = raw.decode(errors="replace").strip()
+    number, colon, name = text.partition(": ")
+    return name.strip() if colon and number.isdigit() else text
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return 0

@@ -1,0 +1,163 @@
+"""The kernel log as a stream: `/dev/kmsg`, woken by the kernel, one read a record."""
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+from agent.collectors.readings import Overrun
+from agent.contract import kernel_text
+from agent.host import Host
+from agent.sources.base import Emit
+
+PATH = "/dev/kmsg"
+_RECORD_BYTES = 8192  # the kernel's own limit of one record; a smaller buffer would answer EINVAL
+_BATCH = 256  # records in one go, so that a flood does not starve the rest of the agent
+
+
+def open_log(path: Path) -> int:
+    """A non-blocking descriptor at the oldest record that the kernel still has."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+class KmsgSource:
+    """Emits Line, and Overrun where records were lost.
+
+    `start` is the position that a former run ended at (boot id, sequence number). Same boot: the records
+    after it follow. Another boot: all of this boot's records follow, nobody has seen them. None (the first
+    start ever): only records written from now on, so that an installation does not report history as news.
+
+    `facilities`: records of others are passed over. Anybody who may open the device for writing can forge a
+    line, but never of facility 0 (the kernel's own), hence the default.
+    """
+
+    name: ClassVar[str] = "kmsg"
+    needs: ClassVar[str] = "/dev/kmsg: root or CAP_SYSLOG"
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        start: tuple[str, int] | None = None,
+        facilities: frozenset[int] = frozenset({kernel_text.KERNEL}),
+        path: str = PATH,
+        opener: Callable[[Path], int] = open_log,
+    ) -> None:
+        self._host = host
+        self._position = start
+        self._facilities = facilities
+        self._path = path
+        self._open = opener
+
+    @property
+    def position(self) -> tuple[str, int] | None:
+        """(boot id, sequence number) up to which records were emitted; store it for the next run."""
+        return self._position
+
+    async def run(self, emit: Emit) -> None:
+        """Follow the log until cancelled."""
+        loop = asyncio.get_running_loop()
+        broken: asyncio.Future[None] = loop.create_future()
+        boot = self._host.boot_id()
+        fd = self._open(self._host.path(self._path))
+        try:
+            if self._position is None:
+                last = await _skip_to_end(fd)
+                self._position = None if last is None else (boot, last)
+            elif self._position[0] != boot:
+                self._position = (boot, -1)
+
+            def readable() -> None:
+                try:
+                    self._read(fd, emit, boot, _BATCH)
+                except OSError as error:
+                    loop.remove_reader(fd)
+                    if not broken.done():
+                        broken.set_exception(error)
+
+            loop.add_reader(fd, readable)
+            await broken
+        finally:
+            loop.remove_reader(fd)
+            os.close(fd)
+
+    async def once(self, emit: Emit) -> None:
+        """All records that there are now: the kernel's ring, or a recorded text file in any encoding."""
+        path = self._host.path(self._path)
+        if not self._host.live and not path.exists():
+            return
+        if stat.S_ISREG(path.stat().st_mode):
+            with path.open(errors="replace") as lines:
+                for _, recorded in kernel_text.records(lines):
+                    if recorded.facility in self._facilities:
+                        emit(recorded)
+            return
+        fd = self._open(path)
+        try:
+            while (record := _next_record(fd)) is not None:
+                line = kernel_text.parse(record.decode(errors="replace"))
+                if line is not None and line.facility in self._facilities:
+                    emit(line)
+        finally:
+            os.close(fd)
+
+    def _read(self, fd: int, emit: Emit, boot: str, limit: int) -> None:
+        for _ in range(limit):
+            record = _next_record(fd)
+            if record is None:
+                return
+            seq = _seq(record)
+            if seq is None:
+                continue
+            before = self._position[1] if self._position is not None else seq - 1
+            if seq <= before:
+                continue  # a former run has emitted it
+            # The kernel skips what it overwrote, so a gap in the sequence is the number that was lost. A gap
+            # at the start of another boot's log is what its ring no longer has.
+            if seq > before + 1:
+                emit(Overrun(lost=seq - before - 1, mono_s=self._host.mono_s()))
+            line = kernel_text.parse(record.decode(errors="replace"))
+            if line is not None and line.facility in self._facilities:
+                emit(line)
+            self._position = (boot, seq)
+
+
+async def _skip_to_end(fd: int) -> int | None:
+    """Reads to the end of the log; the last sequence number, where a restart can go on. None: no record.
+
+    Seeking to the end would not tell the number: a restart before the next line could not know what it
+    missed.
+    """
+    last: int | None = None
+    while True:
+        for _ in range(_BATCH):
+            record = _next_record(fd)
+            if record is None:
+                return last
+            seq = _seq(record)
+            last = last if seq is None else seq
+        await asyncio.sleep(0)
+
+
+def _next_record(fd: int) -> bytes | None:
+    """The next record; None when there is none yet. After an overrun: the oldest that is still there."""
+    while True:
+        try:
+            record = os.read(fd, _RECORD_BYTES)
+        except BlockingIOError:
+            return None
+        except BrokenPipeError:
+            continue
+        if not record:
+            raise OSError("the kernel log ended: the device was closed by its other side")
+        return record
+
+
+def _seq(record: bytes) -> int | None:
+    parts = record.split(b",", 2)
+    try:
+        return int(parts[1])
+    except (IndexError, ValueError):
+        return None

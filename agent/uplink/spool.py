@@ -1,0 +1,329 @@
+"""The events that the broker has not acknowledged yet: stamped, numbered, bounded, on disk.
+
+An event gets its number here, and keeps it until the broker has it. Full: the mildest and oldest go first,
+and are counted. A disk that is full or a file that is broken never stops the agent: the spool goes on in
+memory, says so (`take_trouble`), and tries the disk again.
+"""
+
+import contextlib
+import json
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from agent.contract.messages import MAX_EVIDENCE, Draft, Event, Severity, clip, encode_event
+from agent.host import Host
+from agent.uplink.store import MEMORY, Row, Store, set_aside
+
+# What is kept when only memory is left: little, since the agent's memory is a promise.
+MEMORY_MAX_EVENTS = 10_000
+MEMORY_MAX_BYTES = 8 * 1024 * 1024
+_T = TypeVar("_T")
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class Spool:
+    """One node's spool. Used from one thread (the event loop's); a `put` takes about 0.1 ms."""
+
+    def __init__(
+        self,
+        path: Path,
+        host: Host,
+        node: str,
+        *,
+        max_events: int = 100_000,
+        max_bytes: int = 64 * 1024 * 1024,
+    ) -> None:
+        self._path = path
+        self._host = host
+        self._node = node
+        self._limits = (max_events, max_bytes)
+        self._boot = host.boot_id()
+        self._troubles: list[str] = []
+        self._in_memory = False
+        self._dropped = 0
+        self._spool, self._next, self._count, self._bytes = "", 1, 0, 0
+        self.on_put: Callable[[], None] = _nothing  # told after each put; the publisher listens
+        self._store = self._open_or_set_aside()
+        self._resume()
+
+    # --- what goes in ---
+
+    def put(self, draft: Draft, mono_s: float) -> None:
+        """Keeps one fact that was seen at `mono_s` on the node's monotonic clock."""
+        self.put_all((draft,), mono_s)
+
+    def put_all(self, drafts: Iterable[Draft], mono_s: float, line: int | None = None) -> None:
+        """Keeps all of them or, killed in between, none; `line` is the kernel log record they come from.
+
+        Its number is kept in the same transaction, so that the record is neither lost nor read again.
+        """
+        stamped = [self._stamp(draft, mono_s) for draft in drafts]
+        self._guarded(lambda: self._add(stamped, line))
+        if stamped:
+            self.on_put()
+
+    def save_position(self, boot: str, line: int) -> None:
+        """Remembers that the kernel log of `boot` was read through record `line`, without any event."""
+        self._guarded(lambda: self._store.set("line", f"{boot} {line}"))
+
+    @property
+    def position(self) -> tuple[str, int] | None:
+        """(boot id, sequence number) of the last kernel log record that was worked off; None before the
+        first.
+        """
+        boot, _, seq = self._store.get("line").partition(" ")
+        return (boot, int(seq)) if boot else None
+
+    # --- what goes out ---
+
+    def pending(self, after: int, limit: int) -> list[Row]:
+        """Up to `limit` events numbered above `after`, in order."""
+        return self._guarded(lambda: self._store.after(after, limit))
+
+    def message(self, row: Row) -> tuple[str, bytes]:
+        """(event id, JSON body) of a row, with its age as of now."""
+        raw: dict[str, Any] = orjson.loads(row.body)
+        raw["node"] = self._node
+        raw["id"] = f"{self._node}:{row.spool}:{row.seq}"
+        raw["age_s"] = round(self._age_s(row), 3)
+        return str(raw["id"]), orjson.dumps(raw)
+
+    def acknowledged(self, through: int) -> None:
+        """The broker has all events up to this number."""
+
+        def work() -> None:
+            with self._store.together():
+                count, size = self._store.remove_through(through)
+            self._count, self._bytes = self._count - count, self._bytes - size
+
+        self._guarded(work)
+
+    def renumber(self, seq: int) -> None:
+        """Moves an event to the end, under a new number: the log took a later one first, and its readers skip
+        everything that comes after a higher number of the same spool."""
+
+        def work() -> None:
+            found = self._store.after(seq - 1, 1)
+            if not found or found[0].seq != seq:
+                return
+            with self._store.together():
+                self._store.remove(seq)
+                self._store.add(replace(found[0], seq=self._next, spool=self._spool))
+            self._next += 1
+
+        self._guarded(work)
+        self.on_put()
+
+    # --- how it is ---
+
+    @property
+    def spooled(self) -> int:
+        """Events that wait."""
+        return self._count
+
+    @property
+    def dropped(self) -> int:
+        """Events dropped since this process started."""
+        return self._dropped
+
+    def take_trouble(self) -> list[str]:
+        """What went wrong with the disk since the last call, one sentence each."""
+        troubles, self._troubles = self._troubles, []
+        return troubles
+
+    def report_dropped(self) -> None:
+        """Puts `agent.dropped` when events were dropped and there is room again, so that it pushes none
+        out.
+        """
+        count = int(self._guarded(lambda: self._store.get("unreported")) or 0)
+        if count == 0 or self._count > self._bounds()[0] * 3 // 4 or self._bytes > self._bounds()[1] * 3 // 4:
+            return
+        draft = Draft(
+            kind="agent.dropped", component="node", severity=Severity.WARNING, data={"dropped": count}
+        )
+        stamped = [self._stamp(draft, self._host.mono_s())]
+        self._guarded(lambda: self._add(stamped, None, reported=True))
+        self.on_put()
+
+    def retry_disk(self) -> None:
+        """Back to the disk, when the spool had to leave it and it works again."""
+        if not self._in_memory:
+            return
+        with contextlib.suppress(sqlite3.Error, OSError):
+            fresh = Store(str(self._path))
+            try:
+                with fresh.together():
+                    # What is in the file was copied to memory when we left it, and may have been sent since.
+                    fresh.remove_through(2**62)
+                    self._copy(self._store, fresh)
+            except BaseException:
+                fresh.close()
+                raise
+            self._store.close()
+            self._store, self._in_memory = fresh, False
+            self._measure()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._store.close()
+
+    # --- inside ---
+
+    def _stamp(self, draft: Draft, mono_s: float) -> Row:
+        now_s = self._host.mono_s()
+        fact_s = mono_s - max(0.0, draft.age_s)
+        event = Event(
+            id="",
+            node=self._node,
+            kind=draft.kind,
+            component=draft.component,
+            severity=draft.severity,
+            at=self._host.wall().isoformat(timespec="milliseconds"),
+            age_s=0.0,
+            boot=self._boot,
+            count=draft.count,
+            data={key: clip(value) if isinstance(value, str) else value for key, value in draft.data.items()},
+            evidence=clip(draft.evidence, MAX_EVIDENCE),
+        )
+        return Row(
+            seq=0,
+            spool="",
+            rank=draft.severity.rank,
+            boot=self._boot,
+            mono_s=fact_s,
+            age_s=max(0.0, now_s - fact_s),
+            kind=draft.kind,
+            severity=draft.severity.value,
+            body=_json(encode_event(event)),
+        )
+
+    def _age_s(self, row: Row) -> float:
+        now_s = self._host.mono_s()
+        if row.boot == self._boot:
+            return max(0.0, now_s - row.mono_s)
+        # Spooled before a reboot: the monotonic clock began again at zero and the wall clock may lie. What is
+        # sure is the age at spooling plus the time since this boot: a lower bound, since nobody here knows
+        # how long the event had waited before the reboot, nor how long the node was down.
+        return row.age_s + now_s
+
+    def _add(self, stamped: list[Row], line: int | None, *, reported: bool = False) -> None:
+        seq, count, size, dropped = self._next, self._count, self._bytes, 0
+        max_events, max_bytes = self._bounds()
+        with self._store.together():
+            for row in stamped:
+                self._store.add(replace(row, seq=seq, spool=self._spool))
+                seq, count, size = seq + 1, count + 1, size + len(row.body)
+            while (count > max_events or size > max_bytes) and (mildest := self._store.mildest()):
+                self._store.remove(mildest[0])
+                count, size, dropped = count - 1, size - mildest[1], dropped + 1
+            if dropped or reported:
+                before = 0 if reported else int(self._store.get("unreported") or 0)
+                self._store.set("unreported", str(before + dropped))
+            if line is not None:
+                self._store.set("line", f"{self._boot} {line}")
+        self._next, self._count, self._bytes = seq, count, size
+        self._dropped += dropped
+
+    def _bounds(self) -> tuple[int, int]:
+        if not self._in_memory:
+            return self._limits
+        return min(self._limits[0], MEMORY_MAX_EVENTS), min(self._limits[1], MEMORY_MAX_BYTES)
+
+    def _open_or_set_aside(self) -> Store:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            return Store(str(self._path))
+        except (sqlite3.Error, OSError) as error:
+            return self._fresh(error)
+
+    def _fresh(self, error: Exception) -> Store:
+        """An empty store in place of one that failed: a new file if the old one is broken, else memory."""
+        if (
+            isinstance(error, sqlite3.DatabaseError)
+            and getattr(error, "sqlite_errorcode", _BROKEN[0]) in _BROKEN
+        ):
+            with contextlib.suppress(sqlite3.Error, OSError):
+                aside = set_aside(self._path)
+                store = Store(str(self._path))
+                self._troubles.append(f"{self._path} is broken ({error}) and was set aside as {aside.name}")
+                return store
+        self._troubles.append(
+            f"{self._path} cannot be written ({error}): events are kept in memory only; free the disk"
+        )
+        self._in_memory = True
+        return Store(MEMORY)
+
+    def _resume(self) -> None:
+        """Takes up the numbering; a new boot or a new file gets a new spool id (see store.py)."""
+        self._spool = self._store.get("spool")
+        if not self._spool or self._store.get("boot") != self._boot:
+            self._spool = secrets.token_hex(4)
+            with self._store.together():
+                self._store.set("spool", self._spool)
+                self._store.set("boot", self._boot)
+        self._next = self._store.last_seq() + 1
+        self._measure()
+
+    def _measure(self) -> None:
+        self._count, self._bytes = self._guarded(self._store.size)
+
+    def _guarded(self, work: Callable[[], _T]) -> _T:
+        """Runs `work`; when the disk fails, moves what can be read to a fresh store and runs it there."""
+        try:
+            return work()
+        except sqlite3.Error as error:
+            if self._in_memory:
+                raise
+            broken, following = self._store, self._next
+            self._store = self._fresh(error)
+            with self._store.together():
+                self._copy(broken, self._store)
+            broken.close()
+            self._spool = secrets.token_hex(4)  # the old file must not give these numbers out again
+            self._store.set("spool", self._spool)
+            self._store.set("boot", self._boot)
+            self._next = max(following, self._store.last_seq() + 1)
+            self._count, self._bytes = self._store.size()
+            return work()
+
+    def _copy(self, source: Store, target: Store) -> None:
+        """Everything that can be read from `source`, within the present bounds."""
+        at, room = 0, self._bounds()[0]
+        with contextlib.suppress(_UnreadableError):
+            for key in ("line", "unreported", "spool", "boot"):
+                target.set(key, _read(lambda: source.get(key)))  # noqa: B023 - called at once
+            while room > 0 and (rows := _read(lambda: source.after(at, min(500, room)))):  # noqa: B023
+                for row in rows:
+                    target.add(row)
+                at, room = rows[-1].seq, room - len(rows)
+
+
+class _UnreadableError(Exception):
+    """The old store cannot be read any further."""
+
+
+def _read(work: Callable[[], _T]) -> _T:
+    try:
+        return work()
+    except sqlite3.Error as error:
+        raise _UnreadableError from error
+
+
+def _json(raw: dict[str, Any]) -> bytes:
+    """JSON of an event; odd characters and numbers beyond 64 bits become plain text, not an error."""
+    try:
+        return orjson.dumps(raw)
+    except TypeError:
+        data = {key: str(value) if isinstance(value, int) else value for key, value in raw["data"].items()}
+        text = json.dumps(raw | {"data": data}, ensure_ascii=False, default=str)
+        return text.encode("utf-8", "replace")
+
+
+def _nothing() -> None:
+    return

@@ -1,0 +1,20 @@
+"""What the agent's commands share: collectors as this machine and its configuration want them."""
+
+from agent.collectors import collectors
+from agent.collectors.base import Collector
+from agent.collectors.settings import Settings
+from agent.config import AgentConfig
+from agent.host import Host
+
+
+def collectors_for(host: Host, config: AgentConfig) -> list[Collector]:
+    """Fresh collectors; the NVIDIA driver's version is read once, as a new one comes with a restart at least."""
+    return collectors(Settings(driver=nvidia_driver(host), idle_window_s=config.idle_window_s))
+
+
+def nvidia_driver(host: Host) -> str:
+    """The version of the loaded NVIDIA driver, e.g. `580.82.07`; empty where there is none."""
+    for word in host.read("/proc/driver/nvidia/version").partition("\n")[0].split():
+        if word[:1].isdigit() and "." in word:
+            return word
+    return ""

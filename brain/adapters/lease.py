@@ -1,0 +1,149 @@
+"""Who leads: a lease in a JetStream key-value bucket whose entries the server forgets after their time to live.
+
+The holder renews it with the revision that it knows; somebody else's write makes that fail. It counts as held only
+until a time that this machine's monotonic clock gives, measured from before the last renewal was sent: so the holder
+stops before the server lets the next one in, whatever the network does to the answers.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+
+from nats.aio.client import Client
+from nats.js.api import KeyValueConfig, StorageType
+from nats.js.errors import APIError, BadRequestError, KeyNotFoundError, KeyWrongLastSequenceError
+from nats.js.kv import KeyValue
+
+from agent.contract import subjects
+from brain.adapters.broker import LOST
+
+MARGIN = 0.1  # share of the time to live by which the holder stops before the server would say so
+RENEWALS = 4  # per time to live
+_TAKEN = (KeyWrongLastSequenceError, BadRequestError)
+
+
+class Lease:
+    """One brain's hold on the lease of its cell. `serve` once for each connection."""
+
+    def __init__(
+        self,
+        cell: str,
+        brain: str,
+        ttl_s: float,
+        *,
+        replicas: int = 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._key = cell
+        self._brain = brain  # unique per process: a restarted brain is another one
+        self._ttl_s = ttl_s
+        self._replicas = replicas
+        self._clock = clock
+        self._until = 0.0
+        self._revision = 0
+        self.epoch = 0  # of the lease that is or was held
+
+    @property
+    def held(self) -> bool:
+        """May this brain act now?"""
+        return self._clock() < self._until
+
+    async def serve(self, client: Client, won: Callable[[int], None], known_epoch: Callable[[], int]) -> None:
+        """Competes for the lease, renews it, and calls `won(epoch)` each time that it is won anew.
+
+        `known_epoch` is the highest epoch on the log: a new one is above it. Gives the lease back when cancelled.
+        """
+        bucket, base = await self._bucket(client)
+        try:
+            while True:
+                with contextlib.suppress(*LOST):  # a server without a leader: the lease runs out by itself
+                    if self._revision:
+                        await self._renew(bucket)
+                    if not self._revision and await self._take(bucket):
+                        self.epoch = max(base + self._revision, known_epoch() + 1)
+                        won(self.epoch)
+                await asyncio.sleep(self._ttl_s / RENEWALS)
+        finally:
+            await self._give_back(client, bucket)
+
+    def drop(self) -> None:
+        """Stops counting as the holder at once."""
+        self._until = 0.0
+
+    async def _bucket(self, client: Client) -> tuple[KeyValue, int]:
+        """The bucket, and what its revisions count from: when it was made, in milliseconds.
+
+        A bucket that is made anew begins again with revision 1, and agents refuse an older epoch than they know.
+        """
+        jetstream = client.jetstream()
+        config = KeyValueConfig(
+            bucket=subjects.LEASE_BUCKET,
+            history=1,
+            ttl=self._ttl_s,
+            storage=StorageType.FILE,
+            replicas=self._replicas,
+        )
+        try:
+            bucket = await jetstream.create_key_value(config)
+        except (
+            BadRequestError
+        ):  # it is there with another time to live, e.g. from before a change of configuration
+            name = f"KV_{subjects.LEASE_BUCKET}"
+            found = (await jetstream.stream_info(name)).config
+            await jetstream.update_stream(
+                found.evolve(max_age=self._ttl_s, duplicate_window=min(self._ttl_s, 120))
+            )
+            bucket = await jetstream.key_value(subjects.LEASE_BUCKET)
+        info = await jetstream.stream_info(f"KV_{subjects.LEASE_BUCKET}")
+        assert info.created is not None  # noqa: S101 - the server always says it
+        return bucket, int(info.created.timestamp() * 1000)
+
+    async def _take(self, bucket: KeyValue) -> bool:
+        before = self._clock()
+        try:
+            self._revision = await bucket.create(self._key, self._brain.encode())
+        except (*_TAKEN, KeyNotFoundError):
+            return await self._take_own(bucket, before)
+        self._until = before + self._ttl_s * (1 - MARGIN)
+        return True
+
+    async def _take_own(self, bucket: KeyValue, before: float) -> bool:
+        """After a lost connection our own entry may still be there."""
+        try:
+            entry = await bucket.get(self._key)
+            if entry.value != self._brain.encode() or entry.revision is None:
+                return False
+            self._revision = await bucket.update(self._key, self._brain.encode(), last=entry.revision)
+        except (*_TAKEN, KeyNotFoundError):
+            return False
+        self._until = before + self._ttl_s * (1 - MARGIN)
+        return True
+
+    async def _renew(self, bucket: KeyValue) -> None:
+        before = self._clock()
+        try:
+            self._revision = await asyncio.wait_for(
+                bucket.update(self._key, self._brain.encode(), last=self._revision), self._ttl_s / 2
+            )
+            if not self.held:
+                self._revision = 0  # it had run out meanwhile: a new epoch is needed
+            else:
+                self._until = before + self._ttl_s * (1 - MARGIN)
+        except (*_TAKEN, APIError):
+            self.drop()
+            self._revision = 0
+        except TimeoutError:
+            if not self.held:
+                self._revision = 0
+
+    async def _give_back(self, client: Client, bucket: KeyValue) -> None:
+        """In order when the connection is there, so that a standby takes over at once."""
+        revision, self._revision = self._revision, 0
+        held = self.held
+        self.drop()
+        if revision and held and client.is_connected:
+            try:
+                await asyncio.wait_for(bucket.delete(self._key, last=revision), 1.0)
+            except LOST:
+                return

@@ -1,0 +1,146 @@
+"""What this brain puts on the log: in order, without waiting, again until the server has it.
+
+A message's id makes the second copy harmless: the server drops it within its duplicate window, and the engine
+ignores it for ever.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+import orjson
+
+from agent.contract import subjects
+from agent.contract.errors import Unreachable
+
+RESEND_S = 2.0  # an entry without an answer for so long is sent again
+WINDOW = 1000  # entries on their way at once
+
+
+class Entry:
+    """One message that waits for its place on the log."""
+
+    __slots__ = ("body", "done", "id", "keep", "sent_at", "subject")
+
+    def __init__(self, subject: str, body: bytes, id_: str, *, keep: bool) -> None:
+        self.subject = subject
+        self.body = body
+        self.id = id_
+        self.keep = keep
+        self.sent_at = 0.0  # monotonic; 0: not on this connection yet
+        self.done: asyncio.Future[int] | None = None
+
+
+class Outbox:
+    """Entries without an answer. Lives over connections; `serve` once for each."""
+
+    def __init__(self, cell: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._cell = cell
+        self._clock = clock
+        self._entries: OrderedDict[int, Entry] = OrderedDict()
+        self._waiting: OrderedDict[int, Entry] = OrderedDict()  # of these, not sent on this connection
+        self._next = 0
+        self._wake = asyncio.Event()
+        self.refused = 0  # answers that were errors
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, what: str, body: bytes, id_: str, *, keep: bool = True) -> Entry:
+        """Queues a message for `ward.<cell>.input.<what>`.
+
+        `keep=False`: it loses its sense when the connection is lost (only a leader may have said it then).
+        """
+        entry = Entry(subjects.brain_input(self._cell, what), body, id_, keep=keep)
+        self._next += 1
+        self._entries[self._next] = self._waiting[self._next] = entry
+        self._wake.set()
+        return entry
+
+    async def append(self, what: str, body: bytes, id_: str, timeout_s: float = 5.0) -> int:
+        """Puts it and waits until it is on the log; its sequence number. Unreachable when that takes too long.
+
+        It may still arrive after that: say so to the person who waits.
+        """
+        entry = self.put(what, body, id_)
+        entry.done = asyncio.get_running_loop().create_future()
+        try:
+            return await asyncio.wait_for(asyncio.shield(entry.done), timeout_s)
+        except TimeoutError:
+            raise Unreachable(
+                f"the log did not take it within {timeout_s:g} s; it is sent when NATS is back"
+            ) from None
+
+    def drop_unkept(self) -> None:
+        """Forgets what was only worth saying as leader, or on the connection that is gone."""
+        for number in [number for number, entry in self._entries.items() if not entry.keep]:
+            del self._entries[number]
+            self._waiting.pop(number, None)
+
+    async def serve(self, client: Client) -> None:
+        """Sends on this connection until cancelled."""
+        inbox = client.new_inbox()
+        await client.subscribe(f"{inbox}.*", cb=self._on_answer)
+        self._waiting = OrderedDict(self._entries)
+        for entry in self._entries.values():
+            entry.sent_at = 0.0
+        try:
+            while True:
+                await self._send(client, inbox)
+                self._wake.clear()
+                if not self._waiting or self._in_flight() >= WINDOW:
+                    try:
+                        await asyncio.wait_for(self._wake.wait(), RESEND_S / 4 if self._entries else None)
+                    except TimeoutError:
+                        self._queue_overdue()
+        finally:
+            self.drop_unkept()
+
+    async def _send(self, client: Client, inbox: str) -> None:
+        room = WINDOW - self._in_flight()
+        while self._waiting and room > 0:
+            number, entry = self._waiting.popitem(last=False)
+            entry.sent_at = self._clock()
+            room -= 1
+            await client.publish(
+                entry.subject,
+                entry.body,
+                reply=f"{inbox}.{number}",
+                headers={subjects.HEADER_ID: entry.id},
+            )
+
+    def _in_flight(self) -> int:
+        return len(self._entries) - len(self._waiting)
+
+    def _queue_overdue(self) -> None:
+        now = self._clock()
+        overdue = {
+            number: entry
+            for number, entry in self._entries.items()
+            if number not in self._waiting and now - entry.sent_at >= RESEND_S
+        }
+        if overdue:
+            self._waiting = OrderedDict(sorted((overdue | self._waiting).items()))
+
+    async def _on_answer(self, message: Msg) -> None:
+        """The server has it, or says why not: then it is tried again after the pause."""
+        number = int(message.subject.rpartition(".")[2])
+        entry = self._entries.get(number)
+        if entry is None:
+            return
+        try:
+            answer = orjson.loads(message.data)
+            sequence = int(answer["seq"])
+        except (ValueError, KeyError, TypeError):
+            self.refused += 1  # no responders, no leader in the cluster, storage full
+            return
+        del self._entries[number]
+        self._waiting.pop(number, None)
+        if self._in_flight() >= WINDOW - 1 or entry.done is not None:
+            self._wake.set()
+        if entry.done is not None and not entry.done.done():
+            entry.done.set_result(sequence)

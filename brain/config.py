@@ -1,0 +1,209 @@
+"""The brain's configuration: one TOML file. Unknown keys are errors; every key has a default that is safe.
+
+A relative path is relative to the folder of the file that names it.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from agent.contract import subjects
+from agent.contract.errors import ConfigError
+from brain.core.spec import ModeSetting, Place, Settings
+
+T = TypeVar("T")
+_BESIDE = Path(__file__).resolve().parents[1]  # rules/ and runbooks/ are installed beside this package
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_KINDS_OF_ERROR = {
+    "extra_forbidden": "unknown key",
+    "unexpected_keyword_argument": "unknown key",
+    "missing": "is missing",
+}
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class EmbeddedConfig(_Model):
+    """The NATS server that the brain starts as its child. For one brain; production has a cluster."""
+
+    host: str = "127.0.0.1"  # where it listens; agents of other nodes need more than loopback
+    port: int = Field(default=4222, ge=1, le=65535)
+    store: Path | None = None  # folder of its files; none: <data_dir>/nats
+    nodes: Mapping[str, str] = {}  # node -> its public NKEY (U...); nodes that are not listed cannot connect
+
+
+class NatsConfig(_Model):
+    """How the brain reaches NATS: its own embedded server, or the servers of `url`."""
+
+    url: str = ""  # nats:// or tls://, comma separated; empty: the embedded server
+    seed_file: Path | None = None  # file with the brain's NKEY seed (mode 0600); none: connect without one
+    ca_file: Path | None = None  # PEM file with the CA of tls:// servers; none: the system's CAs
+    replicas: int = Field(default=1, ge=1, le=5)  # copies of the log; 3 in a cluster of three
+    embedded: EmbeddedConfig = EmbeddedConfig()
+
+
+class LogConfig(_Model):
+    """How long the log is kept. What is gone cannot be replayed; open incidents live on in the snapshot."""
+
+    max_age_s: float = Field(default=30 * 86400, ge=3600)
+    max_bytes: int = Field(default=8 * 1024**3, ge=64 * 1024**2)  # above, the oldest messages go
+    duplicate_window_s: float = Field(default=300, ge=120)  # how long a message id is remembered
+
+
+class ConsoleConfig(_Model):
+    """The HTTP API."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8470, ge=0, le=65535)  # 0: any free one
+    token_file: Path | None = None  # file with the bearer token; needed when host is not loopback
+
+
+class SnapshotConfig(_Model):
+    """When the engine's state is written down, so that a restart need not read the whole log."""
+
+    every_s: float = Field(default=60, gt=0)
+    every_inputs: int = Field(default=200_000, ge=1)
+
+
+class BrainConfig(_Model):
+    """Everything that the operator can set."""
+
+    cell: str = "default"  # failure domain; part of every NATS subject
+    brain: str = ""  # this brain's name in notes; empty: the host name
+    data_dir: Path = Path("/var/lib/gpuward")  # snapshot, read model, keys, embedded NATS
+    nats: NatsConfig = NatsConfig()
+    log: LogConfig = LogConfig()
+    console: ConsoleConfig = ConsoleConfig()
+    snapshot: SnapshotConfig = SnapshotConfig()
+    rules: Path | None = None  # folder; none: the rules that came with gpuward
+    runbooks: Path | None = None  # folder; none: the runbooks that came with gpuward
+    modes: tuple[ModeSetting, ...] = ()  # before all: observe everywhere; the last that fits wins
+    settings: Settings = Settings()  # what the gates judge by; `modes` stands above
+    topology: Path | None = None  # YAML: node -> {leaf, rack, pod, fabric}; none: places are not known
+    channels: Mapping[str, Mapping[str, Any]] = {}  # name -> type and its options (brain/notify)
+    groups: Mapping[str, tuple[str, ...]] = {}  # oncall, scheduler, ... -> channels, in order of trying
+    signing_key_file: Path | None = (
+        None  # Ed25519 seed, base64; none: <data_dir>/signing.key, made when missing
+    )
+    silent_after_s: float = Field(default=15, ge=1)  # no beat for so long: the node is silent
+    lease_ttl_s: float = Field(
+        default=2, ge=1
+    )  # a leader that does not renew its lease for so long is replaced
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "BrainConfig":
+        if self.nats.url and "embedded" in self.nats.model_fields_set:
+            raise ValueError("nats: give `url` or `embedded`, not both")
+        if self.console.host not in LOOPBACK and self.console.token_file is None:
+            raise ValueError(
+                "console: a host that is not loopback needs a token_file: anybody could say `hold`"
+            )
+        return self
+
+    @property
+    def embedded(self) -> bool:
+        """Does the brain start its own NATS server?"""
+        return not self.nats.url
+
+    @property
+    def rules_dir(self) -> Path:
+        """The folder of the rules in force."""
+        return self.rules or _BESIDE / "rules"
+
+    @property
+    def runbooks_dir(self) -> Path:
+        """The folder of the runbooks in force."""
+        return self.runbooks or _BESIDE / "runbooks"
+
+    def site_settings(self) -> Settings:
+        """The settings with the configured modes."""
+        if not self.modes:
+            return self.settings
+        plain = {name: getattr(self.settings, name) for name in Settings.__slots__}
+        return Settings(**plain | {"modes": self.settings.modes + self.modes})
+
+    def places(self) -> dict[str, Place]:
+        """Node → place, read from the topology file now; ConfigError names file and node."""
+        return read_places(self.topology) if self.topology else {}
+
+
+def load(path: Path | None) -> BrainConfig:
+    """The configuration in `path` (None: only defaults); ConfigError names file and key."""
+    if path is None:
+        return parse({}, "defaults", Path.cwd())
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
+    return parse(raw, str(path), path.resolve().parent)
+
+
+def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
+    """The configuration of TOML data; `where` names it in errors, relative paths start from `folder`."""
+    config = _checked(lambda: BrainConfig.model_validate_json(orjson.dumps(raw, default=str)), where)
+    try:
+        subjects.token(config.cell, "cell")
+        if config.brain:
+            subjects.token(config.brain, "brain")
+        for node in config.nats.embedded.nodes:
+            subjects.token(node, "nats.embedded.nodes: node")
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
+    return _absolute(config, folder)
+
+
+def read_places(path: Path) -> dict[str, Place]:
+    """Node → place from a YAML mapping; ConfigError names file and node."""
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
+    adapter = TypeAdapter(dict[str, Place])
+    return _checked(lambda: adapter.validate_python(raw, strict=False), str(path))
+
+
+def _checked(build: Callable[[], T], where: str) -> T:
+    try:
+        return build()
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{where}: {line}" for line in _lines(error))) from error
+
+
+def _lines(error: ValidationError) -> list[str]:
+    lines = []
+    for item in error.errors(include_url=False):
+        key = ".".join(str(part) for part in item["loc"])
+        says = _KINDS_OF_ERROR.get(item["type"], item["msg"].removeprefix("Value error, "))
+        lines.append(f"{key}: {says}" if key else says)
+    return lines
+
+
+def _absolute(config: BrainConfig, folder: Path) -> BrainConfig:
+    """The same with every path made absolute."""
+
+    def fixed(model: Any) -> Any:
+        changes: dict[str, Any] = {}
+        for name in type(model).model_fields:
+            value = getattr(model, name)
+            if isinstance(value, Path):
+                changes[name] = folder / value
+            elif isinstance(value, BaseModel):
+                changes[name] = fixed(value)
+        # Keep what was set and what is a default apart: model_copy would mark all changes as set.
+        copy = model.model_copy(update=changes)
+        copy.__pydantic_fields_set__.intersection_update(model.model_fields_set)
+        return copy
+
+    result: BrainConfig = fixed(config)
+    return result

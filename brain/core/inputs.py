@@ -1,0 +1,119 @@
+"""What the engine is told: everything that decides comes in as one of these, in the order of the log.
+
+Each input has an `id` that names it for ever; the same one delivered again changes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent.contract.commands import Outcome
+from agent.contract.messages import Event
+from brain.core.spec import Pack, Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSeen:
+    """A node's event."""
+
+    event: Event
+
+    @property
+    def id(self) -> str:
+        """The event's own."""
+        return self.event.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Malformed:
+    """A message that could not be read. `node` is who published it; empty when it was not a node."""
+
+    id: str
+    subject: str
+    node: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerFired:
+    """A timer that the engine had set is due. Ignored when it was set anew or cancelled meanwhile."""
+
+    id: str
+    name: str
+    due: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A leader says that it will perform this step now. Counts only with the present leader's epoch."""
+
+    id: str
+    step: str
+    epoch: int
+    brain: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """How a step ended. (A node's result comes as an event `command.result`; the engine reads it as this.)"""
+
+    id: str
+    step: str
+    outcome: Outcome
+    why: str
+    data: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A person's word. Verbs and their args:
+
+    hold {scope, why, for_s?} · release {scope} · approve {id} · deny {id, why?} · ack {id} · close {id, why?} ·
+    mode {runbook, mode, nodes?} · return {node}. `id` is a run's or an incident's; `scope` is a scope as in incidents
+    (`node/n1`, `leaf/l3`) or `all`.
+    """
+
+    id: str
+    who: str
+    verb: str
+    args: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """A node fell silent (no beat) or is heard again."""
+
+    id: str
+    node: str
+    alive: bool
+    silent_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """A brain leads from here on; every intent of an older epoch that comes later is void."""
+
+    id: str
+    epoch: int
+    brain: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackLoaded:
+    """These rules are in force from here on."""
+
+    id: str
+    pack: Pack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What became of a page (`page` is SendPage.id)."""
+
+    id: str
+    page: str
+    ok: bool
+    channel: str
+    why: str = ""
+
+
+Input = EventSeen | Malformed | TimerFired | Intent | StepResult | Said | NodeState | Leader | PackLoaded | Delivery

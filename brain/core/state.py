@@ -1,0 +1,219 @@
+"""The engine's whole memory: plain dataclasses that a snapshot writes as JSON and reads back.
+
+Times are seconds since 1970 UTC, by the log's clock. Dicts keep the order of insertion; nothing here is a set.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+from brain.core.spec import Pack, Runbook, Scalar
+
+
+class IncidentState(str, Enum):
+    """Where an incident stands. The transitions stand in brain/core/incidents.py."""
+
+    SETTLING = "settling"  # waiting for a cause that explains it; nobody was told
+    OPEN = "open"  # the fault is there and nothing is being done
+    HEALING = "healing"  # a run is under way
+    PERSON = "person"  # gpuward will not do more: people must
+    MENDED = "mended"  # the symptoms are gone; waiting whether they stay away
+    CLOSED = "closed"
+    EXPLAINED = "explained"  # another incident is its cause
+
+
+class RunState(str, Enum):
+    """Where a run stands. The transitions stand in brain/core/runs.py."""
+
+    HELD = "held"  # a gate says no for now
+    APPROVAL = "approval"  # a person must agree
+    INTENT = "intent"  # the intent is being written
+    PERFORMING = "performing"
+    VERIFYING = "verifying"
+    SUCCEEDED = "succeeded"  # verified, or the fault went away before anything was needed
+    EXHAUSTED = "exhausted"  # no rung is left: a person
+    OBSERVED = "observed"  # planned only
+    CANCELLED = "cancelled"  # a person or a wider cause ended it
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """One event that an incident rests on."""
+
+    id: str
+    at: float  # when the fact came about, by the log's clock
+    node: str
+    kind: str
+    component: str
+    text: str  # the line or reading
+
+
+@dataclass(slots=True, kw_only=True)
+class SymptomState:
+    """One symptom at one scope: active, or half way there (a window that fills)."""
+
+    name: str
+    scope: str
+    active: bool = False
+    since: float = 0.0  # when the fact behind it began
+    last: float = 0.0  # newest fact that fed it
+    heard: float = 0.0  # when that arrived
+    hits: list[tuple[float, float]] = field(default_factory=list)  # (time, weight) in the window
+    on: bool = False  # lasting, flapping: the condition's present state
+    members: dict[str, float] = field(default_factory=dict)  # spread: node -> when it started there
+    carried: dict[str, Scalar] = field(default_factory=dict)
+    evidence: list[Evidence] = field(default_factory=list)  # first and newest, bounded
+    total: int = 0  # facts so far
+
+
+@dataclass(slots=True, kw_only=True)
+class StepRecord:
+    """What became of one attempt."""
+
+    id: str
+    rung: str
+    action: str
+    params: dict[str, Scalar]
+    at: float
+    outcome: str = ""  # empty while under way
+    why: str = ""
+    verified: bool | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One execution of a runbook."""
+
+    id: str
+    incident: str
+    runbook: Runbook  # the version with which it began
+    pack: str
+    scope: str
+    node: str  # empty for a scope wider than a node
+    params: dict[str, Scalar]
+    state: RunState
+    started_at: float
+    rung: int = 0  # index
+    attempt: int = 1
+    why: str = ""  # reason of the present state
+    claimed: bool = False  # holds the node for its disruptive rungs
+    approved_by: str = ""
+    approved_rung: int = -1
+    approved_until: float = 0.0
+    quiet_since: float = 0.0  # verifying: since when the symptoms are gone; 0: they are not
+    deadline: float = 0.0
+    steps: list[StepRecord] = field(default_factory=list)
+    ended_at: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class PageState:
+    """What people were told of an incident."""
+
+    sent: int = 0  # pages so far
+    first_at: float = 0.0
+    acked_by: str = ""
+    resolved: bool = False
+    waiting: dict[str, "PendingPage"] = field(default_factory=dict)  # page id -> not yet delivered
+
+
+@dataclass(slots=True, kw_only=True)
+class PendingPage:
+    """A page on its way."""
+
+    what: Literal["open", "repeat", "update", "resolve"]
+    to: str
+    text: str
+    tries: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Incident:
+    """What people see: one fault, from open to closed."""
+
+    id: str
+    cause: str
+    state: IncidentState
+    severity: str  # P0 .. P3
+    scope: str
+    node: str  # empty for a scope wider than a node
+    rule: str
+    because: str
+    runbook: str
+    pack: str
+    opened_at: float
+    settle_until: float
+    quiet_s: float
+    page: str
+    params: dict[str, Scalar] = field(default_factory=dict)
+    support: dict[str, str] = field(default_factory=dict)  # "<rule>@<scope>" that match now -> rule
+    symptoms: list[str] = field(default_factory=list)  # "<symptom>@<scope>", in order of appearance, bounded
+    symptom_count: int = 0
+    nodes: int = 1  # how many nodes show it
+    evidence: list[Evidence] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
+    explains: int = 0  # incidents and matches that it absorbed
+    explained_by: str = ""
+    stale: bool = False  # every fact was old when it arrived; a fresh one clears it
+    pages: PageState = field(default_factory=PageState)
+    closed_at: float = 0.0
+    closed_why: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    """What is known of a node besides its faults."""
+
+    name: str
+    alive: bool = True
+    boot: str = ""
+    spool: str = ""
+    seq: int = 0  # of `spool`: an event at or below is a repeat
+    spool_before: str = ""
+    seq_before: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Hold:
+    """A person's stop on a scope."""
+
+    scope: str
+    who: str
+    why: str
+    since: float
+    until: float  # 0: until released
+
+
+@dataclass(slots=True, kw_only=True)
+class ModeSaid:
+    """A person's mode for runbooks on nodes."""
+
+    runbook: str
+    nodes: str
+    mode: str
+    who: str
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """Everything. `fault_free` says whether the engine has forgotten all faults (law: forget)."""
+
+    now: float = 0.0  # the newest input's time; never runs backwards
+    epoch: int = 0
+    leader: str = ""
+    pack: Pack | None = None
+    nodes: dict[str, Node] = field(default_factory=dict)
+    symptoms: dict[str, SymptomState] = field(default_factory=dict)  # "<symptom>@<scope>"
+    matched: dict[str, list[str]] = field(default_factory=dict)  # scope -> rules that match now
+    incidents: dict[str, Incident] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)  # of incidents that are not closed
+    tries: dict[str, list[float]] = field(default_factory=dict)  # "<runbook>@<cause>@<scope>" -> ends of failed runs
+    timers: dict[str, float] = field(default_factory=dict)
+    holds: dict[str, Hold] = field(default_factory=dict)
+    modes: list[ModeSaid] = field(default_factory=list)
+    recent: dict[str, float] = field(default_factory=dict)  # ids of inputs that were not events, bounded
+    malformed: int = 0
+
+    def fault_free(self) -> bool:
+        """Is no trace of a fault left? People's holds and modes, and the table of nodes, are not faults."""
+        return not (self.symptoms or self.matched or self.incidents or self.runs or self.tries or self.timers)

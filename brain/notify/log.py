@@ -1,0 +1,61 @@
+"""Appends pages to a text file. What is used when nothing is configured: a page is never thrown away."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from agent.contract.errors import Unreachable
+from brain.notify.base import options
+from brain.notify.message import PageMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """What a table of `type = "log"` holds."""
+
+    path: Path  # the file; its folder must exist
+    max_bytes: Annotated[int, Field(ge=10_000)] = (
+        10_000_000  # above, it is renamed to <path>.1 (the older one goes)
+    )
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+class PageLog:
+    """One file. Pages are separated by an empty line."""
+
+    def __init__(self, name: str, path: Path, *, max_bytes: int = 10_000_000) -> None:
+        self._name = name
+        self._path = path
+        self._max_bytes = max_bytes
+
+    @property
+    def name(self) -> str:
+        """What the configuration calls it."""
+        return self._name
+
+    async def send(self, message: PageMessage) -> None:
+        """Appends the page; Unreachable when the file cannot be written (full disk, permissions)."""
+        text = f"{message.to_text()}  page       {message.id} for {message.group}\n\n"
+        try:
+            await asyncio.to_thread(self._append, text)
+        except OSError as error:
+            raise Unreachable(f"{self._path}: {error.strerror}") from error
+
+    async def close(self) -> None:
+        """Nothing is open between pages."""
+
+    def _append(self, text: str) -> None:
+        if self._path.exists() and self._path.stat().st_size > self._max_bytes:
+            self._path.replace(self._path.with_name(self._path.name + ".1"))
+        with self._path.open("a", encoding="utf-8") as sink:
+            sink.write(text)
+
+
+def build(name: str, table: Mapping[str, Any], where: str) -> PageLog:
+    """The channel of a configuration table; ConfigError names the key."""
+    want = options(LogOptions, table, where)
+    return PageLog(name, want.path, max_bytes=want.max_bytes)

@@ -1,0 +1,121 @@
+"""Generates agent/contract/xid_table.py and nvlink5_table.py from rules/catalog/xid.yaml.
+
+    python deploy/dev/xid_table.py            writes both
+    python deploy/dev/xid_table.py --check    exit status 1 when one of them is stale
+
+The agent reads no YAML (memory), so it carries the catalogue's decisive columns as Python.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+CATALOG = ROOT / "rules/catalog/xid.yaml"
+XID_TABLE = ROOT / "agent/contract/xid_table.py"
+NVLINK5_TABLE = ROOT / "agent/contract/nvlink5_table.py"
+MADE = "Generated from rules/catalog/xid.yaml by deploy/dev/xid_table.py: edit that file, not this one."
+
+# After these a GPU cannot be used until it or its machine was restarted: critical becomes our fatal.
+UNUSABLE = ("RESET_GPU", "RESTART_BM", "RESTART_VM", "WORKFLOW_XID_48")
+
+
+def severity(row: dict[str, Any]) -> str:
+    """Our severity of one row of the catalogue."""
+    word = row["severity"]
+    if word == "critical":
+        return "fatal" if row["action"] in UNUSABLE else "error"
+    # decode: the line itself says it (NVLink5, XID 154); this is for a line that does not.
+    return "error" if word == "decode" else str(word)
+
+
+def xid_table(catalog: dict[str, Any]) -> str:
+    """The text of xid_table.py."""
+    lines = [
+        '"""XID code -> (name, immediate action, severity).',
+        "",
+        MADE,
+        '"""',
+        "",
+        "from collections.abc import Mapping",
+        "from typing import Final",
+        "",
+        "XIDS: Final[Mapping[int, tuple[str, str, str]]] = {",
+    ]
+    lines += [
+        f'    {row["code"]}: ("{row["name"]}", "{row["action"] or ""}", "{severity(row)}"),'
+        for row in catalog["xids"]
+    ]
+    return "\n".join([*lines, "}", ""])
+
+
+def mask(text: str) -> str:
+    """`(care, value)` of 32 signs, highest bit first, `-` for any; as Python text."""
+    if len(text) != 32 or set(text) - set("01-"):
+        raise ValueError(f"not a mask of 32 bits: {text!r}")
+    care, value = ("".join("1" if sign in ones else "0" for sign in text) for ones in ("01", "1"))
+    return f"(0x{int(care, 2):08X}, 0x{int(value, 2):08X})"
+
+
+def nvlink5_table(catalog: dict[str, Any]) -> str:
+    """The text of nvlink5_table.py."""
+    lines = [
+        '"""NVLink5 XIDs 144 to 150: which unit and bits lead to which action.',
+        "",
+        MADE,
+        '"""',
+        "",
+        "from typing import Final",
+        "",
+        "Mask = tuple[int, int]  # bits that count, their value",
+        "",
+        "# (XID, unit names, mask of drivers before 575, mask from 575, error statuses (none: any), action)",
+        "ROWS: Final[tuple[tuple[int, tuple[str, ...], Mask, Mask, tuple[int, ...], str], ...]] = (",
+    ]
+    for row in catalog["nvlink5_decode"]["rows"]:
+        units = tuple(row["unit"].split("/"))
+        statuses = tuple(
+            f"0x{int(status, 16):X}" for status in (row["error_status"] or "").split("/") if status
+        )
+        for suffix in ("2", "") if "action2" in row else ("",):  # the narrower mask first
+            cells = (
+                str(row["xid"]),
+                _tuple(f'"{unit}"' for unit in units),
+                mask(row[f"v1_mask{suffix}"]),
+                mask(row[f"v2_mask{suffix}"]),
+                _tuple(statuses),
+                f'"{row[f"action{suffix}"]}"',
+            )
+            lines += (
+                ["    (", *(f"        {cell}," for cell in cells), "    ),"]
+                if len(", ".join(cells)) > 103
+                else [f"    ({', '.join(cells)}),"]
+            )
+    return "\n".join([*lines, ")", ""])
+
+
+def _tuple(cells: Any) -> str:
+    cells = list(cells)
+    return f"({cells[0]},)" if len(cells) == 1 else f"({', '.join(cells)})"
+
+
+def tables() -> dict[Path, str]:
+    """What each generated file must hold."""
+    catalog = yaml.safe_load(CATALOG.read_text())
+    return {XID_TABLE: xid_table(catalog), NVLINK5_TABLE: nvlink5_table(catalog)}
+
+
+def main(argv: list[str]) -> int:
+    """See the module's docstring."""
+    stale = [path for path, text in tables().items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        sys.stderr.write(f"{path.relative_to(ROOT)} {'is stale' if '--check' in argv else 'written'}\n")
+        if "--check" not in argv:
+            path.write_text(tables()[path])
+    return 1 if stale and "--check" in argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

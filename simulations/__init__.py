@@ -1,0 +1,1 @@
+"""A simulated cluster whose machines really change state; `gpuward up` and `gpuward drill`."""

@@ -1,0 +1,181 @@
+"""A simulated node: a deterministic state machine. Time is an argument; changes give what its agent reports.
+
+machine.apply(plan, now)          a fault (or anything else) begins
+machine.perform(action, ...)      what an agent would do on it: changes its state, or is refused
+machine.advance(now)              everything that is due until now: (when, draft) in order
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping
+
+from agent.contract.commands import Outcome
+from agent.contract.messages import Draft, Scalar, Severity
+from agent.contract.xid_facts import XidReader
+from simulations import changes as ch
+from simulations import parts
+from simulations.parts import Gpu, Link, Port, Unit
+from simulations.remedies import REMEDIES, Performed
+
+READ_S = 1.0  # pause between readings of the error counters
+IDLE_AGAIN_S = 300.0  # pause between reports of one idle GPU
+_WATCHING = (ch.IdleGoesOn, ch.ErrorsGoOn)  # looks again at what may be healed by then
+_BUSES = ("1b", "29", "45", "4e", "9b", "ab", "c1", "d0")
+
+
+class Machine:
+    """One node with 8 GPUs, 8 InfiniBand ports, 2 links and the usual services."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.gpus = {f"0000:{bus}:00": Gpu(bdf=f"0000:{bus}:00", index=n) for n, bus in enumerate(_BUSES)}
+        self.ports = {f"mlx5_{n}": Port(device=f"mlx5_{n}") for n in range(8)}
+        self.links = {name: Link(name=name) for name in (parts.CONTROL_LINK, "eth1")}
+        self.units = {name: Unit(name=name) for name in parts.UNITS}
+        self.silent_until = 0.0
+        self._coming: list[tuple[float, int, ch.Change]] = []
+        self._count = 0
+        self._kernel = XidReader()
+
+    def silent(self, now: float) -> bool:
+        """Does nobody hear from it, nor it from anybody?"""
+        return now < self.silent_until
+
+    def healthy(self) -> bool:
+        """Is nothing wrong with it, and nothing about to be?"""
+        return (
+            all(isinstance(change, _WATCHING) for _, _, change in self._coming)
+            and all(gpu.present and not gpu.idle for gpu in self.gpus.values())
+            and all(port.up and not port.errors_per_s for port in self.ports.values())
+            and all(link.carrier for link in self.links.values())
+            and all(unit.active == "active" for unit in self.units.values())
+        )
+
+    def apply(self, plan: Iterable[ch.After], now: float) -> None:
+        """Lets these changes come."""
+        for after in plan:
+            self._count += 1
+            heapq.heappush(self._coming, (now + after.s, self._count, after.change))
+
+    def next_at(self) -> float | None:
+        """When the next change comes; None: nothing is under way."""
+        return self._coming[0][0] if self._coming else None
+
+    def advance(self, now: float) -> list[tuple[float, Draft]]:
+        """All changes up to `now`: when each came about and what the agent reports of it, in order."""
+        out: list[tuple[float, Draft]] = []
+        while self._coming and self._coming[0][0] <= now:
+            at, _, change = heapq.heappop(self._coming)
+            out += [(at, draft) for draft in self._do(change, at)]
+        return out
+
+    def perform(self, action: str, params: Mapping[str, Scalar], now: float) -> Performed:
+        """Begins an action with checked parameters; its changes come while it runs."""
+        remedy = REMEDIES.get(action)
+        if remedy is None:
+            return Performed(outcome=Outcome.REFUSED, why=f"a simulated node cannot do {action}")
+        performed = remedy(self, params)
+        self.apply(performed.then, now)
+        return performed
+
+    def _do(self, change: ch.Change, at: float) -> list[Draft]:
+        match change:
+            case ch.KernelSays():
+                return self._kernel.read(change.text)
+            case ch.GpuLost() | ch.GpuRemoved() | ch.GpuReturned():
+                return self._presence(self.gpus[change.bdf], change)
+            case ch.GpuIdles() | ch.IdleGoesOn() | ch.GpuFreed():
+                return self._use(self.gpus[change.bdf], change, at)
+            case ch.JobFails():
+                return [parts.cuda_error(self.gpus[change.bdf].component, name=change.name, job=change.job)]
+            case ch.PortErrs() | ch.ErrorsGoOn() | ch.PortDown() | ch.PortUp():
+                return self._port(self.ports[change.device], change, at)
+            case ch.MasterMoves():
+                return [draft for port in self.ports.values() for draft in _new_master(port, change.sm_lid)]
+            case ch.CarrierLost() | ch.AdminDown() | ch.AdminUp():
+                return _link(self.links[change.link], change)
+            case ch.UnitIs():
+                unit = self.units[change.unit]
+                changed, unit.active = unit.active != change.active, change.active
+                return [parts.unit_state(unit, result=change.result)] if changed else []
+            case ch.FallsSilent():
+                self.silent_until = at + change.for_s
+                return []
+
+    def _presence(self, gpu: Gpu, change: ch.GpuLost | ch.GpuRemoved | ch.GpuReturned) -> list[Draft]:
+        if isinstance(change, ch.GpuRemoved):
+            return [parts.gpu_removed(gpu)]
+        was, gpu.present = gpu.present, isinstance(change, ch.GpuReturned)
+        if was == gpu.present:
+            return []
+        if isinstance(change, ch.GpuReturned):
+            gpu.repair_s = 0.0
+            return [parts.gpu_returned(gpu)]
+        gpu.repair_s = change.repair_s
+        return [parts.gpu_lost(gpu)]
+
+    def _use(self, gpu: Gpu, change: ch.GpuIdles | ch.IdleGoesOn | ch.GpuFreed, at: float) -> list[Draft]:
+        if isinstance(change, ch.GpuFreed):
+            was, gpu.idle, gpu.job, gpu.unit, gpu.repair_s = gpu.idle, False, "", "", 0.0
+            return [parts.gpu_busy(gpu)] if was else []
+        if isinstance(change, ch.GpuIdles):
+            gpu.idle, gpu.job, gpu.unit, gpu.repair_s = True, change.job, change.unit, change.repair_s
+        if not gpu.idle:
+            return []
+        again = ch.IdleGoesOn(bdf=gpu.bdf, idle_s=change.idle_s + IDLE_AGAIN_S)
+        self.apply([ch.After(s=IDLE_AGAIN_S, change=again)], at)
+        return [parts.gpu_idle(gpu, idle_s=change.idle_s)]
+
+    def _port(
+        self, port: Port, change: ch.PortErrs | ch.ErrorsGoOn | ch.PortDown | ch.PortUp, at: float
+    ) -> list[Draft]:
+        match change:
+            case ch.PortErrs():
+                running, port.errors_per_s = bool(port.errors_per_s), change.per_s
+                if not running:
+                    self._read_again(port, at)
+                return []
+            case ch.ErrorsGoOn():
+                if not port.errors_per_s:
+                    return []
+                self._read_again(port, at)
+                if not port.up:
+                    return []
+                delta = round(port.errors_per_s * READ_S)
+                port.symbol_error += delta
+                return [parts.port_errors(port, delta=delta, interval_s=READ_S)]
+            case ch.PortDown():
+                before, port.up = "ACTIVE" if port.up else "DOWN", False
+                return [parts.port_state(port, before=before)] if before == "ACTIVE" else []
+            case ch.PortUp():
+                before, port.up, port.errors_per_s = "ACTIVE" if port.up else "DOWN", True, 0
+                return [parts.port_state(port, before=before)] if before == "DOWN" else []
+
+    def _read_again(self, port: Port, at: float) -> None:
+        self.apply([ch.After(s=READ_S, change=ch.ErrorsGoOn(device=port.device))], at)
+
+
+def _new_master(port: Port, sm_lid: int) -> list[Draft]:
+    before, port.sm_lid = port.sm_lid, sm_lid
+    if before == sm_lid:
+        return []
+    return [
+        Draft(
+            kind="ib.sm_lid",
+            component=port.component,
+            severity=Severity.WARNING,
+            data={"sm_lid": sm_lid, "before": before},
+            evidence=f"{port.device} port 1 sm_lid {before} -> {sm_lid}",
+        )
+    ]
+
+
+def _link(link: Link, change: ch.CarrierLost | ch.AdminDown | ch.AdminUp) -> list[Draft]:
+    before = (link.admin_up, link.carrier)
+    match change:
+        case ch.CarrierLost():
+            link.stuck, link.cut = True, link.cut or change.cut
+        case ch.AdminDown():
+            link.admin_up = False
+        case ch.AdminUp():
+            link.admin_up, link.stuck = True, False
+    return [parts.link_state(link)] if (link.admin_up, link.carrier) != before else []

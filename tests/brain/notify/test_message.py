@@ -1,0 +1,128 @@
+"""What a page says: everything to decide in bed, the same words in text and JSON."""
+
+import json
+
+import pytest
+
+from brain.core.state import Evidence, IncidentState, RunState
+from brain.notify.message import MAX_EVIDENCE_LINES, compose
+from tests.brain.notify.pages import LINE, T0, incident, page, rule, run
+
+OPEN_PAGE = f"""\
+[P1] gpu lost on gpu/n1/0000:3b:00
+  why now    needs an approval
+  where      gpu/n1/0000:3b:00
+  since      2023-11-14T22:13:15Z
+  because    The driver lost the PCIe connection to this GPU.
+  evidence   2023-11-14T22:13:15Z n1 gpu/0000:3b:00 gpu.xid: {LINE}
+             2023-11-14T22:13:20Z n1 gpu/0000:3b:00 gpu.removed: remove
+             2023-11-14T22:13:21Z n1 gpu/0000:3b:00 gpu.lost: lost
+  tried      2023-11-14T22:13:23Z gpu-lost: evidence: evidence.collect(component=gpu/0000:3b:00) -> ok \
+(bundle inc-1.r1.s0.a1.tar.gz, 12 files)
+  proposed   gpu-lost (inc-1.r1) needs an approval: disrupts the node
+               bounce: link.bounce(link=link/eth1), disrupts node
+  cause      A PCIe, power or heat fault.
+             PCIe、供电或过热故障。
+  what to do Power the node off and on, then reseat the GPU.
+             断电重启节点，再重新插拔 GPU。
+  see        https://docs.nvidia.com/deploy/xid-errors/
+  type       gpuward explain inc-1    # the whole chain, back to the kernel line
+             gpuward ack inc-1    # I look at it: stop repeating the page
+             gpuward approve inc-1.r1    # let gpu-lost do its next rung
+             gpuward hold node/n1 --why '...'    # gpuward must not act there
+"""
+
+
+def test_an_open_page_says_what_where_since_when_and_what_to_type() -> None:
+    """The golden page: a lost GPU whose next rung waits for an approval."""
+    message = compose(
+        page(text="needs an approval"), rule=rule(), runs=[run(RunState.APPROVAL, why="disrupts the node")]
+    )
+    assert message.to_text() == OPEN_PAGE
+
+
+def test_the_json_form_says_the_same() -> None:
+    """A receiver finds the status, the deduplication key and both languages by stable names."""
+    message = compose(page(), rule=rule(), runs=[run(RunState.APPROVAL)])
+    body = json.loads(message.to_json())
+    assert (body["status"], body["dedup_key"], body["severity"]) == ("trigger", "inc-1", "P1")
+    assert body["evidence_ids"] == ["n1:a:4", "n1:a:6", "n1:a:5"]
+    assert body["knowledge"]["todo"]["zh"].startswith("断电")
+    assert {"line": "gpuward approve inc-1.r1", "does": "let gpu-lost do its next rung"} in body["commands"]
+    assert set(body) == {
+        "status", "id", "dedup_key", "what", "group", "title", "severity", "cause", "scope", "node", "nodes",
+        "state", "why_now", "because", "since", "evidence", "evidence_ids", "tried", "proposed", "commands",
+        "knowledge", "links",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "title"),
+    [
+        ("open", "trigger", "[P1] gpu lost on gpu/n1/0000:3b:00"),
+        ("repeat", "trigger", "[P1] STILL OPEN: gpu lost on gpu/n1/0000:3b:00"),
+        ("update", "trigger", "[P1] UPDATE: gpu lost on gpu/n1/0000:3b:00"),
+        ("resolve", "resolve", "[P1] RESOLVED: gpu lost on gpu/n1/0000:3b:00"),
+    ],
+)
+def test_each_kind_of_page_is_told_apart(what: str, status: str, title: str) -> None:
+    """Title and status differ; all pages of one incident share the key."""
+    message = compose(page(what), rule=rule())  # type: ignore[arg-type]
+    assert (message.to_dict()["status"], message.title, message.dedup_key) == (status, title, "inc-1")
+
+
+def test_a_resolution_is_short() -> None:
+    """It says what was tried and how to look it up, and asks for nothing."""
+    text = compose(
+        page("resolve", text="quiet for 30 s"), rule=rule(), runs=[run(RunState.SUCCEEDED)]
+    ).to_text()
+    assert "tried" in text
+    assert "gpuward explain inc-1" in text
+    assert not any(word in text for word in ("gpuward ack", "gpuward approve", "what to do", "proposed"))
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (RunState.OBSERVED, "would run, if its mode allowed it"),
+        (RunState.HELD, "waits: node/n1 is held"),
+        (RunState.PERFORMING, ""),
+    ],
+)
+def test_what_is_proposed_follows_the_run(state: RunState, says: str) -> None:
+    """Observe mode shows the whole plan, a hold its reason; a run that is at work proposes nothing."""
+    why = "node/n1 is held" if state is RunState.HELD else ""
+    lines = compose(page(), runs=[run(state, why=why)]).proposed
+    assert (says in lines[0]) if says else lines == ()
+    if state is RunState.OBSERVED:
+        assert [line.split(":")[0].strip() for line in lines[1:]] == ["evidence", "bounce"]
+
+
+def test_a_given_up_incident_says_that_a_person_must_act() -> None:
+    """When the ladder is used up, the page says so."""
+    message = compose(page(about=incident(IncidentState.PERSON)), runs=[run(RunState.EXHAUSTED)])
+    assert message.proposed == ("gpu-lost has nothing left to try: a person must mend it",)
+
+
+def test_a_storm_of_evidence_is_bounded_and_keeps_the_first_fact() -> None:
+    """A thousand facts give a handful of lines: the first one, then the newest of each kind."""
+    facts = [
+        Evidence(
+            id=f"n{n}:a:1", at=T0 + n, node=f"n{n}", kind="ib.sm_lid", component="port/mlx5_0.1", text="7"
+        )
+        for n in range(1000)
+    ]
+    message = compose(page(about=incident(evidence=facts)))
+    assert len(message.evidence) == MAX_EVIDENCE_LINES
+    assert message.evidence_ids[0] == "n0:a:1"
+    assert message.evidence_ids[-1] == "n999:a:1"
+
+
+def test_odd_text_stays_one_line_and_short() -> None:
+    """A kernel line with line breaks and 10,000 characters does not break the page's shape."""
+    fact = Evidence(
+        id="n1:a:1", at=T0, node="n1", kind="gpu.xid", component="gpu/0000:3b:00", text="a\nb " * 5000
+    )
+    (line,) = compose(page(about=incident(evidence=[fact]))).evidence
+    assert "\n" not in line
+    assert len(line) <= 300

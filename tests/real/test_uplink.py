@@ -1,0 +1,280 @@
+"""Spool → real nats-server: in order, nothing lost, nothing twice, whatever the broker does."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from agent.contract import subjects
+from agent.contract.messages import decode_beat, decode_event
+from agent.host import Host
+from agent.uplink import publisher as publisher_module
+from agent.uplink.beat import Beats
+from agent.uplink.connection import Connection
+from agent.uplink.publisher import Publisher
+from agent.uplink.spool import Spool
+from tests.agent.uplink_kit import fact
+from tests.real.nats import client, make_log, nats_server, read_log
+
+NODE = "gpu-1"
+pytestmark = pytest.mark.component("nats-server")
+
+
+@contextlib.asynccontextmanager
+async def running(url: str, session: Callable[[Client], Awaitable[None]]) -> AsyncIterator[Connection]:
+    """`session` on a connection that is kept, until the block ends."""
+    connection = Connection([url], NODE)
+    task = asyncio.create_task(connection.serve(session))
+    try:
+        yield connection
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(true: Callable[[], bool], within_s: float = 15.0) -> None:
+    """Waits for a condition, with a bound."""
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        await asyncio.sleep(0.005)
+
+
+def told(bodies: list[bytes]) -> list[int]:
+    """The test's numbers of the events on the log, as a reader sees them: repeats skipped by number."""
+    seen, found = 0, []
+    for body in bodies:
+        event = decode_event(orjson.loads(body), NODE)
+        if event.order[1] > seen:
+            seen = event.order[1]
+            found.append(int(event.data["lost"]))
+    return found
+
+
+async def test_events_reach_the_log_in_order_with_headers(tmp_path: Path) -> None:
+    """Each event is one message on the node's subject, with kind, severity and its id in the headers, and
+    leaves the spool when the broker has it.
+    """
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        spool = Spool(tmp_path / "spool.db", Host(), NODE)
+        for number in range(1000):
+            spool.put(fact(number), time.monotonic())
+        async with client(server.url) as reader:
+            heard: list[Msg] = []
+
+            async def hear(message: Msg) -> None:
+                heard.append(message)
+
+            await reader.subscribe(subjects.event("default", NODE), cb=hear)
+            await reader.flush()
+            async with running(server.url, Publisher(spool, "default", NODE).serve):
+                await until(lambda: len(heard) == 1000 and spool.spooled == 0)
+        assert told([message.data for message in heard]) == list(range(1000))
+        headers = heard[0].headers or {}
+        assert headers[subjects.HEADER_KIND] == "agent.kmsg_overrun"
+        assert headers[subjects.HEADER_SEVERITY] == "warning"
+        assert headers[subjects.HEADER_ID] == orjson.loads(heard[0].data)["id"]
+        assert len(await read_log(server.url, count=1001, within_s=0.5)) == 1000
+
+
+async def test_the_broker_dies_under_load_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    """SIGKILL of the broker twice while events flow, once while the agent restarts too."""
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        path, put = tmp_path / "spool.db", 0
+
+        async def load(spool: Spool, seconds: float) -> None:
+            nonlocal put
+            stop = time.monotonic() + seconds
+            while time.monotonic() < stop:
+                for _ in range(5):
+                    spool.put(fact(put), time.monotonic())
+                    put += 1
+                await asyncio.sleep(0.005)
+
+        spool = Spool(path, Host(), NODE)
+        async with running(server.url, Publisher(spool, "default", NODE).serve):
+            await load(spool, 0.5)
+            server.kill()
+            await load(spool, 1.0)
+            assert spool.spooled > 500
+            server.start()
+            await load(spool, 0.5)
+            server.kill()
+            await load(spool, 0.2)
+        spool.close()
+        spool = Spool(path, Host(), NODE)
+        async with running(server.url, Publisher(spool, "default", NODE).serve):
+            await load(spool, 0.2)
+            server.start()
+            await load(spool, 0.3)
+            await until(lambda: spool.spooled == 0)
+        bodies = await read_log(server.url, count=put, within_s=5)
+        assert [int(orjson.loads(body)["data"]["lost"]) for body in bodies] == list(range(put))
+
+
+async def test_a_hung_broker_is_left_and_found_again(tmp_path: Path) -> None:
+    """A stopped server process keeps its sockets open: the agent gives it up after missed pings, and comes
+    back.
+    """
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        spool = Spool(tmp_path / "spool.db", Host(), NODE)
+        sessions = 0
+        publisher = Publisher(spool, "default", NODE)
+
+        async def session(connection: Client) -> None:
+            nonlocal sessions
+            sessions += 1
+            await publisher.serve(connection)
+
+        async with running(server.url, session):
+            await until(lambda: sessions == 1)
+            server.pause()
+            for number in range(5000):  # more than the socket's buffers take
+                spool.put(fact(number, note="x" * 400), time.monotonic())
+            await asyncio.sleep(4.5)
+            server.resume()
+            await until(lambda: spool.spooled == 0)
+            assert sessions >= 2
+        bodies = await read_log(server.url, count=5001, within_s=1)
+        assert told(bodies) == list(range(5000))
+
+
+async def test_no_log_yet(tmp_path: Path) -> None:
+    """An agent that is there before the brain made the log waits, and then sends everything in order."""
+    with nats_server(tmp_path) as server:
+        spool = Spool(tmp_path / "spool.db", Host(), NODE)
+        for number in range(700):
+            spool.put(fact(number), time.monotonic())
+        async with running(server.url, Publisher(spool, "default", NODE).serve):
+            await asyncio.sleep(0.3)
+            assert spool.spooled == 700
+            await make_log(server.url)
+            await until(lambda: spool.spooled == 0)
+        assert told(await read_log(server.url, count=700)) == list(range(700))
+
+
+async def test_an_event_that_the_broker_lost_on_the_way_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message vanishes and later ones are stored (a stream's leader changed): the fact still reaches
+    readers, who skip what stands behind a higher number.
+    """
+    monkeypatch.setattr(publisher_module, "ACK_TIMEOUT_S", 0.3)
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        spool = Spool(tmp_path / "spool.db", Host(), NODE)
+        for number in range(20):
+            spool.put(fact(number), time.monotonic())
+        publisher = Publisher(spool, "default", NODE)
+        eaten = 0
+
+        async def session(connection: Client) -> None:
+            really = connection.publish
+
+            async def lossy(subject: str, body: bytes, **how: Any) -> None:
+                nonlocal eaten
+                if b'"lost":7,' in body.replace(b"}", b",") and eaten < 2:
+                    eaten += 1
+                    return
+                await really(subject, body, **how)
+
+            monkeypatch.setattr(connection, "publish", lossy)
+            await publisher.serve(connection)
+
+        async with running(server.url, session):
+            await until(lambda: spool.spooled == 0)
+        seen = told(await read_log(server.url, count=22, within_s=1))
+        assert sorted(seen) == list(range(20))
+        assert eaten == 2
+
+
+async def test_it_is_quick(tmp_path: Path) -> None:
+    """Idle: put → on the wire within about a millisecond; busy: thousands of events a second through the
+    disk.
+    """
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        spool = Spool(tmp_path / "spool.db", Host(), NODE)
+        async with client(server.url) as reader:
+            heard = asyncio.Event()
+
+            async def hear(_: Msg) -> None:
+                heard.set()
+
+            subscription = await reader.subscribe(subjects.event("default", NODE), cb=hear)
+            await reader.flush()
+            async with running(server.url, Publisher(spool, "default", NODE).serve):
+                spool.put(fact(0), time.monotonic())
+                await heard.wait()
+                took: list[float] = []
+                for number in range(60):
+                    await asyncio.sleep(0.003)
+                    heard.clear()
+                    started = time.perf_counter()
+                    spool.put(fact(number), time.monotonic())
+                    await asyncio.wait_for(heard.wait(), 2)
+                    took.append(time.perf_counter() - started)
+                await subscription.unsubscribe()
+                await until(lambda: spool.spooled == 0)
+                started = time.perf_counter()
+                for number in range(10_000):
+                    spool.put(fact(number), time.monotonic())
+                    if number % 100 == 0:
+                        await asyncio.sleep(0)
+                await until(lambda: spool.spooled == 0)
+                rate = 10_000 / (time.perf_counter() - started)
+        median_ms = sorted(took)[len(took) // 2] * 1000
+        print(f"put → received p50 {median_ms:.2f} ms, {rate:.0f} events/s")
+        # Both hold with room to spare on an idle machine; the bounds leave room for a busy one.
+        assert median_ms < 5
+        assert rate > 1500
+
+
+async def test_beats(tmp_path: Path) -> None:
+    """Beats tell session, clock and what waits; they come at once and then each interval."""
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        spool = Spool(tmp_path / "spool.db", Host(), NODE)
+        spool.put(fact(1), time.monotonic())
+        beats = Beats(
+            Host(), spool, cell="default", node=NODE, session="s1", version="0.1.0", interval_s=0.05
+        )
+        async with client(server.url) as reader:
+            subscription = await reader.subscribe(subjects.beat("default", NODE))
+            await reader.flush()
+            async with running(server.url, beats.serve):
+                first = decode_beat(orjson.loads((await subscription.next_msg(5)).data), NODE)
+                second = decode_beat(orjson.loads((await subscription.next_msg(5)).data), NODE)
+        assert (first.session, first.spooled, first.dropped) == ("s1", 1, 0)
+        assert 0.04 < second.mono_s - first.mono_s < 3
+
+
+async def test_a_node_needs_no_more_than_its_own_subjects(tmp_path: Path) -> None:
+    """With the permissions of docs and deploy (own events, beats, answers) an event is published and
+    acknowledged.
+    """
+    permissions = f"""
+    authorization {{ users = [
+      {{ user: brain, password: b }}
+      {{ user: node, password: n, permissions: {{
+          publish: ["ward.default.event.{NODE}", "ward.default.beat.{NODE}"]
+          subscribe: ["ward.default.cmd.{NODE}", "{subjects.inbox(NODE)}.>"]
+          allow_responses: true }} }} ] }}
+    """
+    with nats_server(tmp_path, config=permissions) as server:
+        await make_log(server.url.replace("//", "//brain:b@"))
+        spool = Spool(tmp_path / "spool.db", Host(), NODE)
+        spool.put(fact(1), time.monotonic())
+        async with running(server.url.replace("//", "//node:n@"), Publisher(spool, "default", NODE).serve):
+            await until(lambda: spool.spooled == 0, 5)
