@@ -1,0 +1,26 @@
+#!/bin/sh
+# The real components that the tests talk to. As root on Debian or Ubuntu: installed here (their daemons are not
+# started). As an ordinary user: nothing is installed; the tests that need root or a component say so and are left out.
+set -eu
+packages="systemd-container dbus iproute2 kmod"
+missing=""
+for package in $packages; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+  echo "gpuward test: not root on Debian or Ubuntu, so these are not installed:$missing (their tests are left out)" >&2
+  exit 0
+fi
+echo "gpuward test: installing$missing"
+made_policy=""
+if [ ! -e /usr/sbin/policy-rc.d ]; then
+  # No package may start its daemon on the machine that runs the tests.
+  printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+  chmod +x /usr/sbin/policy-rc.d
+  made_policy=yes
+fi
+apt-get -qq update >/dev/null
+# shellcheck disable=SC2086  # a list of package names
+DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $missing >/dev/null
+[ -z "$made_policy" ] || rm -f /usr/sbin/policy-rc.d

@@ -1,0 +1,31 @@
+"""What may be left out, and who says so: as an ordinary user the tests that need root or a component are skipped with
+their reason; in CI (GPUWARD_CI) a skipped test of a real component is a failure."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, print_blob=True)
+settings.load_profile("default")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves out what needs root where there is none."""
+    if os.geteuid() == 0:
+        return
+    for item in items:
+        if item.get_closest_marker("root"):
+            item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """In CI nothing real may be left out."""
+    report = yield
+    real = item.get_closest_marker("root") or item.get_closest_marker("component")
+    if os.environ.get("GPUWARD_CI") and report.skipped and real:  # type: ignore[attr-defined]  # the hook's result is untyped here
+        report.outcome = "failed"  # type: ignore[attr-defined]
+        report.longrepr = f"{item.nodeid} was skipped, and CI must run it: {report.longrepr}"  # type: ignore[attr-defined]
+    return report
