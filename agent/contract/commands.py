@@ -8,14 +8,14 @@ node's own monotonic clock (`session`, `not_after_s`), learned from its beats: w
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from agent.contract.errors import ContractError
 from agent.contract.messages import Scalar
 
 
-class Disrupts(str, Enum):
+class Disrupts(StrEnum):
     """What an action can disturb; the gates judge by it."""
 
     NOTHING = "nothing"  # reads only, or is not noticed by anybody
@@ -24,7 +24,7 @@ class Disrupts(str, Enum):
     FABRIC = "fabric"  # jobs on other nodes too
 
 
-class Repeat(str, Enum):
+class Repeat(StrEnum):
     """What to do with a step of which nobody knows whether it was done."""
 
     SAFE = "safe"  # do it again
@@ -67,7 +67,12 @@ ACTIONS: dict[str, ActionSpec] = {
             timeout_s=60,
             params=(
                 Param(name="unit", type="text", summary="unit name; must be listed in the agent's config"),
-                Param(name="stay_s", type="float", summary="how long it must stay active, 0 to 60 s (default 2)", required=False),
+                Param(
+                    name="stay_s",
+                    type="float",
+                    summary="how long it must stay active, 0 to 60 s (default 2)",
+                    required=False,
+                ),
             ),
         ),
         ActionSpec(
@@ -77,8 +82,17 @@ ACTIONS: dict[str, ActionSpec] = {
             repeat=Repeat.SAFE,
             timeout_s=20,
             params=(
-                Param(name="link", type="component", summary="`link/<interface>`, or `port/<device>.<port>` of an InfiniBand device"),
-                Param(name="down_s", type="float", summary="pause between down and up, 0 to 10 s (default 0.5)", required=False),
+                Param(
+                    name="link",
+                    type="component",
+                    summary="`link/<interface>`, or `port/<device>.<port>` of an InfiniBand device",
+                ),
+                Param(
+                    name="down_s",
+                    type="float",
+                    summary="pause between down and up, 0 to 10 s (default 0.5)",
+                    required=False,
+                ),
             ),
         ),
         ActionSpec(
@@ -89,7 +103,12 @@ ACTIONS: dict[str, ActionSpec] = {
             timeout_s=60,
             params=(
                 Param(name="component", type="component", summary="what the evidence is about"),
-                Param(name="window_s", type="float", summary="how far back in the kernel log, 1 to 86,400 s (default 600)", required=False),
+                Param(
+                    name="window_s",
+                    type="float",
+                    summary="how far back in the kernel log, 1 to 86,400 s (default 600)",
+                    required=False,
+                ),
             ),
         ),
     )
@@ -114,11 +133,12 @@ class Command:
     def payload(self) -> bytes:
         """The bytes that are signed and sent."""
         return json.dumps(
-            {name: getattr(self, name) for name in self.__slots__} | {"params": dict(self.params)}, separators=(",", ":")
+            {name: getattr(self, name) for name in self.__slots__} | {"params": dict(self.params)},
+            separators=(",", ":"),
         ).encode()
 
 
-class Answer(str, Enum):
+class Answer(StrEnum):
     """How a node answers a command at once; the result follows as an event `command.result`."""
 
     ACCEPTED = "accepted"  # in the journal, begins now
@@ -126,7 +146,7 @@ class Answer(str, Enum):
     REFUSED = "refused"  # not signed, expired, older epoch, not on the allow-list, bad parameters
 
 
-class Outcome(str, Enum):
+class Outcome(StrEnum):
     """How a step ended."""
 
     OK = "ok"  # done, as far as the action can tell; verification decides
@@ -168,7 +188,9 @@ def decode_command(payload: bytes) -> Command:
         raise ContractError(f"not a command: {str(error)[:120]}") from error
 
 
-def check_params(action: str, params: Mapping[str, Any], actions: Mapping[str, ActionSpec] = ACTIONS) -> dict[str, Scalar]:
+def check_params(
+    action: str, params: Mapping[str, Any], actions: Mapping[str, ActionSpec] = ACTIONS
+) -> dict[str, Scalar]:
     """`params` if they fit the action's table, else ContractError."""
     spec = actions.get(action)
     if spec is None:
@@ -176,7 +198,9 @@ def check_params(action: str, params: Mapping[str, Any], actions: Mapping[str, A
     known = {param.name: param for param in spec.params}
     for name in params:
         if name not in known:
-            raise ContractError(f"{action} has no parameter {name[:40]!r} (have: {', '.join(known) or 'none'})")
+            raise ContractError(
+                f"{action} has no parameter {name[:40]!r} (have: {', '.join(known) or 'none'})"
+            )
     for param in spec.params:
         value = params.get(param.name)
         if value is None:

@@ -50,4 +50,6 @@ def check(component: str) -> str:
     kind, _, name = component.partition("/")
     if component == NODE or (kind in TYPES and kind != NODE and _NAME.fullmatch(name)):
         return component
-    raise ContractError(f"not a component: {component[:80]!r} (want <type>/<name>, type one of {', '.join(TYPES)})")
+    raise ContractError(
+        f"not a component: {component[:80]!r} (want <type>/<name>, type one of {', '.join(TYPES)})"
+    )

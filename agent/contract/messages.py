@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from agent.contract import components
@@ -19,7 +19,7 @@ _ID = re.compile(r"([A-Za-z0-9_-]{1,63}):([A-Za-z0-9]{1,32}):([0-9]{1,18})")
 _KIND = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 
 
-class Severity(str, Enum):
+class Severity(StrEnum):
     """How bad the fact is by itself. The brain judges; this only sorts (the spool drops the mildest first)."""
 
     INFO = "info"  # a fact worth knowing: a state change, a recovery, an answer
@@ -109,7 +109,9 @@ def decode_event(raw: Any, node: str) -> Event:
     if not isinstance(raw, dict):
         raise ContractError(f"event is not an object but {type(raw).__name__}")
     if raw.get("v") != VERSION:
-        raise ContractError(f"event has version {str(raw.get('v'))[:20]!r}, this brain reads {VERSION}: update the older side")
+        raise ContractError(
+            f"event has version {str(raw.get('v'))[:20]!r}, this brain reads {VERSION}: update the older side"
+        )
     text = {key: _text(raw, key) for key in ("id", "node", "kind", "component", "at", "boot", "evidence")}
     if text["node"] != node:
         raise ContractError(f"node {node!r} published an event of {text['node'][:63]!r}")
@@ -119,7 +121,7 @@ def decode_event(raw: Any, node: str) -> Event:
     if _KIND.fullmatch(text["kind"]) is None:
         raise ContractError(f"not an event kind: {text['kind'][:80]!r}")
     try:
-        severity = Severity(raw.get("severity"))
+        severity = Severity(str(raw.get("severity")))
     except ValueError:
         raise ContractError(f"not a severity: {str(raw.get('severity'))[:40]!r}") from None
     age_s, count, data = raw.get("age_s"), raw.get("count"), raw.get("data")
@@ -165,7 +167,13 @@ def decode_beat(raw: Any, node: str) -> Beat:
         raise ContractError("beat: mono_s, spooled and dropped must be numbers")
     session, boot, version = (_text(raw, key) for key in ("session", "boot", "version"))
     return Beat(
-        node=node, session=session, boot=boot, mono_s=float(mono_s), version=version, spooled=spooled, dropped=dropped
+        node=node,
+        session=session,
+        boot=boot,
+        mono_s=float(mono_s),
+        version=version,
+        spooled=spooled,
+        dropped=dropped,
     )
 
 

@@ -14,11 +14,14 @@ from brain.core.topology import CELL, WIDE, Topology, type_of
 _SHARED_TODO = Text(
     en="Look for what these nodes share: switch, subnet manager, power, storage, driver or agent release, a rule of ours. "
     "gpuward holds every per-node action for this symptom until it is over.",
-    zh="检查这些节点的共同点：交换机、子网管理器、供电、存储、驱动或代理版本、规则变更。该症状结束之前，gpuward 不会对单个节点执行任何操作。",
+    zh="检查这些节点的共同点：交换机、子网管理器、供电、存储、驱动或代理版本、规则变更。"
+    "该症状结束之前，gpuward 不会对单个节点执行任何操作。",
 )
 LEAF_NODES = 4  # so many nodes of one leaf or rack, and half of it, share a cause
 LEAF_SHARE = 0.5
-LEAF_SETTLE_S = 2.0  # a shared cause of a leaf or rack waits so long for one of the cell, which would explain it
+LEAF_SETTLE_S = (
+    2.0  # a shared cause of a leaf or rack waits so long for one of the cell, which would explain it
+)
 
 
 class Compiled:
@@ -69,7 +72,9 @@ def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
     covered = {symptom.of for symptom in symptoms if symptom.detect == "spread"}
     for symptom in pack.symptoms:
         causes = tuple(
-            dict.fromkeys(rule.cause or rule.name for rule in pack.rules if symptom.name in symptoms_in(rule.when))
+            dict.fromkeys(
+                rule.cause or rule.name for rule in pack.rules if symptom.name in symptoms_in(rule.when)
+            )
         )
         if symptom.scope in (*WIDE, CELL) or symptom.name in covered or not causes:
             continue
@@ -104,12 +109,13 @@ def _shared_rule(symptom: Symptom, counter: Symptom, causes: tuple[str, ...]) ->
         when={"symptom": counter.name},
         severity=Priority.P0 if whole else Priority.P1,
         because=f"so many nodes of one {counter.scope} show it at once that the cause is taken to be shared, not theirs",
-        knowledge=Knowledge(cause=Text(en=f"Shared cause of: {symptom.summary}", zh=f"共同原因：{symptom.summary}"), todo=_SHARED_TODO),
+        knowledge=Knowledge(
+            cause=Text(en=f"Shared cause of: {symptom.summary}", zh=f"共同原因：{symptom.summary}"),
+            todo=_SHARED_TODO,
+        ),
         examples=(),
         inhibits=causes,
         settle_s=0 if whole else LEAF_SETTLE_S,
         page=Paging.OPEN,
     )
     return replace(rule, inhibits=(*causes, f"{base}-leaf", f"{base}-rack")) if whole else rule
-
-

@@ -56,8 +56,9 @@ def _compare(name: str, value: Scalar | None, operand: Any) -> bool:
     if name == "in":
         return any(_compare("eq", value, item) for item in operand)
     if isinstance(value, bool) or isinstance(operand, bool):
-        alike = isinstance(value, bool) and isinstance(operand, bool)
-        return alike and (value == operand if name == "eq" else name == "ne" and value != operand)
+        if not isinstance(value, bool) or not isinstance(operand, bool):
+            return False
+        return (name == "eq" and value is operand) or (name == "ne" and value is not operand)
     if isinstance(value, str) != isinstance(operand, str):
         return False
     match name:

@@ -11,8 +11,8 @@ from agent.contract.messages import Event, Scalar, Severity
 from brain.core import incidents, judge, paging, people, runs, symptoms, vocabulary
 from brain.core.compiled import Compiled
 from brain.core.effects import Effect
-from brain.core.index import Index
 from brain.core.incidents import Happening
+from brain.core.index import Index
 from brain.core.inputs import (
     Delivery,
     EventSeen,
@@ -27,7 +27,7 @@ from brain.core.inputs import (
     TimerFired,
 )
 from brain.core.spec import Pack, Paging
-from brain.core.state import Incident, IncidentState, Node, Run, RunState, State
+from brain.core.state import Incident, IncidentState, Node, Run, RunState, State, SymptomState
 from brain.core.turn import Turn
 
 MAX_RECENT = 4096  # ids of inputs other than events that are remembered to ignore repeats
@@ -37,7 +37,9 @@ EMPTY = Pack(version="empty", symptoms=(), rules=(), runbooks=())
 class Engine:
     """See the module's docstring. `state` is all it remembers; `close` frees the matcher."""
 
-    def __init__(self, state: State | None = None, *, actions: Mapping[str, ActionSpec], observe_all: bool = False) -> None:
+    def __init__(
+        self, state: State | None = None, *, actions: Mapping[str, ActionSpec], observe_all: bool = False
+    ) -> None:
         self.state = state if state is not None else State()
         self._actions = actions
         self._observe_all = observe_all
@@ -115,7 +117,12 @@ class Engine:
 
     def _event(self, turn: Turn, event: Event) -> None:
         if event.kind == "command.result":
-            runs.result(turn, str(event.data.get("command", "")), _outcome(event.data.get("outcome")), str(event.data.get("why", "")))
+            runs.result(
+                turn,
+                str(event.data.get("command", "")),
+                _outcome(event.data.get("outcome")),
+                str(event.data.get("why", "")),
+            )
         turn.changed.extend(symptoms.feed(turn, event))
 
     def _timer(self, turn: Turn, name: str) -> None:
@@ -145,7 +152,9 @@ class Engine:
         if incident.state is IncidentState.SETTLING:
             self._settled(turn, incident)
         elif incident.state is IncidentState.MENDED:
-            incidents.happen(turn, incident, Happening.QUIET, f"its symptoms have been gone for {incident.quiet_s:.0f} s")
+            incidents.happen(
+                turn, incident, Happening.QUIET, f"its symptoms have been gone for {incident.quiet_s:.0f} s"
+            )
 
     def _settled(self, turn: Turn, incident: Incident) -> None:
         """Nothing explained it: tell people and begin the remedy."""
@@ -172,7 +181,7 @@ class Engine:
             else:
                 self._lifted(turn, turn.lifted.pop(0))
 
-    def _judge(self, turn: Turn, changed: list[symptoms.SymptomState]) -> None:
+    def _judge(self, turn: Turn, changed: list[SymptomState]) -> None:
         for scope in judge.scopes_to_judge(turn, changed):
             before = list(turn.state.matched.get(scope, ()))
             began, over = judge.judge(turn, scope)
@@ -253,7 +262,10 @@ class Engine:
         for scope, matched in list(turn.state.matched.items()):
             if turn.book.topology.contains(incident.scope, scope):
                 for name in matched:
-                    if turn.book.cause(name) in rule.inhibits and f"{name}@{scope}" not in turn.index.by_support:
+                    if (
+                        turn.book.cause(name) in rule.inhibits
+                        and f"{name}@{scope}" not in turn.index.by_support
+                    ):
                         self._match_began(turn, name, scope)
 
     def _node_state(self, turn: Turn, given: NodeState) -> None:
@@ -266,17 +278,34 @@ class Engine:
         if given.alive:
             self._own_event(turn, given.node, vocabulary.NODE_RETURNED, Severity.INFO, {})
         else:
-            self._own_event(turn, given.node, vocabulary.NODE_SILENT, Severity.ERROR, {"silent_s": given.silent_s})
+            self._own_event(
+                turn, given.node, vocabulary.NODE_SILENT, Severity.ERROR, {"silent_s": given.silent_s}
+            )
 
     def _malformed(self, turn: Turn, given: Malformed) -> None:
         turn.state.malformed += 1
         turn.note("input.malformed", f"{given.subject}: {given.why}", data={"total": turn.state.malformed})
         if given.node:
-            self._own_event(turn, given.node, vocabulary.CONTRACT_BROKEN, Severity.WARNING, {"why": given.why})
+            self._own_event(
+                turn, given.node, vocabulary.CONTRACT_BROKEN, Severity.WARNING, {"why": given.why}
+            )
 
-    def _own_event(self, turn: Turn, node: str, kind: str, severity: Severity, data: dict[str, Scalar]) -> None:
+    def _own_event(
+        self, turn: Turn, node: str, kind: str, severity: Severity, data: dict[str, Scalar]
+    ) -> None:
         """A fact that the engine itself states about a node."""
-        event = Event(id=turn.cause, node=node, kind=kind, component="node", severity=severity, at="", age_s=0.0, boot="", count=1, data=data)
+        event = Event(
+            id=turn.cause,
+            node=node,
+            kind=kind,
+            component="node",
+            severity=severity,
+            at="",
+            age_s=0.0,
+            boot="",
+            count=1,
+            data=data,
+        )
         turn.changed.extend(symptoms.feed(turn, event))
 
     def _delivery(self, turn: Turn, page: str, *, ok: bool, channel: str, why: str) -> None:
@@ -301,8 +330,14 @@ class Engine:
         self.state.pack = pack
         self._index = self._new_index()
         before.close()
-        turn = Turn(self.state, self._book, self._index, self._actions, turn.cause, observe_all=self._observe_all)
-        turn.note("pack.loaded", f"rules {pack.version}: {len(pack.rules)} rules, {len(pack.runbooks)} runbooks", data={"pack": pack.version})
+        turn = Turn(
+            self.state, self._book, self._index, self._actions, turn.cause, observe_all=self._observe_all
+        )
+        turn.note(
+            "pack.loaded",
+            f"rules {pack.version}: {len(pack.rules)} rules, {len(pack.runbooks)} runbooks",
+            data={"pack": pack.version},
+        )
         for key, symptom in list(self.state.symptoms.items()):
             if symptom.name not in self._book.symptoms:
                 if symptom.active:
@@ -311,8 +346,12 @@ class Engine:
                     turn.state.symptoms.pop(key, None)
                     turn.cancel_timer(f"symptom:{key}")
         for scope in list(self.state.matched):
-            self.state.matched[scope] = [rule for rule in self.state.matched[scope] if rule in self._book.rules]
-        for support in [key for key in self._index.by_support if key.partition("@")[0] not in self._book.rules]:
+            self.state.matched[scope] = [
+                rule for rule in self.state.matched[scope] if rule in self._book.rules
+            ]
+        for support in [
+            key for key in self._index.by_support if key.partition("@")[0] not in self._book.rules
+        ]:
             rule, _, scope = support.partition("@")
             lost = incidents.match_ended(turn, rule, scope)
             if lost is not None:
@@ -326,5 +365,3 @@ class Engine:
 
 def _outcome(value: Scalar | None) -> Outcome:
     return Outcome(value) if value in {outcome.value for outcome in Outcome} else Outcome.UNKNOWN
-
-

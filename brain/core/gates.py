@@ -5,7 +5,7 @@ Only disruptive rungs come here: collecting evidence and paging are always allow
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from brain.core.spec import Mode, Rung
@@ -14,7 +14,7 @@ from brain.core.topology import CELL, WIDE, type_of
 from brain.core.turn import Turn
 
 
-class Say(str, Enum):
+class Say(StrEnum):
     """A gate's answer."""
 
     GO = "go"
@@ -33,14 +33,25 @@ class Verdict:
     retry_s: float = 15.0  # HOLD: ask again after so long, if nothing else wakes the run
 
 
-Gate = Callable[[Turn, Run, Incident, Rung], Verdict | None]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What a gate judges: may this rung of this run begin now?"""
+
+    turn: Turn
+    run: Run
+    incident: Incident
+    rung: Rung
+
+
+Gate = Callable[[Case], Verdict | None]
 GO = Verdict(say=Say.GO, gate="", reason="no gate objects")
 
 
 def check(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict:
     """The first objection, or GO."""
+    case = Case(turn=turn, run=run, incident=incident, rung=rung)
     for gate in GATES:
-        verdict = gate(turn, run, incident, rung)
+        verdict = gate(case)
         if verdict is not None:
             return verdict
     return GO
@@ -66,29 +77,38 @@ def approved(turn: Turn, run: Run) -> bool:
     return run.approved_rung == run.rung and turn.now <= run.approved_until
 
 
-def hold(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict | None:
+def hold(case: Case) -> Verdict | None:
     """Law 2: never under a person's hold."""
-    for entry in turn.state.holds.values():
-        if (not entry.until or turn.now < entry.until) and turn.book.topology.contains(entry.scope, run.scope):
-            return Verdict(say=Say.HOLD, gate="hold", reason=f"{entry.who} holds {entry.scope}: {entry.why}", retry_s=60)
+    for entry in case.turn.state.holds.values():
+        if (not entry.until or case.turn.now < entry.until) and case.turn.book.topology.contains(
+            entry.scope, case.run.scope
+        ):
+            return Verdict(
+                say=Say.HOLD, gate="hold", reason=f"{entry.who} holds {entry.scope}: {entry.why}", retry_s=60
+            )
     return None
 
 
-def mode(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict | None:
+def mode(case: Case) -> Verdict | None:
     """The runbook's mode here and now."""
-    now = mode_of(turn, run.runbook.name, run.node, run.runbook.at_most)
+    now = mode_of(case.turn, case.run.runbook.name, case.run.node, case.run.runbook.at_most)
     if now is Mode.OBSERVE:
-        return Verdict(say=Say.HOLD, gate="mode", reason=f"{run.runbook.name} is in observe mode for this node", retry_s=60)
-    if now is Mode.APPROVE and not approved(turn, run):
-        return Verdict(say=Say.APPROVAL, gate="mode", reason=f"{run.runbook.name} is in approve mode")
+        return Verdict(
+            say=Say.HOLD,
+            gate="mode",
+            reason=f"{case.run.runbook.name} is in observe mode for this node",
+            retry_s=60,
+        )
+    if now is Mode.APPROVE and not approved(case.turn, case.run):
+        return Verdict(say=Say.APPROVAL, gate="mode", reason=f"{case.run.runbook.name} is in approve mode")
     return None
 
 
-def shared(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict | None:
+def shared(case: Case) -> Verdict | None:
     """Law 6: when many nodes show the same symptom, no per-node action."""
-    for place in (*turn.book.topology.above(run.node),) if run.node else ():
-        for symptom in turn.index.active.get(place, {}).values():
-            if _counts_one_of(turn, symptom, incident):
+    for place in (*case.turn.book.topology.above(case.run.node),) if case.run.node else ():
+        for symptom in case.turn.index.active.get(place, {}).values():
+            if _counts_one_of(case.turn, symptom, case.incident):
                 reason = f"{len(symptom.members)} nodes of {symptom.scope} show it: the cause is taken to be shared"
                 return Verdict(say=Say.HOLD, gate="shared", reason=reason)
     return None
@@ -96,33 +116,47 @@ def shared(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict | No
 
 def _counts_one_of(turn: Turn, symptom: SymptomState, incident: Incident) -> bool:
     spec = turn.book.symptoms.get(symptom.name)
-    return spec is not None and spec.detect == "spread" and any(key.partition("@")[0] == spec.of for key in incident.symptoms)
+    return (
+        spec is not None
+        and spec.detect == "spread"
+        and any(key.partition("@")[0] == spec.of for key in incident.symptoms)
+    )
 
 
-def young(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict | None:
+def young(case: Case) -> Verdict | None:
     """A storm shows itself within moments: nothing disruptive before that."""
-    left = incident.opened_at + turn.book.settings.settle_s - turn.now
+    left = case.incident.opened_at + case.turn.book.settings.settle_s - case.turn.now
     if left > 0:
-        return Verdict(say=Say.HOLD, gate="young", reason="waiting whether other nodes show it too", retry_s=left)
+        return Verdict(
+            say=Say.HOLD, gate="young", reason="waiting whether other nodes show it too", retry_s=left
+        )
     return None
 
 
-def stale(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict | None:
+def stale(case: Case) -> Verdict | None:
     """A fault that was old when it arrived is not acted on without a fresh sign or a person."""
-    if incident.stale and not approved(turn, run):
-        reason = f"every fact was older than {turn.book.settings.stale_s:.0f} s when it arrived: a fresh one or an approval is needed"
+    if case.incident.stale and not approved(case.turn, case.run):
+        reason = f"every fact was over {case.turn.book.settings.stale_s:.0f} s old when it came: a fresh one or an approval is needed"
         return Verdict(say=Say.APPROVAL, gate="stale", reason=reason)
     return None
 
 
-def tries(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict | None:
+def tries(case: Case) -> Verdict | None:
     """Law 8: a remedy that was tried so often is not tried again."""
-    if run.claimed:
+    if case.run.claimed:
         return None
-    before = [at for at in turn.state.tries.get(tries_key(run, incident), ()) if at > turn.now - run.runbook.tries_within_s]
-    if len(before) >= run.runbook.tries:
-        hours = run.runbook.tries_within_s / 3600
-        return Verdict(say=Say.STOP, gate="tries", reason=f"{run.runbook.name} was tried {len(before)} times here in {hours:.0f} h")
+    before = [
+        at
+        for at in case.turn.state.tries.get(tries_key(case.run, case.incident), ())
+        if at > case.turn.now - case.run.runbook.tries_within_s
+    ]
+    if len(before) >= case.run.runbook.tries:
+        hours = case.run.runbook.tries_within_s / 3600
+        return Verdict(
+            say=Say.STOP,
+            gate="tries",
+            reason=f"{case.run.runbook.name} was tried {len(before)} times here in {hours:.0f} h",
+        )
     return None
 
 
@@ -131,34 +165,42 @@ def tries_key(run: Run, incident: Incident) -> str:
     return f"{run.runbook.name}@{incident.cause}@{run.scope}"
 
 
-def one_per_node(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict | None:
+def one_per_node(case: Case) -> Verdict | None:
     """Law 1: never two disruptive runs on one node."""
-    for other, node in turn.index.claims.items():
-        if other != run.id and run.node and node == run.node:
-            return Verdict(say=Say.HOLD, gate="one_per_node", reason=f"{other} works on {run.node}")
+    for other, node in case.turn.index.claims.items():
+        if other != case.run.id and case.run.node and node == case.run.node:
+            return Verdict(say=Say.HOLD, gate="one_per_node", reason=f"{other} works on {case.run.node}")
     return None
 
 
-def budget(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Verdict | None:
+def budget(case: Case) -> Verdict | None:
     """Law 1: never more at once than the budgets of cell, leaf, rack, pod and runbook."""
-    if run.claimed:
+    if case.run.claimed:
         return None
-    settings = turn.book.settings
-    if len(turn.index.claims) >= settings.disruptive_runs:
-        return _over("cell", len(turn.index.claims), settings.disruptive_runs)
-    same = sum(1 for other in turn.index.claims if turn.state.runs[other].runbook.name == run.runbook.name)
+    settings = case.turn.book.settings
+    if len(case.turn.index.claims) >= settings.disruptive_runs:
+        return _over("cell", len(case.turn.index.claims), settings.disruptive_runs)
+    same = sum(
+        1
+        for other in case.turn.index.claims
+        if case.turn.state.runs[other].runbook.name == case.run.runbook.name
+    )
     if same >= settings.disruptive_runs_per_runbook:
-        return _over(run.runbook.name, same, settings.disruptive_runs_per_runbook)
-    for place in turn.book.topology.above(run.node) if run.node else ():
+        return _over(case.run.runbook.name, same, settings.disruptive_runs_per_runbook)
+    for place in case.turn.book.topology.above(case.run.node) if case.run.node else ():
         if place != CELL and type_of(place) in WIDE and type_of(place) != "fabric":
-            here = sum(1 for node in turn.index.claims.values() if place in turn.book.topology.above(node))
+            here = sum(
+                1 for node in case.turn.index.claims.values() if place in case.turn.book.topology.above(node)
+            )
             if here >= settings.disruptive_runs_per_leaf:
                 return _over(place, here, settings.disruptive_runs_per_leaf)
     return None
 
 
 def _over(what: str, have: int, most: int) -> Verdict:
-    return Verdict(say=Say.HOLD, gate="budget", reason=f"{have} disruptive runs in {what}, at most {most} at once")
+    return Verdict(
+        say=Say.HOLD, gate="budget", reason=f"{have} disruptive runs in {what}, at most {most} at once"
+    )
 
 
 GATES: tuple[Gate, ...] = (hold, shared, tries, young, mode, stale, one_per_node, budget)

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from enum import Enum
+from enum import StrEnum
 
 from brain.core import judge, paging, runs
 from brain.core.conditions import symptoms_in
@@ -14,7 +14,7 @@ from brain.core.turn import Turn
 MAX_LISTED = 40  # symptoms and facts that an incident names; more are counted
 
 
-class Happening(str, Enum):
+class Happening(StrEnum):
     """What can happen to an incident."""
 
     SETTLED = "settled"  # nothing explained it in time
@@ -54,7 +54,13 @@ def happen(turn: Turn, incident: Incident, what: Happening, why: str) -> bool:
     quiet = incident.state is S.SETTLING and after in OVER
     incident.state = after
     turn.show(incident)
-    turn.note(f"incident.{after.value}", why, incident=incident.id, scope=incident.scope, data={"cause": incident.cause, "quiet": quiet})
+    turn.note(
+        f"incident.{after.value}",
+        why,
+        incident=incident.id,
+        scope=incident.scope,
+        data={"cause": incident.cause, "quiet": quiet},
+    )
     if after in OVER:
         incident.closed_at = turn.now
         incident.closed_why = why
@@ -94,7 +100,12 @@ def match_began(turn: Turn, rule: Rule, scope: str) -> Incident | None:
         explained_by.nodes = max(explained_by.nodes, explained_by.explains)
         turn.show(explained_by)
         if explained_by.explains <= MAX_LISTED:
-            turn.note("incident.explains", f"{cause} at {scope} is explained by {explained_by.cause} at {explained_by.scope}", incident=explained_by.id, scope=scope)
+            turn.note(
+                "incident.explains",
+                f"{cause} at {scope} is explained by {explained_by.cause} at {explained_by.scope}",
+                incident=explained_by.id,
+                scope=scope,
+            )
         return None
     return _open(turn, rule, cause, scope, support)
 
@@ -111,8 +122,10 @@ def match_ended(turn: Turn, rule: str, scope: str) -> Incident | None:
 
 
 def _same_fault(turn: Turn, cause: str, scope: str) -> Incident | None:
-    nodes = turn.index.by_cause.get(cause, {})
-    for incident in (*nodes.get(node_of(scope), {}).values(), *(nodes.get("", {}).values() if node_of(scope) else ())):
+    nodes: dict[str, dict[str, Incident]] = turn.index.by_cause.get(cause, {})
+    here: list[Incident] = list(nodes.get(node_of(scope), {}).values())
+    wider: list[Incident] = list(nodes.get("", {}).values()) if node_of(scope) else []
+    for incident in here + wider:
         if turn.book.topology.overlap(incident.scope, scope):
             return incident
     return None
@@ -148,13 +161,21 @@ def _open(turn: Turn, rule: Rule, cause: str, scope: str, support: str) -> Incid
     turn.state.incidents[incident.id] = incident
     turn.index.opened(incident, rule.inhibits)
     _gather(turn, incident, rule, scope)
-    incident.stale = all(turn.now - fact.at > turn.book.settings.stale_s for fact in incident.evidence) and bool(incident.evidence)
+    incident.stale = all(
+        turn.now - fact.at > turn.book.settings.stale_s for fact in incident.evidence
+    ) and bool(incident.evidence)
     turn.note(
         "incident.opened",
         f"{cause} at {scope}: {rule.because}",
         incident=incident.id,
         scope=scope,
-        data={"cause": cause, "rule": rule.name, "pack": incident.pack, "severity": incident.severity, "symptoms": list(incident.symptoms)},
+        data={
+            "cause": cause,
+            "rule": rule.name,
+            "pack": incident.pack,
+            "severity": incident.severity,
+            "symptoms": list(incident.symptoms),
+        },
     )
     turn.show(incident)
     _absorb(turn, incident, rule)
@@ -165,10 +186,20 @@ def _join(turn: Turn, incident: Incident, rule: Rule, scope: str, support: str) 
     incident.support[support] = rule.name
     turn.index.by_support[support] = incident.id
     if type_of(incident.scope) == "node" and node_of(scope) == incident.node and scope != incident.scope:
-        turn.note("incident.narrowed", f"{incident.cause} is now known to be at {scope}", incident=incident.id, scope=scope)
+        turn.note(
+            "incident.narrowed",
+            f"{incident.cause} is now known to be at {scope}",
+            incident=incident.id,
+            scope=scope,
+        )
         incident.scope = scope
     if rule.severity.value < incident.severity:
-        turn.note("incident.raised", f"from {incident.severity} to {rule.severity.value} by rule {rule.name}: {rule.because}", incident=incident.id, scope=scope)
+        turn.note(
+            "incident.raised",
+            f"from {incident.severity} to {rule.severity.value} by rule {rule.name}: {rule.because}",
+            incident=incident.id,
+            scope=scope,
+        )
         incident.severity = rule.severity.value
     if rule.page is Paging.OPEN:
         incident.page = Paging.OPEN.value
@@ -200,7 +231,12 @@ def renewed(turn: Turn, incident: Incident, symptom: SymptomState) -> None:
     incident.nodes = max(incident.nodes, len(symptom.members))
     if incident.stale and turn.now - symptom.last <= turn.book.settings.stale_s:
         incident.stale = False
-        turn.note("incident.fresh", f"a fresh fact confirms it ({symptom.name})", incident=incident.id, scope=symptom.scope)
+        turn.note(
+            "incident.fresh",
+            f"a fresh fact confirms it ({symptom.name})",
+            incident=incident.id,
+            scope=symptom.scope,
+        )
     turn.show(incident)
 
 
@@ -213,4 +249,9 @@ def _absorb(turn: Turn, inhibitor: Incident, rule: Rule) -> None:
                     other.explained_by = inhibitor.id
                     inhibitor.explains += 1
                     inhibitor.nodes = max(inhibitor.nodes, inhibitor.explains)
-                    happen(turn, other, H.ABSORBED, f"{inhibitor.cause} at {inhibitor.scope} explains it (incident {inhibitor.id})")
+                    happen(
+                        turn,
+                        other,
+                        H.ABSORBED,
+                        f"{inhibitor.cause} at {inhibitor.scope} explains it (incident {inhibitor.id})",
+                    )

@@ -14,7 +14,9 @@ class Index:
 
     def __init__(self, state: State, inhibits: Mapping[str, tuple[str, ...]]) -> None:
         self.active: dict[str, dict[str, SymptomState]] = {}  # node, or a wider scope -> key -> symptom
-        self.by_cause: dict[Cause, dict[str, dict[str, Incident]]] = {}  # cause -> node ("" for wider) -> id -> incident
+        self.by_cause: dict[
+            Cause, dict[str, dict[str, Incident]]
+        ] = {}  # cause -> node ("" for wider) -> id -> incident
         self.by_support: dict[str, str] = {}  # "<rule>@<scope>" -> incident id
         self.inhibitors: dict[Cause, dict[str, Incident]] = {}  # cause -> incidents that explain it
         self.claims: dict[str, str] = {}  # run id -> node, of runs that hold their node

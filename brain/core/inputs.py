@@ -116,4 +116,15 @@ class Delivery:
     why: str = ""
 
 
-Input = EventSeen | Malformed | TimerFired | Intent | StepResult | Said | NodeState | Leader | PackLoaded | Delivery
+Input = (
+    EventSeen
+    | Malformed
+    | TimerFired
+    | Intent
+    | StepResult
+    | Said
+    | NodeState
+    | Leader
+    | PackLoaded
+    | Delivery
+)

@@ -72,7 +72,11 @@ def _related(turn: Turn, scope: str, kind: str) -> Iterator[str]:
     if node:
         places = [node]
     else:
-        places = [place for place in turn.index.active if node_of(f"node/{place}") and turn.book.topology.contains(scope, f"node/{place}")]
+        places = [
+            place
+            for place in turn.index.active
+            if node_of(f"node/{place}") and turn.book.topology.contains(scope, f"node/{place}")
+        ]
     for place in places:
         if kind == "node":
             yield f"node/{place}"
@@ -87,7 +91,9 @@ def _related(turn: Turn, scope: str, kind: str) -> Iterator[str]:
 def judge(turn: Turn, scope: str) -> tuple[list[str], list[str]]:
     """(rules that are true of the scope now and were not, rules that were and are not); remembers the answer."""
     before = turn.state.matched.get(scope, [])
-    known = any(True for symptom in active_at(turn, scope) if symptom.scope == scope or type_of(scope) == "node")
+    known = any(
+        True for symptom in active_at(turn, scope) if symptom.scope == scope or type_of(scope) == "node"
+    )
     now = turn.book.match(scope, situation(turn, scope)) if known else []
     if now:
         turn.state.matched[scope] = now

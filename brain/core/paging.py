@@ -19,7 +19,13 @@ def page(turn: Turn, incident: Incident, what: What, text: str, to: str = ONCALL
     page_id = f"{incident.id}.p{pages.sent}"
     pages.waiting[page_id] = PendingPage(what=what, to=to, text=text)
     _send(turn, incident, page_id)
-    turn.note("page.sent", f"{what} to {to}: {text}", incident=incident.id, scope=incident.scope, data={"page": page_id})
+    turn.note(
+        "page.sent",
+        f"{what} to {to}: {text}",
+        incident=incident.id,
+        scope=incident.scope,
+        data={"page": page_id},
+    )
     turn.show(incident)
     if not pages.first_at and what != "resolve":
         pages.first_at = turn.now
@@ -70,12 +76,24 @@ def delivered(turn: Turn, incident: Incident, page_id: str, *, ok: bool, channel
     if ok:
         del incident.pages.waiting[page_id]
         turn.cancel_timer(f"redeliver:{page_id}")
-        turn.note("page.delivered", f"by {channel}", incident=incident.id, scope=incident.scope, data={"page": page_id})
+        turn.note(
+            "page.delivered",
+            f"by {channel}",
+            incident=incident.id,
+            scope=incident.scope,
+            data={"page": page_id},
+        )
     else:
         pause = min(RETRY_MOST_S, RETRY_FIRST_S * 2 ** min(pending.tries, 10))
         pending.tries += 1
         turn.set_timer(f"redeliver:{page_id}", turn.now + pause)
-        turn.note("page.undelivered", f"{why}; again in {pause:.0f} s", incident=incident.id, scope=incident.scope, data={"page": page_id})
+        turn.note(
+            "page.undelivered",
+            f"{why}; again in {pause:.0f} s",
+            incident=incident.id,
+            scope=incident.scope,
+            data={"page": page_id},
+        )
     turn.show(incident)
 
 
@@ -94,4 +112,6 @@ def send_all_again(turn: Turn) -> None:
 
 def _send(turn: Turn, incident: Incident, page_id: str) -> None:
     pending = incident.pages.waiting[page_id]
-    turn.effects.append(SendPage(id=page_id, incident=incident, what=pending.what, to=pending.to, text=pending.text))
+    turn.effects.append(
+        SendPage(id=page_id, incident=incident, what=pending.what, to=pending.to, text=pending.text)
+    )

@@ -31,7 +31,11 @@ def _hold(turn: Turn, word: Said) -> None:
         turn.set_timer(f"hold:{scope}", until)
     else:
         turn.cancel_timer(f"hold:{scope}")
-    turn.note("said.hold", f"{word.who} holds {scope}: {why}" + (f" for {for_s:.0f} s" if until else ""), scope=scope)
+    turn.note(
+        "said.hold",
+        f"{word.who} holds {scope}: {why}" + (f" for {for_s:.0f} s" if until else ""),
+        scope=scope,
+    )
 
 
 def _release(turn: Turn, word: Said) -> None:
@@ -66,7 +70,13 @@ def _approve(turn: Turn, word: Said) -> None:
     run.approved_by, run.approved_rung = word.who, run.rung
     run.approved_until = turn.now + turn.book.settings.approval_s
     rung = run.runbook.rungs[run.rung]
-    turn.note("said.approve", f"{word.who} approves {rung.name} ({rung.do}) of {run.runbook.name}", incident=run.incident, run=run.id, scope=run.scope)
+    turn.note(
+        "said.approve",
+        f"{word.who} approves {rung.name} ({rung.do}) of {run.runbook.name}",
+        incident=run.incident,
+        run=run.id,
+        scope=run.scope,
+    )
     runs.proceed(turn, run)
 
 
@@ -91,15 +101,21 @@ def _close(turn: Turn, word: Said) -> None:
     if incident is None:
         _refused(turn, word, "no such open incident")
     else:
-        incidents.happen(turn, incident, Happening.CLOSED, f"{word.who}: {word.args.get('why', '') or 'closed'}")
+        incidents.happen(
+            turn, incident, Happening.CLOSED, f"{word.who}: {word.args.get('why', '') or 'closed'}"
+        )
 
 
 def _mode(turn: Turn, word: Said) -> None:
-    runbook, mode, nodes = (str(word.args.get(name, default)) for name, default in (("runbook", ""), ("mode", ""), ("nodes", "*")))
+    runbook, mode, nodes = (
+        str(word.args.get(name, default)) for name, default in (("runbook", ""), ("mode", ""), ("nodes", "*"))
+    )
     if mode not in [known.value for known in Mode] or not runbook:
         _refused(turn, word, "a mode needs a runbook and one of observe, approve, auto")
         return
-    turn.state.modes = [entry for entry in turn.state.modes if (entry.runbook, entry.nodes) != (runbook, nodes)]
+    turn.state.modes = [
+        entry for entry in turn.state.modes if (entry.runbook, entry.nodes) != (runbook, nodes)
+    ]
     turn.state.modes.append(ModeSaid(runbook=runbook, nodes=nodes, mode=mode, who=word.who))
     turn.note("said.mode", f"{word.who} sets {runbook} to {mode} on nodes {nodes}")
     for incident in list(turn.state.incidents.values()):

@@ -26,16 +26,22 @@ def repeat(turn: Turn, rung: Rung) -> Repeat:
 
 def values(turn: Turn, incident: Incident) -> dict[str, Scalar]:
     """What `$name` can stand for: the situation's fields and the incident's own."""
-    return judge.situation(turn, incident.scope) | {"incident": incident.id, "cause": incident.cause, "scope": incident.scope}
+    return judge.situation(turn, incident.scope) | {
+        "incident": incident.id,
+        "cause": incident.cause,
+        "scope": incident.scope,
+    }
 
 
-def params(turn: Turn, run: Run, incident: Incident, rung: Rung) -> dict[str, Scalar]:
+def params(run: Run, rung: Rung) -> dict[str, Scalar]:
     """A rung's parameters with every `$name` filled in from the run, or from its scope; an unknown one stays as it is
     and the node refuses it."""
     known = run.params | {"component": component_of(run.scope), "node": run.node, "scope": run.scope}
     filled: dict[str, Scalar] = {}
     for name, value in rung.params.items():
-        filled[name] = known.get(value[1:], value) if isinstance(value, str) and value.startswith("$") else value
+        filled[name] = (
+            known.get(value[1:], value) if isinstance(value, str) and value.startswith("$") else value
+        )
     return filled
 
 
@@ -43,7 +49,7 @@ def plan(turn: Turn, run: Run, incident: Incident) -> list[str]:
     """One line for each rung: what, with what, what it disrupts, and what the gates would say now."""
     lines = []
     for number, rung in enumerate(run.runbook.rungs, 1):
-        given = ", ".join(f"{name}={value}" for name, value in params(turn, run, incident, rung).items())
+        given = ", ".join(f"{name}={value}" for name, value in params(run, rung).items())
         line = f"{number}. {rung.name}: {rung.do}({given})"
         if disrupts(turn, rung) is Disrupts.NOTHING:
             line += " — disrupts nothing"
@@ -53,6 +59,8 @@ def plan(turn: Turn, run: Run, incident: Incident) -> list[str]:
             if verdict.say is not gates.Say.GO:
                 line += f" ({verdict.reason})"
         if rung.verify is not None:
-            line += f"; verified by symptoms gone within {rung.verify.within_s:g} s for {rung.verify.for_s:g} s"
+            line += (
+                f"; verified by symptoms gone within {rung.verify.within_s:g} s for {rung.verify.for_s:g} s"
+            )
         lines.append(line)
     return lines

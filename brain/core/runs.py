@@ -4,7 +4,7 @@ A step is performed only after its intent has come back on the log with the pres
 brain acts. A step of which nobody knows whether it was done is handled by its repeat class (law 4).
 """
 
-from enum import Enum
+from enum import StrEnum
 
 from agent.contract.commands import Disrupts, Outcome, Repeat
 from brain.core import conditions, gates, judge, paging, plans, symptoms
@@ -16,7 +16,7 @@ from brain.core.turn import Turn
 ANSWER_GRACE_S = 15.0  # a step's result may come so much later than its own deadline
 
 
-class Event(str, Enum):
+class Event(StrEnum):
     """What can happen to a run."""
 
     HELD = "held by a gate"
@@ -86,9 +86,21 @@ def start(turn: Turn, incident: Incident) -> Run | None:
     )
     turn.state.runs[run.id] = run
     incident.runs.append(run.id)
-    turn.note("run.started", f"{runbook.name}: {runbook.summary}", incident=incident.id, run=run.id, scope=run.scope, data={"runbook": runbook.name, "plan": plans.plan(turn, run, incident)})
+    turn.note(
+        "run.started",
+        f"{runbook.name}: {runbook.summary}",
+        incident=incident.id,
+        run=run.id,
+        scope=run.scope,
+        data={"runbook": runbook.name, "plan": plans.plan(turn, run, incident)},
+    )
     if gates.mode_of(turn, runbook.name, run.node, runbook.at_most) is Mode.OBSERVE:
-        move(turn, run, E.OBSERVE, f"{runbook.name} is in observe mode here: nothing is done, this is what would be")
+        move(
+            turn,
+            run,
+            E.OBSERVE,
+            f"{runbook.name} is in observe mode here: nothing is done, this is what would be",
+        )
     else:
         proceed(turn, run)
     return run
@@ -101,11 +113,27 @@ def proceed(turn: Turn, run: Run) -> None:
         rung = run.runbook.rungs[run.rung]
         disrupts = plans.disrupts(turn, rung)
         if rung.when and not conditions.holds(rung.when, judge.situation(turn, run.scope)):
-            turn.note("run.skipped", f"{rung.name}: its precheck is not met", incident=run.incident, run=run.id, scope=run.scope)
+            turn.note(
+                "run.skipped",
+                f"{rung.name}: its precheck is not met",
+                incident=run.incident,
+                run=run.id,
+                scope=run.scope,
+            )
         elif rung.do == plans.PAGE:
             text = str(rung.params.get("text", "")) or f"{run.runbook.name}: {rung.name}"
             paging.page(turn, incident, "update", text, to=str(rung.params.get("to", paging.ONCALL)))
-            run.steps.append(StepRecord(id=_step_id(run), rung=rung.name, action=rung.do, params=dict(rung.params), at=turn.now, outcome="ok", why="paged"))
+            run.steps.append(
+                StepRecord(
+                    id=_step_id(run),
+                    rung=rung.name,
+                    action=rung.do,
+                    params=dict(rung.params),
+                    at=turn.now,
+                    outcome="ok",
+                    why="paged",
+                )
+            )
         elif not incident.support and disrupts is not Disrupts.NOTHING:
             move(turn, run, E.WORKED, "the fault is gone: nothing disruptive is needed")
             return
@@ -126,7 +154,9 @@ def _begin(turn: Turn, run: Run, incident: Incident, rung: Rung, disrupts: Disru
         run.claimed = True
         turn.index.claims[run.id] = run.node
     step = _step(turn, run, incident, rung)
-    run.steps.append(StepRecord(id=step.id, rung=rung.name, action=step.action, params=dict(step.params), at=turn.now))
+    run.steps.append(
+        StepRecord(id=step.id, rung=rung.name, action=step.action, params=dict(step.params), at=turn.now)
+    )
     move(turn, run, E.BEGUN, f"{rung.name}: {step.action} (attempt {run.attempt})")
     turn.effects.append(WriteIntent(step=step))
     return True
@@ -142,7 +172,12 @@ def _held(turn: Turn, run: Run, incident: Incident, rung: Rung, verdict: gates.V
         turn.set_timer(f"run:{run.id}", turn.now + verdict.retry_s)
     elif run.state is not S.APPROVAL or run.why != why:
         move(turn, run, E.ASKED, why)
-        paging.page(turn, incident, "update", f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id}")
+        paging.page(
+            turn,
+            incident,
+            "update",
+            f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id}",
+        )
 
 
 def _step_id(run: Run) -> str:
@@ -158,7 +193,7 @@ def _step(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Step:
         node=run.node,
         action=rung.do,
         where=spec.where,
-        params=plans.params(turn, run, incident, rung),
+        params=plans.params(run, rung),
         timeout_s=rung.timeout_s or spec.timeout_s,
         disrupts=plans.disrupts(turn, rung),
         repeat=plans.repeat(turn, rung),
@@ -185,7 +220,14 @@ def result(turn: Turn, step_id: str, outcome: Outcome, why: str) -> None:
         return
     rung = run.runbook.rungs[run.rung]
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
-    turn.note("step.result", f"{rung.name}: {outcome.value}: {why}", incident=run.incident, run=run.id, scope=run.scope, data={"step": step_id, "outcome": outcome.value})
+    turn.note(
+        "step.result",
+        f"{rung.name}: {outcome.value}: {why}",
+        incident=run.incident,
+        run=run.id,
+        scope=run.scope,
+        data={"step": step_id, "outcome": outcome.value},
+    )
     turn.show_run(run)
     repeat = plans.repeat(turn, rung)
     if outcome is Outcome.OK or (outcome is Outcome.UNKNOWN and repeat is not Repeat.SAFE):
@@ -194,7 +236,12 @@ def result(turn: Turn, step_id: str, outcome: Outcome, why: str) -> None:
         elif outcome is Outcome.OK:
             _next_rung(turn, run)
         else:
-            move(turn, run, E.NO_RUNG, f"nobody knows whether {rung.name} was done, and nothing verifies it: a person must look")
+            move(
+                turn,
+                run,
+                E.NO_RUNG,
+                f"nobody knows whether {rung.name} was done, and nothing verifies it: a person must look",
+            )
     elif outcome is Outcome.REFUSED:
         _failed(turn, run, rung, again=False)
     else:
@@ -213,7 +260,12 @@ def _failed(turn: Turn, run: Run, rung: Rung, *, again: bool) -> None:
         run.attempt += 1
         proceed(turn, run)
     elif rung.on_failure == "stop":
-        move(turn, run, E.NO_RUNG, f"{rung.name} failed and the runbook stops there: a person must take it from here")
+        move(
+            turn,
+            run,
+            E.NO_RUNG,
+            f"{rung.name} failed and the runbook stops there: a person must take it from here",
+        )
     else:
         _next_rung(turn, run)
 
@@ -227,14 +279,24 @@ def _verify(turn: Turn, run: Run, rung: Rung) -> None:
     for key in _watched(turn, run, rung):
         state = turn.state.symptoms.get(key)
         spec = turn.book.symptoms.get(key.partition("@")[0])
-        if state is not None and state.active and spec is not None and not spec.clear and spec.detect != "spread":
+        if (
+            state is not None
+            and state.active
+            and spec is not None
+            and not spec.clear
+            and spec.detect != "spread"
+        ):
             turn.changed.extend(symptoms.end(turn, state, f"set aside while {rung.name} is verified"))
     check(turn, run)
 
 
 def _watched(turn: Turn, run: Run, rung: Rung) -> list[str]:
     wanted = rung.verify.gone if rung.verify else ()
-    return [key for key in turn.state.incidents[run.incident].symptoms if not wanted or key.partition("@")[0] in wanted]
+    return [
+        key
+        for key in turn.state.incidents[run.incident].symptoms
+        if not wanted or key.partition("@")[0] in wanted
+    ]
 
 
 def check(turn: Turn, run: Run) -> None:
@@ -243,12 +305,21 @@ def check(turn: Turn, run: Run) -> None:
         return
     rung = run.runbook.rungs[run.rung]
     assert rung.verify is not None  # noqa: S101  # only a rung with verify leads to VERIFYING
-    there = [key for key in _watched(turn, run, rung) if (state := turn.state.symptoms.get(key)) is not None and state.active]
+    there = [
+        key
+        for key in _watched(turn, run, rung)
+        if (state := turn.state.symptoms.get(key)) is not None and state.active
+    ]
     if not there:
         run.quiet_since = run.quiet_since or turn.now
         if turn.now >= run.quiet_since + rung.verify.for_s:
             run.steps[-1].verified = True
-            move(turn, run, E.WORKED, f"{rung.name} worked: the symptoms have been gone for {turn.now - run.quiet_since:.0f} s")
+            move(
+                turn,
+                run,
+                E.WORKED,
+                f"{rung.name} worked: the symptoms have been gone for {turn.now - run.quiet_since:.0f} s",
+            )
             return
         turn.set_timer(f"run:{run.id}", run.quiet_since + rung.verify.for_s)
         return
@@ -257,7 +328,13 @@ def check(turn: Turn, run: Run) -> None:
         turn.set_timer(f"run:{run.id}", run.deadline)
         return
     run.steps[-1].verified = False
-    turn.note("run.not_verified", f"{rung.name} did not help: {', '.join(there[:3])} still there", incident=run.incident, run=run.id, scope=run.scope)
+    turn.note(
+        "run.not_verified",
+        f"{rung.name} did not help: {', '.join(there[:3])} still there",
+        incident=run.incident,
+        run=run.id,
+        scope=run.scope,
+    )
     _failed(turn, run, rung, again=plans.repeat(turn, rung) is not Repeat.NEVER)
 
 
@@ -280,7 +357,11 @@ def timer(turn: Turn, run: Run) -> None:
 def led_anew(turn: Turn, run: Run) -> None:
     """A new leader: a step without a result is done again, verified first, or never repeated, by its class."""
     if run.state is S.INTENT:
-        turn.effects.append(WriteIntent(step=_step(turn, run, turn.state.incidents[run.incident], run.runbook.rungs[run.rung])))
+        turn.effects.append(
+            WriteIntent(
+                step=_step(turn, run, turn.state.incidents[run.incident], run.runbook.rungs[run.rung])
+            )
+        )
     elif run.state is S.PERFORMING:
         rung = run.runbook.rungs[run.rung]
         if plans.repeat(turn, rung) is Repeat.SAFE:

@@ -6,7 +6,7 @@ replay uses the rules that were in force. Every time is in seconds, every rate p
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
 from agent.contract.commands import Disrupts, Repeat
@@ -16,7 +16,7 @@ Scalar = str | int | float | bool
 _STRICT: dict[str, Any] = {"extra": "forbid"}
 
 
-class Priority(str, Enum):
+class Priority(StrEnum):
     """How urgent an incident is."""
 
     P0 = "P0"  # many nodes or the fabric: somebody must look within 5 minutes
@@ -25,7 +25,7 @@ class Priority(str, Enum):
     P3 = "P3"  # worth knowing
 
 
-class Mode(str, Enum):
+class Mode(StrEnum):
     """How far a runbook may go by itself."""
 
     OBSERVE = "observe"  # plan only, nothing is done (default on a new site)
@@ -33,7 +33,7 @@ class Mode(str, Enum):
     AUTO = "auto"  # go, if the gates say so
 
 
-class Paging(str, Enum):
+class Paging(StrEnum):
     """When people are told of an incident."""
 
     OPEN = "open"  # as soon as it is open
@@ -67,8 +67,12 @@ class Symptom:
     for_s: float = 0  # lasting: not cleared for so long · absence: not seen for so long
     of: str = ""  # spread: the symptom whose nodes are counted
     share: float = 0  # spread: and at least this share of the nodes in the scope, 0 to 1
-    ttl_s: float = 3600  # ends when nothing renewed it for so long; guards against a fault that stays "open" for ever
-    carry: Mapping[str, str] = field(default_factory=dict)  # situation field <- data field of the newest event
+    ttl_s: float = (
+        3600  # ends when nothing renewed it for so long; guards against a fault that stays "open" for ever
+    )
+    carry: Mapping[str, str] = field(
+        default_factory=dict
+    )  # situation field <- data field of the newest event
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
@@ -167,12 +171,16 @@ class Rung:
 
     name: str
     do: str  # an action's name
-    params: Mapping[str, Scalar] = field(default_factory=dict)  # "$name" takes a field of the situation or rule
+    params: Mapping[str, Scalar] = field(
+        default_factory=dict
+    )  # "$name" takes a field of the situation or rule
     timeout_s: float = 0  # 0: the action's default
     retries: int = 0  # more attempts after a failure or a failed verification
     disrupts: Disrupts | None = None  # None: what the action says; may only be made worse
     repeat: Repeat | None = None  # None: what the action says
-    when: Mapping[str, Any] = field(default_factory=dict)  # precheck on the situation; false: the rung is skipped
+    when: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # precheck on the situation; false: the rung is skipped
     verify: Verify | None = None  # None: the rung heals nothing (evidence, page); the ladder goes on
     on_failure: Literal["next", "stop"] = "next"
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -209,13 +217,21 @@ class Settings:
     disruptive_runs: int = 3  # at once in the cell
     disruptive_runs_per_leaf: int = 1  # and in one leaf, rack or pod each
     disruptive_runs_per_runbook: int = 2
-    shared_nodes: int = 8  # so many nodes with one symptom within shared_within_s, and shared_share of the fleet:
+    shared_nodes: int = (
+        8  # so many nodes with one symptom within shared_within_s, and shared_share of the fleet:
+    )
     shared_share: float = 0.1  # a shared cause, no per-node action (law 6)
     shared_within_s: float = 60
     settle_s: float = 2  # no disruptive rung before an incident is so old: a storm shows itself by then
     stale_s: float = 120  # a fault older than this when it arrived needs a fresh sign or an approval before a disruptive rung
     approval_s: float = 3600  # how long an approval holds
-    page_repeat_s: tuple[float, ...] = (300, 600, 1200, 2400, 4800)  # since the first page, then every last one
+    page_repeat_s: tuple[float, ...] = (
+        300,
+        600,
+        1200,
+        2400,
+        4800,
+    )  # since the first page, then every last one
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 

@@ -4,13 +4,13 @@ Times are seconds since 1970 UTC, by the log's clock. Dicts keep the order of in
 """
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Literal
 
 from brain.core.spec import Pack, Runbook, Scalar
 
 
-class IncidentState(str, Enum):
+class IncidentState(StrEnum):
     """Where an incident stands. The transitions stand in brain/core/incidents.py."""
 
     SETTLING = "settling"  # waiting for a cause that explains it; nobody was told
@@ -22,7 +22,7 @@ class IncidentState(str, Enum):
     EXPLAINED = "explained"  # another incident is its cause
 
 
-class RunState(str, Enum):
+class RunState(StrEnum):
     """Where a run stands. The transitions stand in brain/core/runs.py."""
 
     HELD = "held"  # a gate says no for now
@@ -207,7 +207,9 @@ class State:
     matched: dict[str, list[str]] = field(default_factory=dict)  # scope -> rules that match now
     incidents: dict[str, Incident] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)  # of incidents that are not closed
-    tries: dict[str, list[float]] = field(default_factory=dict)  # "<runbook>@<cause>@<scope>" -> ends of failed runs
+    tries: dict[str, list[float]] = field(
+        default_factory=dict
+    )  # "<runbook>@<cause>@<scope>" -> ends of failed runs
     timers: dict[str, float] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     modes: list[ModeSaid] = field(default_factory=list)

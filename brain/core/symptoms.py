@@ -61,7 +61,11 @@ def _matches(match: Match, event: Event) -> bool:
 def _hit(turn: Turn, symptom: Symptom, scope: str, event: Event) -> Iterator[SymptomState]:
     at = turn.now - event.age_s
     if event.age_s > symptom.ttl_s:
-        turn.note("symptom.late", f"{symptom.name}: a fact {event.age_s:.0f} s old is past its time to live of {symptom.ttl_s:.0f} s", scope=scope)
+        turn.note(
+            "symptom.late",
+            f"{symptom.name}: a fact {event.age_s:.0f} s old is past its time to live of {symptom.ttl_s:.0f} s",
+            scope=scope,
+        )
         return
     key = key_of(symptom.name, scope)
     state = turn.state.symptoms.get(key)
@@ -86,7 +90,9 @@ def _hit(turn: Turn, symptom: Symptom, scope: str, event: Event) -> Iterator[Sym
     _arm(turn, key, symptom, state)
 
 
-def _reached(turn: Turn, symptom: Symptom, state: SymptomState, event: Event, at: float, *, began: bool) -> bool:
+def _reached(
+    turn: Turn, symptom: Symptom, state: SymptomState, event: Event, at: float, *, began: bool
+) -> bool:
     """Is the symptom's condition met by now? (lasting and absence wait for their timer.)"""
     if state.active and symptom.detect not in ("flapping", "absence"):
         return True
@@ -148,7 +154,12 @@ def _start(turn: Turn, key: str, state: SymptomState, symptom: Symptom) -> Itera
     state.active = True
     turn.index.started(key, state)
     line = f": {state.evidence[-1].text}" if state.evidence else ""
-    turn.note("symptom.started", f"{symptom.name} at {state.scope}{line}", scope=state.scope, data={"symptom": symptom.name, "events": [e.id for e in state.evidence]})
+    turn.note(
+        "symptom.started",
+        f"{symptom.name} at {state.scope}{line}",
+        scope=state.scope,
+        data={"symptom": symptom.name, "events": [e.id for e in state.evidence]},
+    )
     yield state
     yield from _spread(turn, state, began=True)
 
@@ -159,7 +170,12 @@ def end(turn: Turn, state: SymptomState, why: str) -> Iterator[SymptomState]:
     state.active = False
     turn.index.ended(key, state)
     _forget(turn, key)
-    turn.note("symptom.ended", f"{state.name} at {state.scope} ended: {why}", scope=state.scope, data={"symptom": state.name})
+    turn.note(
+        "symptom.ended",
+        f"{state.name} at {state.scope} ended: {why}",
+        scope=state.scope,
+        data={"symptom": state.name},
+    )
     yield state
     yield from _spread(turn, state, began=False)
 
@@ -175,7 +191,9 @@ def _spread(turn: Turn, state: SymptomState, *, began: bool) -> Iterator[Symptom
         wide = turn.state.symptoms.get(key)
         if began:
             if wide is None:
-                wide = turn.state.symptoms[key] = SymptomState(name=symptom.name, scope=scope, since=state.since)
+                wide = turn.state.symptoms[key] = SymptomState(
+                    name=symptom.name, scope=scope, since=state.since
+                )
             wide.members[node] = state.since
             wide.last = max(wide.last, state.last)
             wide.heard = turn.now
@@ -200,7 +218,8 @@ def _elsewhere(turn: Turn, state: SymptomState, symptom: Symptom, scope: str) ->
     """Does the same node show the symptom on another component within the same wider scope?"""
     node = node_of(state.scope)
     return any(
-        other.name == state.name and turn.book.topology.at(node, component_of(other.scope), symptom.scope) == scope
+        other.name == state.name
+        and turn.book.topology.at(node, component_of(other.scope), symptom.scope) == scope
         for other in turn.index.active.get(node, {}).values()
     )
 
@@ -289,7 +308,9 @@ def _carry(symptom: Symptom, state: SymptomState, event: Event) -> bool:
 def _remember(state: SymptomState, event: Event, at: float) -> bool:
     """Keeps the first few facts and the newest; is the event one of the first few?"""
     text = event.evidence or ", ".join(f"{name}={value}" for name, value in event.data.items())
-    evidence = Evidence(id=event.id, at=at, node=event.node, kind=event.kind, component=event.component, text=clip(text))
+    evidence = Evidence(
+        id=event.id, at=at, node=event.node, kind=event.kind, component=event.component, text=clip(text)
+    )
     if len(state.evidence) < MAX_EVIDENCE:
         state.evidence.append(evidence)
         return True

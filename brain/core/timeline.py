@@ -55,7 +55,9 @@ class Timeline:
                 self.runs[run.id] = copy.deepcopy(run)
             case WriteIntent(step=step):
                 epoch = self.engine.state.epoch
-                self.feed(Intent(id=f"i:{step.id}:{epoch}", step=step.id, epoch=epoch, brain="timeline"), self.now)
+                self.feed(
+                    Intent(id=f"i:{step.id}:{epoch}", step=step.id, epoch=epoch, brain="timeline"), self.now
+                )
             case SendPage(id=page) if self._perform is None:
                 self.pages.append(effect)
                 self.feed(Delivery(id=f"d:{page}", page=page, ok=True, channel="timeline"), self.now)

@@ -7,7 +7,21 @@ from brain.core.spec import Place
 
 CELL = "cell"
 WIDE = ("leaf", "rack", "pod", "fabric")  # between node and cell
-SCOPES = ("gpu", "nvswitch", "nic", "port", "link", "bond", "service", "job", "disk", "pcie", "node", *WIDE, CELL)
+SCOPES = (
+    "gpu",
+    "nvswitch",
+    "nic",
+    "port",
+    "link",
+    "bond",
+    "service",
+    "job",
+    "disk",
+    "pcie",
+    "node",
+    *WIDE,
+    CELL,
+)
 _NOWHERE = Place()
 
 

@@ -199,7 +199,10 @@ def test_two_faults_on_one_node_are_healed_one_after_the_other() -> None:
     story.run(13)
     assert len(story.performed) == 1
     story.run(200)
-    assert sorted(str(perform.step.params["link"]) for perform in story.performed) == ["link/eth1", "link/eth2"]
+    assert sorted(str(perform.step.params["link"]) for perform in story.performed) == [
+        "link/eth1",
+        "link/eth2",
+    ]
 
 
 def test_the_budget_of_a_runbook_is_kept() -> None:
@@ -240,7 +243,15 @@ def test_a_backlog_is_not_taken_for_a_burst() -> None:
     """Ten errors a minute for ten minutes arrive at once; the window goes by when they happened."""
     story = Story()
     for minute in range(10):
-        story.event(1000, "ib.errors", "port/mlx5_0.1", age_s=600 - 60 * minute, counter="symbol_error", delta=50, value=50)
+        story.event(
+            1000,
+            "ib.errors",
+            "port/mlx5_0.1",
+            age_s=600 - 60 * minute,
+            counter="symbol_error",
+            delta=50,
+            value=50,
+        )
     story.run(1001)
     assert story.incidents() == []
     story.event(1002, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=100, value=600)
@@ -326,7 +337,13 @@ def test_a_persons_return_ends_the_nodes_symptoms() -> None:
 def test_odd_words_are_noted_and_change_nothing() -> None:
     """A mistyped command must not look as if it had worked."""
     story = Story()
-    for verb, args in [("hold", {}), ("release", {"scope": "x"}), ("approve", {"id": "inc-x"}), ("fly", {}), ("mode", {"runbook": "bounce", "mode": "wild"})]:
+    for verb, args in [
+        ("hold", {}),
+        ("release", {"scope": "x"}),
+        ("approve", {"id": "inc-x"}),
+        ("fly", {}),
+        ("mode", {"runbook": "bounce", "mode": "wild"}),
+    ]:
         story.say(10, verb, **args)
     story.run(20)
     assert len(story.notes("said.refused")) == 5

@@ -61,7 +61,12 @@ NODES = ("n0", "n1", "n2", "n3")
 
 moves = st.lists(
     st.one_of(
-        st.tuples(st.just("fact"), st.sampled_from(range(len(FACTS))), st.sampled_from(NODES), st.sampled_from([0.0, 0.0, 5.0, 400.0])),
+        st.tuples(
+            st.just("fact"),
+            st.sampled_from(range(len(FACTS))),
+            st.sampled_from(NODES),
+            st.sampled_from([0.0, 0.0, 5.0, 400.0]),
+        ),
         st.tuples(st.just("word"), st.sampled_from(range(len(WORDS)))),
         st.tuples(st.just("approve")),
         st.tuples(st.just("silence"), st.sampled_from(NODES), st.booleans()),
@@ -72,7 +77,11 @@ moves = st.lists(
     ),
     max_size=40,
 )
-worlds = st.lists(st.sampled_from(["ok", "ok", "failed", "refused", "unreachable", "unknown", "never"]), min_size=1, max_size=8)
+worlds = st.lists(
+    st.sampled_from(["ok", "ok", "failed", "refused", "unreachable", "unknown", "never"]),
+    min_size=1,
+    max_size=8,
+)
 
 
 class Recorder:
@@ -120,20 +129,43 @@ class Recorder:
         if isinstance(effect, Note):
             self.notes.append(effect)
         elif isinstance(effect, SetTimer):
-            self.later(effect.due, TimerFired(id=f"t:{effect.name}:{effect.due}", name=effect.name, due=effect.due))
+            self.later(
+                effect.due, TimerFired(id=f"t:{effect.name}:{effect.due}", name=effect.name, due=effect.due)
+            )
         elif isinstance(effect, WriteIntent):
-            self.later(self.now, Intent(id=f"i:{effect.step.id}:{self._epoch}", step=effect.step.id, epoch=self._epoch, brain="b"))
+            self.later(
+                self.now,
+                Intent(
+                    id=f"i:{effect.step.id}:{self._epoch}", step=effect.step.id, epoch=self._epoch, brain="b"
+                ),
+            )
         elif isinstance(effect, Perform):
             self.performed.append(effect)
             answer = self._answers[len(self.performed) % len(self._answers)]
             if answer != "never":
                 outcome = Outcome(answer)
                 self._count += 1
-                self.later(self.now + 1.0, StepResult(id=f"r:{effect.step.id}:{self._count}", step=effect.step.id, outcome=outcome, why=answer))
+                self.later(
+                    self.now + 1.0,
+                    StepResult(
+                        id=f"r:{effect.step.id}:{self._count}",
+                        step=effect.step.id,
+                        outcome=outcome,
+                        why=answer,
+                    ),
+                )
         elif isinstance(effect, SendPage):
             self._count += 1
             self._deliveries += 1
-            self.later(self.now + 0.1, Delivery(id=f"d:{effect.id}:{self._count}", page=effect.id, ok=self._deliveries % 3 > 0, channel="c"))
+            self.later(
+                self.now + 0.1,
+                Delivery(
+                    id=f"d:{effect.id}:{self._count}",
+                    page=effect.id,
+                    ok=self._deliveries % 3 > 0,
+                    channel="c",
+                ),
+            )
 
     def play(self, script: Iterable[tuple[Any, ...]]) -> "Recorder":
         """All moves, each at its time."""
@@ -155,9 +187,18 @@ class Recorder:
                 self.put(
                     EventSeen(
                         event=Event(
-                            id=f"{node}:s:{seq}", node=node, kind=kind, component=component, severity=Severity.ERROR, at="",
-                            age_s=age_s, boot="b", count=1, data=data, evidence="line",
-                        )  # fmt: skip
+                            id=f"{node}:s:{seq}",
+                            node=node,
+                            kind=kind,
+                            component=component,
+                            severity=Severity.ERROR,
+                            at="",
+                            age_s=age_s,
+                            boot="b",
+                            count=1,
+                            data=data,
+                            evidence="line",
+                        )
                     )
                 )
             case ("word", index):
@@ -165,7 +206,9 @@ class Recorder:
                 self.put(Said(id=f"said-{number}", who="ann", verb=verb, args=args))
             case ("approve",):
                 for incident in list(self.engine.state.incidents):
-                    self.put(Said(id=f"said-{number}-{incident}", who="ann", verb="approve", args={"id": incident}))
+                    self.put(
+                        Said(id=f"said-{number}-{incident}", who="ann", verb="approve", args={"id": incident})
+                    )
             case ("silence", node, alive):
                 self.put(NodeState(id=f"ns-{number}", node=node, alive=alive, silent_s=20.0))
             case ("garbage", node):
@@ -209,7 +252,9 @@ def test_twice(script: list[tuple[Any, ...]], answers: list[str], data: st.DataO
     log: Log = []
     for index, entry in enumerate(live.log):
         log.append(entry)
-        log.extend((live.log[index - back][0], entry[1]) for which, back in again if which == index and back <= index)
+        log.extend(
+            (live.log[index - back][0], entry[1]) for which, back in again if which == index and back <= index
+        )
     notes, engine = replayed(log)
     assert notes == live.notes
     assert saved(engine.state) == saved(live.engine.state)
@@ -261,7 +306,17 @@ def test_never_two_disruptive_runs_on_a_node(script: list[tuple[Any, ...]], answ
 @given(moves, worlds)
 def test_what_must_never_be_repeated_is_not(script: list[tuple[Any, ...]], answers: list[str]) -> None:
     """Law 4: with every action of class never, no rung is performed twice in one run unless it was surely not begun."""
-    specs = {name: type(spec)(name=spec.name, summary=spec.summary, disrupts=spec.disrupts, repeat=Repeat.NEVER, timeout_s=spec.timeout_s, params=spec.params) for name, spec in ACTIONS.items()}
+    specs = {
+        name: type(spec)(
+            name=spec.name,
+            summary=spec.summary,
+            disrupts=spec.disrupts,
+            repeat=Repeat.NEVER,
+            timeout_s=spec.timeout_s,
+            params=spec.params,
+        )
+        for name, spec in ACTIONS.items()
+    }
     live = Recorder(answers)
     live.engine = Engine(actions=specs)
     live.play(script)

@@ -74,20 +74,50 @@ SYMPTOMS = (
     ),
     Symptom(
         name="service_failed", scope="service", summary="a service failed",
-        on=(Match(kind="service.state", where={"active": "failed"}),), clear=(Match(kind="service.state", where={"active": "active"}),),
+        on=(Match(kind="service.state", where={"active": "failed"}),),
+        clear=(Match(kind="service.state", where={"active": "active"}),),
     ),
     Symptom(name="silent", scope="node", summary="silent", on=(Match(kind="node.silent"),), clear=(Match(kind="node.returned"),)),
 )  # fmt: skip
 
 RULES = (
-    rule("gpu-lost", "gpu", {"symptom": "off_bus"}, severity=Priority.P1, runbook="gpu-lost", page=Paging.OPEN),
-    rule("gpu-lost-by-job", "node", {"symptom": "device_removed"}, cause="gpu-lost", severity=Priority.P1, runbook="gpu-lost"),
+    rule(
+        "gpu-lost", "gpu", {"symptom": "off_bus"}, severity=Priority.P1, runbook="gpu-lost", page=Paging.OPEN
+    ),
+    rule(
+        "gpu-lost-by-job",
+        "node",
+        {"symptom": "device_removed"},
+        cause="gpu-lost",
+        severity=Priority.P1,
+        runbook="gpu-lost",
+    ),
     rule("phy-errors", "port", {"symptom": "phy_errors"}, runbook="bounce-port"),
-    rule("link-down", "link", {"symptom": "link_down"}, runbook="bounce", settle_s=1, quiet_s=5, page=Paging.OPEN),
+    rule(
+        "link-down",
+        "link",
+        {"symptom": "link_down"},
+        runbook="bounce",
+        settle_s=1,
+        quiet_s=5,
+        page=Paging.OPEN,
+    ),
     rule("link-flapping", "link", {"symptom": "link_flaps"}),
     rule("sm-moved", "node", {"symptom": "sm_moved"}, settle_s=10, severity=Priority.P3),
-    rule("sm-failover", "fabric", {"symptom": "sm_moved_widely"}, severity=Priority.P1, inhibits=("sm-moved",), page=Paging.OPEN),
-    rule("gpu-idle", "gpu", {"all": [{"symptom": "gpu_idle"}, {"job": ""}, {"not": {"unit": ""}}]}, runbook="restart-unit"),
+    rule(
+        "sm-failover",
+        "fabric",
+        {"symptom": "sm_moved_widely"},
+        severity=Priority.P1,
+        inhibits=("sm-moved",),
+        page=Paging.OPEN,
+    ),
+    rule(
+        "gpu-idle",
+        "gpu",
+        {"all": [{"symptom": "gpu_idle"}, {"job": ""}, {"not": {"unit": ""}}]},
+        runbook="restart-unit",
+    ),
     rule("service-failed", "service", {"symptom": "service_failed"}, runbook="restart"),
     rule("node-silent", "node", {"symptom": "silent"}, severity=Priority.P1, page=Paging.OPEN),
 )
@@ -122,7 +152,9 @@ RUNBOOKS = (
 )  # fmt: skip
 
 
-def pack(mode: Mode = Mode.AUTO, places: dict[str, Place] | None = None, version: str = "p1", **settings: Any) -> Pack:
+def pack(
+    mode: Mode = Mode.AUTO, places: dict[str, Place] | None = None, version: str = "p1", **settings: Any
+) -> Pack:
     """The small pack in one mode."""
     return Pack(
         version=version, symptoms=SYMPTOMS, rules=RULES, runbooks=RUNBOOKS,
@@ -147,7 +179,16 @@ class Story:
         self.time.feed(Leader(id="leader-1", epoch=1, brain="b1"), 0)
         self.time.run(0)
 
-    def event(self, at: float, kind: str, component: str = "node", node: str = "n1", *, age_s: float = 0.0, **data: Any) -> Event:
+    def event(
+        self,
+        at: float,
+        kind: str,
+        component: str = "node",
+        node: str = "n1",
+        *,
+        age_s: float = 0.0,
+        **data: Any,
+    ) -> Event:
         """A node's event at `at`."""
         seq = self._seq[node] = self._seq.get(node, 0) + 1
         event = Event(
@@ -171,7 +212,16 @@ class Story:
         if isinstance(effect, SendPage):
             self.undelivered -= 1
             ok = self.undelivered < 0
-            yield now + 0.1, Delivery(id=f"d:{effect.id}:{now}", page=effect.id, ok=ok, channel="test", why="" if ok else "refused")
+            yield (
+                now + 0.1,
+                Delivery(
+                    id=f"d:{effect.id}:{now}",
+                    page=effect.id,
+                    ok=ok,
+                    channel="test",
+                    why="" if ok else "refused",
+                ),
+            )
         elif isinstance(effect, Perform):
             self.performed.append(effect)
             step = effect.step
@@ -179,7 +229,9 @@ class Story:
             if self.heals and step.action == "link.bounce" and str(step.params["link"]).startswith("link/"):
                 self.event(now + 0.9, "link.state", str(step.params["link"]), step.node, up=True)
             if self.heals and step.action == "service.restart":
-                self.event(now + 0.9, "service.state", f"service/{step.params['unit']}", step.node, active="active")
+                self.event(
+                    now + 0.9, "service.state", f"service/{step.params['unit']}", step.node, active="active"
+                )
                 self.event(now + 0.9, "gpu.busy", GPU, step.node)
 
     def incidents(self, cause: str = "") -> list[Any]:

@@ -1,0 +1,184 @@
+"""A whole gpuward as a user runs it: a real broker, a real brain process, a real agent process, a webhook receiver.
+
+Everything is started by the calling thread; inside a network namespace (`Namespace.inside()`) it all runs there.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.real.nats import NatsServer, free_port
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+
+
+class Stack:
+    """See the module's docstring. `folder` holds all of its files."""
+
+    def __init__(self, folder: Path, node: str = "lab-1") -> None:
+        self.folder = folder
+        self.node = node
+        self.nats = NatsServer(folder / "nats")
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.pages_file = folder / "pages.jsonl"
+        self._page_port = free_port()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        shutil.copytree(ROOT / "rules", folder / "rules", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "runbooks", folder / "runbooks", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def write_brain_config(self, more: str = "") -> Path:
+        """brain.toml, with `more` at its end."""
+        path = self.folder / "brain.toml"
+        path.write_text(
+            f'data_dir = "{self.folder}/brain"\nrules = "{self.folder}/rules"\nrunbooks = "{self.folder}/runbooks"\n'
+            f'[nats]\nurl = "{self.nats.url}"\n[console]\nport = {self.port}\n'
+            f'[channels.hook]\ntype = "webhook"\nurl = "http://127.0.0.1:{self._page_port}/page"\n'
+            f'[groups]\noncall = ["hook"]\nscheduler = ["hook"]\n{more}\n'
+        )
+        return path
+
+    def write_agent_config(self, more: str = "") -> Path:
+        """agent.toml that trusts this stack's brain, with `more` at its end."""
+        key_id, _, public = (self.folder / "brain/signing.key.pub").read_text().strip().partition(" = ")
+        path = self.folder / "agent.toml"
+        path.write_text(
+            f'node = "{self.node}"\nnats_url = "{self.nats.url}"\ndata_dir = "{self.folder}/agent"\n'
+            f'beat_interval_s = 0.5\n{more}\n[trusted_keys]\n"{key_id}" = "{public}"\n'
+        )
+        return path
+
+    def start_receiver(self) -> None:
+        """The webhook receiver."""
+        self._spawn(
+            "receiver",
+            [sys.executable, "-m", "tests.e2e.receiver", str(self._page_port), str(self.pages_file)],
+        )
+        self.wait_for(lambda: _listens(self._page_port), "the receiver listens")
+
+    def start_brain(self) -> None:
+        """The brain, until its API answers and it leads."""
+        self._spawn("brain", [str(BIN / "gpuward"), "run", "--config", str(self.folder / "brain.toml")])
+        self.wait_for(lambda: self.get("/api/status").get("leads") is True, "the brain leads", within_s=20)
+
+    def start_agent(self) -> None:
+        """The agent, until the brain has heard it."""
+        self._spawn("agent", [str(BIN / "gpuward-agent"), "run", "--config", str(self.folder / "agent.toml")])
+        self.wait_for(
+            lambda: any(node["name"] == self.node for node in self.get("/api/nodes")["nodes"]),
+            "the agent is heard",
+            within_s=20,
+        )
+
+    def kill(self, name: str) -> None:
+        """SIGKILL."""
+        process = self._processes.pop(name)
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+
+    def stop(self, name: str) -> int:
+        """SIGTERM; the exit status."""
+        process = self._processes.pop(name)
+        process.send_signal(signal.SIGTERM)
+        return process.wait(20)
+
+    def end(self) -> None:
+        """Everything that still runs."""
+        for name in ("agent", "brain", "receiver"):
+            if name in self._processes:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.stop(name)
+        for process in self._processes.values():
+            process.kill()
+        self.nats.stop()
+
+    def get(self, path: str) -> Any:
+        """A JSON answer of the API; an empty dict while it does not answer."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=5) as answer:  # noqa: S310 - our own loopback URL  # noqa: S310: our own loopback URL
+                return json.load(answer)
+        except (OSError, ValueError):
+            return {}
+
+    def gpuward(self, *args: str) -> str:
+        """What the command prints; the test fails when it fails."""
+        done = subprocess.run(
+            [str(BIN / "gpuward"), *args], env=os.environ | {"GPUWARD_URL": self.url, "USER": "ann"}, capture_output=True,
+            text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"gpuward {' '.join(args)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def incidents(self, cause: str = "", *, over: bool = False) -> list[dict[str, Any]]:
+        """Incidents as the API gives them; `over`: closed ones too."""
+        found = self.get("/api/incidents" + ("?all=1" if over else "")).get("incidents", [])
+        return [incident for incident in found if not cause or incident["cause"] == cause]
+
+    def pages(self) -> list[dict[str, Any]]:
+        """What the webhook received."""
+        return (
+            [json.loads(line) for line in self.pages_file.read_text().splitlines()]
+            if self.pages_file.exists()
+            else []
+        )
+
+    def wait_for(self, look: Callable[[], T], what: str, within_s: float = 15.0) -> T:
+        """The first true answer of `look`; the test fails with everybody's last words when there is none in time."""
+        deadline = time.monotonic() + within_s
+        while not (found := look()):
+            for name, process in self._processes.items():
+                assert process.poll() is None, f"{name} died while waiting until {what}:\n{self.log(name)}"
+            assert time.monotonic() < deadline, f"not within {within_s} s: {what}\n{self.last_words()}"
+            time.sleep(0.02)
+        return found
+
+    def log(self, name: str) -> str:
+        """The end of a process' output."""
+        path = self.folder / f"{name}.log"
+        return path.read_text(errors="replace")[-4000:] if path.exists() else ""
+
+    def last_words(self) -> str:
+        """Incidents and the ends of all logs."""
+        return json.dumps(self.incidents(over=True), indent=1)[:6000] + "".join(
+            f"\n--- {name}\n{self.log(name)}" for name in ("brain", "agent")
+        )
+
+    def _spawn(self, name: str, argv: list[str]) -> None:
+        with (self.folder / f"{name}.log").open("ab") as sink:
+            self._processes[name] = subprocess.Popen(
+                argv, stdout=sink, stderr=sink, cwd=ROOT, start_new_session=True
+            )
+
+
+@contextlib.contextmanager
+def stack(folder: Path, *, brain: str = "", agent: str = "", node: str = "lab-1") -> Iterator[Stack]:
+    """A running stack: broker, receiver, brain, agent."""
+    whole = Stack(folder, node)
+    try:
+        whole.nats.start()
+        whole.start_receiver()
+        whole.write_brain_config(brain)
+        whole.start_brain()
+        whole.write_agent_config(agent)
+        whole.start_agent()
+        yield whole
+    finally:
+        whole.end()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.2)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

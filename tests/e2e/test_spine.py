@@ -1,0 +1,178 @@
+"""The whole path of a fault, with a real broker, a real brain process and a real agent process."""
+
+import asyncio
+import json
+import re
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.stack import Stack, stack
+from tests.real.nats import read_log
+from tests.real.netns import Namespace, missing, namespace
+
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+AUTO = '[[modes]]\nmode = "auto"\n'
+HANDS = 'allow = ["evidence.collect", "link.bounce", "service.restart"]'
+
+
+def write_kernel_line(text: str) -> None:
+    """One record in the kernel log; a fresh descriptor for each line passes the kernel's rate limit."""
+    with open("/dev/kmsg", "wb", buffering=0) as kmsg:
+        kmsg.write(f"<4>{text}\n".encode())
+
+
+def address() -> str:
+    """A PCI address that no other test uses: the kernel log is one for all."""
+    number = uuid.uuid4().int
+    return f"{number % 0xFFFF:04x}:{(number >> 16) % 0xFF:02x}:{(number >> 24) % 0x20:02x}"
+
+
+@pytest.fixture(name="lab")
+def _lab() -> Iterator[Namespace]:
+    """A network namespace with `lo` and a veth pair: va, whose peer vb stands for the switch."""
+    if why := missing():
+        pytest.skip(why)
+    with namespace() as lab:
+        lab.ip("link", "set", "lo", "up")
+        lab.ip("link", "add", "va", "type", "veth", "peer", "name", "vb")
+        lab.ip("link", "set", "va", "up")
+        lab.ip("link", "set", "vb", "up")
+        with lab.inside():
+            yield lab
+
+
+def test_an_xid_79_in_the_real_kernel_log_becomes_an_incident_that_quotes_the_line(tmp_path: Path) -> None:
+    """(a) In shadow mode: a complete plan, nothing done; `explain` walks back to the line."""
+    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+        where = address()
+        line = f"NVRM: Xid (PCI:{where}): 79, GPU has fallen off the bus."
+        write_kernel_line(line)
+        (incident,) = whole.wait_for(
+            lambda: [i for i in whole.incidents("gpu-lost") if where in i["scope"] and i["runs"]],
+            "there is an incident",
+        )
+        assert incident["state"] == "person"
+        assert incident["severity"] == "P1"
+        told = whole.gpuward("explain", incident["id"])
+        assert line in told
+        assert "evidence.collect" in told, "the plan names what would be done"
+        assert "observe" in told
+        as_data = json.loads(whole.gpuward("explain", incident["id"], "--json"))
+        assert line in json.dumps(as_data)
+        assert not (tmp_path / "agent" / "evidence").exists() or not list(
+            (tmp_path / "agent" / "evidence").iterdir()
+        )
+        page = whole.wait_for(
+            lambda: [p for p in whole.pages() if p["dedup_key"] == incident["id"]], "people are told"
+        )[0]
+        assert line in json.dumps(page)
+        assert incident["id"] in whole.gpuward("incidents")
+
+
+@pytest.mark.component("iproute2")
+def test_a_link_that_goes_down_is_bounced_verified_and_resolved(tmp_path: Path, lab: Namespace) -> None:
+    """(b) rtnetlink → incident → page → link.bounce in the namespace → verified → resolution; one page, one resolution."""
+    with stack(tmp_path, brain=AUTO, agent=HANDS) as whole:
+        lab.ip("link", "set", "va", "down")
+        incident = whole.wait_for(lambda: whole.incidents("link-down", over=True), "the agent heard it")[0]
+        assert incident["scope"] == "link/lab-1/va"
+        whole.wait_for(
+            lambda: [i for i in whole.incidents("link-down", over=True) if i["state"] == "closed"],
+            "it is healed",
+            within_s=40,
+        )
+        shown = subprocess.run(
+            ["ip", "-n", lab.name, "-o", "link", "show", "va"], capture_output=True, text=True, check=True
+        ).stdout
+        assert "UP" in re.findall(r"<(.*?)>", shown)[0].split(",")
+        pages = whole.wait_for(lambda: p if len(p := whole.pages()) > 1 else [], "the resolution came")
+        assert [page["status"] for page in pages] == ["trigger", "resolve"]
+        assert {page["dedup_key"] for page in pages} == {incident["id"]}
+        told = whole.gpuward("explain", incident["id"])
+        assert "link.bounce" in told
+        assert "worked" in told
+
+
+def test_a_broker_that_is_killed_for_twenty_seconds_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """(c) Kernel lines keep coming while the broker is dead; afterwards each one is on the log exactly once."""
+    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+        token = uuid.uuid4().hex[:6]
+        written: list[int] = []
+        stop = threading.Event()
+
+        def load() -> None:
+            # Different process ids make different facts, so that none is counted together with another.
+            while not stop.wait(0.02):
+                written.append(len(written))
+                write_kernel_line(
+                    f"NVRM: Xid (PCI:{where}): 31, pid={100000 + written[-1]}, name={token}, MMU Fault"
+                )
+
+        where = address()
+        writer = threading.Thread(target=load)
+        writer.start()
+        try:
+            time.sleep(1)  # the outage begins under load
+            whole.nats.kill()
+            time.sleep(20)  # the length of the outage is what the test is about
+            whole.nats.start()
+            whole.wait_for(
+                lambda: whole.get("/api/status").get("leads"), "the brain leads again", within_s=30
+            )
+        finally:
+            stop.set()
+            writer.join()
+
+        def pids() -> list[int]:
+            found = [
+                json.loads(body) for body in asyncio.run(read_log(whole.nats.url, count=100_000, within_s=2))
+            ]
+            return [event["data"]["pid"] for event in found if event.get("component") == f"gpu/{where}"]
+
+        whole.wait_for(lambda: len(pids()) >= len(written), "all events came", within_s=30)
+        assert pids() == [100000 + number for number in written], "each once, in order"
+
+
+@pytest.mark.component("iproute2")
+def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_step(
+    tmp_path: Path, lab: Namespace
+) -> None:
+    """(d) SIGKILL while the link is being bounced; the new brain asks again and gets the result of the first time."""
+    whole = Stack(tmp_path)
+    runbook = tmp_path / "runbooks" / "link-bounce.yaml"
+    text = runbook.read_text()
+    assert "link: $component" in text
+    runbook.write_text(text.replace("link: $component", "link: $component\n      down_s: 4"))
+    try:
+        whole.nats.start()
+        whole.start_receiver()
+        whole.write_brain_config(AUTO)
+        whole.start_brain()
+        whole.write_agent_config(HANDS)
+        whole.start_agent()
+        lab.ip("link", "set", "va", "down")
+        journal = tmp_path / "agent" / "journal.jsonl"
+        whole.wait_for(
+            lambda: journal.exists() and "link.bounce" in journal.read_text(), "the node has begun"
+        )
+        whole.kill("brain")
+        whole.start_brain()
+        whole.wait_for(
+            lambda: [i for i in whole.incidents("link-down", over=True) if i["state"] == "closed"],
+            "it is healed",
+            within_s=60,
+        )
+        incident = whole.incidents("link-down", over=True)[0]
+        steps = [step for run in whole.get(f"/api/explain/{incident['id']}")["runs"] for step in run["steps"]]
+        assert [(step["action"], step["outcome"]) for step in steps] == [("link.bounce", "ok")]
+        accepted = [json.loads(line) for line in journal.read_text().splitlines() if '"accepted"' in line]
+        assert len(accepted) == 1, "the node began it once"
+        assert len({page["dedup_key"] for page in whole.pages()}) == 1
+    finally:
+        whole.end()
