@@ -1,4 +1,5 @@
-"""The machine as a parameter: the only door to its paths and clocks, so that the whole agent runs on a recorded one.
+"""The machine as a parameter: the only door to its paths and clocks, so that the whole agent runs on a
+recorded one.
 
 `Host()` is this machine; `Host(root=DIR)` a recorded one, whose /proc, /sys, /dev and /etc stand below DIR. A
 recorded machine is never written to and no command is run on it.
@@ -20,7 +21,9 @@ class Host:
 
     @property
     def live(self) -> bool:
-        """Is it the machine that we run on? Only then are sockets, D-Bus and NVML opened and actions performed."""
+        """Is it the machine that we run on? Only then are sockets, D-Bus and NVML opened and actions
+        performed.
+        """
         return self.root == Path("/")
 
     def path(self, absolute: str) -> Path:
@@ -28,7 +31,9 @@ class Host:
         return self.root / absolute.lstrip("/")
 
     def read(self, absolute: str, default: str = "") -> str:
-        """A small text file, stripped; `default` when it cannot be read (sysfs files may vanish or answer EIO)."""
+        """A small text file, stripped; `default` when it cannot be read (sysfs files may vanish or answer
+        EIO).
+        """
         try:
             return self.path(absolute).read_text(errors="replace").strip()
         except OSError:

@@ -124,7 +124,7 @@ class Card:
         power_mw = ask("nvmlDeviceGetPowerUsage")
         self.says["power"] = power_mw / 1000 if power_mw is not None else None
         self.says["temp"] = ask("nvmlDeviceGetTemperature", pynvml.NVML_TEMPERATURE_GPU)
-        held = ask("nvmlDeviceGetComputeRunningProcesses")
+        held = ask("nvmlDeviceGetComputeRunningProcesses_v3")
         if held is None:  # drivers before 510 have the second version only
             held = ask("nvmlDeviceGetComputeRunningProcesses_v2")
         self.says["procs"] = [[one.pid, (one.usedGpuMemory or 0) // _MIB] for one in held or ()]

@@ -8,7 +8,7 @@ from agent.host import Host
 
 
 def collectors_for(host: Host, config: AgentConfig) -> list[Collector]:
-    """Fresh collectors; the NVIDIA driver's version is read once, as a new one comes with a restart at least."""
+    """Fresh collectors, which know this machine's NVIDIA driver."""
     return collectors(Settings(driver=nvidia_driver(host), idle_window_s=config.idle_window_s))
 
 

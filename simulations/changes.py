@@ -16,10 +16,17 @@ class KernelSays:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLost:
-    """A GPU stops answering. `repair_s` after its evidence was collected it is mended; 0: never."""
+    """A GPU stops answering; nobody has noticed. `repair_s` after its evidence was collected it is mended (0: never)."""
 
     bdf: str
     repair_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvmlAsks:
+    """NVML asks a GPU, and tells when it does not answer."""
+
+    bdf: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +152,20 @@ class FallsSilent:
     for_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandEnds:
+    """A command that the node was told has ended; the node reports it."""
+
+    command: str
+    outcome: str  # agent.contract.commands.Outcome
+    why: str
+    took_s: float
+
+
 Change = (
     KernelSays
     | GpuLost
+    | NvmlAsks
     | GpuRemoved
     | GpuReturned
     | JobFails
@@ -164,6 +182,7 @@ Change = (
     | AdminUp
     | UnitIs
     | FallsSilent
+    | CommandEnds
 )
 
 

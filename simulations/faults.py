@@ -36,10 +36,11 @@ def _gpu_off_bus(machine: Machine) -> tuple[After, ...]:
     bdf = _pick([gpu.bdf for gpu in machine.gpus.values() if gpu.present and not gpu.idle], machine, "GPU")
     line = f"NVRM: Xid (PCI:{bdf}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
     return (
+        After(s=0, change=ch.GpuLost(bdf=bdf, repair_s=REPAIR_S)),
         After(s=0, change=ch.KernelSays(text=line)),
         After(s=0.05, change=ch.KernelSays(text=f"NVRM: GPU {bdf}.0: GPU has fallen off the bus.")),
         After(s=0.15, change=ch.JobFails(bdf=bdf, job=JOB, name="CUDA_ERROR_DEVICE_REMOVED")),
-        After(s=0.30, change=ch.GpuLost(bdf=bdf, repair_s=REPAIR_S)),
+        After(s=0.30, change=ch.NvmlAsks(bdf=bdf)),
         After(s=0.40, change=ch.GpuRemoved(bdf=bdf)),
     )
 

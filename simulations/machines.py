@@ -18,7 +18,8 @@ from simulations.remedies import REMEDIES, Performed
 
 READ_S = 1.0  # pause between readings of the error counters
 IDLE_AGAIN_S = 300.0  # pause between reports of one idle GPU
-_WATCHING = (ch.IdleGoesOn, ch.ErrorsGoOn)  # looks again at what may be healed by then
+# These look again at what may be healed by then, or only report.
+_WATCHING = (ch.IdleGoesOn, ch.ErrorsGoOn, ch.CommandEnds)
 _BUSES = ("1b", "29", "45", "4e", "9b", "ab", "c1", "d0")
 
 
@@ -81,8 +82,8 @@ class Machine:
         match change:
             case ch.KernelSays():
                 return self._kernel.read(change.text)
-            case ch.GpuLost() | ch.GpuRemoved() | ch.GpuReturned():
-                return self._presence(self.gpus[change.bdf], change)
+            case ch.GpuLost() | ch.NvmlAsks() | ch.GpuRemoved() | ch.GpuReturned():
+                return _presence(self.gpus[change.bdf], change)
             case ch.GpuIdles() | ch.IdleGoesOn() | ch.GpuFreed():
                 return self._use(self.gpus[change.bdf], change, at)
             case ch.JobFails():
@@ -100,18 +101,8 @@ class Machine:
             case ch.FallsSilent():
                 self.silent_until = at + change.for_s
                 return []
-
-    def _presence(self, gpu: Gpu, change: ch.GpuLost | ch.GpuRemoved | ch.GpuReturned) -> list[Draft]:
-        if isinstance(change, ch.GpuRemoved):
-            return [parts.gpu_removed(gpu)]
-        was, gpu.present = gpu.present, isinstance(change, ch.GpuReturned)
-        if was == gpu.present:
-            return []
-        if isinstance(change, ch.GpuReturned):
-            gpu.repair_s = 0.0
-            return [parts.gpu_returned(gpu)]
-        gpu.repair_s = change.repair_s
-        return [parts.gpu_lost(gpu)]
+            case ch.CommandEnds():
+                return [parts.command_result(change.command, change.outcome, change.why, change.took_s)]
 
     def _use(self, gpu: Gpu, change: ch.GpuIdles | ch.IdleGoesOn | ch.GpuFreed, at: float) -> list[Draft]:
         if isinstance(change, ch.GpuFreed):
@@ -152,6 +143,20 @@ class Machine:
 
     def _read_again(self, port: Port, at: float) -> None:
         self.apply([ch.After(s=READ_S, change=ch.ErrorsGoOn(device=port.device))], at)
+
+
+def _presence(gpu: Gpu, change: ch.GpuLost | ch.NvmlAsks | ch.GpuRemoved | ch.GpuReturned) -> list[Draft]:
+    match change:
+        case ch.GpuLost():
+            gpu.present, gpu.repair_s = False, change.repair_s
+            return []
+        case ch.NvmlAsks():
+            return [] if gpu.present else [parts.gpu_lost(gpu)]
+        case ch.GpuRemoved():
+            return [] if gpu.present else [parts.gpu_removed(gpu)]
+        case ch.GpuReturned():
+            was, gpu.present, gpu.repair_s = gpu.present, True, 0.0
+            return [] if was else [parts.gpu_returned(gpu)]
 
 
 def _new_master(port: Port, sm_lid: int) -> list[Draft]:

@@ -198,3 +198,9 @@ def cuda_error(component: str, *, name: str, job: str) -> Draft:
         data={"name": name, "job": job, "file": f"/var/log/jobs/{job}.log"},
         evidence=f"RuntimeError: CUDA error: {name} on {component.removeprefix('gpu/')}",
     )
+
+
+def command_result(command: str, outcome: str, why: str, took_s: float) -> Draft:
+    """What the agent says when a command has ended."""
+    data: dict[str, Scalar] = {"command": command, "outcome": outcome, "why": why, "took_s": took_s}
+    return Draft(kind="command.result", component="node", severity=Severity.INFO, data=data)

@@ -1,0 +1,24 @@
+"""All actions of a node, by name. A new one is one file and one line here, and its row in
+agent.contract.commands.
+"""
+
+from collections.abc import Callable
+
+from agent.actions.base import Action
+from agent.actions.evidence import EvidenceCollect
+from agent.actions.link import LinkBounce
+from agent.actions.service import ServiceRestart
+from agent.config import AgentConfig
+from agent.host import Host
+
+
+def actions(
+    host: Host, config: AgentConfig, *, peer: Callable[[], tuple[str, int] | None]
+) -> dict[str, Action]:
+    """What this machine can do. `peer` says host and port of the broker that we are connected to, for the
+    actions that must not cut the way to it; None before the first connection.
+    """
+    found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence")]
+    if host.live:  # a recorded machine is only read
+        found += [LinkBounce(host, peer), ServiceRestart(config.dbus_address, config.services)]
+    return {action.name: action for action in found}

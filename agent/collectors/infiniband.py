@@ -105,6 +105,8 @@ class InfinibandCollector:
         interval_s = round(max(0.0, now.mono_s - before.mono_s), 3)
         for counter, value in now.counters.items():
             old = before.counters.get(counter)
+            if old is None:  # it can be read now: a baseline, like the first reading
+                yield from self._limit(now, counter, value)
             if old is None or old == value:
                 continue
             shown = f"{now.device} port {now.port} {counter} {old} -> {value}"

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from agent.collectors.readings import JobLine, Reading
+from agent.collectors.readings import JobLine, Reading, Tick
 from agent.contract import components
 from agent.contract.errors import ContractError
 from agent.contract.messages import MAX_EVIDENCE, Draft, Scalar, Severity, clip
@@ -68,7 +68,8 @@ _NCCL: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 _WORSE = frozenset(("timeout", "system_error", "remote_error", "ib_error"))
 _PCI = re.compile(
-    r"(?<![\w:.])([0-9a-fA-F]{4}|[0-9a-fA-F]{8}):([0-9a-fA-F]{2}):([01][0-9a-fA-F])(?:\.[0-7])?(?![\w:])"
+    r"(?:(?<=PCI:)|(?<![\w:.]))"
+    r"([0-9a-fA-F]{4}|[0-9a-fA-F]{8}):([0-9a-fA-F]{2}):([01][0-9a-fA-F])(?:\.[0-7])?(?![\w:])"
 )
 _BUS_ID = re.compile(
     r"busId (?:0x)?([0-9a-fA-F]{4,12})\b"
@@ -83,14 +84,17 @@ class JobLogCollector:
     """
 
     name: ClassVar[str] = "joblog"
-    wants: ClassVar[tuple[type, ...]] = (JobLine,)
+    wants: ClassVar[tuple[type, ...]] = (JobLine, Tick)
     kinds: ClassVar[tuple[str, ...]] = ("job.cuda_error", "job.nccl_error")
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], _Said] = {}  # (file, error) -> when; the oldest first
+        self._waiting = False  # are there lines that were counted and not yet reported
 
     def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:
         """See agent.collectors.base."""
+        if isinstance(reading, Tick) and self._waiting:
+            yield from self._rest(now_s)
         if not isinstance(reading, JobLine):
             return
         text = reading.text[:_LINE]
@@ -111,27 +115,36 @@ class JobLogCollector:
         gpu = _gpu(line.text[:_LINE]) if kind == "job.cuda_error" else ""
         # Two GPUs that fail in one file are two facts.
         key = (line.file, f"{kind} {data} {gpu}")
-        said = self._said.pop(key, None)
-        if said is not None and now_s - said.at_s < REPEAT_S:
-            said.more += 1
-            self._said[key] = said
-            return
-        self._said[key] = _Said(at_s=now_s)
-        if len(self._said) > _REMEMBERED:
-            del self._said[next(iter(self._said))]
-        yield Draft(
+        draft = Draft(
             kind=kind,
             component=gpu or _job(line.job),
             severity=severity,
             data={**data, "job": clip(line.job), "file": clip(line.file)},
             evidence=clip(line.text, MAX_EVIDENCE),
-            count=1 + (said.more if said is not None else 0),
         )
+        said = self._said.pop(key, None)
+        if said is not None and now_s - said.at_s < REPEAT_S:
+            self._said[key] = replace(said, draft=draft, more=said.more + 1)
+            self._waiting = True
+            return
+        self._said[key] = _Said(at_s=now_s, draft=draft)
+        if len(self._said) > _REMEMBERED:
+            del self._said[next(iter(self._said))]
+        yield replace(draft, count=1 + (said.more if said is not None else 0))
+
+    def _rest(self, now_s: float) -> Iterator[Draft]:
+        """What was counted and is due now, although no further line came."""
+        due = {key: said for key, said in self._said.items() if said.more and now_s - said.at_s >= REPEAT_S}
+        for key, said in due.items():
+            self._said[key] = replace(said, at_s=now_s, more=0)
+            yield replace(said.draft, count=said.more)
+        self._waiting = any(said.more for said in self._said.values())
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
     at_s: float
+    draft: Draft  # of the last line
     more: int = 0  # lines since then that were not reported
 
 

@@ -77,7 +77,7 @@ KINDS: dict[str, Kind] = _table(
         ),
         example={
             "code": 79,
-            "name": "GPU_HAS_FALLEN_OFF_THE_BUS",
+            "name": "ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS",
             "action": "RESTART_BM",
             "message": "GPU has fallen off the bus.",
         },

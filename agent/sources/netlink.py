@@ -21,7 +21,7 @@ _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 _IFINFO = struct.Struct("=BxHiII")  # family, type, index, flags, change
 _ATTR = struct.Struct("=HH")
 _MESSAGE_BYTES = 65536
-_BUFFER_BYTES = 4 * 1024 * 1024
+_SO_RCVBUFFORCE = 33  # beyond net.core.rmem_max; needs CAP_NET_ADMIN
 
 
 class NetlinkSource:
@@ -30,8 +30,9 @@ class NetlinkSource:
     name: ClassVar[str] = "netlink"
     needs: ClassVar[str] = "an rtnetlink socket (no rights needed); /sys/class/net on a recorded machine"
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, *, buffer_bytes: int = 4 * 1024 * 1024) -> None:
         self._host = host
+        self._buffer_bytes = buffer_bytes  # a full buffer costs a new dump, no more
         self._names: dict[int, str] = {}  # interface index -> name, to see renames and what vanished unseen
         self._dumped: set[int] = set()
         self._seq = 0
@@ -45,7 +46,7 @@ class NetlinkSource:
             raise OSError("netlink: a recorded machine has no rtnetlink socket")
         loop = asyncio.get_running_loop()
         broken: asyncio.Future[None] = loop.create_future()
-        with _socket(groups=_GROUP_LINK) as sock:
+        with _socket(self._buffer_bytes, groups=_GROUP_LINK) as sock:
 
             def readable() -> None:
                 try:
@@ -75,7 +76,7 @@ class NetlinkSource:
             for link in _from_sysfs(self._host):
                 emit(link)
             return
-        with _socket(groups=0) as sock:
+        with _socket(self._buffer_bytes, groups=0) as sock:
             self._first, self._dump = True, 0
             self._ask(sock)
             loop = asyncio.get_running_loop()
@@ -155,10 +156,13 @@ class NetlinkSource:
         )
 
 
-def _socket(*, groups: int) -> socket.socket:
+def _socket(buffer_bytes: int, *, groups: int) -> socket.socket:
     sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
     sock.setblocking(False)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, buffer_bytes)
+    except PermissionError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
     sock.bind((0, groups))
     return sock
 

@@ -203,6 +203,7 @@ class _Child:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 pass_fds=(fd,),
+                start_new_session=True,  # Ctrl-C is the agent's; the child ends with it
                 env={**os.environ, **self._env},
                 limit=1024 * 1024,
             )

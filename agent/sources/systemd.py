@@ -1,6 +1,7 @@
 """States of listed systemd units, as systemd's D-Bus signals tell them."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from dbus_fast import BusType, Message, MessageType
@@ -14,7 +15,6 @@ from agent.sources.base import Emit
 SYSTEM_BUS = "unix:path=/run/dbus/system_bus_socket"
 _SYSTEMD = "org.freedesktop.systemd1"
 _MANAGER = "org.freedesktop.systemd1.Manager"
-_UNIT = "org.freedesktop.systemd1.Unit"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 _CALL_TIMEOUT_S = 25.0  # D-Bus' own default
 
@@ -30,7 +30,7 @@ class SystemdSource:
 
     def __init__(self, host: Host, *, units: tuple[str, ...], bus_address: str = SYSTEM_BUS) -> None:
         self._host = host
-        self._units = units
+        self._units = tuple(unit if "." in unit else f"{unit}.service" for unit in units)  # as systemctl does
         self._address = bus_address
         self._states: dict[str, tuple[str, str, str]] = {}  # unit -> active, sub, result
 
@@ -51,7 +51,8 @@ class SystemdSource:
                 paths[path] = unit
                 # Asked after the match: a change in between comes as a signal, none is missed.
                 self._tell(unit, await self._ask(bus, path), emit)
-            await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast has no type there
+            with suppress(EOFError):  # how dbus-fast tells that the other side went away
+                await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast has no type there
             raise OSError(f"systemd: {self._address} closed the connection")
         finally:
             bus.disconnect()

@@ -7,38 +7,21 @@ for the old socket to drain. So a lost client is thrown away with all its state,
 
 import asyncio
 import contextlib
-import importlib
 import logging
 import ssl
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import urlsplit
+
+import nats
+from nats.aio.client import Client
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
-
-def _lean_nats() -> ModuleType:
-    """nats-py without aiohttp, which it imports when installed (10 MB) only to speak WebSocket."""
-    if "nats" in sys.modules or "aiohttp" in sys.modules:
-        return importlib.import_module("nats")
-    sys.modules["aiohttp"] = None  # type: ignore[assignment]  # the documented way to make an import fail
-    try:
-        return importlib.import_module("nats")
-    finally:
-        del sys.modules["aiohttp"]
-
-
-if TYPE_CHECKING:
-    import nats
-    from nats.aio.client import Client
-else:
-    nats = _lean_nats()
 
 CONNECT_TIMEOUT_S = 3
 PING_S = 1  # a silent broker is given up after three of them
@@ -61,6 +44,7 @@ class Connection:
         self._seed = _seed(seed_file)
         self._tls = _tls(servers, ca_file)
         self._peer = ""
+        self._connected = False
         self._last_error = ""
 
     @property
@@ -69,7 +53,12 @@ class Connection:
         parts = urlsplit(self._peer)
         return (parts.hostname, parts.port or 4222) if parts.hostname else None
 
-    async def serve(self, session: Callable[["Client"], Awaitable[None]]) -> None:
+    @property
+    def connected(self) -> bool:
+        """Is there a connection, as far as we know?"""
+        return self._connected
+
+    async def serve(self, session: Callable[[Client], Awaitable[None]]) -> None:
         """Connects, runs `session` until the connection is lost (then it is cancelled), and again, for
         ever.
         """
@@ -85,15 +74,17 @@ class Connection:
             pause_s = FIRST_PAUSE_S
             self._peer = client.connected_url.geturl() if client.connected_url else ""
             self._say("")
+            self._connected = True
             try:
                 await self._hold(client, session)
             except LOST as error:
                 self._say(f"{type(error).__name__}: {error}")
             finally:
+                self._connected = False
                 await _close(client)
             await asyncio.sleep(FIRST_PAUSE_S)
 
-    async def _connect(self) -> "Client":
+    async def _connect(self) -> Client:
         return await asyncio.wait_for(
             nats.connect(
                 self._servers,
@@ -111,7 +102,7 @@ class Connection:
             CONNECT_TIMEOUT_S + 1,
         )
 
-    async def _hold(self, client: "Client", session: Callable[["Client"], Awaitable[None]]) -> None:
+    async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
         task = asyncio.ensure_future(session(client))
         try:
             # Looked at rather than told: nats-py calls closed_cb only after draining the dead socket.
@@ -137,7 +128,20 @@ class Connection:
                 _log.info("connected to %s", self._peer)
 
 
-async def _close(client: "Client") -> None:
+async def together(*works: Coroutine[Any, Any, None]) -> None:
+    """Runs them side by side until the first one fails (its error is raised) or it is cancelled; ends all."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _close(client: Client) -> None:
     with contextlib.suppress(*LOST):
         await asyncio.wait_for(client.close(), 1.0)
     # A black-holed socket would keep its buffer and nats-py's tasks for many minutes: there is no public way.

@@ -54,8 +54,15 @@ class Journal:
         self._entries: dict[str, Entry] = {}
         self._epoch = 0
         self._torn = False
-        for line in _lines(path):
-            self._take(line)
+        self._unreadable = ""
+        try:
+            for line in _lines(path):
+                with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+                    self._take(line)
+        except OSError as error:
+            # What it holds may not be done again, and we cannot know what that is: report facts, do nothing.
+            self._unreadable = f"{path} cannot be read: {error}"
+            return
         for command in list(self._entries)[:-MAX_IDS]:
             del self._entries[command]
         with contextlib.suppress(OSError):  # the disk may be full or read-only: then the old file serves
@@ -82,6 +89,8 @@ class Journal:
 
     def accept(self, command: Command, boot: str, session: str) -> None:
         """On disk before the answer "accepted" is given."""
+        if self._unreadable:
+            raise OSError(self._unreadable)
         entry = Entry(
             id=command.id,
             action=command.action,

@@ -61,8 +61,9 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
     A server that has just started may need a moment for JetStream. ConfigError: the stream is there with other
     subjects or storage than ours.
     """
+    name = subjects.stream(cell)
     wanted = StreamConfig(
-        name=subjects.stream(cell),
+        name=name,
         subjects=subjects.stream_subjects(cell),
         storage=StorageType.FILE,
         retention=RetentionPolicy.LIMITS,
@@ -75,7 +76,7 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
     for _ in range(_ENSURE_TRIES):
         try:
             try:
-                found = (await manager.stream_info(wanted.name)).config
+                found = (await manager.stream_info(name)).config
             except NotFoundError:
                 await manager.add_stream(wanted)
             else:

@@ -34,6 +34,10 @@ class Timeline:
         self._count += 1
         heapq.heappush(self._queue, (at, self._count, given))
 
+    def next_at(self) -> float | None:
+        """When the next input or timer is due; None: nothing will happen by itself."""
+        return self._queue[0][0] if self._queue else None
+
     def run(self, until: float) -> None:
         """Everything up to and including `until`."""
         while self._queue and self._queue[0][0] <= until:

@@ -111,7 +111,7 @@ async def test_only_accepted_facilities_are_heard(host: Host, ring: Ring) -> Non
         async with following(source) as heard:
             ring.write(1, "forged", number=12)
             ring.write(2, "kernel", number=4)
-            await heard.until(lambda h, n=len(want): len(h) == n)  # type: ignore[misc]
+            await heard.until(lambda h, want=want: len(h) == len(want))  # type: ignore[misc]
         assert [reading.text for reading in heard if isinstance(reading, Line)] == want
         assert source.position == (BOOT, 2)
 

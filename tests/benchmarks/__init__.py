@@ -1,0 +1,1 @@
+"""The benchmarks of docs/benchmarks.md: `make bench` (all), `python -m tests.benchmarks engine` (one)."""

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  # kernel lines stand as they are printed
 """XID lines of every driver generation, and off-bus messages, say the same whoever reads them."""
 
 import importlib.util

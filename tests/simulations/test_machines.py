@@ -172,10 +172,10 @@ def test_faults_speak_the_contract_and_are_deterministic(fault: str) -> None:
 def test_how_often_one_looks_does_not_matter(steps: int) -> None:
     """Advancing in one leap or in many steps gives the same history."""
     machine = injected("ib-phy-errors", now=0.0)
-    machine.apply([ch.After(s=2.5, change=ch.GpuLost(bdf="0000:1b:00", repair_s=1))], 0.0)
+    machine.apply([ch.After(s=2.5, change=ch.CarrierLost(link="eth1"))], 0.0)
     history = [item for n in range(1, steps + 1) for item in machine.advance(n * 10.0 / steps)]
     once = injected("ib-phy-errors", now=0.0)
-    once.apply([ch.After(s=2.5, change=ch.GpuLost(bdf="0000:1b:00", repair_s=1))], 0.0)
+    once.apply([ch.After(s=2.5, change=ch.CarrierLost(link="eth1"))], 0.0)
     assert history == once.advance(10.0)
 
 

@@ -1,0 +1,153 @@
+"""YAML with the line of every key, and without YAML 1.1's traps.
+
+`on`, `off`, `yes` and `no` are texts here, `1:30` and `2026-11-20` too; only true and false are booleans. A
+key that stands twice in one mapping is an error, as are keys that are no texts.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Key = tuple[str | int, ...]  # the way to a value: ("rules", "gpu-lost", "knowledge", "cause", "en")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something that the author of a file must mend."""
+
+    file: str
+    line: int  # from 1
+    key: str  # as in "rules.gpu-lost.when"; empty: the whole file
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.key + ': ' if self.key else ''}{self.text}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Document:
+    """One file's content, and where each of its values stands."""
+
+    file: str
+    value: Any = None
+    lines: dict[Key, int] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+    def line(self, key: Key) -> int:
+        """The line of a value, or of what holds it when it is not there."""
+        while key not in self.lines and key:
+            key = key[:-1]
+        return self.lines.get(key, 1)
+
+    def fault(self, key: Key, text: str) -> None:
+        """Notes an error at a value."""
+        self.faults.append(Fault(file=self.file, line=self.line(key), key=".".join(map(str, key)), text=text))
+
+
+class _Loader(yaml.SafeLoader):
+    """The YAML 1.2 core schema."""
+
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012  how PyYAML wants it
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first))
+
+
+def read(path: Path, shown: str) -> Document:
+    """The file's document; `shown` is its name in messages. What cannot be read is a fault, no exception."""
+    document = Document(file=shown)
+    try:
+        text = path.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=_Loader)
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        document.faults.append(Fault(file=shown, line=line, key="", text="is not UTF-8 text"))
+    except OSError as error:
+        document.faults.append(Fault(file=shown, line=1, key="", text=f"cannot be read: {error.strerror}"))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        why = error.problem or error.context or "unreadable"
+        document.faults.append(Fault(file=shown, line=line, key="", text=f"is not YAML: {why}"))
+    except yaml.YAMLError as error:  # a character that YAML forbids
+        why = str(error).partition("\n")[0]
+        document.faults.append(Fault(file=shown, line=1, key="", text=f"is not YAML: {why}"))
+    else:
+        if node is not None:
+            document.value = _Builder(document).build(node, ())
+    return document
+
+
+class _Builder:
+    """Plain values from YAML nodes."""
+
+    MAX_DEPTH = 40
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._loader = _Loader("")
+
+    def build(self, node: yaml.Node, key: Key) -> Any:
+        """The value of a node; notes its line."""
+        self._document.lines.setdefault(key, node.start_mark.line + 1)
+        if len(key) > self.MAX_DEPTH:
+            self._document.fault(key, "is nested too deep (or holds itself by an alias)")
+            return None
+        if isinstance(node, yaml.MappingNode):
+            return dict(self._items(node, key))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(item, (*key, index)) for index, item in enumerate(node.value)]
+        return self._scalar(node, key)
+
+    def _items(self, node: yaml.MappingNode, key: Key) -> Iterator[tuple[str, Any]]:
+        seen: dict[str, int] = {}
+        for name_node, value_node in node.value:
+            line = name_node.start_mark.line + 1
+            if not isinstance(name_node, yaml.ScalarNode):
+                self._document.fault(key, f"has a key in line {line} that is not a text")
+                continue
+            name = str(name_node.value)
+            here = (*key, name)
+            if name in seen:
+                self._document.faults.append(
+                    Fault(
+                        file=self._document.file,
+                        line=line,
+                        key=".".join(map(str, here)),
+                        text=f"stands twice, first in line {seen[name]}",
+                    )
+                )
+                continue
+            seen[name] = line
+            self._document.lines[here] = line
+            yield name, self.build(value_node, here)
+
+    def _scalar(self, node: yaml.Node, key: Key) -> Any:
+        tag = str(node.tag).removeprefix("tag:yaml.org,2002:")
+        text = str(node.value)
+        match tag:
+            case "str":
+                return text
+            case "null":
+                return None
+            case "bool":
+                return text.lower() == "true"
+            case "int":
+                sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+                base = {"0x": 16, "0o": 8}.get(digits[:2], 10)
+                return sign * int(digits[2:] if base != 10 else digits, base)
+            case "float":
+                return float(text)
+            case _:
+                self._document.fault(key, f"has the tag {node.tag}, which rules do not know")
+                return None

@@ -1,0 +1,237 @@
+"""What people look at: notes, incidents and runs in one SQLite file, kept longer than the engine remembers.
+
+It is derived: written from the engine's effects, in the order of the log, each place of the log once. When the file is
+lost, reading the log from its beginning makes it again.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from brain.adapters.files import set_aside
+from brain.core.effects import Note
+from brain.core.state import Incident, IncidentState, Run
+
+SCHEMA_VERSION = 1
+KEEP_NOTES = 1_000_000  # the oldest beyond go
+OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS notes(
+    n INTEGER PRIMARY KEY,   -- order of writing
+    id TEXT NOT NULL UNIQUE,
+    seq INTEGER NOT NULL,    -- place on the log of the input that led to it; 0: the brain itself says it
+    at REAL NOT NULL,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    incident TEXT NOT NULL,
+    run TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    caused_by TEXT NOT NULL,
+    data BLOB NOT NULL       -- JSON
+);
+CREATE INDEX IF NOT EXISTS notes_incident ON notes(incident) WHERE incident != '';
+CREATE INDEX IF NOT EXISTS notes_cause ON notes(caused_by);
+CREATE TABLE IF NOT EXISTS incidents(
+    id TEXT PRIMARY KEY, state TEXT NOT NULL, opened_at REAL NOT NULL, body BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS incidents_opened ON incidents(opened_at);
+CREATE TABLE IF NOT EXISTS runs(
+    id TEXT PRIMARY KEY, incident TEXT NOT NULL, started_at REAL NOT NULL, body BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS runs_incident ON runs(incident);
+CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+_NOTE = ("id", "seq", "at", "kind", "text", "incident", "run", "scope", "caused_by", "data")
+
+
+class ReadModel:
+    """One file. Written by the live loop, one transaction per batch of the log; read by the API in between."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        try:
+            self._open()
+        except sqlite3.DatabaseError:
+            self._db.close()
+            for suffix in ("", "-wal", "-shm"):
+                if path.with_name(path.name + suffix).exists():
+                    set_aside(path.with_name(path.name + suffix), "damaged")
+            self._open()
+        self._written = 0
+
+    def _open(self) -> None:
+        self._db = sqlite3.connect(self._path, isolation_level=None, timeout=5.0, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version not in (0, SCHEMA_VERSION):
+            raise sqlite3.DatabaseError(f"schema version {version}")
+        self._db.executescript(_SCHEMA)
+        self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+    def position(self, identity: str) -> int:
+        """How far the log with this identity has been taken over; 0 for another log."""
+        return int(self._meta("seq") or 0) if self._meta("log") == identity else 0
+
+    def begin(self, identity: str) -> None:
+        """What is written from here on comes from this log. Of another log the history stays, the position does not."""
+        if self._meta("log") != identity:
+            with self._db:
+                self._db.execute("BEGIN")
+                self._set("log", identity)
+                self._set("seq", "0")
+
+    def clear(self) -> None:
+        """Forgets everything, to be made again from the log."""
+        for table in ("notes", "incidents", "runs", "meta"):
+            self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
+
+    def write(
+        self,
+        seq: int,
+        notes: Iterable[tuple[int, Note]] = (),
+        incidents: Iterable[Incident] = (),
+        runs: Iterable[Run] = (),
+    ) -> None:
+        """Takes over what inputs up to `seq` led to: (place, note) pairs and the newest form of what changed."""
+        with self._db:
+            self._db.execute("BEGIN")
+            self._put(notes, incidents, runs)
+            self._set("seq", str(seq))
+
+    def note(self, note: Note) -> None:
+        """A note of the brain itself, which no input led to."""
+        with self._db:
+            self._db.execute("BEGIN")
+            self._put([(0, note)], (), ())
+
+    def reconcile(self, incidents: Sequence[Incident], runs: Sequence[Run], why: str, now: float) -> None:
+        """After a replay by other code: what the engine has is right, and what it does not have is over."""
+        known = {incident.id for incident in incidents}
+        with self._db:
+            self._db.execute("BEGIN")
+            for row in self.incidents(open_only=True, limit=100_000):
+                if row["id"] not in known:
+                    row |= {"state": IncidentState.CLOSED.value, "closed_at": now, "closed_why": why}
+                    self._db.execute(
+                        "UPDATE incidents SET state = ?, body = ? WHERE id = ?",
+                        (row["state"], orjson.dumps(row), row["id"]),
+                    )
+            self._put((), incidents, runs)
+
+    def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
+        """Incidents, newest first, as the engine's fields."""
+        where = f"WHERE state NOT IN {OVER}" if open_only else ""
+        rows = self._db.execute(
+            f"SELECT body FROM incidents {where} ORDER BY opened_at DESC, id LIMIT ?",  # noqa: S608 - constants
+            (limit,),
+        )
+        return [orjson.loads(body) for (body,) in rows]
+
+    def incident(self, id_: str) -> dict[str, Any] | None:
+        """One incident; `id_` may be the beginning of its id, when only one begins so."""
+        rows = self._db.execute(
+            "SELECT body FROM incidents WHERE substr(id, 1, ?) = ? ORDER BY id = ? DESC LIMIT 2",
+            (len(id_), id_, id_),
+        ).fetchall()
+        if not rows or (len(rows) > 1 and orjson.loads(rows[0][0])["id"] != id_):
+            return None
+        found: dict[str, Any] = orjson.loads(rows[0][0])
+        return found
+
+    def run(self, id_: str) -> dict[str, Any] | None:
+        """One run, as the engine's fields."""
+        row = self._db.execute("SELECT body FROM runs WHERE id = ?", (id_,)).fetchone()
+        return orjson.loads(row[0]) if row else None
+
+    def runs_of(self, incident: str) -> list[dict[str, Any]]:
+        """The runs of an incident, in order."""
+        rows = self._db.execute(
+            "SELECT body FROM runs WHERE incident = ? ORDER BY started_at, id", (incident,)
+        )
+        return [orjson.loads(body) for (body,) in rows]
+
+    def notes_of(self, incident: str, limit: int = 2000) -> list[dict[str, Any]]:
+        """The notes of an incident, in order."""
+        return self._notes("WHERE incident = ? ORDER BY n LIMIT ?", (incident, limit))
+
+    def notes_caused_by(self, input_id: str) -> list[dict[str, Any]]:
+        """What one input led to, in order."""
+        return self._notes("WHERE caused_by = ? ORDER BY n", (input_id,))
+
+    def symptom_notes(self, events: Sequence[str]) -> list[dict[str, Any]]:
+        """Notes on symptoms that one of these events led to."""
+        marks = ",".join("?" * len(events))
+        return self._notes(
+            f"WHERE caused_by IN ({marks}) AND kind GLOB 'symptom.*' ORDER BY n", tuple(events)
+        )
+
+    def newest_notes(self, limit: int) -> list[dict[str, Any]]:
+        """The newest notes, oldest of them first."""
+        return self._notes("ORDER BY n DESC LIMIT ?", (limit,))[::-1]
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._db.close()
+
+    def _put(
+        self, notes: Iterable[tuple[int, Note]], incidents: Iterable[Incident], runs: Iterable[Run]
+    ) -> None:
+        rows = [
+            (
+                n.id,
+                seq,
+                n.at,
+                n.kind,
+                n.text,
+                n.incident,
+                n.run,
+                n.scope,
+                n.caused_by,
+                orjson.dumps(dict(n.data)),
+            )
+            for seq, n in notes
+        ]
+        if rows:
+            self._db.executemany(
+                f"INSERT OR IGNORE INTO notes({', '.join(_NOTE)}) VALUES(?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
+                rows,
+            )
+            self._prune(len(rows))
+        self._db.executemany(
+            "INSERT OR REPLACE INTO incidents VALUES(?,?,?,?)",
+            [(one.id, one.state.value, one.opened_at, orjson.dumps(one)) for one in incidents],
+        )
+        self._db.executemany(
+            "INSERT OR REPLACE INTO runs VALUES(?,?,?,?)",
+            [(one.id, one.incident, one.started_at, orjson.dumps(one, default=_plain)) for one in runs],
+        )
+
+    def _prune(self, added: int) -> None:
+        self._written += added
+        if self._written >= KEEP_NOTES // 100:
+            self._written = 0
+            self._db.execute("DELETE FROM notes WHERE n <= (SELECT max(n) FROM notes) - ?", (KEEP_NOTES,))
+
+    def _notes(self, tail: str, args: tuple[Any, ...]) -> list[dict[str, Any]]:
+        rows = self._db.execute(f"SELECT {', '.join(_NOTE)} FROM notes {tail}", args)  # noqa: S608 - constants
+        return [dict(zip(_NOTE, row, strict=True)) | {"data": orjson.loads(row[-1])} for row in rows]
+
+    def _meta(self, key: str) -> str:
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def _set(self, key: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, value))
+
+
+def _plain(value: Any) -> Any:
+    """Mappings that are not dicts, for orjson."""
+    if hasattr(value, "items"):
+        return dict(value)
+    raise TypeError(f"not JSON: {type(value).__name__}")

@@ -1,0 +1,45 @@
+"""Background work that belongs to something: what fails in it fails its owner, and it ends with its owner."""
+
+import asyncio
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any
+
+
+class Tasks:
+    """An async context manager; leaving it cancels what still runs. `wait` raises the first error."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._error: BaseException | None = None
+        self._failed = asyncio.Event()
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Runs it beside the others."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def wait(self) -> None:
+        """For ever, or until one of them fails: then its error."""
+        await self._failed.wait()
+        if self._error is not None:
+            raise self._error
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and self._error is None:
+            self._error = error
+            self._failed.set()
+
+    async def __aenter__(self) -> "Tasks":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

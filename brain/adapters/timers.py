@@ -1,0 +1,72 @@
+"""The engine's timers as inputs: the leader says on the log that one is due. Timers themselves live in the state."""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Mapping
+
+from brain.core.inputs import TimerFired
+
+AGAIN_S = 5.0  # one that was said to be due and still stands is said again after this
+_SLACK = 1000
+
+
+class Timers:
+    """A heap over the timers of the state, kept while this brain leads."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock`: seconds since 1970 by the log's clock."""
+        self._clock = clock
+        self._heap: list[tuple[float, str, float]] = []  # (when to look, name, due)
+        self._fired: dict[str, tuple[float, int]] = {}  # name -> (due, how often it was said)
+        self._wake = asyncio.Event()
+
+    def reset(self, timers: Mapping[str, float]) -> None:
+        """Begins anew with all timers of the state: this brain leads from here on."""
+        self._heap = [(due, name, due) for name, due in timers.items()]
+        heapq.heapify(self._heap)
+        self._fired.clear()
+        self._wake.set()
+
+    def set(self, name: str, due: float) -> None:
+        """The engine has set a timer."""
+        if not self._heap or due < self._heap[0][0]:
+            self._wake.set()
+        heapq.heappush(self._heap, (due, name, due))
+
+    def due(self, timers: Mapping[str, float]) -> list[TimerFired]:
+        """Those of the state's `timers` that are due now and were not said to be."""
+        if len(self._heap) > 2 * len(timers) + _SLACK:
+            self._compact(timers)
+        now = self._clock()
+        found = []
+        while self._heap and self._heap[0][0] <= now:
+            _, name, due = heapq.heappop(self._heap)
+            if timers.get(name) != due:
+                self._fired.pop(name, None)
+                continue  # set anew, cancelled, or handled
+            before, times = self._fired.get(name, (due, 0))
+            times = times if before == due else 0
+            self._fired[name] = (due, times + 1)
+            # The server drops a second message with the same id: a repeat needs another one.
+            id_ = f"t:{name}:{due}" + (f":{times}" if times else "")
+            found.append(TimerFired(id=id_, name=name, due=due))
+            heapq.heappush(self._heap, (now + AGAIN_S, name, due))
+        return found
+
+    async def wait(self) -> None:
+        """Until the next timer may be due, or a nearer one was set."""
+        self._wake.clear()
+        delay = max(0.0, self._heap[0][0] - self._clock()) if self._heap else None
+        try:
+            await asyncio.wait_for(self._wake.wait(), delay)
+        except TimeoutError:
+            return
+
+    def _compact(self, timers: Mapping[str, float]) -> None:
+        """Most timers are set anew long before they are due: their old entries must not pile up."""
+        now = self._clock()
+        self._heap = [
+            (due if self._fired.get(name, (0.0, 0))[0] != due else now + AGAIN_S, name, due)
+            for name, due in timers.items()
+        ]
+        heapq.heapify(self._heap)

@@ -1,0 +1,427 @@
+"""The brain: everything wired in one straight line, undone in reverse; and the supervisor.
+
+NATS session:  outbox, beats, lease, log reader -> Live.take -> effects
+beside it:     console, timers, liveness, pack files, snapshots
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nats.aio.client import Client
+
+from agent.contract import subjects
+from agent.contract.commands import ACTIONS, Outcome
+from agent.contract.errors import BugError, ConfigError
+from brain.adapters import keys, liveness, log
+from brain.adapters.broker import Broker
+from brain.adapters.codec import Codec
+from brain.adapters.lease import Lease
+from brain.adapters.nats_server import NatsServer
+from brain.adapters.nodes import Nodes
+from brain.adapters.outbox import Outbox
+from brain.adapters.packwatch import PackWatch
+from brain.adapters.poison import Poison
+from brain.adapters.readmodel import ReadModel
+from brain.adapters.snapshot import Snapshots
+from brain.adapters.tasks import Tasks
+from brain.config import BrainConfig
+from brain.console.desk import NodeHeard
+from brain.console.feed import Feed
+from brain.console.server import Console
+from brain.core.effects import SendPage, Step
+from brain.core.inputs import Delivery, Input, Leader, PackLoaded, Said, StepResult
+from brain.core.spec import Pack
+from brain.core.state import Incident, IncidentState
+from brain.live import Live
+from brain.notify import notifier as notify
+
+_log = logging.getLogger(__name__)
+
+DEAF_S = 60.0  # without NATS for so long, people are paged: nobody else can tell them
+RESTART_S = (1.0, 5.0, 30.0)  # pauses before the brain is built anew after a failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """Where a running brain is reached."""
+
+    console_url: str
+    nats_url: str
+    server: NatsServer | None  # the embedded one
+    signer: keys.Signer
+
+
+async def run(
+    config: BrainConfig, stop: asyncio.Event, ready: Callable[[Running], None] = lambda _: None
+) -> None:
+    """Runs the brain until `stop` is set. ConfigError: the operator must mend something before it can start."""
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(_only_one(config.data_dir))
+        name = config.brain or subjects.node_name(socket.gethostname())
+        signer = keys.load_signer(config.signing_key_file or config.data_dir / "signing.key")
+        server = stack.enter_context(_embedded(config)) if config.embedded else None
+        broker = Broker(
+            config.nats,
+            name=f"gpuward brain {name}",
+            url=server.url if server else "",
+            seed=keys.read_secret(server.brain_seed_file) if server else "",
+        )
+        notifier = notify.build(config.channels, config.groups, config.data_dir)
+        stack.push_async_callback(notifier.close)
+        readmodel = ReadModel(config.data_dir / "history.sqlite")
+        stack.callback(readmodel.close)
+        brain = Brain(config, name, signer, broker, readmodel, notifier)
+        stack.callback(brain.live.close)
+        stack.push_async_callback(brain.last_snapshot)
+        console = Console(brain, config.console, keys.read_secret(config.console.token_file))
+        url = await stack.enter_async_context(_console(console))
+        background = await stack.enter_async_context(Tasks())
+        brain.background = background
+        background.start(brain.supervise(), "supervisor")
+        background.start(brain.snapshots(), "snapshots")
+        background.start(brain.watch_connection(), "connection")
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, brain.packs.look_now)
+        stack.callback(loop.remove_signal_handler, signal.SIGHUP)
+        _log.info("cell %s: console %s, NATS %s", config.cell, url, server.url if server else config.nats.url)
+        ready(
+            Running(
+                console_url=url,
+                nats_url=server.url if server else config.nats.url,
+                server=server,
+                signer=signer,
+            )
+        )
+        stopping = background.start(stop.wait(), "stop")
+        failed = asyncio.ensure_future(background.wait())
+        await asyncio.wait({stopping, failed}, return_when=asyncio.FIRST_COMPLETED)
+        if failed.done():
+            failed.result()
+        failed.cancel()
+
+
+class Brain:
+    """The parts of one brain and what runs between them. It is `Hands` for the live loop, `Desk` for the console."""
+
+    def __init__(
+        self,
+        config: BrainConfig,
+        name: str,
+        signer: keys.Signer,
+        broker: Broker,
+        readmodel: ReadModel,
+        notifier: notify.Notifier,
+    ) -> None:
+        self.config = config
+        self.name = name
+        self.started_at = time.time()
+        self.broker = broker
+        self.readmodel = readmodel
+        self.feed = Feed()
+        self.clock = log.LogClock()
+        self.beats = liveness.Beats()
+        self.background = Tasks()  # replaced by the one that `run` enters
+        self._notifier = notifier
+        self._codec = Codec(config.cell)
+        self._outbox = Outbox(config.cell)
+        self._client: Client | None = None
+        self._told: set[str] = set()  # own troubles that people were paged for
+        self._count = 0
+        instance = f"{name}:{os.getpid()}:{time.time_ns()}"
+        self.lease = Lease(config.cell, instance, config.lease_ttl_s, replicas=config.nats.replicas)
+        self.nodes = Nodes(
+            config.cell, signer, self.beats, lambda epoch: self.lease.held and self.lease.epoch == epoch
+        )
+        self.liveness = liveness.Liveness(self.beats, config.silent_after_s)
+        self.packs = PackWatch(config, lambda _: ())
+        self.live = Live(
+            name=name,
+            codec=self._codec,
+            actions=ACTIONS,
+            readmodel=readmodel,
+            snapshots=Snapshots(config.data_dir / "state.snapshot"),
+            poison=lambda identity: Poison(config.data_dir, identity),
+            lease_epoch=lambda: self.lease.epoch if self.lease.held else 0,
+            clock=self.clock,
+            hands=self,
+            publish=self.feed.publish,
+        )
+
+    # --- what runs ---
+
+    async def supervise(self) -> None:
+        """Keeps the brain going. The only place that catches what nobody expected."""
+        failures = 0
+        while True:
+            began = time.monotonic()
+            try:
+                await self.broker.serve(self._session)
+            except ConfigError:
+                raise
+            except BugError as error:
+                await self._stop_acting(error)
+            except Exception:
+                _log.exception(
+                    "input after %d failed: the brain is built anew from its snapshot", self.live.seq
+                )
+                self.live.close()
+            failures = 0 if time.monotonic() - began > 10 * RESTART_S[-1] else failures + 1
+            if failures == len(RESTART_S):
+                self.page_own("brain_failing", "the brain fails again and again: see its log")
+            await asyncio.sleep(RESTART_S[min(failures, len(RESTART_S)) - 1])
+
+    async def _session(self, client: Client) -> None:
+        """One connection: all that needs NATS, until it is lost."""
+        info = await log.ensure(client, self.config.cell, self.config.log, self.config.nats.replicas)
+        self.live.attach(info)
+        reader = log.Reader(client, self.config.cell, self.live.seq)
+        await client.subscribe(subjects.beat(self.config.cell, "*"), cb=self.beats.on_message)
+        self.liveness.restart()
+        self._client = client
+        try:
+            async with Tasks() as tasks:
+                tasks.start(self._outbox.serve(client), "outbox")
+                tasks.start(self._read(reader), "reader")
+                tasks.start(self._compete(client), "lease")
+                tasks.start(self._timers(), "timers")
+                tasks.start(self._sweeps(), "liveness")
+                tasks.start(self.packs.serve(self._take_pack, self._refuse_pack), "packs")
+                await tasks.wait()
+        finally:
+            self._client = None
+            self.lease.drop()
+            await reader.close()
+
+    async def _read(self, reader: log.Reader) -> None:
+        while True:
+            self.live.take(await reader.batch())
+            await asyncio.sleep(0)  # the others' turn, however long the backlog
+
+    async def _compete(self, client: Client) -> None:
+        """For the lease, but only with the whole log read: a leader that still reads would only hold up the others."""
+        while not self.live.caught_up:
+            await self.live.reached(self.live.seq + 1, log.HEARTBEAT_S)
+        await self.lease.serve(client, self._won, lambda: self.live.state.epoch)
+
+    async def _timers(self) -> None:
+        while True:
+            if self.live.leads():
+                for given in self.live.timers.due(self.live.state.timers):
+                    self.put(given, keep=False)
+                await self.live.timers.wait()
+            else:
+                await asyncio.sleep(self.config.lease_ttl_s / 8)
+
+    async def _sweeps(self) -> None:
+        while True:
+            await asyncio.sleep(liveness.SWEEP_S)
+            if self.live.leads():
+                for given in list(self.liveness.sweep(self.live.state.nodes, self.lease.epoch)):
+                    self.put(given, keep=False)
+
+    async def snapshots(self) -> None:
+        """Writes the state down now and then."""
+        settings = self.config.snapshot
+        last, last_seq = time.monotonic(), 0
+        while True:
+            await asyncio.sleep(min(1.0, settings.every_s))
+            now, seq = time.monotonic(), self.live.seq
+            if now - last >= settings.every_s or seq - last_seq >= settings.every_inputs:
+                await self.last_snapshot()
+                last, last_seq = now, seq
+
+    async def last_snapshot(self) -> None:
+        """Writes the state down; a full disk is told and does not stop the brain."""
+        try:
+            await self.live.snapshot()
+        except OSError as error:
+            self.live.tell("brain.snapshot_failed", f"the snapshot was not written: {error}")
+
+    async def watch_connection(self) -> None:
+        """Without NATS the brain hears nothing, and nobody would hear of it."""
+        since = time.monotonic()
+        while True:
+            await asyncio.sleep(1)
+            if self.broker.connected:
+                since = time.monotonic()
+                self._told.discard("brain_deaf")
+            elif time.monotonic() - since > DEAF_S:
+                self.page_own("brain_deaf", f"no connection to NATS for {DEAF_S:.0f} s: faults are not heard")
+
+    async def _stop_acting(self, error: BugError) -> None:
+        """An invariant is broken: nothing is done any more until a person has looked. NATS goes on recording."""
+        self.live.stopped = f"stopped acting at input {self.live.seq + 1}: {error}"
+        _log.error(self.live.stopped, exc_info=error)
+        self.live.tell("brain.stopped", self.live.stopped)
+        self.page_own("brain_bug", f"{self.live.stopped}. Restart gpuward when you have looked.")
+        await self.broker.serve(self._outbox.serve)  # what people say and what was begun is still recorded
+
+    # --- Hands: what the live loop asks for ---
+
+    def put(self, given: Input, *, keep: bool) -> None:
+        """Puts an input on the log."""
+        what, body = self._codec.encode(given)
+        self._outbox.put(what, body, given.id, keep=keep)
+
+    def perform(self, step: Step, epoch: int) -> None:
+        """Begins a step."""
+        self.background.start(self._perform(step, epoch), f"step {step.id}")
+
+    async def _perform(self, step: Step, epoch: int) -> None:
+        if step.where != "node":
+            why = f"this brain has no action {step.action}"
+            result: StepResult | None = StepResult(
+                id=f"r:{step.id}:{epoch}", step=step.id, outcome=Outcome.REFUSED, why=why
+            )
+        elif self._client is None:
+            return  # lost at this moment: the next leader asks again
+        else:
+            result = await self.nodes.perform(self._client, step, epoch)
+        if result is not None:
+            self.put(result, keep=True)
+
+    def page(self, page: SendPage) -> None:
+        """Begins to tell people."""
+        self.background.start(self._page(page), f"page {page.id}")
+
+    async def _page(self, page: SendPage) -> None:
+        state = self.live.state
+        rules = state.pack.rules if state.pack else ()
+        rule = next((rule for rule in rules if rule.name == page.incident.rule), None)
+        runs = [state.runs[run] for run in page.incident.runs if run in state.runs]
+        ok, channel, why = await self._notifier.send(page, rule=rule, runs=runs)
+        self._count += 1
+        id_ = f"d:{page.id}:{self.lease.epoch}.{self._count}"
+        self.put(Delivery(id=id_, page=page.id, ok=ok, channel=channel, why=why), keep=True)
+
+    def page_own(self, cause: str, text: str) -> None:
+        """Tells people of the brain's own trouble, once until it is over; it needs no log and no lease."""
+        if cause in self._told:
+            return
+        self._told.add(cause)
+        self.live.tell(cause.replace("brain_", "brain."), text)
+        self.background.start(self._page_own(cause, text), cause)
+
+    async def _page_own(self, cause: str, text: str) -> None:
+        now = time.time()
+        incident = Incident(
+            id=f"{cause}-{self.name}-{int(now)}",
+            cause=cause,
+            state=IncidentState.PERSON,
+            severity="P1",
+            scope="cell",
+            node="",
+            rule="",
+            because=text,
+            runbook="",
+            pack="",
+            opened_at=now,
+            settle_until=now,
+            quiet_s=0,
+            page="open",
+        )
+        pause_s = 5.0
+        page = SendPage(id=f"{incident.id}.p1", incident=incident, what="open", to=notify.ONCALL, text=text)
+        while not (await self._notifier.send(page))[0]:
+            await asyncio.sleep(pause_s)
+            pause_s = min(300.0, pause_s * 2)
+
+    def leading(self) -> None:
+        """This brain leads from here on."""
+        _log.info("this brain leads with epoch %d", self.lease.epoch)
+        self.liveness.restart()
+        self.packs.look_now()
+
+    def _won(self, epoch: int) -> None:
+        self.put(Leader(id=f"l:{epoch}", epoch=epoch, brain=self.name), keep=False)
+
+    def _take_pack(self, pack: Pack) -> None:
+        self._told.discard("brain_rules")
+        current = self.live.state.pack
+        if self.live.leads() and (current is None or current.version != pack.version):
+            self._count += 1
+            self.put(
+                PackLoaded(id=f"p:{pack.version}:{self.lease.epoch}.{self._count}", pack=pack), keep=False
+            )
+
+    def _refuse_pack(self, errors: list[str]) -> None:
+        for line in errors[:20]:
+            self.live.tell("pack.refused", line)
+        if self.live.leads() and self.live.state.pack is None:
+            self.page_own("brain_rules", f"no rules are in force: {errors[0]}")
+
+    # --- Desk: what the console sees ---
+
+    def connected(self) -> bool:
+        """Is NATS there now?"""
+        return self.broker.connected
+
+    def heard(self) -> dict[str, NodeHeard]:
+        """The newest beat of each node."""
+        now = time.monotonic()
+        return {
+            node: NodeHeard(
+                age_s=now - one.at,
+                version=one.beat.version,
+                spooled=one.beat.spooled,
+                dropped=one.beat.dropped,
+            )
+            for node, one in self.beats.heard.items()
+        }
+
+    async def say(self, word: Said) -> int:
+        """Puts a person's word on the log; its place there. Unreachable when NATS does not take it in time."""
+        what, body = self._codec.encode(word)
+        return await self._outbox.append(what, body, word.id)
+
+
+@contextlib.contextmanager
+def _only_one(data_dir: Path) -> Iterator[None]:
+    """Two brains with one folder would destroy each other's files."""
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        lock = (data_dir / "lock").open("w")
+    except OSError as error:
+        raise ConfigError(
+            f"data_dir {data_dir}: {error.strerror}: give a folder that gpuward may write"
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(f"data_dir {data_dir} is in use by another brain") from None
+        yield
+
+
+@contextlib.contextmanager
+def _embedded(config: BrainConfig) -> Iterator[NatsServer]:
+    """The embedded NATS server with the nodes that the configuration lists."""
+    settings = config.nats.embedded
+    server = NatsServer(
+        settings.store or config.data_dir / "nats", cell=config.cell, host=settings.host, port=settings.port
+    )
+    for node, public in settings.nodes.items():
+        server.allow(public, (node,))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextlib.asynccontextmanager
+async def _console(console: Console) -> AsyncIterator[str]:
+    url = await console.start()
+    try:
+        yield url
+    finally:
+        await console.stop()

@@ -1,0 +1,119 @@
+"""The whole chain of one incident as data: page → run → steps → rule → symptoms → the lines that they rest on."""
+
+from typing import Any
+
+from agent.contract.messages import clip
+from brain.console import shapes
+from brain.console.desk import History
+from brain.console.shapes import Json
+from brain.core.state import State
+
+_GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
+_PEOPLE = "said."
+
+
+def explain(readmodel: History, state: State, id_: str) -> Json | None:
+    """The chain of the incident `id_` (also of a run's, step's or page's id, or the beginning of an id); None: no such."""
+    raw = readmodel.incident(id_) or readmodel.incident(id_.partition(".")[0])
+    if raw is None:
+        return None
+    notes = readmodel.notes_of(raw["id"])
+    return {
+        "incident": shapes.incident(raw),
+        "pages": _pages(notes),
+        "runs": [_run(run, notes) for run in readmodel.runs_of(raw["id"])],
+        "rule": _rule(raw, state),
+        "symptoms": _symptoms(raw, readmodel),
+        "evidence": [shapes.evidence(item) for item in raw["evidence"]],
+        "notes": [shapes.note(item) for item in notes],
+    }
+
+
+def _pages(notes: list[Json]) -> list[Json]:
+    """Each page with what became of it."""
+    pages: dict[str, Json] = {}
+    for note in notes:
+        page = note["data"].get("page", "")
+        if note["kind"] == "page.sent":
+            at = shapes.iso(note["at"])
+            pages[page] = {
+                "id": page,
+                "at": at,
+                "text": note["text"],
+                "delivered": "",
+                "failures": [],
+                "note": note["id"],
+            }
+        elif page in pages and note["kind"] == "page.delivered":
+            pages[page]["delivered"] = note["text"]
+        elif page in pages and note["kind"] == "page.undelivered":
+            pages[page]["failures"].append(note["text"])
+    acks = [{"at": shapes.iso(n["at"]), "text": n["text"]} for n in notes if n["kind"] == "page.acked"]
+    return [page | {"acked": acks} for page in pages.values()]
+
+
+def _run(raw: Json, notes: list[Json]) -> Json:
+    """A run with its plan, what the gates said, and who agreed."""
+    own = [note for note in notes if note["run"] == raw["id"]]
+    plan: list[str] = next(
+        (note["data"].get("plan", []) for note in own if note["kind"] == "run.started"), []
+    )
+    return shapes.run(raw) | {
+        "plan": plan,
+        "gates": [_line(note) for note in own if note["kind"] in _GATED],
+        "approvals": [_line(note) for note in own if note["kind"].startswith(_PEOPLE)],
+        "notes": [_line(note) for note in own],
+    }
+
+
+def _rule(raw: Json, state: State) -> Json:
+    """The rule as the incident names it, with what people should know when the rule is still in force."""
+    spec = next((rule for rule in (state.pack.rules if state.pack else ()) if rule.name == raw["rule"]), None)
+    found: Json = {
+        "name": raw["rule"],
+        "because": raw["because"],
+        "version": raw["pack"],
+        "support": list(raw["support"]),
+    }
+    if spec is None:
+        return found
+    knowledge = spec.knowledge
+    return found | {
+        "knowledge": {
+            "cause": {"en": knowledge.cause.en, "zh": knowledge.cause.zh},
+            "todo": {"en": knowledge.todo.en, "zh": knowledge.todo.zh},
+            "links": list(knowledge.links),
+        }
+    }
+
+
+def _symptoms(raw: Json, readmodel: History) -> list[Json]:
+    """Each symptom with the note that says when and by which events it began."""
+    events = [item["id"] for item in raw["evidence"]]
+    notes = readmodel.symptom_notes(events) if events else []
+    found = []
+    for key in raw["symptoms"]:
+        name, _, scope = key.partition("@")
+        own = [note for note in notes if note["scope"] == scope and note["data"].get("symptom") == name]
+        found.append(
+            {"name": name, "scope": scope, "notes": [_line(note) for note in own], "events": _events(own)}
+        )
+    return found
+
+
+def _events(notes: list[Json]) -> list[str]:
+    events: dict[str, None] = {}
+    for note in notes:
+        for event in note["data"].get("events", []) or [note["caused_by"]]:
+            events[str(event)] = None
+    return list(events)
+
+
+def _line(note: Json) -> dict[str, Any]:
+    return {
+        "id": note["id"],
+        "at": shapes.iso(note["at"]),
+        "kind": note["kind"],
+        "text": clip(note["text"], 1000),
+        "caused_by": note["caused_by"],
+    }

@@ -1,0 +1,140 @@
+"""Checks of runbooks: can each rung be done, is what disrupts verified, and does a rule lead here?"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from agent.contract.commands import ActionSpec, Disrupts, Param, Repeat, check_params
+from agent.contract.errors import ContractError
+from brain.core.conditions import symptoms_in
+from brain.core.finding import Finding
+from brain.core.lint_rules import condition
+from brain.core.lint_symptoms import BASE_FIELDS
+from brain.core.spec import Pack, Rule, Runbook, Rung, Scalar, Symptom
+from brain.core.topology import CELL, WIDE
+
+# The engine's own action: tells people.
+PAGE = ActionSpec(
+    name="page",
+    summary="Tells people, with the incident and its evidence.",
+    disrupts=Disrupts.NOTHING,
+    repeat=Repeat.SAFE,
+    timeout_s=0,
+    params=(
+        Param(name="to", type="text", summary="channel group (default oncall)", required=False),
+        Param(name="text", type="text", summary="what to say (default: runbook and rung)", required=False),
+    ),
+    where="engine",
+)
+MAX_RETRIES = 10
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,60}")
+_SAMPLES: Mapping[str, Scalar] = {"int": 1, "float": 1.0, "bool": True}  # of a `$name`; otherwise a text
+_WORSE = (Disrupts.NOTHING, Disrupts.JOB, Disrupts.NODE, Disrupts.FABRIC)
+_MORE_CAREFUL = (Repeat.SAFE, Repeat.PROBE, Repeat.NEVER)
+_Path = tuple[str | int, ...]
+
+
+def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]:
+    """What is wrong with the pack's runbooks."""
+    known = {**actions, PAGE.name: PAGE}
+    symptoms = {symptom.name: symptom for symptom in pack.symptoms}
+    for runbook in pack.runbooks:
+        path: _Path = ("runbooks", runbook.name)
+        rules = [rule for rule in pack.rules if rule.runbook == runbook.name]
+        if not _NAME.fullmatch(runbook.name):
+            yield Finding(path=path, text="a runbook's name is in kebab-case: a-z, 0-9 and -")
+        if not rules:
+            yield Finding(path=path, text="no rule leads to it")
+        if not runbook.rungs:
+            yield Finding(path=(*path, "rungs"), text="a ladder needs a rung")
+        if runbook.tries < 1 or runbook.tries_within_s <= 0:
+            yield Finding(
+                path=(*path, "tries"), text="tries must be at least 1, tries_within_s more than 0 s"
+            )
+        names: set[str] = set()
+        for index, rung in enumerate(runbook.rungs):
+            here = (*path, "rungs", index)
+            if rung.name in names:
+                yield Finding(path=(*here, "name"), text=f"there are two rungs {rung.name!r}")
+            names.add(rung.name)
+            spec = known.get(rung.do)
+            if spec is None:
+                text = f"there is no action {rung.do!r} (have: {', '.join(known)})"
+                yield Finding(path=(*here, "do"), text=text)
+                continue
+            yield from _rung(rung, spec, here, symptoms)
+            yield from _params(rung, known, here, rules, symptoms)
+            for rule in rules:
+                if spec.where == "node" and rule.scope in (*WIDE, CELL):
+                    text = f"{rung.do} runs on a node, but rule {rule.name} is of scope {rule.scope}"
+                    yield Finding(path=(*here, "do"), text=text)
+        yield from _unused_params(runbook, rules)
+
+
+def _rung(rung: Rung, spec: ActionSpec, path: _Path, symptoms: Mapping[str, Symptom]) -> Iterator[Finding]:
+    if rung.disrupts is not None and _WORSE.index(rung.disrupts) < _WORSE.index(spec.disrupts):
+        text = f"{spec.name} disrupts {spec.disrupts.value}: a rung can only say worse"
+        yield Finding(path=(*path, "disrupts"), text=text)
+    if rung.repeat is not None and _MORE_CAREFUL.index(rung.repeat) < _MORE_CAREFUL.index(spec.repeat):
+        text = f"{spec.name} is {spec.repeat.value}: a rung can only be more careful"
+        yield Finding(path=(*path, "repeat"), text=text)
+    if (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING and rung.verify is None:
+        yield Finding(path=path, text="disrupts something and is not verified: say when it has worked")
+    if rung.timeout_s < 0:
+        yield Finding(path=(*path, "timeout_s"), text="must not be negative (0: the action's own)")
+    if not 0 <= rung.retries <= MAX_RETRIES:
+        yield Finding(path=(*path, "retries"), text=f"must be 0 to {MAX_RETRIES}")
+    yield from condition(rung.when, (*path, "when"), symptoms)
+    if rung.verify is not None:
+        if rung.verify.within_s <= 0 or rung.verify.for_s < 0:
+            text = "within_s must be more than 0 s, for_s not negative"
+            yield Finding(path=(*path, "verify"), text=text)
+        for index, name in enumerate(rung.verify.gone):
+            if name not in symptoms:
+                here = (*path, "verify", "gone", index)
+                yield Finding(path=here, text=f"there is no symptom {name!r}")
+
+
+def _params(
+    rung: Rung,
+    actions: Mapping[str, ActionSpec],
+    path: _Path,
+    rules: list[Rule],
+    symptoms: Mapping[str, Symptom],
+) -> Iterator[Finding]:
+    types = {param.name: param.type for param in actions[rung.do].params}
+    filled: dict[str, Scalar] = {}
+    for name, value in rung.params.items():
+        filled[name] = value
+        if not isinstance(value, str) or not value.startswith("$"):
+            continue
+        filled[name] = _SAMPLES.get(types.get(name, ""), "sample")
+        if rung.do == PAGE.name:
+            yield Finding(
+                path=(*path, "params", name), text="a page's text and receiver are fixed: no `$name`"
+            )
+        for rule in rules:
+            if value[1:] not in _given_by(rule, symptoms):
+                text = f"rule {rule.name} gives no {value!r} (gives: {', '.join(_given_by(rule, symptoms))})"
+                yield Finding(path=(*path, "params", name), text=text)
+    try:
+        check_params(rung.do, filled, actions)
+    except ContractError as error:
+        yield Finding(path=(*path, "params"), text=str(error))
+
+
+def _given_by(rule: Rule, symptoms: Mapping[str, Symptom]) -> list[str]:
+    """The `$name`s that a run of this rule can fill in."""
+    named = [symptoms[name] for name in symptoms_in(rule.when) if name in symptoms]
+    carried = (field for symptom in named for field in symptom.carry)
+    fields = [field for field in BASE_FIELDS if field != "node_alive"]
+    return list(dict.fromkeys((*fields, "incident", "cause", *rule.params, *carried)))
+
+
+def _unused_params(runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:
+    wanted = {value[1:] for rung in runbook.rungs for value in rung.params.values() if isinstance(value, str)}
+    for rule in rules:
+        for name in rule.params:
+            if name not in wanted:
+                path = ("rules", rule.name, "params", name)
+                yield Finding(path=path, text=f"runbook {runbook.name} has no `${name}`")

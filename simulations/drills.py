@@ -1,0 +1,64 @@
+"""A drill: which nodes a fault befalls, and what the person who asked is told. No I/O."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.contract.errors import ConfigError, GpuwardError, Refused
+from simulations.faults import FAULTS, Fault
+from simulations.node import SimulatedNode
+
+# The name under which the fleet hears drills: `ward.<cell>.cmd.drill`, as if it were a node.
+EAR = "drill"
+
+
+def answer(nodes: Mapping[str, SimulatedNode], request: Any) -> dict[str, Any]:
+    """The reply to `{"do": "list"}` or `{"do": "inject", "name": ..., "node": ...}`; empty node: any.
+
+    `{"ok": true, ...}`, or `{"ok": false, "error": sentence}` for what cannot be done.
+    """
+    try:
+        match request:
+            case {"do": "list"}:
+                return {
+                    "ok": True,
+                    "drills": [_row(fault) for fault in FAULTS.values()],
+                    "nodes": list(nodes),
+                }
+            case {"do": "inject", "name": str(name), "node": str(node)}:
+                return _inject(nodes, name, node)
+            case _:
+                raise ConfigError("want {do: list} or {do: inject, name: ..., node: ...}")
+    except GpuwardError as error:
+        return {"ok": False, "error": str(error)}
+
+
+def _inject(nodes: Mapping[str, SimulatedNode], name: str, node: str) -> dict[str, Any]:
+    fault = FAULTS.get(name)
+    if fault is None:
+        raise ConfigError(f"there is no drill {name[:60]!r} (have: {', '.join(FAULTS)})")
+    if fault.nodes == "all":
+        if node:
+            raise ConfigError(f"{name} befalls all nodes: leave --node away")
+        targets = list(nodes.values())
+    elif node:
+        if node not in nodes:
+            raise ConfigError(f"{node[:63]!r} is not a simulated node (have: {', '.join(nodes)})")
+        targets = [nodes[node]]
+    else:
+        targets = [one for one in nodes.values() if one.machine.healthy() and one.hears()][:1]
+        if not targets:
+            raise Refused("every simulated node has a fault already: wait, or name one with --node")
+    plans = [(target, fault.plan(target.machine)) for target in targets]  # all or none
+    for target, plan in plans:
+        target.inject(plan)
+    return {"ok": True, "nodes": [target.name for target in targets]} | _row(fault)
+
+
+def _row(fault: Fault) -> dict[str, Any]:
+    return {
+        "name": fault.name,
+        "summary": fault.summary,
+        "befalls": fault.nodes,
+        "ends": fault.ends,
+        "recovers_after_s": fault.recovers_after_s,
+    }

@@ -1,0 +1,238 @@
+"""Many simulated nodes over one NATS connection, as a process: `python -m simulations.fleet --config FILE`.
+
+Each has the subjects, codec, ids, beats and ear for commands of a real agent: the brain sees no difference.
+"""
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import logging
+import signal
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import orjson
+from nats.errors import TimeoutError as NatsTimeoutError
+from nats.js.errors import Error as JetStreamError
+from pydantic import Field, TypeAdapter, ValidationError
+
+from agent.contract import subjects
+from agent.contract.commands import encode_reply
+from agent.contract.errors import ConfigError
+from agent.contract.messages import encode_event
+from agent.host import Host
+from agent.uplink.connection import Connection
+from simulations import drills
+from simulations.node import SimulatedNode
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.js import JetStreamContext
+
+WINDOW = 256  # nodes with an event in flight
+ACK_TIMEOUT_S = 5.0
+FLUSH_S = 2.0  # how long a fleet that is stopped goes on sending
+PAUSE_S = 0.25  # after the broker refused
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetConfig:
+    """The configuration file, TOML."""
+
+    nats_url: str
+    nats_seed_file: str = ""  # a user that may speak for all of the nodes and for the name `drill`
+    cell: str = "default"
+    nodes: tuple[str, ...] = ()
+    data_dir: Path  # folder of the journals
+    trusted_keys: Mapping[str, str] = field(
+        default_factory=dict
+    )  # key id -> base64 of the Ed25519 public key
+    beat_interval_s: Annotated[float, Field(gt=0)] = 2.0
+    slow_s: Annotated[float, Field(ge=0)] = 0.0  # added to the duration of every action
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+class Fleet:
+    """See the module's docstring."""
+
+    def __init__(self, config: FleetConfig, host: Host | None = None) -> None:
+        self._config = config
+        host = host or Host()
+        keys = {name: base64.b64decode(text) for name, text in config.trusted_keys.items()}
+        folder = config.data_dir / "fleet"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.nodes = {
+            name: SimulatedNode(
+                subjects.token(name, "node"),
+                cell=config.cell,
+                keys=keys,
+                folder=folder,
+                host=host,
+                on_fact=self._ready_to_send,
+                slow_s=config.slow_s,
+            )
+            for name in config.nodes
+        }
+        self._connection = Connection(
+            [config.nats_url], drills.EAR, seed_file=config.nats_seed_file
+        )  # its inbox is that of the name `drill`
+        self._to_send: dict[str, SimulatedNode] = {}  # in order of need; a dict, not a set: the order is kept
+        self._wake = asyncio.Event()
+        self.connected = asyncio.Event()
+
+    async def run(self) -> None:
+        """Works until cancelled; then ends what runs and sends what that gave, for a while."""
+        for node in self.nodes.values():
+            await node.start()
+        uplink = asyncio.ensure_future(self._connection.serve(self._session))
+        try:
+            await asyncio.wait({uplink})
+            uplink.result()
+        finally:
+            for node in self.nodes.values():
+                await node.stop()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_S):
+                    while not uplink.done() and any(node.next_event() for node in self.nodes.values()):  # noqa: ASYNC110
+                        await asyncio.sleep(0.02)
+            uplink.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await uplink
+
+    async def _session(self, client: "Client") -> None:
+        for node in self.nodes.values():
+            await client.subscribe(subjects.command(self._config.cell, node.name), cb=self._ear(client, node))
+        await client.subscribe(subjects.command(self._config.cell, drills.EAR), cb=self._drill_ear(client))
+        await client.flush()
+        self._to_send.update(self.nodes)
+        self._wake.set()
+        self.connected.set()
+        _log.info("%d simulated nodes on %s", len(self.nodes), self._config.nats_url)
+        tasks = [asyncio.create_task(work(client)) for work in (self._beat, self._send)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def _ear(self, client: "Client", node: SimulatedNode) -> Any:
+        async def hear(message: "Msg") -> None:
+            if not node.hears():
+                return  # a silent node does not answer either
+            reply = await node.commander.handle(message.data)
+            if message.reply:
+                await client.publish(message.reply, orjson.dumps(encode_reply(reply)))
+
+        return hear
+
+    def _drill_ear(self, client: "Client") -> Any:
+        async def hear(message: "Msg") -> None:
+            try:
+                request = orjson.loads(message.data)
+            except orjson.JSONDecodeError:
+                request = None
+            reply = drills.answer(self.nodes, request)
+            _log.info("drill %s: %s", request, reply.get("error", "injected"))
+            if message.reply:
+                await client.publish(message.reply, orjson.dumps(reply))
+
+        return hear
+
+    async def _beat(self, client: "Client") -> None:
+        while True:
+            for node in self.nodes.values():
+                if (body := node.beat()) is not None:
+                    await client.publish(subjects.beat(self._config.cell, node.name), body)
+                node.commander.say_refusals()
+            await asyncio.sleep(self._config.beat_interval_s)
+
+    def _ready_to_send(self, node: SimulatedNode) -> None:
+        self._to_send[node.name] = node
+        self._wake.set()
+
+    async def _send(self, client: "Client") -> None:
+        """One event in flight for each node, so that its events keep their order; many nodes at once."""
+        log = client.jetstream(timeout=ACK_TIMEOUT_S)
+        while True:
+            batch = [self._to_send.pop(name) for name in list(self._to_send)[:WINDOW]]
+            if not batch:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            done = await asyncio.gather(*(self._send_one(log, node) for node in batch))
+            if not all(done):
+                await asyncio.sleep(PAUSE_S)
+
+    async def _send_one(self, log: "JetStreamContext", node: SimulatedNode) -> bool:
+        """Sends the node's oldest event; False when the broker did not take it: it is sent again."""
+        event = node.next_event()
+        if event is None:
+            return True
+        headers = {
+            subjects.HEADER_ID: event.id,
+            subjects.HEADER_KIND: event.kind,
+            subjects.HEADER_SEVERITY: event.severity.value,
+        }
+        try:
+            subject = subjects.event(self._config.cell, node.name)
+            await log.publish(subject, orjson.dumps(encode_event(event)), headers=headers)
+        except (JetStreamError, NatsTimeoutError) as error:
+            _log.warning("the broker does not take events: %s", error)
+            self._to_send[node.name] = node
+            return False
+        node.sent(event)
+        self._to_send[node.name] = node  # there may be more
+        return True
+
+
+def load(path: Path) -> FleetConfig:
+    """The configuration in `path`; ConfigError names file and key."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    try:
+        return TypeAdapter(FleetConfig).validate_python(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+async def serve(config: FleetConfig) -> None:
+    """Runs the fleet until SIGTERM or SIGINT."""
+    fleet = asyncio.ensure_future(Fleet(config).run())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, fleet.cancel)
+    try:
+        await fleet
+    except asyncio.CancelledError:
+        _log.info("stopped")
+
+
+def main() -> int:
+    """Entry point; 2 when the configuration is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m simulations.fleet", description=__doc__.split("\n")[0])
+    parser.add_argument("--config", type=Path, required=True)
+    options = parser.parse_args()
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        asyncio.run(serve(load(options.config)))
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

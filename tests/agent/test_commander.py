@@ -1,0 +1,396 @@
+"""Commands: what a node refuses, and that what it accepts runs once, whatever crashes when."""
+
+import asyncio
+import base64
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from nacl.signing import SigningKey
+
+from agent.actions.base import Action, Done, Params
+from agent.commander import Commander
+from agent.contract import kinds
+from agent.contract.commands import Answer, Command, Outcome
+from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
+from agent.contract.messages import Draft
+from agent.uplink.journal import MAX_IDS, Journal, Result
+from tests.agent.uplink_kit import Clock, FakeHost
+
+KEY = SigningKey(b"\x01" * 32)
+OTHER = SigningKey(b"\x02" * 32)
+KEYS = {"brain-1": bytes(KEY.verify_key)}
+
+
+def order(**changes: Any) -> Command:
+    """A command that is in order, but for `changes`."""
+    fields: dict[str, Any] = {
+        "id": "inc-1.r1.s1.a1",
+        "node": "gpu-1",
+        "action": "evidence.collect",
+        "params": {"component": "node"},
+        "epoch": 5,
+        "session": "run-1",
+        "not_after_s": 1060.0,
+        "timeout_s": 10.0,
+        "why": "inc-1 gpu-off-bus",
+    }
+    return Command(**(fields | changes))
+
+
+def signed(payload: bytes, key: SigningKey = KEY, key_id: str = "brain-1") -> bytes:
+    """An envelope around these bytes."""
+    signature = base64.b64encode(key.sign(payload).signature).decode()
+    return json.dumps({"payload": payload.decode(), "key": key_id, "sig": signature}).encode()
+
+
+class Rehearsal:
+    """An action that the test steers."""
+
+    name: ClassVar[str] = "evidence.collect"
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.recovered: list[Params] = []
+        self.ends: Exception | None = None
+        self.go = asyncio.Event()
+        self.go.set()
+
+    async def plan(self, params: Params) -> list[str]:
+        """One line."""
+        return [f"look at {params['component']}"]
+
+    async def run(self, params: Params) -> Done:
+        """Waits until it may go on, then ends as it was told."""
+        self.runs += 1
+        await self.go.wait()
+        if self.ends:
+            raise self.ends
+        return Done(text="looked", evidence="bundle.tar.gz")
+
+    async def recover(self, params: Params) -> None:
+        """Remembers that it was asked."""
+        self.recovered.append(params)
+
+
+class Node:
+    """A commander with its clock, journal and what it sent up; `restart` starts it anew on the same
+    journal.
+    """
+
+    def __init__(self, folder: Path, allow: frozenset[str] = frozenset({"evidence.collect"})) -> None:
+        self.path = folder / "journal.jsonl"
+        self.clock = Clock()
+        self.allow = allow
+        self.action = Rehearsal()
+        self.sent: list[Draft] = []
+        self.restart("run-1")
+
+    def restart(self, session: str) -> None:
+        """As after SIGKILL: only the journal's file is left."""
+        actions: dict[str, Action] = {self.action.name: self.action}
+        self.commander = Commander(
+            host=FakeHost(self.clock),
+            cell="default",
+            node="gpu-1",
+            session=session,
+            keys=KEYS,
+            allow=self.allow,
+            actions=actions,
+            journal=Journal(self.path),
+            uplink=self,
+        )
+
+    def put(self, draft: Draft, mono_s: float) -> None:
+        """The uplink."""
+        self.sent.append(kinds.check(draft))
+
+    async def settled(self) -> None:
+        """Until nothing runs."""
+        async with asyncio.timeout(5):
+            while self.commander._running:
+                await asyncio.sleep(0)
+
+    def results(self) -> list[tuple[str, str]]:
+        """(command, outcome) of every result sent."""
+        return [
+            (str(draft.data["command"]), str(draft.data["outcome"]))
+            for draft in self.sent
+            if draft.kind == "command.result"
+        ]
+
+
+REFUSALS: list[tuple[str, bytes, str]] = [
+    ("not JSON", b"\xff\xfe", "not a signed envelope"),
+    ("no envelope", b"[]", "not a signed envelope"),
+    ("deep nesting", b"[" * 60000, "not a signed envelope"),
+    ("unsigned", json.dumps({"payload": order().payload().decode()}).encode(), "not a signed envelope"),
+    ("a stranger's key", signed(order().payload(), OTHER, "brain-9"), "'brain-9' is not trusted"),
+    ("another's signature", signed(order().payload(), OTHER), "signature does not fit"),
+    ("changed after signing", signed(order().payload()).replace(b"gpu-off-bus", b"gpu-off-bos"), "signature"),
+    ("short signature", b'{"payload": "{}", "key": "brain-1", "sig": "AAAA"}', "signature does not fit"),
+    ("no command", signed(b"{}"), "not a command"),
+    ("huge", b" " * 70000, "at most"),
+    ("another node", signed(order(node="gpu-2").payload()), "it is for node 'gpu-2'"),
+    ("another run of the agent", signed(order(session="run-0").payload()), "another run"),
+    ("any run", signed(order(session="").payload()), "another run"),
+    ("expired", signed(order(not_after_s=999.0).payload()), "expired 1.0 s ago"),
+    ("never expires", signed(order(not_after_s=float("nan")).payload()), "expired"),
+    ("no time limit", signed(order(timeout_s=float("inf")).payload()), "timeout_s"),
+    ("unknown action", signed(order(action="shell", params={}).payload()), "unknown action 'shell'"),
+    (
+        "not allowed",
+        signed(order(action="service.restart", params={"unit": "sshd.service"}).payload()),
+        "allow-list",
+    ),
+    ("unknown parameter", signed(order(params={"component": "node", "x": 1}).payload()), "no parameter 'x'"),
+    ("missing parameter", signed(order(params={}).payload()), "needs component"),
+    ("wrong type", signed(order(params={"component": 7}).payload()), "component must be component"),
+]
+
+
+@pytest.mark.parametrize(("envelope", "why"), [row[1:] for row in REFUSALS], ids=[row[0] for row in REFUSALS])
+async def test_what_is_refused(tmp_path: Path, envelope: bytes, why: str) -> None:
+    """Nothing runs, nothing is journaled, the answer and an event say why."""
+    node = Node(tmp_path)
+    reply = await node.commander.handle(envelope)
+    assert reply.answer is Answer.REFUSED
+    assert why in reply.why
+    assert node.action.runs == 0
+    assert order().id not in Journal(node.path)
+    (event,) = node.sent
+    assert event.kind == "agent.bad_command"
+    assert why in str(event.data["why"])
+
+
+async def test_a_command_runs_and_its_result_goes_up(tmp_path: Path) -> None:
+    """Accepted (in the journal first), run, reported, with what it cost and the name of its evidence."""
+    node = Node(tmp_path)
+    node.action.go.clear()
+    reply = await node.commander.handle(signed(order().payload()))
+    assert (reply.answer, reply.session, reply.boot, reply.mono_s) == (
+        Answer.ACCEPTED,
+        "run-1",
+        "boot-1",
+        1000.0,
+    )
+    assert order().id in Journal(node.path), "it is on disk before it is accepted"
+    await asyncio.sleep(0)
+    node.clock.mono_s += 2.5
+    node.action.go.set()
+    await node.settled()
+    (event,) = node.sent
+    assert event.data == {
+        "command": order().id,
+        "outcome": "ok",
+        "why": "looked",
+        "took_s": 2.5,
+        "evidence": "bundle.tar.gz",
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (Refused("no"), Outcome.REFUSED),
+        (Unreachable("nobody there"), Outcome.UNREACHABLE),
+        (TimedOut("who knows"), Outcome.UNKNOWN),
+        (ActionError("did not help"), Outcome.FAILED),
+        (PermissionError(1, "not permitted"), Outcome.FAILED),
+        (ZeroDivisionError("a bug"), Outcome.UNKNOWN),
+    ],
+)
+async def test_how_an_action_may_end(tmp_path: Path, error: Exception, outcome: Outcome) -> None:
+    """Each way to fail has its outcome; a bug leaves "unknown" and never no result at all."""
+    node = Node(tmp_path)
+    node.action.ends = error
+    await node.commander.handle(signed(order().payload()))
+    tasks = list(node.commander._running.values())
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert node.results() == [(order().id, outcome.value)]
+
+
+async def test_a_command_that_takes_too_long_is_cut(tmp_path: Path) -> None:
+    """At its time limit the action is cancelled; whether it was done nobody knows."""
+    node = Node(tmp_path)
+    node.action.go.clear()
+    await node.commander.handle(signed(order(timeout_s=0.02).payload()))
+    await asyncio.sleep(0.05)
+    await node.settled()
+    assert node.results() == [(order().id, "unknown")]
+
+
+async def test_the_same_id_twice_runs_once(tmp_path: Path) -> None:
+    """While it runs: "known". Afterwards, from any session and however late: "known", and the result
+    again.
+    """
+    node = Node(tmp_path)
+    node.action.go.clear()
+    envelope = signed(order().payload())
+    first, second = await asyncio.gather(node.commander.handle(envelope), node.commander.handle(envelope))
+    assert {first.answer, second.answer} == {Answer.ACCEPTED, Answer.KNOWN}
+    node.action.go.set()
+    await node.settled()
+    node.clock.mono_s += 10_000
+    late = await node.commander.handle(signed(order(session="run-7", epoch=6).payload()))
+    assert late.answer is Answer.KNOWN
+    assert node.action.runs == 1
+    assert node.results() == [(order().id, "ok")] * 2
+
+
+async def test_an_older_leader_is_refused_even_after_a_restart(tmp_path: Path) -> None:
+    """The highest epoch is on disk; a plan of a new leader is enough to fence the old one."""
+    node = Node(tmp_path)
+    await node.commander.handle(signed(order(plan=True, epoch=9).payload()))
+    for _ in range(2):
+        reply = await node.commander.handle(signed(order(epoch=8).payload()))
+        assert reply.answer is Answer.REFUSED
+        assert "epoch 8 is older than 9" in reply.why
+        node.restart("run-1")
+    assert node.action.runs == 0
+    assert (await node.commander.handle(signed(order(epoch=9).payload()))).answer is Answer.ACCEPTED
+    await node.settled()
+
+
+@pytest.mark.parametrize(("boot", "says"), [("boot-1", "same boot"), ("boot-2", "rebooted")])
+async def test_the_agent_dies_between_accepted_and_done(tmp_path: Path, boot: str, says: str) -> None:
+    """After the restart the command is not run again; its action puts right what it left, and the result is
+    "unknown", saying whether the node has rebooted."""
+    node = Node(tmp_path)
+    node.action.go.clear()
+    await node.commander.handle(signed(order().payload()))
+    await asyncio.sleep(0)
+    dead = list(node.commander._running.values())
+    text = node.path.read_text()
+    node.clock.boot = boot
+    node.restart("run-2")
+    await node.commander.recover()
+    (event,) = node.sent
+    assert event.data["outcome"] == "unknown"
+    assert says in str(event.data["why"])
+    assert node.action.recovered == [{"component": "node"}]
+    again = await node.commander.handle(signed(order(session="run-2").payload()))
+    assert again.answer is Answer.KNOWN
+    assert node.action.runs == 1
+    node.restart("run-3")
+    await node.commander.recover()
+    assert node.results() == [(order().id, "unknown")] * 2, "told once by itself and once when asked again"
+    assert text.count("\n") > 0
+    for task in dead:
+        task.cancel()
+    await asyncio.gather(*dead, return_exceptions=True)
+
+
+async def test_a_result_that_was_not_told_is_told_at_the_next_start(tmp_path: Path) -> None:
+    """Killed between journal and spool: the result goes up after the restart."""
+    node = Node(tmp_path)
+    journal = Journal(node.path)
+    journal.accept(order(), "boot-1", "run-1")
+    journal.finish(order().id, Result(outcome=Outcome.OK, why="done"))
+    node.restart("run-2")
+    await node.commander.recover()
+    assert node.results() == [(order().id, "ok")]
+
+
+async def test_stopping_the_agent_writes_down_what_was_cut(tmp_path: Path) -> None:
+    """SIGTERM in the middle of a command: cancelled, "unknown", in the journal."""
+    node = Node(tmp_path)
+    node.action.go.clear()
+    await node.commander.handle(signed(order().payload()))
+    await asyncio.sleep(0)
+    await node.commander.stop()
+    assert node.results() == [(order().id, "unknown")]
+    assert Journal(node.path).unfinished() == []
+
+
+async def test_a_plan_changes_nothing(tmp_path: Path) -> None:
+    """It needs no session and no place on the allow-list, says so, and leaves no trace but the epoch."""
+    node = Node(tmp_path, allow=frozenset())
+    plan = order(plan=True, session="", not_after_s=0.0)
+    reply = await node.commander.handle(signed(plan.payload()))
+    assert reply.answer is Answer.ACCEPTED
+    assert "not on its allow-list" in reply.plan[0]
+    assert reply.plan[1] == "look at node"
+    assert node.action.runs == 0
+    assert order().id not in Journal(node.path)
+    gone = replace(plan, action="link.bounce", params={"link": "link/eth0"})
+    assert "cannot be done on this machine" in (await node.commander.handle(signed(gone.payload()))).why
+
+
+async def test_hello_tells_the_clock(tmp_path: Path) -> None:
+    """Unsigned, harmless: by which session and clock commands to this node expire."""
+    node = Node(tmp_path)
+    reply = await node.commander.handle(b'{ "hello" : true }')
+    assert (reply.answer, reply.why, reply.session, reply.mono_s) == (
+        Answer.ACCEPTED,
+        "hello",
+        "run-1",
+        1000.0,
+    )
+    assert node.sent == []
+
+
+async def test_refusals_do_not_flood(tmp_path: Path) -> None:
+    """A thousand bad commands are one event at once and one later, which counts the others."""
+    node = Node(tmp_path)
+    for _ in range(1000):
+        await node.commander.handle(b"{}")
+    node.commander.say_refusals()
+    assert [draft.count for draft in node.sent] == [1]
+    node.clock.mono_s += 11
+    node.commander.say_refusals()
+    assert [draft.count for draft in node.sent] == [1, 999]
+
+
+async def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
+    """What cannot be written down is not done; nor is anything when nobody knows what was done before."""
+    node = Node(tmp_path)
+    node.path.unlink()
+    node.path.mkdir()
+    for _ in range(2):
+        reply = await node.commander.handle(signed(order().payload()))
+        assert reply.answer is Answer.REFUSED
+        assert "journal cannot be written" in reply.why
+        assert node.action.runs == 0
+        node.restart("run-1")
+
+
+def test_the_journal_survives_torn_lines_and_stays_small(tmp_path: Path) -> None:
+    """Half a line at the end (power cut) or rubbish in the middle loses that line only; old ids are
+    forgotten.
+    """
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    journal.accept(order(id="a", epoch=7), "boot-1", "run-1")
+    journal.finish("a", Result(outcome=Outcome.OK, why="done", took_s=1.5, evidence="e"))
+    journal.accept(order(id="b"), "boot-1", "run-1")
+    with path.open("ab") as sink:
+        sink.write(b'\xff\xfe\n[1]\n{"accepted": {"id": 3}}\n{"epoch": []}\n{"done": "b", "resu')
+    again = Journal(path)
+    assert [entry.id for entry in again.unfinished()] == ["b"]
+    assert again["a"].result == Result(outcome=Outcome.OK, why="done", took_s=1.5, evidence="e")
+    assert again.epoch == 7
+    again.finish("b", Result(outcome=Outcome.FAILED, why="no"))
+    assert Journal(path).unfinished() == []
+    lines = [
+        json.dumps(
+            {
+                "accepted": {
+                    "id": f"n{n}",
+                    "action": "x",
+                    "params": {},
+                    "epoch": 1,
+                    "boot": "b",
+                    "session": "s",
+                }
+            }
+        )
+        for n in range(MAX_IDS + 50)
+    ]
+    path.write_text("\n".join(lines))
+    small = Journal(path)
+    assert "n49" not in small
+    assert "n50" in small
+    assert len(path.read_text().splitlines()) == MAX_IDS + 1

@@ -1,0 +1,252 @@
+"""InfiniBand ports: timelines of readings for the collector, a tree of files for the source."""
+
+import asyncio
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.collectors.infiniband import ERROR_COUNTERS, LIMITS, InfinibandCollector
+from agent.collectors.readings import IbDevices, IbPort, Reading
+from agent.contract import kinds
+from agent.contract.messages import Draft, Severity
+from agent.host import Host
+from agent.sources.infiniband import InfinibandSource
+from tests.agent.following import following, once
+
+NODE = Path(__file__).parents[1] / "fixtures/machines/ib-node"
+
+
+def port(
+    at_s: float,
+    state: str = "ACTIVE",
+    phys: str = "LinkUp",
+    sm: int = 1,
+    *,
+    of: dict[str, int] | None = None,
+    **counters: int,
+) -> IbPort:
+    return IbPort(
+        device="mlx5_0",
+        port=1,
+        state=state,
+        phys_state=phys,
+        rate="400 Gb/sec (4X NDR)",
+        lid=47,
+        sm_lid=sm,
+        link_layer="InfiniBand",
+        counters=of or counters,
+        mono_s=at_s,
+    )
+
+
+def told(collector: InfinibandCollector, *readings: Reading) -> list[Draft]:
+    drafts = [draft for reading in readings for draft in collector.feed(reading, 0.0)]
+    for draft in drafts:
+        kinds.check(draft)
+        assert draft.kind in InfinibandCollector.kinds
+    return drafts
+
+
+def test_growth_is_reported_with_its_interval() -> None:
+    """Old errors are a baseline; each reading that shows more says how many, and in what time."""
+    collector = InfinibandCollector()
+    assert told(collector, port(1.0, symbol_error=7)) == []
+    assert told(collector, port(2.0, symbol_error=7)) == []
+    (draft,) = told(collector, port(3.5, symbol_error=247))
+    assert (draft.kind, draft.component, draft.severity) == ("ib.errors", "port/mlx5_0.1", Severity.WARNING)
+    assert draft.data == {"counter": "symbol_error", "delta": 240, "value": 247, "interval_s": 1.5}
+    assert draft.evidence == "mlx5_0 port 1 symbol_error 7 -> 247"
+
+
+def test_a_counter_that_was_cleared_goes_on_from_zero() -> None:
+    """A lower value is a reset; what it shows after that is new errors."""
+    collector = InfinibandCollector()
+    told(collector, port(1.0, link_downed=9))
+    assert [(d.kind, d.data.get("delta")) for d in told(collector, port(2.0, link_downed=2))] == [
+        ("ib.counter_reset", None),
+        ("ib.errors", 2),
+    ]
+    assert [d.kind for d in told(collector, port(3.0, link_downed=0))] == ["ib.counter_reset"]
+
+
+@pytest.mark.parametrize(("counter", "limit"), sorted(LIMITS.items()))
+def test_a_legacy_counter_at_its_end_is_a_state_of_its_own(counter: str, limit: int) -> None:
+    """Said once, when it gets there or at start; said again only after it was cleared and filled up again."""
+    collector = InfinibandCollector()
+    told(collector, port(1.0, of={counter: limit - 1}))
+    assert [d.kind for d in told(collector, port(2.0, of={counter: limit}))] == ["ib.errors", "ib.saturated"]
+    assert told(collector, port(3.0, of={counter: limit})) == []
+    assert [d.kind for d in told(collector, port(4.0, of={counter: 0}))] == ["ib.counter_reset"]
+    assert [d.kind for d in told(collector, port(5.0, of={counter: limit}))] == ["ib.errors", "ib.saturated"]
+    assert [d.kind for d in told(InfinibandCollector(), port(1.0, of={counter: limit}))] == ["ib.saturated"]
+
+
+def test_a_wide_counter_passes_the_legacy_limit() -> None:
+    """Adapters that serve wider counters under the old names are not taken for saturated."""
+    collector = InfinibandCollector()
+    told(collector, port(1.0, link_downed=200))
+    assert [d.kind for d in told(collector, port(2.0, link_downed=300))] == ["ib.errors"]
+
+
+def test_a_counter_that_cannot_be_read_for_a_while_is_no_reset() -> None:
+    """A file that answers N/A is left out of a reading; when it is back, it is a baseline."""
+    collector = InfinibandCollector()
+    assert told(collector, port(1.0, symbol_error=5), port(2.0), port(3.0, symbol_error=900)) == []
+
+
+def test_saturation_is_said_once_although_the_file_comes_and_goes() -> None:
+    """A counter that is at its end when it can be read (again) is said, but not twice."""
+    collector = InfinibandCollector()
+    full = {"symbol_error": 0xFFFF}
+    readings = [port(1.0), port(2.0, of=full), port(3.0), port(4.0, of=full)]
+    assert [d.kind for d in told(collector, *readings)] == ["ib.saturated"]
+
+
+def test_a_port_goes_down_and_comes_back() -> None:
+    """Each change of the logical state is said; ACTIVE is good news."""
+    collector = InfinibandCollector()
+    drafts = told(
+        collector,
+        port(1.0),
+        port(2.0, "DOWN", "Polling", sm=0),
+        port(3.0, "DOWN", "Disabled", sm=0),
+        port(4.0, "INIT", "LinkUp"),
+        port(5.0),
+    )
+    assert [(d.data["before"], d.data["state"], d.severity) for d in drafts] == [
+        ("ACTIVE", "DOWN", Severity.WARNING),
+        ("DOWN", "DOWN", Severity.WARNING),
+        ("DOWN", "INIT", Severity.WARNING),
+        ("INIT", "ACTIVE", Severity.INFO),
+    ]
+
+
+def test_an_uncabled_port_is_quiet() -> None:
+    """A port that has never been up may wander between physical states without a word."""
+    collector = InfinibandCollector()
+    phases = ["Polling", "Sleep", "Polling", "Disabled", "Polling"]
+    assert told(collector, *(port(n, "DOWN", phys, sm=0) for n, phys in enumerate(phases, 1))) == []
+
+
+def test_another_subnet_manager() -> None:
+    """A change is said once with both LIDs, also when the port knew none in between."""
+    collector = InfinibandCollector()
+    drafts = told(
+        collector, port(1.0, sm=1), port(2.0, sm=0), port(3.0, sm=1), port(4.0, sm=0), port(5.0, sm=7)
+    )
+    assert [(d.kind, dict(d.data)) for d in drafts] == [("ib.sm_lid", {"sm_lid": 7, "before": 1})]
+
+
+def test_a_device_is_gone_after_three_readings() -> None:
+    """A driver reload is not a loss; a loss is said once, and so is the return, without false resets."""
+    collector = InfinibandCollector()
+    both, one = IbDevices(names=("mlx5_0", "mlx5_1")), IbDevices(names=("mlx5_1",))
+    assert told(collector, both, port(1.0, symbol_error=50), one, one, both) == []
+    (gone,) = told(collector, one, one, one, one, one)
+    assert (gone.component, gone.data, gone.severity) == ("nic/mlx5_0", {"present": False}, Severity.ERROR)
+    (back,) = told(collector, both, port(9.0, symbol_error=0), both)
+    assert (back.component, back.data, back.severity) == ("nic/mlx5_0", {"present": True}, Severity.INFO)
+
+
+async def test_a_recorded_node_is_read_whole() -> None:
+    """State words, LIDs and error counters of both devices; no traffic counters, nothing for N/A."""
+    heard = await once(InfinibandSource(Host(root=NODE)))
+    devices, healthy, sick = heard
+    assert isinstance(devices, IbDevices)
+    assert devices.names == ("mlx5_0", "mlx5_1")
+    assert isinstance(healthy, IbPort)
+    assert (healthy.state, healthy.phys_state, healthy.rate) == ("ACTIVE", "LinkUp", "400 Gb/sec (4X NDR)")
+    assert (healthy.lid, healthy.sm_lid, healthy.link_layer) == (47, 1, "InfiniBand")
+    assert set(healthy.counters) < ERROR_COUNTERS
+    assert {"symbol_error", "out_of_sequence"} < set(healthy.counters)
+    assert isinstance(sick, IbPort)
+    assert (sick.state, sick.counters["symbol_error"]) == ("DOWN", 65535)
+    assert "VL15_dropped" not in sick.counters
+    collector = InfinibandCollector()
+    assert [d.kind for d in told(collector, *heard)] == ["ib.saturated"]
+
+
+async def test_a_live_tree_is_followed(tmp_path: Path) -> None:
+    """Counters that grow, a port that fails and a device that vanishes and returns are all seen."""
+    shutil.copytree(NODE / "sys", tmp_path / "sys")
+    folder = tmp_path / "sys/class/infiniband/mlx5_0"
+    source = InfinibandSource(Host(root=tmp_path), period_s=0.01)
+    collector = InfinibandCollector()
+    drafts: list[Draft] = []
+
+    def kinds_of(component: str) -> list[str]:
+        return [draft.kind for draft in drafts if draft.component.endswith(component)]
+
+    async with following(source) as heard:
+        seen = 0
+
+        async def until(kind: str, component: str) -> None:
+            def said(_: object) -> bool:
+                nonlocal seen
+                while seen < len(heard):
+                    drafts.extend(told(collector, heard[seen]))
+                    seen += 1
+                return kind in kinds_of(component)
+
+            await heard.until(said)
+
+        await heard.until(lambda h: len(h) > 6)
+        (folder / "ports/1/counters/symbol_error").write_text("120\n")
+        await until("ib.errors", "port/mlx5_0.1")
+        (folder / "ports/1/state").write_text("1: DOWN\n")
+        await until("ib.port_state", "port/mlx5_0.1")
+        shutil.move(folder, tmp_path / "away")
+        await until("ib.device", "nic/mlx5_0")
+        drafts.clear()
+        shutil.move(tmp_path / "away", folder)
+        await until("ib.device", "nic/mlx5_0")
+    assert kinds_of("port/mlx5_0.1") == []
+
+
+async def test_no_infiniband_is_no_error(tmp_path: Path) -> None:
+    """Where there is no /sys/class/infiniband there are no devices, and that is all."""
+    (devices,) = await once(InfinibandSource(Host(root=tmp_path)))
+    assert isinstance(devices, IbDevices)
+    assert devices.names == ()
+
+
+async def test_a_hung_read_is_said_and_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An adapter whose firmware hangs blocks its own thread only; the source says so, again when retried."""
+    release = threading.Event()
+
+    def hang(_: InfinibandSource) -> list[Reading]:
+        release.wait(20)
+        return []
+
+    monkeypatch.setattr(InfinibandSource, "_poll", hang)
+    source = InfinibandSource(Host(root=tmp_path), period_s=0.01, hang_s=0.05)
+    try:
+        for _ in range(2):
+            began_s = time.monotonic()
+            with pytest.raises(OSError, match="infiniband: reading has not returned"):
+                await asyncio.wait_for(source.run(lambda _: None), 5)
+            assert time.monotonic() - began_s < 3
+        assert sum(thread.name == "infiniband" for thread in threading.enumerate()) == 1
+    finally:
+        release.set()
+
+
+async def test_nine_devices_cost_little(tmp_path: Path) -> None:
+    """A poll of nine devices a second stays below 0.5 % of a core (the kernel's own work not counted)."""
+    for number in range(9):
+        shutil.copytree(
+            NODE / "sys/class/infiniband/mlx5_0", tmp_path / f"sys/class/infiniband/mlx5_{number}"
+        )
+    source = InfinibandSource(Host(root=tmp_path))
+    collector = InfinibandCollector()
+    source._poll()
+    began_s = time.process_time()
+    for _ in range(20):
+        for reading in source._poll():
+            list(collector.feed(reading, 0.0))
+    assert (time.process_time() - began_s) / 20 < 0.005

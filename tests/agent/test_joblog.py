@@ -1,0 +1,285 @@
+"""Job logs: what lines mean, how repeats are bounded, and how files are followed while they move."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.collectors.joblog import MARKERS, JobLogCollector
+from agent.collectors.readings import JobLine, Reading, Tick
+from agent.contract import kinds
+from agent.contract.messages import Draft, Severity
+from agent.host import Host
+from agent.sources.joblog import MAX_LINE_BYTES, JobLogSource
+from tests.agent.following import Heard, following, once
+
+
+def line(text: str, job: str = "4711", file: str = "/var/log/jobs/4711.log") -> JobLine:
+    return JobLine(text=text, job=job, file=file)
+
+
+def told(*timeline: tuple[float, Reading]) -> list[Draft]:
+    collector = JobLogCollector()
+    drafts = [draft for at_s, reading in timeline for draft in collector.feed(reading, at_s)]
+    for draft in drafts:
+        kinds.check(draft)
+    return drafts
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "component"),
+    [
+        ("cuInit failed: CUDA_ERROR_DEVICE_REMOVED", "CUDA_ERROR_DEVICE_REMOVED", "job/4711"),
+        (
+            "[rank3] CUDA_ERROR_DEVICE_REMOVED on GPU 0000:3B:00.0",
+            "CUDA_ERROR_DEVICE_REMOVED",
+            "gpu/0000:3b:00",
+        ),
+        ("cudaErrorDevicesUnavailable: busy", "cudaErrorDevicesUnavailable", "job/4711"),
+        (
+            "RuntimeError: CUDA error: uncorrectable ECC error encountered",
+            "cudaErrorECCUncorrectable",
+            "job/4711",
+        ),
+        (
+            "CUDA error: all CUDA-capable devices are busy or unavailable",
+            "cudaErrorDevicesUnavailable",
+            "job/4711",
+        ),
+        ("CUDA error: something that no table knows", "unknown", "job/4711"),
+        ("NCCL WARN Cuda failure 719 'unspecified launch failure'", "cudaErrorLaunchFailure", "job/4711"),
+        ("x: cudaErrorECCUncorrectable busId 3b000", "cudaErrorECCUncorrectable", "gpu/0000:3b:00"),
+        (
+            "12:34:56 PCI:00000000:C1:00.0 CUDA error: hardware stack error",
+            "cudaErrorHardwareStackError",
+            "gpu/0000:c1:00",
+        ),
+        (
+            "on 2026:11:20 (a date: 0x20 is no PCI device) cudaErrorUnknown at 10:11:12.5",
+            "cudaErrorUnknown",
+            "job/4711",
+        ),
+    ],
+)
+def test_cuda_errors(text: str, name: str, component: str) -> None:
+    """Names and texts are recognised, and a PCI address in the line makes it a fact about that GPU."""
+    found = [draft for draft in told((0.0, line(text))) if draft.kind == "job.cuda_error"]
+    assert [(d.data["name"], d.component, d.evidence) for d in found] == [(name, component, text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "severity"),
+    [
+        (
+            "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9)",
+            "timeout",
+            Severity.ERROR,
+        ),
+        ("n1:1:9 [0] NCCL WARN NET/IB : Got completion from peer with error 12", "ib_error", Severity.ERROR),
+        ("ncclRemoteError: A call failed possibly due to a network error", "remote_error", Severity.ERROR),
+        (
+            "torch.distributed.DistBackendError: NCCL error: unhandled system error",
+            "system_error",
+            Severity.ERROR,
+        ),
+        ("n1:1:9 [0] proxy.cc:12 NCCL WARN Call to bind failed", "warning", Severity.WARNING),
+    ],
+)
+def test_nccl_trouble(text: str, what: str, severity: Severity) -> None:
+    """The gravest meaning of a line wins."""
+    assert [(d.kind, d.data["what"], d.severity) for d in told((0.0, line(text)))] == [
+        ("job.nccl_error", what, severity)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step 17 loss 2.31",
+        "NCCL INFO Bootstrap : Using eth0",
+        "NCCL version 2.21",
+        "cudaErrorNotReady",
+        "",
+        "CUDA 12.8",
+    ],
+)
+def test_ordinary_lines_are_nothing(text: str) -> None:
+    """Progress, information and questions are no errors."""
+    assert told((0.0, line(text))) == []
+
+
+def test_a_line_of_an_unknown_job_is_about_the_node() -> None:
+    """Without a job id, or with one that no component can have, the node is the component."""
+    assert [d.component for d in told((0, line("cudaErrorUnknown", job="")))] == ["node"]
+    assert [d.component for d in told((0, line("cudaErrorUnknown", job="a b")))] == ["node"]
+
+
+def test_repeats_are_bounded_and_counted() -> None:
+    """A thousand equal errors in a file are one event now and one with their number ten seconds later."""
+    flood: list[tuple[float, Reading]] = [(n / 100, line(f"cudaErrorUnknown {n}")) for n in range(900)]
+    other: list[tuple[float, Reading]] = [(9.5, line("cudaErrorUnknown", file="/var/log/jobs/5.log"))]
+    ticks: list[tuple[float, Reading]] = [(float(n), Tick(mono_s=n)) for n in range(10, 40)]
+    drafts = told(*flood, *other, *ticks)
+    assert [(d.data["file"], d.count) for d in drafts] == [
+        ("/var/log/jobs/4711.log", 1),
+        ("/var/log/jobs/5.log", 1),
+        ("/var/log/jobs/4711.log", 899),
+    ]
+    assert drafts[-1].evidence == "cudaErrorUnknown 899"
+
+
+def test_a_later_repeat_brings_the_count() -> None:
+    """Nothing is counted twice: the next event stands for itself and what was held back."""
+    drafts = told(*((t, line("cudaErrorUnknown")) for t in (0.0, 1.0, 2.0, 10.5, 30.0)))
+    assert [d.count for d in drafts] == [1, 3, 1]
+
+
+def test_two_gpus_in_one_file_are_two_facts() -> None:
+    """The same error of another GPU is not swallowed."""
+    drafts = told(*((0.0, line(f"cudaErrorUnknown 0000:{bus}:00.0")) for bus in ("3b", "5e", "3b")))
+    assert [d.component for d in drafts] == ["gpu/0000:3b:00", "gpu/0000:5e:00"]
+
+
+@given(
+    st.lists(st.one_of(st.sampled_from([*MARKERS, " 0000:3b:00.0 ", "busId ", "'"]), st.text(max_size=20)))
+)
+def test_no_line_can_break_it(pieces: list[str]) -> None:
+    """Whatever a job prints: no exception, and a draft that fits the contract."""
+    told((0.0, line("".join(pieces))), (1.0, line("".join(pieces))))
+
+
+# --- the source ---
+
+
+class Logs:
+    """A folder of job logs and a source that follows it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / "var/log/jobs"
+        self.folder.mkdir(parents=True)
+
+    def source(self, markers: tuple[str, ...] = ()) -> JobLogSource:
+        return JobLogSource(
+            Host(root=self.root), globs=("/var/log/jobs/*.log",), poll_s=0.01, markers=markers
+        )
+
+    def append(self, name: str, data: bytes) -> None:
+        with (self.folder / name).open("ab") as log:
+            log.write(data)
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Logs:
+    monkeypatch.setattr("agent.sources.joblog._RESCAN_S", 0.02)
+    return Logs(tmp_path)
+
+
+def texts(heard: Heard) -> list[str]:
+    return [reading.text for reading in heard if isinstance(reading, JobLine)]
+
+
+async def settled(source: JobLogSource, heard: Heard) -> None:
+    await heard.until(lambda _: source._files is not None)
+
+
+async def test_old_lines_are_history_and_new_files_are_read_whole(logs: Logs) -> None:
+    """A file that is there at start is followed from its end, a later one from its beginning."""
+    logs.append("1.log", b"old\n")
+    source = logs.source()
+    async with following(source) as heard:
+        await settled(source, heard)
+        logs.append("1.log", b"new\n")
+        logs.append("2.log", b"first\r\nsecond\n")
+        await heard.until(lambda h: len(h) == 3)
+    assert sorted(texts(heard)) == ["first", "new", "second"]
+    assert {(r.file, r.job) for r in heard if isinstance(r, JobLine)} == {
+        ("/var/log/jobs/1.log", "1"),
+        ("/var/log/jobs/2.log", "2"),
+    }
+
+
+async def test_a_line_is_said_when_it_is_complete(logs: Logs) -> None:
+    """A last line without its end waits for the rest; invalid UTF-8 is replaced."""
+    source = logs.source()
+    async with following(source) as heard:
+        await settled(source, heard)
+        logs.append("1.log", b"one\ntw")
+        await heard.until(lambda h: len(h) == 1)
+        logs.append("1.log", b"o caf\xe9\n")
+        await heard.until(lambda h: len(h) == 2)
+    assert texts(heard) == ["one", "two caf\ufffd"]
+
+
+async def test_a_rotated_file_loses_nothing(logs: Logs) -> None:
+    """Lines written before and after a rename are both said, and the new file is read from its beginning."""
+    source = logs.source()
+    async with following(source) as heard:
+        await settled(source, heard)
+        logs.append("1.log", b"a\n")
+        await heard.until(lambda h: len(h) == 1)
+        logs.append("1.log", b"b\nunfinished")
+        (logs.folder / "1.log").rename(logs.folder / "1.log.1")
+        logs.append("1.log", b"c\n")
+        await heard.until(lambda h: len(h) == 4)
+    assert texts(heard) == ["a", "b", "unfinished", "c"]
+
+
+async def test_a_truncated_file_is_read_anew(logs: Logs) -> None:
+    """A file that became shorter was begun again."""
+    source = logs.source()
+    async with following(source) as heard:
+        await settled(source, heard)
+        logs.append("1.log", b"a long first line\n")
+        await heard.until(lambda h: len(h) == 1)
+        os.truncate(logs.folder / "1.log", 0)
+        await heard.until(lambda _: all(tail.offset == 0 for tail in source._followed))
+        logs.append("1.log", b"b\n")
+        await heard.until(lambda h: len(h) == 2)
+    assert texts(heard) == ["a long first line", "b"]
+
+
+async def test_a_line_of_a_megabyte_is_cut_and_the_next_is_whole(logs: Logs) -> None:
+    """One piece of bounded length, then nothing until its end."""
+    source = logs.source()
+    async with following(source) as heard:
+        await settled(source, heard)
+        logs.append("1.log", b"x" * 3_000_000)
+        await heard.until(lambda h: len(h) == 1)
+        logs.append("1.log", b"y\nnext\n")
+        await heard.until(lambda h: len(h) == 2)
+    assert [len(text) for text in texts(heard)] == [MAX_LINE_BYTES, 4]
+
+
+async def test_a_vanished_file_is_forgotten(logs: Logs) -> None:
+    """A deleted log is closed and dropped; a new one of its name is read from its beginning."""
+    source = logs.source()
+    async with following(source) as heard:
+        await settled(source, heard)
+        logs.append("1.log", b"a\n")
+        await heard.until(lambda h: len(h) == 1)
+        (logs.folder / "1.log").unlink()
+        await heard.until(lambda _: source._files == {})
+        logs.append("1.log", b"b\n")
+        await heard.until(lambda h: len(h) == 2)
+    assert texts(heard) == ["a", "b"]
+
+
+async def test_only_lines_with_a_marker_are_handed_on(logs: Logs) -> None:
+    """With markers, a talkative job costs no more than reading its log."""
+    source = logs.source(MARKERS)
+    async with following(source) as heard:
+        await settled(source, heard)
+        logs.append("1.log", b"step 1\n" * 10_000 + b"CUDA error: unknown error\n" + b"step 2\n" * 10_000)
+        await heard.until(lambda h: len(h) == 1)
+    assert texts(heard) == ["CUDA error: unknown error"]
+
+
+async def test_once_reads_everything(logs: Logs) -> None:
+    """`once` says every line there is, the unfinished last one too; what is no file is passed over."""
+    logs.append("1.log", b"a\nb")
+    logs.append("7.log", b"x\n" * 600_000 + b"CUDA error: last\n")
+    (logs.folder / "dir.log").mkdir()
+    assert texts(await once(logs.source(("CUDA", "b")))) == ["b", "CUDA error: last"]

@@ -1,0 +1,196 @@
+"""Timelines for the collectors of links, devices, services and of the agent's own hearing."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from agent.collectors.agent_health import AgentHealthCollector
+from agent.collectors.base import Collector
+from agent.collectors.device import DeviceCollector
+from agent.collectors.link import LinkCollector
+from agent.collectors.readings import Device, Link, Overrun, Reading, Unit
+from agent.collectors.service import ServiceCollector
+from agent.contract import kinds
+from agent.contract.messages import Draft, Severity
+
+
+def told(collector: Collector, readings: Sequence[Reading]) -> list[Draft]:
+    drafts = [draft for reading in readings for draft in collector.feed(reading, 0.0)]
+    for draft in drafts:
+        kinds.check(draft)
+        assert draft.kind in collector.kinds
+    return drafts
+
+
+def link(flags: str, name: str = "eth0", *, first: bool = False, before: str = "", kind: str = "") -> Link:
+    """`U` set up, `C` carrier; operstate follows."""
+    admin_up, carrier = "U" in flags, "C" in flags
+    operstate = "up" if admin_up and carrier else "down"
+    return Link(
+        name=name,
+        admin_up=admin_up,
+        carrier=carrier,
+        operstate=operstate,
+        first=first,
+        before=before,
+        kind=kind,
+    )
+
+
+def removed(name: str) -> Link:
+    return Link(name=name, admin_up=False, carrier=False, operstate="down", removed=True)
+
+
+@pytest.mark.parametrize(
+    ("readings", "edges"),
+    [
+        ([link("UC", first=True), link("U"), link("UC")], ["down", "up"]),
+        ([link("UC", first=True), link("U"), link("U"), link("U")], ["down"]),
+        ([link("UC", first=True), link(""), link("U"), link("UC")], ["down", "up"]),
+        (
+            [link("UC", first=True), link("U"), link("")],
+            ["down", "down"],
+        ),  # then a person set it down: worth knowing
+        ([link("U", first=True), link("U")], []),  # never had a cable
+        ([link("U", first=True), link("UC"), link("U")], ["up", "down"]),  # had one since
+        ([link("", first=True), link("")], []),
+        ([link("", first=True), link("U")], []),  # set up, no cable yet
+        ([link("UC"), link("UC")], []),  # a new interface
+        ([link("UC", "lo", first=True), link("U", "lo")], []),
+        ([link("UC", "a b", first=True), link("U", "a b")], []),  # a name that no component can have
+    ],
+)
+def test_only_edges_of_links_are_facts(readings: list[Reading], edges: list[str]) -> None:
+    """What a link lost or got since the agent knows it; never what it did not have at start."""
+    drafts = told(LinkCollector(), readings)
+    assert ["up" if draft.data["up"] else "down" for draft in drafts] == edges
+    assert all((draft.severity is Severity.INFO) == draft.data["up"] for draft in drafts)
+
+
+def test_an_interface_without_a_tracked_state_counts_by_its_carrier() -> None:
+    """Drivers that say operstate `unknown` are up when they have a carrier."""
+    unknown = Link(name="tun0", admin_up=True, carrier=True, operstate="unknown", first=True)
+    dormant = Link(name="tun0", admin_up=True, carrier=True, operstate="dormant")
+    assert [d.data["up"] for d in told(LinkCollector(), [unknown, dormant, unknown])] == [False, True]
+
+
+def test_removed_links() -> None:
+    """Hardware that vanishes is an error, a container's veth an info; what was never known is nothing."""
+    gone = [removed("eth0"), removed("veth1"), removed("x0")]
+    drafts = told(LinkCollector(), [link("UC", "eth0"), link("UC", "veth1", kind="veth"), *gone])
+    assert [(d.kind, d.component, d.severity) for d in drafts] == [
+        ("link.removed", "link/eth0", Severity.ERROR),
+        ("link.removed", "link/veth1", Severity.INFO),
+    ]
+
+
+def test_a_renamed_link_stays_the_same_link() -> None:
+    """State is kept over a rename: what it lost meanwhile is an edge under the new name."""
+    readings = [link("UC", "eth0", first=True), link("U", "ens5", before="eth0"), removed("eth0")]
+    assert [(d.component, d.data["up"]) for d in told(LinkCollector(), readings)] == [("link/ens5", False)]
+
+
+def test_ignored_links() -> None:
+    """The config's list, with `*` for any rest, is passed over."""
+    collector = LinkCollector(ignore=("lo", "veth*"))
+    readings = [link("UC", "veth12"), link("U", "veth12"), link("UC", "vet"), link("U", "vet")]
+    assert [d.component for d in told(collector, readings)] == ["link/vet"]
+
+
+def gpu(change: str, driver: str = "") -> Device:
+    return Device(
+        change=change,
+        subsystem="pci",
+        sysname="0000:3b:00.0",
+        pci_class=0x030200,
+        vendor=0x10DE,
+        driver=driver,
+    )
+
+
+def test_a_gpu_leaves_the_bus_and_comes_back() -> None:
+    """Its removal is fatal and names the driver that was bound before; its return is said as such."""
+    drafts = told(
+        DeviceCollector(), [gpu("bind", "nvidia"), gpu("unbind"), gpu("remove"), gpu("add"), gpu("add")]
+    )
+    assert [(d.kind, d.component, d.severity, dict(d.data)) for d in drafts] == [
+        ("gpu.removed", "gpu/0000:3b:00", Severity.FATAL, {"driver": "nvidia"}),
+        ("gpu.returned", "gpu/0000:3b:00", Severity.INFO, {"by": "udev"}),
+        ("device.changed", "pcie/0000:3b:00", Severity.INFO, {"change": "add", "subsystem": "pci"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("device", "component"),
+    [
+        (
+            Device(change="remove", subsystem="pci", sysname="10000:e1:00.0", vendor=0x144D),
+            "pcie/10000:e1:00",
+        ),
+        (
+            Device(
+                change="remove", subsystem="pci", sysname="0000:03:00.0", vendor=0x10DE, pci_class=0x068000
+            ),
+            "pcie/0000:03:00",
+        ),
+        (Device(change="add", subsystem="net", sysname="eth0"), "link/eth0"),
+        (Device(change="remove", subsystem="infiniband", sysname="mlx5_0"), "nic/mlx5_0"),
+        (Device(change="remove", subsystem="block", sysname="nvme0n1"), "disk/nvme0n1"),
+        (Device(change="remove", subsystem="block", sysname="cciss/c0d0"), "disk/cciss/c0d0"),
+        (Device(change="add", subsystem="block", sysname="loop7"), ""),
+        (Device(change="change", subsystem="block", sysname="sda"), ""),
+        (Device(change="add", subsystem="usb", sysname="1-1"), ""),
+        (Device(change="add", subsystem="pci", sysname="odd name"), ""),
+        (Device(change="add", subsystem="net", sysname="lo"), ""),
+    ],
+)
+def test_added_and_removed_devices(device: Device, component: str) -> None:
+    """Each kind of device has its component; what is made by software or has an odd name is passed over."""
+    assert [draft.component for draft in told(DeviceCollector(), [device])] == (
+        [component] if component else []
+    )
+
+
+def unit(active: str, sub: str, result: str = "", *, first: bool = False) -> Unit:
+    return Unit(name="nvidia-persistenced.service", active=active, sub=sub, result=result, first=first)
+
+
+def test_a_service_fails_and_is_started_again() -> None:
+    """Every change of the active state is one fact; sub-states on the way are none."""
+    readings = [
+        unit("active", "running", first=True),
+        unit("deactivating", "stop-sigterm"),
+        unit("deactivating", "final-sigterm"),
+        unit("failed", "failed", "exit-code"),
+        unit("activating", "start"),
+        unit("active", "running", "success"),
+    ]
+    drafts = told(ServiceCollector(), readings)
+    assert [(d.data["active"], d.severity) for d in drafts] == [
+        ("deactivating", Severity.INFO),
+        ("failed", Severity.ERROR),
+        ("activating", Severity.INFO),
+        ("active", Severity.INFO),
+    ]
+    assert drafts[1].component == "service/nvidia-persistenced.service"
+    assert drafts[1].data["result"] == "exit-code"
+
+
+def test_at_start_only_a_failed_service_is_a_fact() -> None:
+    """Inactive may be how it shall be; failed is not."""
+    assert told(ServiceCollector(), [unit("inactive", "dead", first=True)]) == []
+    (draft,) = told(ServiceCollector(), [unit("failed", "failed", "oom-kill", first=True)])
+    assert draft.severity is Severity.ERROR
+
+
+def test_a_service_that_systemd_restarts_after_a_crash_is_an_error() -> None:
+    """With Restart= the unit never reads `failed`: the sub-state tells."""
+    readings = [unit("active", "running", first=True), unit("activating", "auto-restart", "signal")]
+    (draft,) = told(ServiceCollector(), readings)
+    assert (draft.severity, draft.data["sub"]) == (Severity.ERROR, "auto-restart")
+
+
+def test_an_overrun_of_the_kernel_log_is_said() -> None:
+    """Silence after an overrun is no health: the loss is an event with its number."""
+    (draft,) = told(AgentHealthCollector(), [Overrun(lost=15904, mono_s=1.0)])
+    assert (draft.component, draft.data) == ("node", {"lost": 15904})

@@ -1,0 +1,266 @@
+"""NVML in a real child process with a library of our own: what it says, and what it survives."""
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from agent import nvml_child
+from agent.collectors.gpu import GpuCollector
+from agent.collectors.readings import Gpu, GpuEvent, NvmlState, Reading
+from agent.host import Host
+from agent.sources import nvml
+from agent.sources.nvml import NvmlSource, Timing
+from tests.fixtures.nvml_fake import DRIVER_NOT_LOADED, LOST, RESET_REQUIRED, FakeNvml, build
+
+QUICK = Timing(interval_s=0.05, deadline_s=0.6, retry_s=0.1, slow_every=1)
+FIRST, SECOND = "0000:3b:00", "0000:3c:00"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def fake(tmp_path: Path, library: Path) -> FakeNvml:
+    return FakeNvml(tmp_path / "state", library)
+
+
+class Heard:
+    """A running source and all its readings."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.readings: list[Reading] = []
+        self.source = NvmlSource(Host(), timing=QUICK, env=env)
+        self.task: asyncio.Task[None] | None = None
+
+    async def until(self, holds: Callable[[Reading], bool], within_s: float = 10.0) -> Reading:
+        """The first new reading for which `holds`."""
+        seen = len(self.readings)
+        async with asyncio.timeout(within_s):
+            while True:
+                for reading in self.readings[seen:]:
+                    if holds(reading):
+                        return reading
+                seen = len(self.readings)
+                if self.task is not None and self.task.done():
+                    self.task.result()
+                await asyncio.sleep(0.01)
+
+    async def gpu(self, bdf: str, lost: str = "") -> Gpu:
+        """The next sample of a GPU in that condition."""
+        found = await self.until(lambda r: isinstance(r, Gpu) and r.bdf == bdf and r.lost == lost)
+        assert isinstance(found, Gpu)
+        return found
+
+    async def state(self, state: str) -> NvmlState:
+        """The next report of NVML about itself, of that kind."""
+        found = await self.until(lambda r: isinstance(r, NvmlState) and r.state == state)
+        assert isinstance(found, NvmlState)
+        return found
+
+    def events(self) -> list[tuple[str, object]]:
+        """What the collector makes of all that was heard: kind and component."""
+        collector = GpuCollector()
+        return [(d.kind, d.component) for r in self.readings for d in collector.feed(r, r.mono_s)]
+
+
+@contextlib.asynccontextmanager
+async def running(env: dict[str, str]) -> AsyncIterator[Heard]:
+    heard = Heard(env)
+    heard.task = asyncio.create_task(heard.source.run(heard.readings.append))
+    try:
+        yield heard
+    finally:
+        heard.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, OSError):
+            await heard.task
+
+
+def children() -> list[int]:
+    """Our NVML child processes that are alive."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            with contextlib.suppress(OSError):
+                if b"nvml_child" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(int(pid))
+    return found
+
+
+async def test_it_samples_every_gpu_and_names_the_holders(fake: FakeNvml) -> None:
+    """Utilisation, memory, power, temperature, and the processes with their names."""
+    fake.hold(1, (os.getpid(), 700))
+    async with running(fake.env) as heard:
+        assert (await heard.state("ready")).gpus == 2
+        gpu = await heard.gpu(SECOND)
+    assert (gpu.index, gpu.uuid, gpu.utilization, gpu.memory_used_mb) == (1, "GPU-1", 50, 1000)
+    assert (gpu.power_w, gpu.temperature_c) == (300.5, 40)
+    (process,) = gpu.processes
+    assert (process.pid, process.memory_mb) == (os.getpid(), 700)
+    assert process.name == Path("/proc/self/comm").read_text().strip()
+    assert children() == []
+
+
+async def test_an_xid_event_arrives_between_samples(fake: FakeNvml) -> None:
+    """The wait for events is the pause between samples: nothing is polled for them."""
+    async with running(fake.env) as heard:
+        await heard.state("ready")
+        fake.event(1, 79)
+        found = await heard.until(lambda r: isinstance(r, GpuEvent))
+    assert isinstance(found, GpuEvent)
+    assert (found.bdf, found.type, found.data) == (SECOND, 8, 79)
+
+
+@pytest.mark.parametrize(("code", "lost"), [(LOST, "lost"), (RESET_REQUIRED, "reset_required")])
+async def test_a_sick_gpu_is_lost_while_the_other_works(fake: FakeNvml, code: int, lost: str) -> None:
+    """And it is back when it answers again."""
+    async with running(fake.env) as heard:
+        await heard.gpu(FIRST)
+        fake.fail(0, code)
+        sick = await heard.gpu(FIRST, lost)
+        assert sick.utilization is None
+        await heard.gpu(SECOND)
+        fake.fail(0, 0)
+        await heard.gpu(FIRST)
+    assert heard.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
+
+
+async def test_a_gpu_that_is_no_longer_counted_is_not_found(fake: FakeNvml) -> None:
+    """Whichever index the others get."""
+    async with running(fake.env) as heard:
+        await heard.gpu(SECOND)
+        fake.set(0, bus_id="00000000:3C:00.0", uuid="GPU-1")
+        fake.set_count(1)
+        await heard.gpu(FIRST, "not_found")
+        assert (await heard.gpu(SECOND)).index == 0
+    assert heard.events() == [("gpu.lost", f"gpu/{FIRST}")]
+
+
+async def test_a_hung_call_costs_a_child_and_is_named(fake: FakeNvml) -> None:
+    """The child is killed and replaced; when the driver answers again, that is said once."""
+    async with running(fake.env) as heard:
+        await heard.gpu(SECOND)
+        (first,) = children()
+        fake.hang("nvmlDeviceGetTemperature", 1)
+        hung = await heard.state("hung")
+        assert hung.call == "nvmlDeviceGetTemperature"
+        assert hung.reason == f"on GPU 1 {SECOND}"
+        assert 0.6 <= hung.waited_s < 5
+        fake.resume()
+        assert (await heard.state("answers")).gpus == 2
+        (second,) = children()
+    assert second != first
+    assert not Path(f"/proc/{first}").exists()
+    kinds = [kind for kind, _ in heard.events()]
+    assert kinds[0] == "nvml.hung"
+    assert kinds.count("nvml.answers") == 1
+
+
+async def test_a_hang_while_nvml_starts_is_noticed_too(fake: FakeNvml) -> None:
+    """nvmlInit is a call like any other."""
+    fake.hang("nvmlInit")
+    async with running(fake.env) as heard:
+        assert (await heard.state("hung")).call == "nvmlInit"
+
+
+async def test_waiting_for_events_is_no_hang(fake: FakeNvml) -> None:
+    """The wait may be longer than a call's deadline."""
+    slow = Timing(interval_s=1.0, deadline_s=0.3, retry_s=0.1, slow_every=1)
+    heard = Heard(fake.env)
+    heard.source = NvmlSource(Host(), timing=slow, env=fake.env)
+    heard.task = asyncio.create_task(heard.source.run(heard.readings.append))
+    await heard.gpu(FIRST)
+    await heard.gpu(FIRST)
+    heard.task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await heard.task
+    assert [r.state for r in heard.readings if isinstance(r, NvmlState)] == ["ready"]
+
+
+async def test_an_absent_driver_is_said_once_and_looked_for_again(fake: FakeNvml) -> None:
+    """The driver may be installed or loaded later."""
+    fake.refuse(DRIVER_NOT_LOADED)
+    async with running(fake.env) as heard:
+        absent = await heard.state("absent")
+        assert absent.reason == "Driver Not Loaded"
+        await asyncio.sleep(0.5)  # several retries long: that nothing more is said has no other sign
+        assert len(heard.readings) == 1
+        fake.refuse(0)
+        await heard.state("ready")
+        await heard.gpu(FIRST)
+
+
+async def test_a_missing_library_is_said(tmp_path: Path) -> None:
+    """In the library's own words; a broken file stands for none, also on a machine that has one."""
+    (tmp_path / "libnvidia-ml.so.1").write_text("not a library")
+    readings: list[Reading] = []
+    await NvmlSource(Host(), timing=QUICK, env={"LD_LIBRARY_PATH": str(tmp_path)}).once(readings.append)
+    (reading,) = readings
+    assert isinstance(reading, NvmlState)
+    assert (reading.state, reading.reason) == ("absent", "NVML Shared Library Not Found")
+
+
+async def test_an_old_driver_lacks_functions_one_by_one(tmp_path: Path) -> None:
+    """What it cannot say is None; the rest is said, processes by the older call."""
+    fake = FakeNvml(tmp_path / "state", build(tmp_path / "lib", old_driver=True), gpus=1)
+    fake.hold(0, (os.getpid(), 700))
+    readings: list[Reading] = []
+    await NvmlSource(Host(), timing=QUICK, env=fake.env).once(readings.append)
+    gpu = readings[-1]
+    assert isinstance(gpu, Gpu)
+    assert (gpu.bdf, gpu.uuid, gpu.utilization, gpu.power_w, gpu.temperature_c) == (FIRST, "", 50, None, None)
+    assert [process.memory_mb for process in gpu.processes] == [700]
+    async with running(fake.env) as heard:  # without events it samples just the same
+        await heard.gpu(FIRST)
+        await heard.gpu(FIRST)
+
+
+async def test_a_child_that_dies_breaks_the_source(fake: FakeNvml) -> None:
+    """The agent's supervisor opens it again and says agent.source_failed."""
+    async with running(fake.env) as heard:
+        await heard.state("ready")
+        os.kill(children()[0], 9)
+        assert heard.task is not None
+        with pytest.raises(OSError, match="NVML child ended"):
+            await asyncio.wait_for(heard.task, 5)
+
+
+async def test_a_recorded_machine_opens_no_nvml(tmp_path: Path, fake: FakeNvml) -> None:
+    """Its GPUs are not ours."""
+    readings: list[Reading] = []
+    source = NvmlSource(Host(root=tmp_path), timing=QUICK, env=fake.env)
+    await source.once(readings.append)
+    task = asyncio.create_task(source.run(readings.append))
+    await asyncio.sleep(0.2)
+    assert children() == []
+    assert not task.done()
+    task.cancel()
+    assert readings == []
+
+
+def test_child_and_agent_agree_on_the_board() -> None:
+    """The child imports nothing of the agent, so the layout stands twice."""
+    assert nvml_child.BOARD.format == nvml.BOARD.format
+
+
+def test_the_child_imports_little(fake: FakeNvml) -> None:
+    """No asyncio, no package of ours: its memory counts as the agent's."""
+    code = (
+        "import runpy, sys, json; sys.argv = ['x']\n"
+        f"try: runpy.run_path({nvml_child.__file__!r}, run_name='__main__')\n"
+        "except IndexError: print(json.dumps(sorted(sys.modules)))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    modules = set(json.loads(out))
+    assert "pynvml" in modules
+    assert not modules & {"asyncio", "agent", "nats", "logging", "dataclasses", "pydantic"}

@@ -1,0 +1,69 @@
+"""Whose process it is, by cgroup files of real set-ups."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.collectors.owners import Owner, owner
+
+UID = "0a1b2c3d-1111-2222-3333-444455556666"
+UNDER = UID.replace("-", "_")
+
+CGROUPS = [
+    ("0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0", Owner(job="4711")),
+    ("0::/system.slice/node1_slurmstepd.scope/job_4711/step_batch/user/task_0", Owner(job="4711")),
+    (
+        "4:memory:/slurm/uid_1000/job_4711/step_0/task_0\n1:name=systemd:/system.slice/slurmd.service",
+        Owner(job="4711"),
+    ),
+    ("4:memory:/slurm_node1/uid_1000/job_4711_3/step_0", Owner(job="4711_3")),
+    (
+        f"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UNDER}.slice/cri-containerd-ab12.scope",
+        Owner(job=UID),
+    ),
+    (f"0::/kubepods/besteffort/pod{UID}/0123456789abcdef", Owner(job=UID)),
+    (
+        f"1:name=systemd:/system.slice/containerd.service/kubepods-pod{UNDER}.slice:cri-containerd:ab",
+        Owner(job=UID),
+    ),
+    ("0::/system.slice/nvidia-dcgm.service", Owner(unit="nvidia-dcgm.service")),
+    ("0::/system.slice/system-getty.slice/getty@tty1.service", Owner(unit="getty@tty1.service")),
+    ("0::/system.slice/ollama.service/worker", Owner(unit="ollama.service")),
+    ("0::/user.slice/user-1000.slice/session-3.scope", Owner()),
+    ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter.service", Owner()),
+    ("0::/system.slice/docker-0123456789abcdef.scope", Owner()),
+    ("0::/home/job_12/x", Owner()),
+    ("0::/", Owner()),
+    ("", Owner()),
+]
+
+
+@pytest.mark.parametrize(("cgroup", "want"), CGROUPS)
+def test_the_cgroup_names_the_owner(cgroup: str, want: Owner) -> None:
+    """Slurm on cgroup v1 and v2, Kubernetes with both drivers, services; sessions are nobody's."""
+    assert owner(cgroup) == want
+
+
+@pytest.mark.parametrize(
+    ("environ", "want"),
+    [
+        ("PATH=/bin\0SLURM_JOB_ID=4711\0", Owner(job="4711")),
+        ("SLURM_JOB_ID=$(reboot)\0", Owner(unit="a.service")),
+        ("XSLURM_JOB_ID=4711\0", Owner(unit="a.service")),
+        ("", Owner(unit="a.service")),
+    ],
+)
+def test_the_environment_is_asked_when_the_cgroup_names_no_job(environ: str, want: Owner) -> None:
+    """Slurm without cgroups; only a number is taken for a job."""
+    assert owner("0::/system.slice/a.service", environ) == want
+
+
+def test_the_cgroup_overrules_the_environment() -> None:
+    """A process can write its environment, not its cgroup."""
+    assert owner("0::/system.slice/slurmstepd.scope/job_1/step_0", "SLURM_JOB_ID=2").job == "1"
+
+
+@given(st.text(max_size=2000), st.text(max_size=500))
+def test_no_text_breaks_it(cgroup: str, environ: str) -> None:
+    """Odd files name nobody; nothing raises."""
+    assert isinstance(owner(cgroup, environ), Owner)

@@ -1,0 +1,28 @@
+"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [latency]`; default all."""
+
+import os
+import sys
+from collections.abc import Callable
+
+from tests.benchmarks import engine, latency
+from tests.benchmarks.figures import Figure, machine, table
+
+SUITES: dict[str, Callable[[], list[Figure]]] = {"engine": engine.run, "latency": latency.run}
+
+
+def main() -> int:
+    """Exit 1 when a target is missed."""
+    wanted = sys.argv[1:] or list(SUITES)
+    figures: list[Figure] = []
+    for name in wanted:
+        if name == "latency" and os.geteuid() != 0:
+            print("latency is left out: it writes to the kernel log, which needs root", file=sys.stderr)
+            continue
+        figures += SUITES[name]()
+    print(machine())
+    print(table(figures))
+    return 1 if any(figure.met is False for figure in figures) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Kernel line written → command arrives at the node: gpuward's three processes, and the bare chain in the same run."""
+
+import asyncio
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import nats
+from nats.aio.msg import Msg
+from nats.js.api import StorageType, StreamConfig
+
+from agent.contract import subjects
+from tests.benchmarks import bare
+from tests.benchmarks.figures import Figure, percentile
+from tests.e2e.stack import Stack, stack
+
+LINES = 300  # of each chain, in turn
+AUTO = '[[modes]]\nmode = "auto"\n'
+
+
+def write(text: str) -> float:
+    """One record in the kernel log; when."""
+    with open("/dev/kmsg", "wb", buffering=0) as kmsg:
+        began = time.perf_counter()
+        kmsg.write(f"<4>{text}\n".encode())
+    return began
+
+
+async def measure(whole: Stack) -> tuple[list[float], list[float]]:
+    """(gpuward's, the bare chain's) latencies in ms, interleaved."""
+    arrived: dict[str, float] = {}
+    client = await nats.connect(whole.nats.url)
+
+    async def bare_command(message: Msg) -> None:
+        arrived[message.data.partition(bare.MARK)[2].split()[0].decode()] = time.perf_counter()
+
+    async def ward_command(message: Msg) -> None:
+        at = time.perf_counter()
+        text = message.data.decode()
+        for token in waiting:
+            if token in text:
+                arrived[token] = at
+
+    waiting: list[str] = []
+    await client.subscribe(bare.COMMAND, cb=bare_command)
+    await client.subscribe(subjects.command("default", whole.node), cb=ward_command)
+    await client.flush()
+    ours: list[float] = []
+    theirs: list[float] = []
+    draw = random.Random(1)
+    base = uuid.uuid4().int % 0x7000
+    for number in range(2 * LINES):
+        # Random pauses: a fixed one locks onto the tick at which the kernel wakes its readers.
+        await asyncio.sleep(0.05 + draw.random() * 0.05)
+        if number % 2:
+            token = uuid.uuid4().hex
+            began = write(f"{bare.MARK.decode()}{token} end")
+        else:
+            token = f"{base + number // 256:04x}:{number % 256:02x}:00"
+            waiting[:] = [token]
+            began = write(f"NVRM: Xid (PCI:{token}): 79, GPU has fallen off the bus.")
+        deadline = time.monotonic() + 5
+        while token not in arrived and time.monotonic() < deadline:
+            await asyncio.sleep(0.001)
+        if token in arrived:
+            (theirs if number % 2 else ours).append((arrived[token] - began) * 1000)
+    await client.close()
+    return ours, theirs
+
+
+def run() -> list[Figure]:
+    """Needs root (the kernel log)."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        stack(Path(folder), brain=AUTO, agent="kmsg_facilities = [0, 1]") as whole,
+    ):
+        asyncio.run(_make_stream(whole.nats.url))
+        chains = [
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.benchmarks.bare", part, whole.nats.url], stdout=subprocess.PIPE
+            )
+            for part in ("reader", "judge")
+        ]
+        try:
+            for chain in chains:
+                assert chain.stdout is not None
+                assert chain.stdout.readline() == b"ready\n"
+            ours, theirs = asyncio.run(measure(whole))
+        finally:
+            for chain in chains:
+                chain.kill()
+                chain.wait()
+    p50, p99, bare50, bare99 = (
+        percentile(values, share) for values in (ours, theirs) for share in (0.5, 0.99)
+    )
+    return [
+        Figure(
+            what=f"kernel line → command at the node, p50 of {len(ours)}",
+            value=f"{p50:.1f} ms",
+            beside=f"bare chain {bare50:.1f} ms: {p50 / bare50:.1f} ×",
+            target="≤ 7 ms, ≤ 2 × bare",
+            met=p50 <= 7 and p50 <= 2 * bare50,
+        ),
+        Figure(
+            what="the same, p99",
+            value=f"{p99:.1f} ms",
+            beside=f"bare chain {bare99:.1f} ms: {p99 / bare99:.1f} ×",
+            target="≤ 12 ms, ≤ 2 × bare",
+            met=p99 <= 12 and p99 <= 2 * bare99,
+        ),
+        Figure(
+            what="commands that arrived",
+            value=f"{len(ours)} of {LINES}",
+            target="all",
+            met=len(ours) == LINES,
+        ),
+    ]
+
+
+async def _make_stream(url: str) -> None:
+    client = await nats.connect(url)
+    await client.jetstream().add_stream(
+        StreamConfig(name=bare.STREAM, subjects=[bare.SUBJECT], storage=StorageType.FILE)
+    )
+    await client.close()
