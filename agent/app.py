@@ -98,9 +98,10 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         undo.push_async_callback(_last_words, spool, connection)
         undo.push_async_callback(commander.stop)
         found = sources(host, config, kmsg_start=spool.position)
-        kmsg = next((source for source in found if isinstance(source, KmsgSource)), None)
-        keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander, kmsg), feeder, host)
+        keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander), feeder, host)
         for source in found:
+            if isinstance(source, KmsgSource):
+                keep_going(undo, "position", _remembering(spool, source), feeder, host)
             keep_going(undo, source.name, _following(source, feeder), feeder, host, needs=source.needs)
         _log.info("agent %s of node %s, cell %s, session %s", __version__, config.node, config.cell, session)
         await stop.wait()
@@ -115,15 +116,17 @@ async def _until_told(config: AgentConfig) -> None:
     await serve(config, stop)
 
 
+def _remembering(spool: Spool, kmsg: KmsgSource) -> Callable[[], Awaitable[None]]:
+    return lambda: _remember_position(spool, kmsg)
+
+
 def _following(source: Source, feeder: Feeder) -> Callable[[], Awaitable[None]]:
     return lambda: source.run(feeder.emit)
 
 
-async def _ticks(
-    host: Host, feeder: Feeder, spool: Spool, commander: Commander, kmsg: KmsgSource | None
-) -> None:
+async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander) -> None:
     """Once a second: what must be said although nothing happened."""
-    saved, saved_s, disk_s = spool.position, host.mono_s(), host.mono_s()
+    disk_s = host.mono_s()
     while True:
         now_s = host.mono_s()
         feeder.emit(Tick(mono_s=now_s))
@@ -134,14 +137,23 @@ async def _ticks(
         if now_s - disk_s > DISK_EVERY_S:
             disk_s = now_s
             spool.retry_disk()
-        # Lines that gave no event need not be read again after a restart. Not at once: until then
-        # collectors may hold back what such a line says.
-        if kmsg is not None and now_s - saved_s > POSITION_EVERY_S:
-            saved_s = now_s
-            if kmsg.position is not None and kmsg.position != saved:
-                saved = kmsg.position
-                spool.save_position(*saved)
         await asyncio.sleep(1.0)
+
+
+async def _remember_position(spool: Spool, kmsg: KmsgSource) -> None:
+    """Keeps how far the kernel log was read where its lines gave no event (those keep it with the event).
+
+    The first time at once: before that a restart would take all that came meanwhile for history. Then seldom:
+    collectors hold back for seconds what a line repeats.
+    """
+    pause_s = 0.01
+    while kmsg.position is None:
+        await asyncio.sleep(pause_s)
+        pause_s = min(1.0, pause_s * 1.5)
+    while True:
+        if kmsg.position is not None and kmsg.position != spool.position:
+            spool.save_position(*kmsg.position)
+        await asyncio.sleep(POSITION_EVERY_S)
 
 
 async def _last_words(spool: Spool, connection: Connection) -> None:

@@ -127,6 +127,10 @@ class Commander:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for command in list(self._running):  # cancelled before its first step: its own `finally` never ran
+            del self._running[command]
+            why = "the agent was stopped before it began: nothing was done"
+            self._finish(command, Result(outcome=Outcome.UNREACHABLE, why=why))
 
     async def _answer(self, envelope: bytes) -> Reply:
         standing = Standing(

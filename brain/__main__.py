@@ -1,1 +1,29 @@
-def main() -> None: ...
+"""`gpuward` and `python -m brain`: the composition root of the command line.
+
+`up` and `drill` live above the brain; importing them here, when they are called, is the one import upwards.
+"""
+
+import click
+
+from brain.cli.main import run
+
+
+def _up() -> click.Command:
+    from simulations import cli
+
+    return cli.up
+
+
+def _drill() -> click.Command:
+    from simulations import cli
+
+    return cli.drill
+
+
+def main() -> None:
+    """The command `gpuward`."""
+    run({"up": _up, "drill": _drill})
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from agent.contract import subjects
-from agent.contract.commands import ACTIONS, Outcome
+from agent.contract.commands import ACTIONS
 from agent.contract.errors import BugError, ConfigError
 from brain.adapters import keys, liveness, log
 from brain.adapters.broker import Broker
@@ -37,10 +37,10 @@ from brain.config import BrainConfig
 from brain.console.desk import NodeHeard
 from brain.console.feed import Feed
 from brain.console.server import Console
-from brain.core.effects import SendPage, Step
-from brain.core.inputs import Delivery, Input, Leader, PackLoaded, Said, StepResult
+from brain.core import examples, lint
+from brain.core.inputs import Leader, PackLoaded, Said
 from brain.core.spec import Pack
-from brain.core.state import Incident, IncidentState
+from brain.hands import RealHands
 from brain.live import Live
 from brain.notify import notifier as notify
 
@@ -63,7 +63,10 @@ class Running:
 async def run(
     config: BrainConfig, stop: asyncio.Event, ready: Callable[[Running], None] = lambda _: None
 ) -> None:
-    """Runs the brain until `stop` is set. ConfigError: the operator must mend something before it can start."""
+    """Runs the brain until `stop` is set.
+
+    ConfigError: the operator must mend something before it can start.
+    """
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(_only_one(config.data_dir))
         name = config.brain or subjects.node_name(socket.gethostname())
@@ -79,13 +82,13 @@ async def run(
         stack.push_async_callback(notifier.close)
         readmodel = ReadModel(config.data_dir / "history.sqlite")
         stack.callback(readmodel.close)
-        brain = Brain(config, name, signer, broker, readmodel, notifier)
+        background = Tasks()
+        brain = Brain(config, name, signer, broker, readmodel, notifier, background)
         stack.callback(brain.live.close)
         stack.push_async_callback(brain.last_snapshot)
         console = Console(brain, config.console, keys.read_secret(config.console.token_file))
         url = await stack.enter_async_context(_console(console))
-        background = await stack.enter_async_context(Tasks())
-        brain.background = background
+        await stack.enter_async_context(background)
         background.start(brain.supervise(), "supervisor")
         background.start(brain.snapshots(), "snapshots")
         background.start(brain.watch_connection(), "connection")
@@ -110,7 +113,7 @@ async def run(
 
 
 class Brain:
-    """The parts of one brain and what runs between them. It is `Hands` for the live loop, `Desk` for the console."""
+    """The parts of one brain and what runs between them. It is the console's `Desk`."""
 
     def __init__(
         self,
@@ -120,6 +123,7 @@ class Brain:
         broker: Broker,
         readmodel: ReadModel,
         notifier: notify.Notifier,
+        background: Tasks,
     ) -> None:
         self.config = config
         self.name = name
@@ -129,20 +133,27 @@ class Brain:
         self.feed = Feed()
         self.clock = log.LogClock()
         self.beats = liveness.Beats()
-        self.background = Tasks()  # replaced by the one that `run` enters
-        self._notifier = notifier
         self._codec = Codec(config.cell)
         self._outbox = Outbox(config.cell)
-        self._client: Client | None = None
-        self._told: set[str] = set()  # own troubles that people were paged for
-        self._count = 0
+        self._packs_said = 0
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
         self.lease = Lease(config.cell, instance, config.lease_ttl_s, replicas=config.nats.replicas)
-        self.nodes = Nodes(
+        nodes = Nodes(
             config.cell, signer, self.beats, lambda epoch: self.lease.held and self.lease.epoch == epoch
         )
+        self.hands = RealHands(
+            name=name,
+            codec=self._codec,
+            outbox=self._outbox,
+            nodes=nodes,
+            notifier=notifier,
+            lease=self.lease,
+            state=lambda: self.live.state,
+            tell=lambda kind, text: self.live.tell(kind, text),  # noqa: PLW0108 - `live` is made below
+            start=background.start,
+        )
         self.liveness = liveness.Liveness(self.beats, config.silent_after_s)
-        self.packs = PackWatch(config, lambda _: ())
+        self.packs = PackWatch(config, _problems)
         self.live = Live(
             name=name,
             codec=self._codec,
@@ -152,7 +163,8 @@ class Brain:
             poison=lambda identity: Poison(config.data_dir, identity),
             lease_epoch=lambda: self.lease.epoch if self.lease.held else 0,
             clock=self.clock,
-            hands=self,
+            hands=self.hands,
+            leading=self._leading,
             publish=self.feed.publish,
         )
 
@@ -169,14 +181,14 @@ class Brain:
                 raise
             except BugError as error:
                 await self._stop_acting(error)
-            except Exception:
+            except Exception:  # noqa: BLE001 - the supervisor: what nobody expected must not end the brain
                 _log.exception(
                     "input after %d failed: the brain is built anew from its snapshot", self.live.seq
                 )
                 self.live.close()
             failures = 0 if time.monotonic() - began > 10 * RESTART_S[-1] else failures + 1
             if failures == len(RESTART_S):
-                self.page_own("brain_failing", "the brain fails again and again: see its log")
+                self.hands.page_own("brain_failing", "the brain fails again and again: see its log")
             await asyncio.sleep(RESTART_S[min(failures, len(RESTART_S)) - 1])
 
     async def _session(self, client: Client) -> None:
@@ -186,7 +198,7 @@ class Brain:
         reader = log.Reader(client, self.config.cell, self.live.seq)
         await client.subscribe(subjects.beat(self.config.cell, "*"), cb=self.beats.on_message)
         self.liveness.restart()
-        self._client = client
+        self.hands.client = client
         try:
             async with Tasks() as tasks:
                 tasks.start(self._outbox.serve(client), "outbox")
@@ -197,7 +209,7 @@ class Brain:
                 tasks.start(self.packs.serve(self._take_pack, self._refuse_pack), "packs")
                 await tasks.wait()
         finally:
-            self._client = None
+            self.hands.client = None
             self.lease.drop()
             await reader.close()
 
@@ -207,7 +219,9 @@ class Brain:
             await asyncio.sleep(0)  # the others' turn, however long the backlog
 
     async def _compete(self, client: Client) -> None:
-        """For the lease, but only with the whole log read: a leader that still reads would only hold up the others."""
+        """For the lease, but only with the whole log read: a leader that still reads would only hold up the
+        others.
+        """
         while not self.live.caught_up:
             await self.live.reached(self.live.seq + 1, log.HEARTBEAT_S)
         await self.lease.serve(client, self._won, lambda: self.live.state.epoch)
@@ -216,7 +230,7 @@ class Brain:
         while True:
             if self.live.leads():
                 for given in self.live.timers.due(self.live.state.timers):
-                    self.put(given, keep=False)
+                    self.hands.put(given, keep=False)
                 await self.live.timers.wait()
             else:
                 await asyncio.sleep(self.config.lease_ttl_s / 8)
@@ -226,7 +240,7 @@ class Brain:
             await asyncio.sleep(liveness.SWEEP_S)
             if self.live.leads():
                 for given in list(self.liveness.sweep(self.live.state.nodes, self.lease.epoch)):
-                    self.put(given, keep=False)
+                    self.hands.put(given, keep=False)
 
     async def snapshots(self) -> None:
         """Writes the state down now and then."""
@@ -253,111 +267,47 @@ class Brain:
             await asyncio.sleep(1)
             if self.broker.connected:
                 since = time.monotonic()
-                self._told.discard("brain_deaf")
+                self.hands.over("brain_deaf")
             elif time.monotonic() - since > DEAF_S:
-                self.page_own("brain_deaf", f"no connection to NATS for {DEAF_S:.0f} s: faults are not heard")
+                self.hands.page_own(
+                    "brain_deaf", f"no connection to NATS for {DEAF_S:.0f} s: faults are not heard"
+                )
 
     async def _stop_acting(self, error: BugError) -> None:
-        """An invariant is broken: nothing is done any more until a person has looked. NATS goes on recording."""
+        """An invariant is broken: nothing is done any more until a person has looked.
+
+        NATS goes on recording.
+        """
         self.live.stopped = f"stopped acting at input {self.live.seq + 1}: {error}"
         _log.error(self.live.stopped, exc_info=error)
         self.live.tell("brain.stopped", self.live.stopped)
-        self.page_own("brain_bug", f"{self.live.stopped}. Restart gpuward when you have looked.")
+        self.hands.page_own("brain_bug", f"{self.live.stopped}. Restart gpuward when you have looked.")
         await self.broker.serve(self._outbox.serve)  # what people say and what was begun is still recorded
 
-    # --- Hands: what the live loop asks for ---
-
-    def put(self, given: Input, *, keep: bool) -> None:
-        """Puts an input on the log."""
-        what, body = self._codec.encode(given)
-        self._outbox.put(what, body, given.id, keep=keep)
-
-    def perform(self, step: Step, epoch: int) -> None:
-        """Begins a step."""
-        self.background.start(self._perform(step, epoch), f"step {step.id}")
-
-    async def _perform(self, step: Step, epoch: int) -> None:
-        if step.where != "node":
-            why = f"this brain has no action {step.action}"
-            result: StepResult | None = StepResult(
-                id=f"r:{step.id}:{epoch}", step=step.id, outcome=Outcome.REFUSED, why=why
-            )
-        elif self._client is None:
-            return  # lost at this moment: the next leader asks again
-        else:
-            result = await self.nodes.perform(self._client, step, epoch)
-        if result is not None:
-            self.put(result, keep=True)
-
-    def page(self, page: SendPage) -> None:
-        """Begins to tell people."""
-        self.background.start(self._page(page), f"page {page.id}")
-
-    async def _page(self, page: SendPage) -> None:
-        state = self.live.state
-        rules = state.pack.rules if state.pack else ()
-        rule = next((rule for rule in rules if rule.name == page.incident.rule), None)
-        runs = [state.runs[run] for run in page.incident.runs if run in state.runs]
-        ok, channel, why = await self._notifier.send(page, rule=rule, runs=runs)
-        self._count += 1
-        id_ = f"d:{page.id}:{self.lease.epoch}.{self._count}"
-        self.put(Delivery(id=id_, page=page.id, ok=ok, channel=channel, why=why), keep=True)
-
-    def page_own(self, cause: str, text: str) -> None:
-        """Tells people of the brain's own trouble, once until it is over; it needs no log and no lease."""
-        if cause in self._told:
-            return
-        self._told.add(cause)
-        self.live.tell(cause.replace("brain_", "brain."), text)
-        self.background.start(self._page_own(cause, text), cause)
-
-    async def _page_own(self, cause: str, text: str) -> None:
-        now = time.time()
-        incident = Incident(
-            id=f"{cause}-{self.name}-{int(now)}",
-            cause=cause,
-            state=IncidentState.PERSON,
-            severity="P1",
-            scope="cell",
-            node="",
-            rule="",
-            because=text,
-            runbook="",
-            pack="",
-            opened_at=now,
-            settle_until=now,
-            quiet_s=0,
-            page="open",
-        )
-        pause_s = 5.0
-        page = SendPage(id=f"{incident.id}.p1", incident=incident, what="open", to=notify.ONCALL, text=text)
-        while not (await self._notifier.send(page))[0]:
-            await asyncio.sleep(pause_s)
-            pause_s = min(300.0, pause_s * 2)
-
-    def leading(self) -> None:
+    def _leading(self) -> None:
         """This brain leads from here on."""
         _log.info("this brain leads with epoch %d", self.lease.epoch)
         self.liveness.restart()
         self.packs.look_now()
 
     def _won(self, epoch: int) -> None:
-        self.put(Leader(id=f"l:{epoch}", epoch=epoch, brain=self.name), keep=False)
+        self.hands.put(Leader(id=f"l:{epoch}", epoch=epoch, brain=self.name), keep=False)
 
     def _take_pack(self, pack: Pack) -> None:
-        self._told.discard("brain_rules")
+        self.hands.over("brain_rules")
         current = self.live.state.pack
         if self.live.leads() and (current is None or current.version != pack.version):
-            self._count += 1
-            self.put(
-                PackLoaded(id=f"p:{pack.version}:{self.lease.epoch}.{self._count}", pack=pack), keep=False
+            self._packs_said += 1
+            self.hands.put(
+                PackLoaded(id=f"p:{pack.version}:{self.lease.epoch}.{self._packs_said}", pack=pack),
+                keep=False,
             )
 
     def _refuse_pack(self, errors: list[str]) -> None:
         for line in errors[:20]:
             self.live.tell("pack.refused", line)
         if self.live.leads() and self.live.state.pack is None:
-            self.page_own("brain_rules", f"no rules are in force: {errors[0]}")
+            self.hands.page_own("brain_rules", f"no rules are in force: {errors[0]}")
 
     # --- Desk: what the console sees ---
 
@@ -379,9 +329,21 @@ class Brain:
         }
 
     async def say(self, word: Said) -> int:
-        """Puts a person's word on the log; its place there. Unreachable when NATS does not take it in time."""
+        """Puts a person's word on the log; its place there.
+
+        Unreachable when NATS does not take it in time.
+        """
         what, body = self._codec.encode(word)
         return await self._outbox.append(what, body, word.id)
+
+
+def _problems(pack: Pack) -> list[str]:
+    """Why a pack must not be put into force: what is wrong in itself, else the examples that do not hold."""
+    return lint.problems(pack, ACTIONS) or [
+        f"rules.{outcome.rule}.examples: {outcome.example}: {outcome.text}"
+        for outcome in examples.run_all(pack, ACTIONS)
+        if not outcome.ok
+    ]
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 """The live loop's heart: batches of the log go through the engine, and its effects to where they belong.
 
-Every brain of a cell does this; only the one that leads also acts. What is read again after a restart is not done again:
-effects are performed only while `leads()` is true, and that begins with the engine handling this brain's own `Leader`
-input, at which the engine asks anew for all that is outstanding.
+Every brain of a cell does this; only the one that leads also acts. What is read again after a restart is not
+done again: effects are performed only while `leads()` is true, and that begins with the engine handling this
+brain's own `Leader` input, at which the engine asks anew for all that is outstanding.
 """
 
 import asyncio
@@ -57,10 +57,6 @@ class Hands(Protocol):
         """Tells people of the brain's own trouble."""
         ...
 
-    def leading(self) -> None:
-        """This brain leads from here on."""
-        ...
-
 
 class Live:
     """One engine on one log. `load` before the first batch; rebuilt by `load` after a failure."""
@@ -77,9 +73,12 @@ class Live:
         lease_epoch: Callable[[], int],
         clock: LogClock,
         hands: Hands,
+        leading: Callable[[], None],
         publish: Callable[[Note], None],
     ) -> None:
-        """`poison` opens the marker for a log's identity; `lease_epoch` is that of the lease held now, or 0."""
+        """`poison` opens the marker for a log's identity; `lease_epoch` is that of the lease held now, or 0;
+        `leading` is called when this brain leads from here on.
+        """
         self._name = name
         self._codec = codec
         self._actions = actions
@@ -90,6 +89,7 @@ class Live:
         self._lease_epoch = lease_epoch
         self._clock = clock
         self._hands = hands
+        self._leading = leading
         self._publish = publish
         self.engine = Engine(actions=actions)
         self.timers = Timers(clock.now)
@@ -159,7 +159,10 @@ class Live:
         self.caught_up = info.last_seq <= self.seq
 
     def take(self, records: list[Record]) -> None:
-        """One batch, in order. What the engine raises comes out, after what came before it was written down."""
+        """One batch, in order.
+
+        What the engine raises comes out, after what came before it was written down.
+        """
         began = time.perf_counter()
         batch = _Batch()
         done = self.seq
@@ -201,7 +204,7 @@ class Live:
             self._effects(effects, record.seq, batch)
         if isinstance(given, Leader) and self.leads():
             self.timers.reset(self.engine.state.timers)
-            self._hands.leading()
+            self._leading()
 
     def _effects(self, effects: list[Effect], seq: int, batch: "_Batch") -> None:
         leads = self.leads()

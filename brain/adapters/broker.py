@@ -1,7 +1,7 @@
 """The brain's connection to NATS: kept for ever, with a fresh client for each try.
 
-A lost client is thrown away with everything that it had buffered: what must arrive is in the outbox, which sends it
-again by id; what has aged (a lease, a beat) must not arrive late.
+A lost client is thrown away with everything that it had buffered: what must arrive is in the outbox, which
+sends it again by id; what has aged (a lease, a beat) must not arrive late.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""Messages of the log ↔ inputs of the engine. Whatever cannot be read becomes `Malformed`: counted, never a crash.
+"""Messages of the log ↔ inputs of the engine. Whatever cannot be read becomes `Malformed`: counted, never a
+crash.
 
 | subject | body |
 |---|---|
@@ -70,7 +71,10 @@ class Codec:
         self._input = subjects.brain_input(cell, "")
 
     def decode(self, subject: str, body: bytes, seq: int) -> Input:
-        """The input in a message; `seq` is its place on the log. Never raises for what stands in the message."""
+        """The input in a message; `seq` is its place on the log.
+
+        Never raises for what stands in the message.
+        """
         node = ""
         try:
             if subject.startswith(self._event):

@@ -1,4 +1,7 @@
-"""Keys on disk: NKEYs (who may say what on NATS) and the Ed25519 key that signs commands. Files have mode 0600."""
+"""Keys on disk: NKEYs (who may say what on NATS) and the Ed25519 key that signs commands.
+
+Files have mode 0600.
+"""
 
 import base64
 import binascii

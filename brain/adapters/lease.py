@@ -1,8 +1,9 @@
-"""Who leads: a lease in a JetStream key-value bucket whose entries the server forgets after their time to live.
+"""Who leads: a lease in a JetStream key-value bucket whose entries the server forgets after their time to
+live.
 
-The holder renews it with the revision that it knows; somebody else's write makes that fail. It counts as held only
-until a time that this machine's monotonic clock gives, measured from before the last renewal was sent: so the holder
-stops before the server lets the next one in, whatever the network does to the answers.
+The holder renews it with the revision that it knows; somebody else's write makes that fail. It counts as held
+only until a time that this machine's monotonic clock gives, measured from before the last renewal was sent:
+so the holder stops before the server lets the next one in, whatever the network does to the answers.
 """
 
 import asyncio
@@ -52,7 +53,8 @@ class Lease:
     async def serve(self, client: Client, won: Callable[[int], None], known_epoch: Callable[[], int]) -> None:
         """Competes for the lease, renews it, and calls `won(epoch)` each time that it is won anew.
 
-        `known_epoch` is the highest epoch on the log: a new one is above it. Gives the lease back when cancelled.
+        `known_epoch` is the highest epoch on the log: a new one is above it. Gives the lease back when
+        cancelled.
         """
         bucket, base = await self._bucket(client)
         try:
@@ -74,7 +76,8 @@ class Lease:
     async def _bucket(self, client: Client) -> tuple[KeyValue, int]:
         """The bucket, and what its revisions count from: when it was made, in milliseconds.
 
-        A bucket that is made anew begins again with revision 1, and agents refuse an older epoch than they know.
+        A bucket that is made anew begins again with revision 1, and agents refuse an older epoch than they
+        know.
         """
         jetstream = client.jetstream()
         config = KeyValueConfig(

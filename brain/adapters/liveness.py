@@ -1,7 +1,7 @@
 """Silence is a fact too: beats that stop become one input, and beats that come back another.
 
-Only the leader says so, and only after it has listened for a whole `silent_after_s` without interruption: a brain that
-has just begun, was cut off or slept must not take its own deafness for the silence of the fleet.
+Only the leader says so, and only after it has listened for a whole `silent_after_s` without interruption: a
+brain that has just begun, was cut off or slept must not take its own deafness for the silence of the fleet.
 """
 
 import time

@@ -1,7 +1,9 @@
-"""The log: one JetStream stream per cell, read in order from a sequence number, each message with the server's time.
+"""The log: one JetStream stream per cell, read in order from a sequence number, each message with the
+server's time.
 
-Reading is by an ephemeral push consumer without acknowledgements. Order is checked by the consumer's own count: a
-gap, or silence longer than its heartbeats allow, makes a new consumer behind the last message that was read.
+Reading is by an ephemeral push consumer without acknowledgements. Order is checked by the consumer's own
+count: a gap, or silence longer than its heartbeats allow, makes a new consumer behind the last message that
+was read.
 """
 
 import asyncio
@@ -48,7 +50,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInfo:
-    """Where the log stands. `identity` changes when the log is made anew: what was read before is of another one."""
+    """Where the log stands.
+
+    `identity` changes when the log is made anew: what was read before is of another one.
+    """
 
     identity: str
     first_seq: int
@@ -58,8 +63,8 @@ class LogInfo:
 async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1) -> LogInfo:
     """Makes the stream of a cell, or sets its limits anew; says where it stands.
 
-    A server that has just started may need a moment for JetStream. ConfigError: the stream is there with other
-    subjects or storage than ours.
+    A server that has just started may need a moment for JetStream. ConfigError: the stream is there with
+    other subjects or storage than ours.
     """
     name = subjects.stream(cell)
     wanted = StreamConfig(
@@ -91,7 +96,7 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
             return await info(client, cell)
         except ConfigError:
             raise
-        except (OSError, asyncio.TimeoutError):
+        except (TimeoutError, OSError):
             await asyncio.sleep(_ENSURE_PAUSE_S)
     raise Unreachable(f"NATS does not make the stream {wanted.name}: is JetStream enabled there?")
 
@@ -196,7 +201,8 @@ class Reader:
 class LogClock:
     """The log's time between messages, for timers: this machine's monotonic clock plus an offset.
 
-    The offset is learned from messages that arrived without a backlog: the least delay among the newest is the best.
+    The offset is learned from messages that arrived without a backlog: the least delay among the newest is
+    the best.
     """
 
     def __init__(
@@ -221,8 +227,8 @@ class LogClock:
 def _record(message: Msg) -> tuple[Record, int]:
     """The record and the consumer's number of a delivered message.
 
-    Its reply subject is `$JS.ACK.<stream>.<consumer>.<tries>.<seq>.<count>.<ns>.<pending>`, newer servers with the
-    domain and an account hash before the stream and one token more at the end.
+    Its reply subject is `$JS.ACK.<stream>.<consumer>.<tries>.<seq>.<count>.<ns>.<pending>`, newer servers
+    with the domain and an account hash before the stream and one token more at the end.
     """
     parts = message.reply.split(".")
     if len(parts) > 9:

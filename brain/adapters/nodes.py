@@ -1,6 +1,7 @@
 """Commands to nodes: signed, with a deadline by the node's own clock, sent until the node has answered.
 
-Sending the same command again is harmless: a node runs one id once, ever, and answers `known` the second time.
+Sending the same command again is harmless: a node runs one id once, ever, and answers `known` the second
+time.
 """
 
 import asyncio

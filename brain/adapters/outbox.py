@@ -9,10 +9,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+import orjson
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-
-import orjson
 
 from agent.contract import subjects
 from agent.contract.errors import Unreachable
@@ -62,7 +61,8 @@ class Outbox:
         return entry
 
     async def append(self, what: str, body: bytes, id_: str, timeout_s: float = 5.0) -> int:
-        """Puts it and waits until it is on the log; its sequence number. Unreachable when that takes too long.
+        """Puts it and waits until it is on the log; its sequence number. Unreachable when that takes too
+        long.
 
         It may still arrive after that: say so to the person who waits.
         """

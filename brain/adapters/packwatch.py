@@ -13,15 +13,15 @@ from brain.config import BrainConfig
 from brain.core.spec import Pack
 
 LOOK_S = 2.0
-Examples = Callable[[Pack], Sequence[str]]  # what does not hold, one line each
+Problems = Callable[[Pack], Sequence[str]]  # what is wrong, one line each
 
 
 class PackWatch:
     """Looks at the files every LOOK_S, and at once when asked to."""
 
-    def __init__(self, config: BrainConfig, examples: Examples) -> None:
+    def __init__(self, config: BrainConfig, problems: Problems) -> None:
         self._config = config
-        self._examples = examples
+        self._problems = problems
         self._stamp: object = None
         self._now = asyncio.Event()
 
@@ -59,7 +59,7 @@ class PackWatch:
             )
         except ConfigError as error:
             return None, str(error).splitlines()
-        errors = list(self._examples(pack))
+        errors = list(self._problems(pack))
         return (None, errors) if errors else (pack, [])
 
     def _look(self) -> object:

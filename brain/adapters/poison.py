@@ -1,7 +1,7 @@
 """Remembers which input was being handled, so that one which kills the brain twice is set aside.
 
-The marker lies in a memory-mapped file: writing it costs next to nothing, and it outlives any death of the process
-(not a power cut, which is nobody's poison).
+The marker lies in a memory-mapped file: writing it costs next to nothing, and it outlives any death of the
+process (not a power cut, which is nobody's poison).
 """
 
 import mmap

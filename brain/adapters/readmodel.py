@@ -1,7 +1,7 @@
 """What people look at: notes, incidents and runs in one SQLite file, kept longer than the engine remembers.
 
-It is derived: written from the engine's effects, in the order of the log, each place of the log once. When the file is
-lost, reading the log from its beginning makes it again.
+It is derived: written from the engine's effects, in the order of the log, each place of the log once. When
+the file is lost, reading the log from its beginning makes it again.
 """
 
 import sqlite3
@@ -49,7 +49,10 @@ _NOTE = ("id", "seq", "at", "kind", "text", "incident", "run", "scope", "caused_
 
 
 class ReadModel:
-    """One file. Written by the live loop, one transaction per batch of the log; read by the API in between."""
+    """One file.
+
+    Written by the live loop, one transaction per batch of the log; read by the API in between.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +82,10 @@ class ReadModel:
         return int(self._meta("seq") or 0) if self._meta("log") == identity else 0
 
     def begin(self, identity: str) -> None:
-        """What is written from here on comes from this log. Of another log the history stays, the position does not."""
+        """What is written from here on comes from this log.
+
+        Of another log the history stays, the position does not.
+        """
         if self._meta("log") != identity:
             with self._db:
                 self._db.execute("BEGIN")
@@ -199,7 +205,7 @@ class ReadModel:
         ]
         if rows:
             self._db.executemany(
-                f"INSERT OR IGNORE INTO notes({', '.join(_NOTE)}) VALUES(?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
+                f"INSERT OR IGNORE INTO notes({', '.join(_NOTE)}) VALUES(?,?,?,?,?,?,?,?,?,?)",
                 rows,
             )
             self._prune(len(rows))

@@ -1,7 +1,7 @@
 """The engine's state on disk, so that a restart reads only what came after it.
 
-A snapshot belongs to one log, one place on it, and one version of the engine's code: other code could have decided
-otherwise. One that does not fit is set aside, and the log is read again from its beginning.
+A snapshot belongs to one log, one place on it, and one version of the engine's code: other code could have
+decided otherwise. One that does not fit is set aside, and the log is read again from its beginning.
 """
 
 import hashlib

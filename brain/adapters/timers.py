@@ -1,4 +1,7 @@
-"""The engine's timers as inputs: the leader says on the log that one is due. Timers themselves live in the state."""
+"""The engine's timers as inputs: the leader says on the log that one is due.
+
+Timers themselves live in the state.
+"""
 
 import asyncio
 import heapq

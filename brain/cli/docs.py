@@ -1,7 +1,7 @@
 """Writes the generated documents: docs/reference.md and docs/actions.md. `make docs`; CI fails when they are stale."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
@@ -118,11 +118,14 @@ def _sentence(kind: type[Enum], entry: Enum) -> str:
     raise LookupError(f"{kind.__name__}.{entry.name} has no sentence behind it")
 
 
+PAGES: dict[str, Callable[[], str]] = {"reference.md": reference, "actions.md": actions}
+
+
 def main() -> None:
-    """Writes both files."""
+    """Writes every page."""
     DOCS.mkdir(exist_ok=True)
-    (DOCS / "reference.md").write_text(reference())
-    (DOCS / "actions.md").write_text(actions())
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page())
 
 
 if __name__ == "__main__":

@@ -140,5 +140,8 @@ class Desk(Protocol):
         ...
 
     async def say(self, word: Said) -> int:
-        """Puts a person's word on the log; its place there. Unreachable when NATS does not take it in time."""
+        """Puts a person's word on the log; its place there.
+
+        Unreachable when NATS does not take it in time.
+        """
         ...

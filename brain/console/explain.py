@@ -1,4 +1,6 @@
-"""The whole chain of one incident as data: page → run → steps → rule → symptoms → the lines that they rest on."""
+"""The whole chain of one incident as data: page → run → steps → rule → symptoms → the lines that they rest
+on.
+"""
 
 from typing import Any
 
@@ -13,7 +15,9 @@ _PEOPLE = "said."
 
 
 def explain(readmodel: History, state: State, id_: str) -> Json | None:
-    """The chain of the incident `id_` (also of a run's, step's or page's id, or the beginning of an id); None: no such."""
+    """The chain of the incident `id_` (also of a run's, step's or page's id, or the beginning of an id);
+    None: no such.
+    """
     raw = readmodel.incident(id_) or readmodel.incident(id_.partition(".")[0])
     if raw is None:
         return None

@@ -1,4 +1,7 @@
-"""Notes as they come, for those who watch. A watcher that reads too slowly loses its place, never the brain's time."""
+"""Notes as they come, for those who watch.
+
+A watcher that reads too slowly loses its place, never the brain's time.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,7 @@
-"""The JSON of the API: stable names for people and scripts, made from the engine's fields. Times are ISO 8601 UTC."""
+"""The JSON of the API: stable names for people and scripts, made from the engine's fields.
+
+Times are ISO 8601 UTC.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,7 @@
-"""What people may say through the API, checked before it goes on the log. The engine decides what comes of it."""
+"""What people may say through the API, checked before it goes on the log.
+
+The engine decides what comes of it.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from agent.contract import kernel_text
 from agent.contract.commands import ActionSpec
 from agent.contract.messages import Draft, Event, Severity
 from agent.contract.xid_facts import XidReader
@@ -46,7 +47,7 @@ def run(pack: Pack, actions: Mapping[str, ActionSpec], example: Example) -> str:
     timeline = Timeline(engine)
     plain = replace(pack, settings=Settings(), places={})
     timeline.feed(PackLoaded(id="pack", pack=plain), START)
-    for index, given in enumerate(example.given):
+    for index, given in enumerate(sorted(example.given, key=lambda given: given.at)):
         for node in [given.node] if given.nodes == 1 else [f"n{n}" for n in range(1, given.nodes + 1)]:
             for number, fact in enumerate(_facts(given, node, f"{index}")):
                 timeline.feed(_numbered(fact, index, number), START + given.at)
@@ -61,8 +62,8 @@ def _facts(given: Given, node: str, name: str) -> Iterator[EventSeen | NodeState
         yield NodeState(id=f"silent-{name}-{node}", node=node, alive=False, silent_s=SILENT_S)
     elif given.kernel:
         reader = XidReader()
-        for line in given.kernel.splitlines():
-            for draft in reader.read(line):
+        for _, line in kernel_text.records(given.kernel.splitlines()):
+            for draft in reader.read(line.text):
                 yield EventSeen(event=event_of(draft, node, given.age_s))
     else:
         severity = Severity(given.severity) if given.severity else KINDS[given.event].severity

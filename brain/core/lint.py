@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from agent.contract.commands import ActionSpec
 from agent.contract.errors import ConfigError
 from brain.core import lint_rules, lint_runbooks, lint_symptoms
+from brain.core.conditions import symptoms_in
 from brain.core.finding import Finding
 from brain.core.rulebook import Rulebook
-from brain.core.spec import Pack
+from brain.core.spec import Pack, Rule
 
 
 def problems(pack: Pack, actions: Mapping[str, ActionSpec]) -> list[str]:
@@ -26,6 +27,11 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> list[Finding]:
         *lint_runbooks.findings(pack, actions),
     ]
     return found if found else list(_matcher(pack))
+
+
+def symptoms_of(rule: Rule) -> list[str]:
+    """The symptoms that a rule names."""
+    return list(dict.fromkeys(symptoms_in(rule.when)))
 
 
 def _matcher(pack: Pack) -> Iterator[Finding]:

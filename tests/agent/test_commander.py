@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -295,13 +296,16 @@ async def test_a_result_that_was_not_told_is_told_at_the_next_start(tmp_path: Pa
 
 
 async def test_stopping_the_agent_writes_down_what_was_cut(tmp_path: Path) -> None:
-    """SIGTERM in the middle of a command: cancelled, "unknown", in the journal."""
+    """SIGTERM in the middle of a command: cancelled, "unknown", in the journal; one that had not yet begun is
+    known not to have been done."""
     node = Node(tmp_path)
     node.action.go.clear()
     await node.commander.handle(signed(order().payload()))
     await asyncio.sleep(0)
+    await node.commander.handle(signed(order(id="just-accepted").payload()))
     await node.commander.stop()
-    assert node.results() == [(order().id, "unknown")]
+    assert node.results() == [(order().id, "unknown"), ("just-accepted", "unreachable")]
+    assert node.action.runs == 1
     assert Journal(node.path).unfinished() == []
 
 
@@ -394,3 +398,24 @@ def test_the_journal_survives_torn_lines_and_stays_small(tmp_path: Path) -> None
     assert "n49" not in small
     assert "n50" in small
     assert len(path.read_text().splitlines()) == MAX_IDS + 1
+
+
+async def test_accepted_means_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal is synced to the disk before the answer is given: a power cut does not make a command
+    run twice.
+    """
+    node = Node(tmp_path)
+    synced: list[bytes] = []
+    really = os.fsync
+
+    def sync(fd: int) -> None:
+        really(fd)
+        synced.append(node.path.read_bytes())
+
+    monkeypatch.setattr("agent.uplink.journal.os.fsync", sync)
+    node.action.go.clear()
+    reply = await node.commander.handle(signed(order().payload()))
+    assert reply.answer is Answer.ACCEPTED
+    assert order().id.encode() in synced[-1]
+    await node.commander.stop()
+    assert b'"done"' in synced[-1]

@@ -1,6 +1,7 @@
 """The agent's configuration: what is wrong is said with file and key."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,12 @@ def test_every_option_is_described() -> None:
     """The documentation has a row with a sentence for every field."""
     assert [row.name for row in describe()] == [item.name for item in dataclasses.fields(AgentConfig)]
     assert all(row.summary and row.type for row in describe())
+
+
+def test_the_example_is_valid_and_says_the_defaults() -> None:
+    """deploy/agent.toml can be installed as it stands, and what it comments out are keys that exist."""
+    example = Path(__file__).parents[2] / "deploy" / "agent.toml"
+    config = load(example)
+    assert config.allow == AgentConfig().allow
+    offered = re.findall(r"^#? ?([a-z_]+) = ", example.read_text(), re.MULTILINE)
+    assert set(offered) <= {item.name for item in dataclasses.fields(AgentConfig)}

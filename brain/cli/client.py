@@ -1,0 +1,115 @@
+"""The API from the command line: stdlib only, so that a command starts at once."""
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_URL = "http://127.0.0.1:8470"
+TIMEOUT_S = 15.0
+SILENCE_S = 45.0  # the watch sends something more often than this
+
+
+class Client:
+    """One brain's API, and the name of the person who speaks."""
+
+    def __init__(self, url: str, token_file: Path | None, who: str) -> None:
+        self._url = url.rstrip("/")
+        self._token_file = token_file
+        self.who = who
+
+    def at(self, url: str = "", token_file: Path | None = None, who: str = "") -> "Client":
+        """The same with other settings; what is empty stays."""
+        return Client(url or self._url, token_file or self._token_file, who or self.who)
+
+    def get(self, *path: str, query: str = "") -> Any:
+        """The JSON at `/api/<path>`; a ClickException says what is wrong."""
+        with self._open(self._request(path, query), TIMEOUT_S) as answer:
+            return json.load(answer)
+
+    def say(self, verb: str, **args: str | float) -> Any:
+        """A person's word; the answer of `/api/say`."""
+        request = self._request(("say",))
+        request.add_header("Content-Type", "application/json")
+        request.data = json.dumps({"verb": verb, "args": args, "who": self.who}).encode()
+        with self._open(request, TIMEOUT_S) as answer:
+            return json.load(answer)
+
+    def watch(self, last: int) -> Iterator[dict[str, Any] | None]:
+        """Notes as they come; None when nothing happened for a while. Ends when the brain goes away."""
+        with self._open(self._request(("watch",), f"last={last}"), SILENCE_S) as answer:
+            try:
+                for raw in answer:
+                    line = raw.decode("utf-8", "replace").rstrip("\n")
+                    if line.startswith("data: {"):
+                        note = json.loads(line[6:])
+                        if note:
+                            yield note
+                    elif line.startswith(":"):
+                        yield None
+            except (OSError, http.client.HTTPException):
+                return
+
+    def _request(self, path: tuple[str, ...], query: str = "") -> urllib.request.Request:
+        parts = "/".join(quote(part, safe="") for part in path)
+        try:
+            request = urllib.request.Request(f"{self._url}/api/{parts}{f'?{query}' if query else ''}")  # noqa: S310
+        except ValueError as error:
+            raise click.UsageError(f"--url {self._url!r}: {error}") from error
+        if request.type not in ("http", "https"):
+            raise click.UsageError(f"--url {self._url!r} must begin with http:// or https://")
+        if self._token_file is not None:
+            try:
+                request.add_header("Authorization", f"Bearer {self._token_file.read_text().strip()}")
+            except OSError as error:
+                raise click.UsageError(f"--token-file {self._token_file}: {error.strerror}") from error
+        return request
+
+    def _open(self, request: urllib.request.Request, timeout_s: float) -> http.client.HTTPResponse:
+        try:
+            answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=timeout_s)  # noqa: S310
+            return answer
+        except urllib.error.HTTPError as error:
+            raise click.ClickException(_says(error)) from error
+        except (TimeoutError, urllib.error.URLError, http.client.HTTPException, ConnectionError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise click.ClickException(
+                f"no brain answers at {self._url} ({reason}): start one with `gpuward up` or `gpuward run`, "
+                f"or set --url or GPUWARD_URL"
+            ) from error
+
+
+def _says(error: urllib.error.HTTPError) -> str:
+    try:
+        body = json.load(error)
+    except ValueError:
+        return f"the brain answered {error.code} {error.reason}"
+    return str(body.get("error") or body.get("refused") or f"the brain answered {error.code}")
+
+
+def for_client(function: F) -> F:
+    """Gives a command its client, and the options `--url`, `--token-file` and `--as` behind its name too."""
+
+    def changed(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value is not None:
+            ctx.obj = ctx.obj.at(**{str(param.name): value})
+
+    options = (
+        click.option("--url", callback=changed, expose_value=False, help="Where the brain is."),
+        click.option(
+            "--token-file", type=click.Path(path_type=Path), callback=changed, expose_value=False, hidden=True
+        ),
+        click.option("--as", "who", callback=changed, expose_value=False, hidden=True),
+    )
+    wrapped: Any = click.pass_obj(function)
+    for option in options:
+        wrapped = option(wrapped)
+    result: F = wrapped
+    return result

@@ -1,0 +1,93 @@
+"""`gpuward diagnose`: kernel lines in; what is wrong, how sure, what to do, and what gpuward would run, out.
+
+The lines go through the same engine as a node's events, in observe mode and in simulated time: nothing is done.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from agent.contract.errors import ConfigError
+from brain.adapters import pack as packs
+from brain.cli import diagnosis
+from brain.cli.diagnosis import Diagnosis, Finding
+
+_BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--driver", default="", help="Driver version, e.g. 580.82; default: as the log says.")
+@click.option(
+    "--rules", type=click.Path(path_type=Path), help="Folder of the rules; default: those of gpuward."
+)
+@click.option("--runbooks", type=click.Path(path_type=Path), help="Folder of the runbooks; likewise.")
+@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", help="Language of the advice.")
+@click.option("--json", "as_json", is_flag=True, help="JSON, for scripts.")
+def diagnose(
+    files: tuple[Path, ...],
+    driver: str,
+    rules: Path | None,
+    runbooks: Path | None,
+    lang: str,
+    as_json: bool,
+) -> None:
+    """Says what a kernel log means (FILE, several for several nodes, or standard input)."""
+    pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
+    logs: dict[str, list[str]] = {}
+    for file in files or (Path("-"),):
+        with _open(file) as stream:
+            # Two logs with one name are two nodes all the same.
+            logs[diagnosis.node_name(file.stem, tuple(logs))] = list(stream)
+    found = diagnosis.of(pack, logs, driver=driver)
+    click.echo(json.dumps(found.data(), indent=2, ensure_ascii=False) if as_json else _text(found, lang))
+
+
+def _open(file: Path) -> TextIO:
+    if file == Path("-"):
+        # Bytes that are no UTF-8 must not end the run; only \n ends a line.
+        return open(sys.stdin.fileno(), encoding="utf-8", errors="replace", newline="\n", closefd=False)
+    try:
+        return file.open(encoding="utf-8", errors="replace", newline="\n")
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _text(found: Diagnosis, lang: str) -> str:
+    blocks = [_block(finding, lang) for finding in found.findings]
+    if found.other:
+        blocks.append(
+            "\n".join(
+                [
+                    "Other lines that mean something, on which no rule acts:",
+                    *(f"  {line}" for line in found.other),
+                ]
+            )
+        )
+    if not found.findings:
+        blocks.append(f"Nothing wrong found in {found.lines} lines.")
+    tail = f"{found.lines} lines read, {found.meaningful} mean something, {found.lines - found.meaningful} do not."
+    return "\n\n".join((*blocks, tail))
+
+
+def _block(finding: Finding, lang: str) -> str:
+    cause, todo = finding.knowledge(lang)
+    lines = [
+        f"{finding.severity}  {finding.cause}  at {finding.scope}",
+        f"  why:      {finding.because}",
+        f"  how sure: {finding.sure}",
+        *(f"            {line}" for line in finding.shown),
+    ]
+    if cause:
+        lines.append(f"  cause:    {cause}")
+        lines.append(f"  to do:    {todo}")
+    if finding.plan:
+        lines.append(f"  gpuward would run {finding.runbook}:")
+        lines += [f"            {step}" for step in finding.plan]
+    else:
+        lines.append("  gpuward would run nothing: it would tell people")
+    lines += [f"  see:      {link}" for link in finding.links]
+    return "\n".join(lines)

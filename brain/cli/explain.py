@@ -1,0 +1,187 @@
+"""`gpuward explain`: from the page back to the kernel line, for a person at three in the morning."""
+
+import json
+import shutil
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from brain.cli.client import Client, for_client
+from brain.cli.look import as_json, clock
+
+WIDTH = 100
+_LABEL = 12
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--notes", is_flag=True, help="Every audit line of it, too.")
+@as_json
+@for_client
+def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
+    """The whole chain of one incident. ID: an incident, run, step or page, or how one begins."""
+    found = client.get("explain", id_)
+    if plain:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns)
+    for line in render(found, notes=notes, width=width):
+        click.echo(line)
+
+
+def render(found: dict[str, Any], *, notes: bool, width: int) -> Iterator[str]:
+    """The text, line by line."""
+    incident = found["incident"]
+    yield from _head(incident, width)
+    yield ""
+    yield _title("WHY WE THINK SO")
+    yield from _rule(found["rule"], width)
+    for symptom in found["symptoms"]:
+        yield from _row("symptom", f"{symptom['name']} at {symptom['scope']}", width)
+    yield ""
+    yield _title("WHAT IT RESTS ON")
+    yield from _evidence(incident, width)
+    yield ""
+    yield _title("WHAT WAS DONE")
+    if not found["runs"]:
+        yield from _row("", "no runbook was started", width)
+    for run in found["runs"]:
+        yield from _run(run, width)
+    yield ""
+    yield _title("WHO WAS TOLD")
+    yield from _pages(found["pages"], width)
+    yield ""
+    yield from _todo(found["rule"], width)
+    yield from _commands(incident, found["runs"], width)
+    if notes:
+        yield ""
+        yield _title("EVERY NOTE")
+        for note in found["notes"]:
+            yield from _row(
+                clock(note["at"])[6:14], f"{note['kind']}: {note['text']} [{note['caused_by']}]", width
+            )
+
+
+def _head(incident: dict[str, Any], width: int) -> Iterator[str]:
+    where = incident["scope"] + (f" and others, {incident['nodes']} nodes" if incident["nodes"] > 1 else "")
+    yield click.style(f"{incident['id']}  {incident['severity']}  {incident['state'].upper()}", bold=True)
+    yield from _row("what", incident["cause"].replace("_", " "), width)
+    yield from _row("where", where, width)
+    yield from _row("since", clock(incident["opened_at"]), width)
+    if incident["closed_at"]:
+        yield from _row("until", f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
+    if incident["explained_by"]:
+        yield from _row("explained by", incident["explained_by"], width)
+    if incident["explains"]:
+        yield from _row("explains", f"{incident['explains']} other findings", width)
+    if incident["stale"]:
+        yield from _row("old", "every fact was old when it arrived; it may be over", width)
+
+
+def _rule(rule: dict[str, Any], width: int) -> Iterator[str]:
+    yield from _row("rule", f"{rule['name']} (rules {rule['version']})", width)
+    yield from _row("because", rule["because"], width)
+    if "knowledge" in rule:
+        yield from _row("cause", rule["knowledge"]["cause"]["en"], width)
+        yield from _row("", rule["knowledge"]["cause"]["zh"], width)
+
+
+def _evidence(incident: dict[str, Any], width: int) -> Iterator[str]:
+    for item in incident["evidence"]:
+        yield from _row(
+            clock(item["at"])[6:14],
+            f"{item['node']} {item['component']}: {item['kind']}  [{item['id']}]",
+            width,
+        )
+        # The line itself is quoted unbroken as far as possible: people search for it.
+        yield from _row("", f"| {item['text']}", width)
+    more = incident["symptom_count"] - len(incident["symptoms"])
+    if more > 0:
+        yield from _row("", f"and {more} more symptoms", width)
+
+
+def _run(run: dict[str, Any], width: int) -> Iterator[str]:
+    yield from _row("run", f"{run['id']}: {run['runbook']} — {run['summary']}", width)
+    yield from _row("state", f"{run['state']}: {run['why']}", width)
+    for line in run["plan"]:
+        yield from _row("plan", line, width)
+    for gate in _unique(run["gates"]):
+        yield from _row("gate", gate, width)
+    for word in run["approvals"]:
+        yield from _row("said", word["text"], width)
+    for step in run["steps"]:
+        params = ", ".join(f"{key}={value}" for key, value in step["params"].items())
+        proof = {None: "", True: "; verified: it helped", False: "; verified: it did not help"}[
+            step["verified"]
+        ]
+        outcome = step["outcome"] or "under way"
+        why = f": {step['why']}" if step["why"] else ""
+        yield from _row(
+            f"{clock(step['at'])[6:14]}",
+            f"{step['rung']}: {step['action']}({params}) → {outcome}{why}{proof}",
+            width,
+        )
+        yield from _row("", f"[{step['id']}]", width)
+
+
+def _pages(pages: list[dict[str, Any]], width: int) -> Iterator[str]:
+    if not pages:
+        yield from _row("", "nobody yet", width)
+    for page in pages:
+        how = f" — delivered {page['delivered']}" if page["delivered"] else " — NOT DELIVERED YET"
+        yield from _row(clock(page["at"])[6:14], f"{page['text']}{how}  [{page['id']}]", width)
+        for failure in page["failures"]:
+            yield from _row("", f"failed: {failure}", width)
+    for ack in pages[-1]["acked"] if pages else ():
+        yield from _row(clock(ack["at"])[6:14], ack["text"], width)
+
+
+def _todo(rule: dict[str, Any], width: int) -> Iterator[str]:
+    if "knowledge" not in rule:
+        return
+    yield _title("WHAT TO DO")
+    yield from _row("", rule["knowledge"]["todo"]["en"], width)
+    yield from _row("", rule["knowledge"]["todo"]["zh"], width)
+    for link in rule["knowledge"]["links"]:
+        yield from _row("see", link, width)
+    yield ""
+
+
+def _commands(incident: dict[str, Any], runs: list[dict[str, Any]], width: int) -> Iterator[str]:
+    if incident["state"] in ("closed", "explained"):
+        return
+    yield _title("WHAT YOU CAN TYPE")
+    if not incident["pages"]["acked_by"]:
+        yield from _row("", f"gpuward ack {incident['id']}", width)
+    for run in runs:
+        if run["state"] == "approval":
+            yield from _row(
+                "", f"gpuward approve {run['id']}     or: gpuward deny {run['id']} --why '...'", width
+            )
+    scope = f"node/{incident['node']}" if incident["node"] else incident["scope"]
+    yield from _row("", f"gpuward hold {scope} --why '...'", width)
+
+
+def _title(text: str) -> str:
+    return click.style(text, fg="cyan", bold=True)
+
+
+def _row(label: str, text: str, width: int) -> Iterator[str]:
+    """`  label   text`, wrapped with a hanging indent; long words (ids, paths) stay whole."""
+    head = f"  {label:<{_LABEL}} "
+    lines = textwrap.wrap(
+        " ".join(text.split()), max(20, width - len(head)), break_long_words=False, break_on_hyphens=False
+    ) or [""]
+    yield head + lines[0]
+    for line in lines[1:]:
+        yield " " * len(head) + line
+
+
+def _unique(gates: list[dict[str, Any]]) -> list[str]:
+    """A gate that is asked every few seconds says the same again: once is enough, with how often."""
+    counts: dict[str, int] = {}
+    for gate in gates:
+        counts[gate["text"]] = counts.get(gate["text"], 0) + 1
+    return [text + (f" ({times} times)" if times > 1 else "") for text, times in counts.items()]

@@ -1,0 +1,52 @@
+"""A click group that imports a command only when it is used: `gpuward --help` must not wait for pydantic."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import click
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lazy:
+    """How to get a command, and its line in the list."""
+
+    load: Callable[[], click.Command]
+    help: str
+
+
+def lazy(place: str, text: str) -> Lazy:
+    """The command at `module:name`."""
+
+    def load() -> click.Command:
+        module, _, attribute = place.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{place} is not a command")
+        return command
+
+    return Lazy(load=load, help=text)
+
+
+class LazyGroup(click.Group):
+    """A group over a table of lazy commands."""
+
+    def __init__(
+        self, name: str, commands: Mapping[str, Lazy], *, options: click.Command, summary: str
+    ) -> None:
+        super().__init__(name=name, callback=options.callback, params=options.params, help=summary)
+        self._lazy = dict(commands)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+        """In the order of the table."""
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
+        """Imports the command."""
+        found = self._lazy.get(cmd_name)
+        return found.load() if found is not None else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """From the table, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.help) for name, one in self._lazy.items()])

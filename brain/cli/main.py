@@ -1,0 +1,78 @@
+"""The command `gpuward`."""
+
+import getpass
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from agent.contract.errors import GpuwardError
+from brain.cli.client import DEFAULT_URL, Client
+from brain.cli.lazy import Lazy, LazyGroup, lazy
+
+# One line for each command: where it is, and what the list says of it.
+COMMANDS: dict[str, Lazy] = {
+    "run": lazy("brain.cli.run:run", "The brain service."),
+    "status": lazy("brain.cli.look:status", "How the brain is, and what is in force."),
+    "incidents": lazy("brain.cli.look:incidents", "What is open."),
+    "nodes": lazy("brain.cli.look:nodes", "The nodes and their signs of life."),
+    "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
+    "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they come."),
+    "hold": lazy("brain.cli.say:hold", "Nothing disruptive is done in a scope until it is released."),
+    "release": lazy("brain.cli.say:release", "Ends a hold."),
+    "approve": lazy("brain.cli.say:approve", "Agrees to what a run wants to do next."),
+    "deny": lazy("brain.cli.say:deny", "Ends a run."),
+    "ack": lazy("brain.cli.say:ack", "I look at it: the page is not repeated."),
+    "close": lazy("brain.cli.say:close", "Closes an incident."),
+    "mode": lazy("brain.cli.say:mode", "How far a runbook may go by itself: observe, approve or auto."),
+    "return": lazy("brain.cli.say:return_", "A node is healthy again: its symptoms end."),
+    "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
+    "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
+}
+
+
+@click.command()
+@click.option(
+    "--url", envvar="GPUWARD_URL", default=DEFAULT_URL, show_default=True, help="Where the brain is."
+)
+@click.option(
+    "--token-file",
+    envvar="GPUWARD_TOKEN_FILE",
+    type=click.Path(path_type=Path),
+    help="File with the bearer token that the brain wants.",
+)
+@click.option("--as", "who", envvar="GPUWARD_USER", default="", help="Your name in the log; default: $USER.")
+@click.version_option(package_name="gpuward")
+@click.pass_context
+def _options(ctx: click.Context, url: str, token_file: Path | None, who: str) -> None:
+    ctx.obj = Client(url, token_file, who or _person())
+
+
+def group(mounted: Mapping[str, Callable[[], click.Command]]) -> LazyGroup:
+    """The command with all that it has; `mounted`: how to import each of MOUNTED."""
+    commands = {
+        name: Lazy(load=mounted[name], help=text) for name, text in MOUNTED.items() if name in mounted
+    }
+    return LazyGroup(
+        "gpuward",
+        commands | COMMANDS,
+        options=_options,
+        summary="Watches a GPU fleet, finds out what is wrong, and heals it.",
+    )
+
+
+def run(mounted: Mapping[str, Callable[[], click.Command]], args: Sequence[str] | None = None) -> None:
+    """Runs a command line: an error of the operator is one line, not a traceback."""
+    try:
+        group(mounted).main(args, prog_name="gpuward")
+    except GpuwardError as error:
+        click.echo(f"gpuward: {error}", err=True)
+        sys.exit(1)
+
+
+def _person() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"

@@ -1,0 +1,47 @@
+"""`gpuward run`: the brain service."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import click
+
+from brain import app, config
+
+
+@click.command()
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="TOML file; see deploy/brain.toml.",
+)
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Overrides data_dir.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Overrides console.port.")
+@click.option("-v", "--verbose", is_flag=True, help="More lines in the log.")
+def run(path: Path | None, data: Path | None, port: int | None, verbose: bool) -> None:
+    """The brain service. SIGTERM and Ctrl-C stop it in order, SIGHUP reads rules and runbooks again."""
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    logging.getLogger("nats").setLevel(logging.WARNING)
+    asyncio.run(_run(overridden(config.load(path), data, port)))
+
+
+def overridden(loaded: config.BrainConfig, data: Path | None, port: int | None) -> config.BrainConfig:
+    """The configuration with what the command line says."""
+    if data is not None:
+        loaded = loaded.model_copy(update={"data_dir": data.resolve()})
+    if port is not None:
+        loaded = loaded.model_copy(update={"console": loaded.console.model_copy(update={"port": port})})
+    return loaded
+
+
+async def _run(loaded: config.BrainConfig) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await app.run(loaded, stop)

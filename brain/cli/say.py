@@ -1,0 +1,120 @@
+"""What on-call people say. Each word becomes an input on the log, with the person's name."""
+
+import json
+import re
+from typing import Any
+
+import click
+
+from brain.cli.client import Client, for_client
+from brain.cli.look import as_json
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Duration(click.ParamType[float]):
+    """`90s`, `30m`, `2h`, `1d`; a bare number counts seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", str(value))
+        if match is None or float(match[1]) <= 0:
+            self.fail(f"{value!r} is not a duration such as 90s, 30m, 2h or 1d", param, ctx)
+        return float(match[1]) * _UNITS_S[match[2] or "s"]
+
+
+@click.command()
+@click.argument("scope")
+@click.option("--why", required=True, help="What others must know about it.")
+@click.option("--for", "for_s", type=Duration(), help="Ends by itself after so long, e.g. 2h.")
+@as_json
+@for_client
+def hold(client: Client, scope: str, why: str, for_s: float | None, plain: bool) -> None:
+    """Nothing disruptive is done in SCOPE until it is released: node/n1, leaf/l3, rack/r7, gpu/n1/0000:3b:00,
+    or all.
+    """
+    args: dict[str, str | float] = {"scope": scope, "why": why}
+    if for_s is not None:
+        args["for_s"] = for_s
+    _show(client.say("hold", **args), plain)
+
+
+@click.command()
+@click.argument("scope")
+@as_json
+@for_client
+def release(client: Client, scope: str, plain: bool) -> None:
+    """Ends the hold on SCOPE."""
+    _show(client.say("release", scope=scope), plain)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@as_json
+@for_client
+def approve(client: Client, id_: str, plain: bool) -> None:
+    """Agrees to what the run of ID (a run or its incident) wants to do next."""
+    _show(client.say("approve", id=id_), plain)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--why", default="", help="The reason, for the others.")
+@as_json
+@for_client
+def deny(client: Client, id_: str, why: str, plain: bool) -> None:
+    """Ends the run of ID (a run or its incident): a person takes over."""
+    _show(client.say("deny", **({"id": id_, "why": why} if why else {"id": id_})), plain)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@as_json
+@for_client
+def ack(client: Client, id_: str, plain: bool) -> None:
+    """I look at incident ID: its page is not repeated."""
+    _show(client.say("ack", id=id_), plain)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--why", default="", help="The reason, for the others.")
+@as_json
+@for_client
+def close(client: Client, id_: str, why: str, plain: bool) -> None:
+    """Closes incident ID, whatever its symptoms say."""
+    _show(client.say("close", **({"id": id_, "why": why} if why else {"id": id_})), plain)
+
+
+@click.command()
+@click.argument("runbook")
+@click.argument("mode", type=click.Choice(["observe", "approve", "auto"]))
+@click.option("--nodes", default="*", show_default=True, help="Glob of node names.")
+@as_json
+@for_client
+def mode(client: Client, runbook: str, mode: str, nodes: str, plain: bool) -> None:
+    """How far RUNBOOK (a glob) may go by itself: plan only, ask a person first, or act."""
+    _show(client.say("mode", runbook=runbook, mode=mode, nodes=nodes), plain)
+
+
+@click.command("return")
+@click.argument("node")
+@as_json
+@for_client
+def return_(client: Client, node: str, plain: bool) -> None:
+    """NODE is healthy again: its symptoms end, its incidents close when they stay away."""
+    _show(client.say("return", node=node), plain)
+
+
+def _show(answer: dict[str, Any], plain: bool) -> None:
+    if plain:
+        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        return
+    for note in answer["notes"]:
+        click.echo(note["text"])
+    if not answer["handled"]:
+        click.echo("It is on the log; the brain has not got to it yet: see `gpuward status`.")
+    elif not answer["notes"]:
+        click.echo("done")

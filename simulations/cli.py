@@ -1,0 +1,126 @@
+"""`gpuward up` and `gpuward drill`."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent.contract.errors import ConfigError
+from brain.cli.client import Client, for_client
+from brain.cli.watch import line
+from simulations import site as files
+from simulations import up as everything
+
+WAIT_S = 180.0
+APPEAR_S = 20.0  # an incident of a drill is open by then
+LOOK_S = 0.3
+_OVER = ("closed", "explained")
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(0, 2000), default=16, show_default=True, help="Simulated nodes.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".gpuward"),
+    show_default=True,
+    help="Folder of everything that is kept; a later `up` goes on from it.",
+)
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Of the console."
+)
+@click.option("--nats-port", type=click.IntRange(0, 65535), default=0, help="Of NATS; default: any free one.")
+def up(nodes: int, data: Path, port: int, nats_port: int) -> None:
+    """Everything on one machine: NATS, the brain, this machine's agent, and simulated nodes.
+
+    This machine is only observed; simulated nodes are healed. Listens on loopback only. Ctrl-C stops it.
+    """
+    try:
+        site = files.prepare(data, console_port=port, nodes=nodes)
+        status = asyncio.run(everything.up(site, click.echo, nats_port=nats_port))
+    except ConfigError as error:
+        click.echo(f"gpuward up: {error}", err=True)
+        raise SystemExit(2) from error
+    raise SystemExit(status)
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--node", default="", help="A simulated node; default: the first healthy one.")
+@click.option("--list", "show", is_flag=True, help="The drills there are.")
+@click.option("--wait", is_flag=True, help="Follow the incident until it is closed; exit 1 if it is not.")
+@click.option(
+    "--within", type=float, default=WAIT_S, show_default=True, help="How long --wait waits, seconds."
+)
+@click.option("--json", "plain", is_flag=True, help="As JSON.")
+@for_client
+def drill(
+    client: Client, name: str | None, node: str, show: bool, wait: bool, within: float, plain: bool
+) -> None:
+    """Injects the fault NAME into a simulated node of a running `gpuward up`."""
+    if show or not name:
+        _list(client.get("drill"), plain)
+        return
+    before = {incident["id"] for incident in client.get("incidents", query="all=1")}
+    injected = client.post("drill", body={"name": name, "node": node})
+    if plain:
+        click.echo(json.dumps(injected))
+    else:
+        click.echo(f"{name} on {_nodes(injected['nodes'])}: {injected['summary']}")
+        click.echo(f"It ends: {injected['ends']}.")
+        if not wait:
+            click.echo(
+                "Watch it with `gpuward watch` and `gpuward incidents`; `--wait` would have followed it."
+            )
+    if wait and not _follow(client, before, injected, time.monotonic() + within, plain):
+        raise SystemExit(1)
+
+
+def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline: float, plain: bool) -> bool:
+    """Prints the notes of what the drill caused until all of it is over; False when it is not in time."""
+    seen: set[str] = set()
+    appear = min(deadline, time.monotonic() + APPEAR_S)
+    # A simulated person mends some faults; for the others, `person` is the end of the drill.
+    over = _OVER if injected["recovers_after_s"] else (*_OVER, "person")
+    while time.monotonic() < deadline:
+        found = [one for one in client.get("incidents", query="all=1") if one["id"] not in before]
+        mine = [one for one in reversed(found) if _about(one, injected["nodes"])]  # oldest first
+        for incident in mine:
+            for note in client.get("explain", incident["id"])["notes"]:
+                if note["id"] not in seen:
+                    seen.add(note["id"])
+                    click.echo(json.dumps(note) if plain else line(note))
+        if mine and all(incident["state"] in over for incident in mine):
+            left = [one["id"] for one in mine if one["state"] == "person"]
+            if left:
+                click.echo(f"it needs a person: `gpuward explain {left[0]}`", err=True)
+            elif not plain:
+                click.echo(f"over; `gpuward explain {mine[0]['id']}` shows the whole chain")
+            return not left
+        if not mine and time.monotonic() > appear:
+            click.echo(f"no incident within {APPEAR_S:g} s: no rule takes this for a fault", err=True)
+            return False
+        time.sleep(LOOK_S)
+    click.echo("not over in time: `gpuward incidents` shows how it stands", err=True)
+    return False
+
+
+def _about(incident: dict[str, Any], nodes: list[str]) -> bool:
+    """Can this incident come from a fault on these nodes? One that is wider than a node can."""
+    return not incident["node"] or incident["node"] in nodes
+
+
+def _list(answer: dict[str, Any], plain: bool) -> None:
+    if plain:
+        click.echo(json.dumps(answer["drills"]))
+        return
+    for row in answer["drills"]:
+        where = "" if row["befalls"] == "one" else " (all nodes)"
+        click.echo(f"{row['name']}{where}\n    {row['summary']}\n    Ends: {row['ends']}.")
+
+
+def _nodes(names: list[str]) -> str:
+    return ", ".join(names) if len(names) < 4 else f"{names[0]} .. {names[-1]} ({len(names)} nodes)"

@@ -1,0 +1,160 @@
+"""The files of one `gpuward up`: folders, keys and the configuration of each part. Made anew at each start, except keys."""
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.contract import subjects
+from agent.contract.errors import ConfigError
+from brain.adapters import keys
+from brain.adapters.nats_server import NatsServer
+from simulations import drills
+
+CELL = "default"
+SIMULATED = "sim-"
+LEAVES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What is told to whom. Paths are absolute."""
+
+    data: Path
+    console_port: int
+    node: str  # this machine's name as a node
+    simulated: tuple[str, ...]
+
+    @property
+    def url(self) -> str:
+        """Where the clients find the brain."""
+        return f"http://127.0.0.1:{self.console_port}"
+
+    def log(self, name: str) -> Path:
+        """The log file of a child."""
+        return self.data / "logs" / f"{name}.log"
+
+    @property
+    def pages(self) -> Path:
+        """Where pages go when no other channel is configured."""
+        return self.data / "brain" / "pages.log"
+
+    def config(self, name: str) -> Path:
+        """The configuration file of a child."""
+        return self.data / "config" / f"{name}.toml"
+
+
+def prepare(data: Path, *, console_port: int, nodes: int) -> Site:
+    """Folders and names; ConfigError when the folder cannot be written or the port is taken."""
+    data = data.resolve()
+    width = max(2, len(str(nodes)))
+    names = tuple(f"{SIMULATED}{n:0{width}}" for n in range(1, nodes + 1))
+    site = Site(data=data, console_port=console_port, node=this_node(platform.node()), simulated=names)
+    try:
+        for folder in ("logs", "config", "keys", "brain", "agent", "fleet"):
+            (data / folder).mkdir(parents=True, exist_ok=True)
+            if not os.access(data / folder, os.W_OK | os.X_OK):
+                raise PermissionError(13, "Permission denied")
+        (data / "keys").chmod(0o700)
+    except OSError as error:
+        raise ConfigError(
+            f"{data}: {error.strerror}: give a folder that you may write with --data"
+        ) from error
+    return site
+
+
+def this_node(hostname: str) -> str:
+    """This machine's node name; never one that the mode of simulated nodes would apply to."""
+    name = hostname.partition(".")[0]
+    try:
+        subjects.token(name, "host name")
+    except ConfigError:
+        name = "localhost"
+    return f"real-{name}" if name.startswith(SIMULATED) or name == drills.EAR else name
+
+
+@contextlib.contextmanager
+def locked(data: Path) -> Iterator[None]:
+    """Only one `up` for one folder."""
+    with (data / "up.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            raise ConfigError(
+                f"{data} is in use by another `gpuward up` (pid {lock.read().strip() or 'unknown'}): "
+                f"stop it, or give another folder with --data"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def free_port(wanted: int, option: str) -> int:
+    """`wanted`, or any free port of loopback for 0; ConfigError when it is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ports in TIME_WAIT are free
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError as error:
+            raise ConfigError(
+                f"port {wanted} of 127.0.0.1: {error.strerror}: stop what uses it, or give another with {option}"
+            ) from error
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def write_configs(site: Site, server: NatsServer) -> None:
+    """The configuration of brain, agent and fleet, with their credentials."""
+    signer = keys.load_signer(site.data / "keys" / "signing.key")
+    leaves = {node: {"leaf": f"leaf-{1 + n % LEAVES}"} for n, node in enumerate(site.simulated)}
+    (site.data / "config" / "topology.yaml").write_text(json.dumps(leaves), encoding="utf-8")
+    brain = {
+        "cell": CELL,
+        "data_dir": str(site.data / "brain"),
+        "topology": str(site.data / "config" / "topology.yaml"),
+        "signing_key_file": str(site.data / "keys" / "signing.key"),
+        "drill": True,
+        "nats": {"url": server.url, "seed_file": str(server.brain_seed_file)},
+        "console": {"port": site.console_port},
+        "modes": [{"mode": "auto", "nodes": f"{SIMULATED}*"}],  # and observe everywhere else
+    }
+    agent = {
+        "cell": CELL,
+        "node": site.node,
+        "nats_url": server.url,
+        "nats_seed_file": str(server.node_seed_file(site.node)),
+        "data_dir": str(site.data / "agent"),
+        "kmsg_facilities": [0],
+        "trusted_keys": {signer.key_id: signer.public},
+    }
+    fleet = {
+        "cell": CELL,
+        "nodes": list(site.simulated),
+        "nats_url": server.url,
+        "nats_seed_file": str(server.node_seed_file("fleet", (*site.simulated, drills.EAR))),
+        "data_dir": str(site.data),
+        "trusted_keys": {signer.key_id: signer.public},
+    }
+    for name, table in (("brain", brain), ("agent", agent), ("fleet", fleet)):
+        head = "# Written by `gpuward up` at each start.\n"
+        site.config(name).write_text(head + toml(table), encoding="utf-8")
+
+
+def toml(table: Mapping[str, object]) -> str:
+    """A table of plain values, tables and lists of tables as TOML, on one line each."""
+    return "".join(f"{json.dumps(key)} = {_value(value)}\n" for key, value in table.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    return json.dumps(value)  # of texts, numbers and booleans TOML reads the same

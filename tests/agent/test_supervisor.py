@@ -1,0 +1,123 @@
+"""The supervisor: what breaks in one part is said, tried again, and ends nothing else."""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from agent import __version__, supervisor
+from agent.collectors.readings import Line, Overrun, Reading, Tick
+from agent.contract.messages import Draft, Severity
+from agent.host import Host
+from agent.supervisor import Feeder, keep_going
+from tests.agent.uplink_kit import Clock, FakeHost, fact, open_spool, waiting
+
+
+class Echo:
+    """Says one fact for each line; raises on the text "bug", invents a kind on "invented"."""
+
+    name: ClassVar[str] = "echo"
+    wants: ClassVar[tuple[type, ...]] = (Line,)
+    kinds: ClassVar[tuple[str, ...]] = ("agent.kmsg_overrun",)
+
+    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+        """See the class."""
+        assert isinstance(reading, Line)
+        yield fact(1)
+        if reading.text == "bug":
+            raise ZeroDivisionError("three divided by none")
+        if reading.text == "invented":
+            yield Draft(kind="no.such_kind", component="node", severity=Severity.INFO)
+
+
+class Late(Echo):
+    """Holds its fact back until the next tick."""
+
+    name: ClassVar[str] = "late"
+    wants: ClassVar[tuple[type, ...]] = (Line, Tick)
+
+    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+        """See the class."""
+        if isinstance(reading, Tick):
+            yield fact(2)
+
+
+def line(seq: int, text: str = "") -> Line:
+    """A kernel log record."""
+    return Line(text=text, mono_s=1000.0, seq=seq)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("bug", "ZeroDivisionError: three divided by none"), ("invented", "no.such_kind")]
+)
+def test_a_collector_that_raises_loses_that_reading_only(tmp_path: Path, text: str, says: str) -> None:
+    """The other collectors hear the reading, the next readings are heard by all, and the bug is said once."""
+    spool = open_spool(tmp_path / "spool.db", Clock())
+    feeder = Feeder(FakeHost(Clock()), [Echo(), Echo()], spool)
+    feeder.emit(line(1))
+    assert len(waiting(spool)) == 2
+    for seq in (2, 3):
+        feeder.emit(line(seq, text))
+    feeder.emit(line(4))
+    failures = [m for m in waiting(spool) if m["kind"] == "agent.source_failed"]
+    assert len(failures) == 1
+    assert failures[0]["data"]["source"] == "collector:echo"
+    assert says in failures[0]["data"]["reason"]
+    assert len(waiting(spool)) == 2 + 1 + 2
+
+
+def test_events_carry_the_position_of_their_line(tmp_path: Path) -> None:
+    """With the facts of a line goes its number; with facts held back until a tick the latest number; a
+    reading of another source or an ordinary line changes nothing.
+    """
+    spool = open_spool(tmp_path / "spool.db", Clock())
+    feeder = Feeder(FakeHost(Clock()), [Late()], spool)
+    feeder.emit(line(7))
+    assert spool.position is None
+    feeder.emit(Overrun(lost=1, mono_s=1000.0))
+    feeder.emit(Tick(mono_s=1001.0))
+    assert spool.position == ("boot-1", 7)
+
+
+async def test_a_broken_source_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With growing pauses; each cause is said once; when it works at last, nothing more is said."""
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE_S", 0.01)
+    spool = open_spool(tmp_path / "spool.db", Clock())
+    feeder = Feeder(Host(), [], spool)
+    began: list[float] = []
+    working = asyncio.Event()
+    errors: list[Exception | None] = [
+        PermissionError(13, "Permission denied"),
+        PermissionError(13, "Permission denied"),
+        KeyError("a bug"),
+        None,
+    ]
+
+    async def work() -> None:
+        began.append(asyncio.get_running_loop().time())
+        if len(began) > len(errors):
+            working.set()
+            await asyncio.Event().wait()
+        error = errors[len(began) - 1]
+        if error:
+            raise error
+
+    async with contextlib.AsyncExitStack() as undo:
+        keep_going(undo, "kmsg", work, feeder, Host(), needs="CAP_SYSLOG")
+        await asyncio.wait_for(working.wait(), 5)
+    pauses = [after - before for before, after in itertools.pairwise(began)]
+    assert all(pause >= 0.01 * 2**number for number, pause in enumerate(pauses))
+    assert [message["data"]["reason"] for message in waiting(spool)] == [
+        "Permission denied (needs CAP_SYSLOG)",
+        "KeyError: 'a bug'",
+        "it ended",
+    ]
+
+
+def test_the_version_is_the_package_s() -> None:
+    """The version that beats and events carry is the one that is released."""
+    assert f'\nversion = "{__version__}"\n' in (Path(__file__).parents[2] / "pyproject.toml").read_text()

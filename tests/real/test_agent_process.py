@@ -1,0 +1,181 @@
+"""The whole agent as a process: real kernel log, real broker, signed commands, kills."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import secrets
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from nacl.signing import SigningKey
+
+from agent.contract import subjects
+from agent.contract.commands import Answer, Command, Reply, decode_reply
+from tests.real.nats import NatsServer, client, make_log, nats_server, read_log
+
+pytestmark = [pytest.mark.root, pytest.mark.component("nats-server")]
+KEY = SigningKey(b"\x07" * 32)
+NODE = "gpu-1"
+
+
+@contextlib.contextmanager
+def agent(folder: Path, server: NatsServer, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """A running agent; killed at the end."""
+    key = base64.b64encode(bytes(KEY.verify_key)).decode()
+    options = [
+        f"node={NODE}",
+        f"data_dir={folder}/agent",
+        f"nats_url={server.url}",
+        "kmsg_facilities=0,1",
+        "beat_interval_s=0.2",
+        f"trusted_keys=brain-1={key}",
+        *more,
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "agent",
+        "run",
+        *(word for option in options for word in ("--set", option)),
+    ]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(10)
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+async def ask(server: NatsServer, request: bytes, within_s: float = 10.0) -> Reply:
+    """The node's answer, as soon as it is there to give one."""
+    async with client(server.url) as connection:
+        deadline = time.monotonic() + within_s
+        while True:
+            with contextlib.suppress(Exception):
+                answer = await connection.request(subjects.command("default", NODE), request, timeout=1)
+                return decode_reply(orjson.loads(answer.data))
+            assert time.monotonic() < deadline, "the node does not answer"
+            await asyncio.sleep(0.02)
+
+
+def signed(hello: Reply, **changes: Any) -> bytes:
+    """An order to collect evidence, fit for the agent that said hello."""
+    fields: dict[str, Any] = {
+        "id": f"inc-{secrets.token_hex(4)}.r1.s1.a1",
+        "node": NODE,
+        "action": "evidence.collect",
+        "params": {"component": "node", "window_s": 60},
+        "epoch": 1,
+        "session": hello.session,
+        "not_after_s": hello.mono_s + 60,
+        "timeout_s": 20.0,
+        "why": "a test",
+    }
+    payload = Command(**(fields | changes)).payload()
+    signature = base64.b64encode(KEY.sign(payload).signature).decode()
+    return json.dumps({"payload": payload.decode(), "key": "brain-1", "sig": signature}).encode()
+
+
+async def events(server: NatsServer, kind: str, count: int, within_s: float = 10.0) -> list[dict[str, Any]]:
+    """Events of this kind on the log, waiting until there are `count`."""
+    deadline = time.monotonic() + within_s
+    while True:
+        bodies = [orjson.loads(body) for body in await read_log(server.url, count=10**6, within_s=0.3)]
+        found = [body for body in bodies if body["kind"] == kind]
+        if len(found) >= count or time.monotonic() > deadline:
+            return found
+
+
+async def first_position(spool: Path, within_s: float = 10.0) -> None:
+    """Until the agent has remembered where it began to read the kernel log."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(spool)) as database:
+            if database.execute("SELECT 1 FROM meta WHERE key = 'line'").fetchone():
+                return
+        await asyncio.sleep(0.01)
+    raise AssertionError("the agent does not say where it began")
+
+
+def write_kernel_line(text: str) -> None:
+    """A fresh descriptor for each line: the kernel limits lines per open file."""
+    with open("/dev/kmsg", "w") as log:
+        log.write(f"<4>{text}\n")
+
+
+async def test_a_signed_command_is_done_and_its_bundle_is_there(tmp_path: Path) -> None:
+    """hello → command → accepted → result with the name of a bundle that exists and holds the kernel's
+    line.
+    """
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        with agent(tmp_path, server) as process:
+            hello = await ask(server, b'{"hello": true}')
+            assert hello.why == "hello"
+            assert abs(hello.mono_s - time.monotonic()) < 10
+            assert (await ask(server, signed(hello))).answer is Answer.ACCEPTED
+            (result,) = await events(server, "command.result", 1)
+            assert result["data"]["outcome"] == "ok"
+            bundle = tmp_path / "agent" / "evidence" / result["data"]["evidence"]
+            assert bundle.stat().st_size > 500
+            refused = await ask(server, signed(hello, action="link.bounce", params={"link": "link/lo"}))
+            assert refused.answer is Answer.REFUSED
+            assert len(await events(server, "agent.bad_command", 1)) == 1
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(5) == 0
+
+
+async def test_two_agents_on_one_folder(tmp_path: Path) -> None:
+    """The second one says what to do and does not start."""
+    with nats_server(tmp_path) as server, agent(tmp_path, server):
+        await ask(server, b'{"hello": true}')
+        with agent(tmp_path, server) as second:
+            assert second.wait(10) == 2
+            assert second.stderr is not None
+            assert "another agent uses data_dir" in second.stderr.read()
+
+
+async def test_sigkill_while_kernel_lines_come(tmp_path: Path) -> None:
+    """Killed and started again between and amid lines: each line is reported once, none is missing."""
+    token = secrets.randbelow(0xFF) + 1
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        number = 0
+
+        def lines(count: int) -> None:
+            nonlocal number
+            for _ in range(count):
+                number += 1
+                # Each on a GPU of its own, so that no two are the same fact.
+                write_kernel_line(
+                    f"NVRM: Xid (PCI:00{token:02x}:{number:02x}:00): 79, GPU has fallen off the bus."
+                )
+
+        for round_ in range(3):
+            with agent(tmp_path, server) as process:
+                if round_ == 0:
+                    await first_position(tmp_path / "agent" / "spool.db")
+                lines(15)
+                await asyncio.sleep(0.002 * round_)
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait(10)
+            lines(5)
+        with agent(tmp_path, server):
+            found = await events(server, "gpu.xid", number)
+        seen = [event["component"] for event in found]
+        assert seen == [f"gpu/00{token:02x}:{n:02x}:00" for n in range(1, number + 1)]
+        assert [len(await events(server, "gpu.xid", number)), len(set(seen))] == [number, number]
+        started = await events(server, "agent.started", 2)
+        assert len(started) >= 2

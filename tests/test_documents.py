@@ -1,0 +1,44 @@
+"""Law of freshness: what is generated is up to date, and what is written by hand names things that exist."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from brain.__main__ import main as gpuward
+from brain.cli import docs
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", list(docs.PAGES))
+def test_generated_documents_are_fresh(page: str) -> None:
+    """`make docs` would change nothing."""
+    assert (ROOT / "docs" / page).read_text() == docs.PAGES[page](), f"docs/{page} is stale: run make docs"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_paths_exist(page: str) -> None:
+    """Every relative link and every path in backquotes that looks like a file of ours is there."""
+    text = (ROOT / page).read_text()
+    here = (ROOT / page).parent
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        assert (here / target).exists(), f"{page} links to {target}, which is not there"
+    for path in re.findall(r"`((?:agent|brain|simulations|tests|deploy|docs|rules|runbooks)/[\w./-]+\.(?:py|md|yaml|toml|sh|service))`", text):
+        assert (ROOT / path).exists(), f"{page} names {path}, which is not there"
+
+
+def test_commands_in_the_readme_exist() -> None:
+    """Every `gpuward <command>` that the README shows is a command."""
+    context = click.Context(gpuward)
+    known = set(gpuward.list_commands(context))
+    named = set(re.findall(r"\bgpuward ([a-z]+)\b", (ROOT / "README.md").read_text()))
+    assert named <= known, named - known
+
+
+def test_no_document_names_a_private_place() -> None:
+    """Nothing in the documents depends on the machine on which it was written."""
+    for page in PAGES:
+        assert not re.search(r"(?<![\w.])/(?:home|root|work)/", (ROOT / page).read_text()), page
