@@ -88,7 +88,6 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             journal=Journal(config.data_dir / "journal.jsonl"),
             uplink=spool,
         )
-        spool.put(_started(host), host.mono_s())
         await commander.recover()
 
         async def session_with(client: "Client") -> None:
@@ -103,6 +102,10 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             if isinstance(source, KmsgSource):
                 keep_going(undo, "position", _remembering(spool, source), feeder, host)
             keep_going(undo, source.name, _following(source, feeder), feeder, host, needs=source.needs)
+        await asyncio.sleep(
+            0
+        )  # every source takes its first step: the kernel log stands where it is followed from
+        spool.put(_started(host), host.mono_s())
         _log.info("agent %s of node %s, cell %s, session %s", __version__, config.node, config.cell, session)
         await stop.wait()
         _log.info("stopping")

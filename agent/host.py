@@ -5,7 +5,6 @@ recorded one.
 recorded machine is never written to and no command is run on it.
 """
 
-import os
 import platform
 import time
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ class Host:
     def listdir(self, absolute: str) -> list[str]:
         """Names in a folder, sorted; empty when there is none."""
         try:
-            return sorted(os.listdir(self.path(absolute)))
+            return sorted(entry.name for entry in self.path(absolute).iterdir())
         except OSError:
             return []
 

@@ -20,9 +20,9 @@ from nats.aio.client import Client
 
 from agent.contract import subjects
 from agent.contract.commands import ACTIONS
-from agent.contract.errors import BugError, ConfigError
+from agent.contract.errors import BugError, ConfigError, Unreachable
 from brain.adapters import keys, liveness, log
-from brain.adapters.broker import Broker
+from brain.adapters.broker import LOST, Broker
 from brain.adapters.codec import Codec
 from brain.adapters.lease import Lease
 from brain.adapters.nats_server import NatsServer
@@ -327,6 +327,17 @@ class Brain:
             )
             for node, one in self.beats.heard.items()
         }
+
+    async def ask(self, subject: str, body: bytes, timeout_s: float) -> bytes:
+        """A request on NATS that is not stored, and its answer. Unreachable when nobody answers in time."""
+        client = self.hands.client
+        if client is None:
+            raise Unreachable("there is no connection to NATS")
+        try:
+            answer = await client.request(subject, body, timeout=timeout_s)
+        except LOST as error:
+            raise Unreachable(f"no answer on {subject}: {error or type(error).__name__}") from error
+        return bytes(answer.data)
 
     async def say(self, word: Said) -> int:
         """Puts a person's word on the log; its place there.

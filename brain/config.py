@@ -97,6 +97,8 @@ class BrainConfig(_Model):
         default=2, ge=1
     )  # a leader that does not renew its lease for so long is replaced
 
+    drill: bool = False  # `gpuward drill` may ask simulated nodes of this cell to break; `gpuward up` sets it
+
     @model_validator(mode="after")
     def _agrees(self) -> "BrainConfig":
         if self.nats.url and "embedded" in self.nats.model_fields_set:

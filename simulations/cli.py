@@ -14,7 +14,7 @@ from brain.cli.watch import line
 from simulations import site as files
 from simulations import up as everything
 
-WAIT_S = 180.0
+WAIT_S = 600.0
 APPEAR_S = 20.0  # an incident of a drill is open by then
 LOOK_S = 0.3
 _OVER = ("closed", "explained")
@@ -64,7 +64,7 @@ def drill(
     if show or not name:
         _list(client.get("drill"), plain)
         return
-    before = {incident["id"] for incident in client.get("incidents", query="all=1")}
+    before = {incident["id"] for incident in client.get("incidents", query="all=1")["incidents"]}
     injected = client.post("drill", body={"name": name, "node": node})
     if plain:
         click.echo(json.dumps(injected))
@@ -86,7 +86,9 @@ def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline
     # A simulated person mends some faults; for the others, `person` is the end of the drill.
     over = _OVER if injected["recovers_after_s"] else (*_OVER, "person")
     while time.monotonic() < deadline:
-        found = [one for one in client.get("incidents", query="all=1") if one["id"] not in before]
+        found = [
+            one for one in client.get("incidents", query="all=1")["incidents"] if one["id"] not in before
+        ]
         mine = [one for one in reversed(found) if _about(one, injected["nodes"])]  # oldest first
         for incident in mine:
             for note in client.get("explain", incident["id"])["notes"]:

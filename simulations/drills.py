@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.contract.errors import ConfigError, GpuwardError, Refused
+from brain.console.drill import EAR as EAR
 from simulations.faults import FAULTS, Fault
 from simulations.node import SimulatedNode
-
-# The name under which the fleet hears drills: `ward.<cell>.cmd.drill`, as if it were a node.
-EAR = "drill"
 
 
 def answer(nodes: Mapping[str, SimulatedNode], request: Any) -> dict[str, Any]:

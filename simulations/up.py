@@ -19,9 +19,10 @@ from simulations import site as files
 from simulations.children import Child
 from simulations.site import Site
 
-READY_WITHIN_S = 30.0
+PATIENCE_S = 15.0  # after so long without a leading brain people are told where to look
 NODES_WITHIN_S = 5.0  # how long the table waits for the nodes' first beats
 LOOK_S = 0.05
+DEATH_LOOK_S = 0.2
 Say = Callable[[str], None]
 
 
@@ -29,25 +30,31 @@ async def up(site: Site, say: Say, *, nats_port: int = 0) -> int:
     """Runs all parts until SIGINT or SIGTERM; the exit status: 0 stopped, 1 a part died, 130 forced."""
     stop, force = _signals()
     began = time.monotonic()
+    status = 0
     with files.locked(site.data):
         files.free_port(site.console_port, "--port")
-        port = files.free_port(nats_port, "--nats-port")
-        server = NatsServer(site.data / "nats", cell=files.CELL, port=port)
-        server.node_seed_file(site.node)
+        server = NatsServer(
+            site.data / "nats", cell=files.CELL, port=files.free_port(nats_port, "--nats-port")
+        )
         server.start()
         children = _children(site)
+        tasks: list[asyncio.Task[Any]] = []
         try:
             files.write_configs(site, server)
-            for child in children:
-                await child.start()
-            watching = asyncio.ensure_future(_first_death(children, server))
-            ready = asyncio.ensure_future(_ready(site))
-            await _any(watching, ready, stop)
-            if ready.done() and not watching.done():
+            starting = asyncio.create_task(_start(site, children, say))
+            watching = asyncio.create_task(_first_death(children, server))
+            tasks += [starting, watching]
+            await _any(watching, starting, stop)
+            if starting.done() and not watching.done():
+                starting.result()
                 say(table(site, server, children, time.monotonic() - began))
-            await _any(watching, stop)
-            status = _report(watching, say) if watching.done() else 0
+                await _any(watching, stop)
+            if watching.done():
+                say(f"A part of gpuward ended by itself, so all is stopped: {watching.result()}")
+                status = 1
         finally:
+            for task in tasks:
+                task.cancel()
             say("stopping (Ctrl-C again: at once) ...")
             forced = await _stop(children, force)
             server.stop()
@@ -56,6 +63,8 @@ async def up(site: Site, say: Say, *, nats_port: int = 0) -> int:
 
 
 def _children(site: Site) -> list[Child]:
+    """The brain first."""
+
     def python(name: str, module: str, *arguments: str) -> Child:
         config = str(site.config(name))
         return Child(name, [sys.executable, "-m", module, *arguments, "--config", config], site.log(name))
@@ -67,98 +76,61 @@ def _children(site: Site) -> list[Child]:
     ]
 
 
-async def _ready(site: Site) -> None:
-    """Returns when the brain leads with rules in force and has heard every node, or when it has led for a while."""
-    want = {site.node, *site.simulated}
-    led_at = 0.0
+async def _start(site: Site, children: list[Child], say: Say) -> None:
+    """Starts the brain; when it leads with rules in force, the nodes; returns when it has heard them all."""
+    brain, *nodes = children
+    await brain.start()
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2)) as session:
-        while True:
-            with contextlib.suppress(aiohttp.ClientError, TimeoutError, ValueError):
-                async with session.get(f"{site.url}/api/status") as answer:
-                    status = await answer.json()
-                if status["leads"] and status["caught_up"] and status["pack"]:
-                    led_at = led_at or time.monotonic()
-                    async with session.get(f"{site.url}/api/nodes") as answer:
-                        heard = {
-                            node["node"] for node in await answer.json() if node["beat_age_s"] is not None
-                        }
-                    if want <= heard or time.monotonic() - led_at > NODES_WITHIN_S:
-                        return
+        told_at = time.monotonic() + PATIENCE_S
+        while not _leads(await _ask(session, f"{site.url}/api/status")):
             await asyncio.sleep(LOOK_S)
+            if time.monotonic() > told_at:
+                told_at += 4 * PATIENCE_S
+                say(f"still waiting for the brain to lead with rules in force; see {brain.log}")
+        for child in nodes:
+            await child.start()
+        missing = {site.node, *site.simulated}
+        deadline = time.monotonic() + NODES_WITHIN_S
+        while missing and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_S)
+            answer = await _ask(session, f"{site.url}/api/nodes") or {"nodes": []}
+            missing -= {node["name"] for node in answer["nodes"] if node["beat_age_s"] is not None}
+        if missing:
+            say(f"not heard of yet: {', '.join(sorted(missing))}")
+
+
+def _leads(status: Any) -> bool:
+    return bool(status and status["leads"] and status["caught_up"] and status["pack"])
+
+
+async def _ask(session: aiohttp.ClientSession, url: str) -> Any:
+    """The JSON answer; None when there is none yet."""
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError, ValueError):
+        async with session.get(url) as answer:
+            return await answer.json() if answer.status == 200 else None
+    return None
 
 
 async def _first_death(children: list[Child], server: NatsServer) -> str:
     """Waits until a part ends by itself: its name and last words."""
-    waits = {asyncio.ensure_future(child.wait()): child for child in children}
-    try:
-        while server.running():
-            done, _ = await asyncio.wait(waits, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
-            for one in done:
-                child = waits[one]
-                return "\n".join(
-                    [f"{child.ended()}; {child.log} says:", *(f"    {line}" for line in child.said())]
-                )
-        return "the NATS server ended by itself"
-    finally:
-        for one in waits:
-            one.cancel()
-
-
-def table(site: Site, server: NatsServer, children: list[Child], took_s: float) -> str:
-    """What runs where, and what to try next."""
-    pids = {child.name: str(child.pid) for child in children}
-    rows = [
-        ("NATS", f"{server.url}, files in {site.data / 'nats'}", "", str(site.data / "nats" / "nats.log")),
-        ("brain", site.url, pids["brain"], str(site.log("brain"))),
-        (
-            "agent",
-            f"this machine as {site.node}: observed, never changed",
-            pids["agent"],
-            str(site.log("agent")),
-        ),
-    ]
-    if site.simulated:
-        names = f"{site.simulated[0]} .. {site.simulated[-1]} ({len(site.simulated)} simulated nodes): healed"
-        rows.append(("fleet", names, pids["fleet"], str(site.log("fleet"))))
-    rows.append(("pages", "what people would be told", "", str(site.pages)))
-    wide = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [f"gpuward is up ({took_s:.1f} s); Ctrl-C stops it.", ""]
-    lines += [
-        "  "
-        + "  ".join((*(cell.ljust(size) for cell, size in zip(row, wide, strict=False)), row[3])).rstrip()
-        for row in rows
-    ]
-    agent = next(child for child in children if child.name == "agent")
-    complaints = [line for line in agent.said(200) if line.startswith(("WARNING", "ERROR"))]
-    if complaints:
-        lines += ["", f"{site.node} cannot be watched wholly:", *(f"  {line}" for line in complaints[:8])]
-    url = "" if site.console_port == 8470 else f"export GPUWARD_URL={site.url}"
-    lines += ["", "Try in another terminal:", *([f"  {url}"] if url else [])]
-    lines += [
-        "  gpuward watch                what happens, as it happens",
-        "  gpuward nodes                who is there",
-    ]
-    if site.simulated:
-        lines += [
-            "  gpuward drill gpu-off-bus    a simulated GPU falls off the bus; `gpuward drill --list` for more"
-        ]
-    lines += ["  gpuward incidents            what is open; then `gpuward explain ID`", ""]
-    return "\n".join(lines)
-
-
-def _report(watching: "asyncio.Future[str]", say: Say) -> int:
-    say(f"A part of gpuward ended by itself, so all is stopped: {watching.result()}")
-    return 1
+    while server.running():
+        for child in children:
+            if child.returncode is not None:
+                words = [f"    {line}" for line in child.said()]
+                return "\n".join([f"{child.ended()}; {child.log} says:", *words])
+        await asyncio.sleep(DEATH_LOOK_S)
+    return "the NATS server ended"
 
 
 async def _stop(children: list[Child], force: asyncio.Event) -> bool:
     """Nodes first, so that their last words reach the log; then the brain. True: people had no patience."""
 
     async def in_order() -> None:
-        await asyncio.gather(*(child.stop() for child in children if child.name != "brain"))
-        await asyncio.gather(*(child.stop() for child in children if child.name == "brain"))
+        brain, *nodes = children
+        await asyncio.gather(*(child.stop() for child in nodes))
+        await brain.stop()
 
-    stopping = asyncio.ensure_future(in_order())
+    stopping = asyncio.create_task(in_order())
     await _any(stopping, force)
     if not stopping.done():
         for child in children:
@@ -179,11 +151,49 @@ def _signals() -> tuple[asyncio.Event, asyncio.Event]:
     return stop, force
 
 
-async def _any(*what: "asyncio.Future[Any] | asyncio.Event") -> None:
+async def _any(*what: "asyncio.Task[Any] | asyncio.Event") -> None:
     """Waits until one of them is done or set."""
-    waits = {asyncio.ensure_future(one.wait()) if isinstance(one, asyncio.Event) else one for one in what}
+    events = [asyncio.create_task(one.wait()) for one in what if isinstance(one, asyncio.Event)]
     try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        tasks = [one for one in what if isinstance(one, asyncio.Task)]
+        await asyncio.wait([*tasks, *events], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for one in waits - set(what):
+        for one in events:
             one.cancel()
+
+
+def table(site: Site, server: NatsServer, children: list[Child], took_s: float) -> str:
+    """What runs where, and what to try next."""
+    pids = {child.name: str(child.pid) for child in children}
+    log = {child.name: str(child.log) for child in children}
+    rows = [
+        ("NATS", server.url, "", str(site.data / "nats" / "nats.log")),
+        ("brain", site.url, pids["brain"], log["brain"]),
+        ("agent", f"this machine, as {site.node}: observed, never changed", pids["agent"], log["agent"]),
+    ]
+    if site.simulated:
+        names = f"{site.simulated[0]} .. {site.simulated[-1]}: simulated, and healed"
+        rows.append(("fleet", names, pids["fleet"], log["fleet"]))
+    rows.append(("pages", "what people would be told", "", str(site.pages)))
+    rows.append(("data", "all that is kept", "", str(site.data)))
+    wide = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [f"gpuward is up after {took_s:.1f} s. Ctrl-C stops it.", ""]
+    lines += [f"  {a.ljust(wide[0])}  {b.ljust(wide[1])}  {c.rjust(wide[2])}  {d}" for a, b, c, d in rows]
+    complaints = [line for line in children[1].said(200) if line.startswith(("WARNING", "ERROR"))]
+    if complaints:
+        lines += ["", f"Of {site.node} the agent says:", *(f"  {line}" for line in complaints[:8])]
+    lines += ["", "Try in another terminal:", ""]
+    if site.console_port != 8470:
+        lines += [f"  export GPUWARD_URL={site.url}"]
+    lines += ["  gpuward watch                       what happens, as it happens"]
+    if site.simulated:
+        lines += [
+            "  gpuward drill gpu-off-bus --wait    a simulated GPU falls off the bus",
+            "  gpuward drill --list                what else can break",
+        ]
+    lines += [
+        "  gpuward incidents                   what is open; then `gpuward explain ID`",
+        "  gpuward nodes                       who is there",
+        "",
+    ]
+    return "\n".join(lines)

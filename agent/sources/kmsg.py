@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +15,11 @@ from agent.sources.base import Emit
 
 PATH = "/dev/kmsg"
 _RECORD_BYTES = 8192  # the kernel's own limit of one record; a smaller buffer would answer EINVAL
+_MOST_RECORDS = 1_000_000  # more than any ring holds: a flood cannot keep the first start from its end
+_DRIFT_S = (
+    0.5  # a record that seems so much older than the newest ones was read late; it says nothing of the drift
+)
+_CREEP = 0.02
 _BATCH = 256  # records in one go, so that a flood does not starve the rest of the agent
 
 
@@ -50,6 +56,7 @@ class KmsgSource:
         self._facilities = facilities
         self._path = path
         self._open = opener
+        self._clock = KernelClock(host)
 
     @property
     def position(self) -> tuple[str, int] | None:
@@ -64,14 +71,14 @@ class KmsgSource:
         fd = self._open(self._host.path(self._path))
         try:
             if self._position is None:
-                last = await _skip_to_end(fd)
+                last = _skip_to_end(fd)
                 self._position = None if last is None else (boot, last)
             elif self._position[0] != boot:
                 self._position = (boot, -1)
 
             def readable() -> None:
                 try:
-                    self._read(fd, emit, boot, _BATCH)
+                    self._read(fd, emit, boot)
                 except OSError as error:
                     loop.remove_reader(fd)
                     if not broken.done():
@@ -103,10 +110,11 @@ class KmsgSource:
         finally:
             os.close(fd)
 
-    def _read(self, fd: int, emit: Emit, boot: str, limit: int) -> None:
-        for _ in range(limit):
+    def _read(self, fd: int, emit: Emit, boot: str) -> None:
+        for _ in range(_BATCH):
             record = _next_record(fd)
             if record is None:
+                self._clock.live = True  # what comes next is read as soon as it is written
                 return
             seq = _seq(record)
             if seq is None:
@@ -119,26 +127,52 @@ class KmsgSource:
             if seq > before + 1:
                 emit(Overrun(lost=seq - before - 1, mono_s=self._host.mono_s()))
             line = kernel_text.parse(record.decode(errors="replace"))
-            if line is not None and line.facility in self._facilities:
-                emit(line)
+            if line is not None:
+                line = replace(line, mono_s=self._clock.monotonic(line.mono_s))
+                if line.facility in self._facilities:
+                    emit(line)
             self._position = (boot, seq)
 
 
-async def _skip_to_end(fd: int) -> int | None:
+class KernelClock:
+    """From the kernel log's clock to the monotonic one.
+
+    They start together and drift apart by seconds in a month (the log's is not slewed by NTP): a fresh line must not
+    look minutes old. A record that is read as soon as it was written shows the difference; the smallest one seen is
+    taken, since a late reader only makes it larger, and it creeps upward to follow the drift.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._offset_s: float | None = None
+        self.live = False  # no backlog: records come as they are written
+
+    def monotonic(self, stamp_s: float) -> float:
+        """The monotonic time of a record's stamp; never in the future."""
+        now_s = self._host.mono_s()
+        offset_s = now_s - stamp_s
+        if self.live:
+            if self._offset_s is None or offset_s < self._offset_s:
+                self._offset_s = offset_s
+            elif offset_s - self._offset_s < _DRIFT_S:
+                self._offset_s += (offset_s - self._offset_s) * _CREEP
+        return min(now_s, stamp_s + (self._offset_s or 0.0))
+
+
+def _skip_to_end(fd: int) -> int | None:
     """Reads to the end of the log; the last sequence number, where a restart can go on. None: no record.
 
-    Seeking to the end would not tell the number: a restart before the next line could not know what it
-    missed.
+    Seeking to the end would not tell the number: a restart before the next line could not know what it missed. In one
+    go (some ten milliseconds, once), so that nothing else of the agent runs before the place is known.
     """
     last: int | None = None
-    while True:
-        for _ in range(_BATCH):
-            record = _next_record(fd)
-            if record is None:
-                return last
-            seq = _seq(record)
-            last = last if seq is None else seq
-        await asyncio.sleep(0)
+    for _ in range(_MOST_RECORDS):
+        record = _next_record(fd)
+        if record is None:
+            break
+        seq = _seq(record)
+        last = last if seq is None else seq
+    return last
 
 
 def _next_record(fd: int) -> bytes | None:

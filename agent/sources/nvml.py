@@ -25,7 +25,7 @@ _MOST_UNDEAD = 3  # killed children that the kernel does not let die; above, no 
 _PAUSES_S = (0.5, 2.0, 10.0, 30.0, 60.0)  # after the first, second, ... hang without an answer between
 
 
-class Hung(Exception):  # noqa: N818  # it is not our error: the driver does not answer
+class Hung(Exception):  # it is not our error: the driver does not answer
     """A call did not return in time; the child was killed."""
 
     def __init__(self, call: str, index: int, waited_s: float) -> None:
@@ -33,7 +33,7 @@ class Hung(Exception):  # noqa: N818  # it is not our error: the driver does not
         self.call, self.index, self.waited_s = call, index, waited_s
 
 
-class Absent(Exception):  # noqa: N818  # not an error: a machine without GPUs
+class Absent(Exception):  # not an error: a machine without GPUs
     """The child found no library or no driver."""
 
 

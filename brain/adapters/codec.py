@@ -4,11 +4,13 @@ crash.
 | subject | body |
 |---|---|
 | `ward.<cell>.event.<node>` | an event (agent.contract.messages) |
-| `ward.<cell>.input.<what>` | `{"v": 1, <the input's fields>}`; a pack is compressed with zlib, for it may be large |
+| `ward.<cell>.input.<what>` | `{"v": 1, <the input's fields>}` |
+| `ward.<cell>.input.pack` | `{"v": 1, "id": ..., "zlib": <base64>}`, for a pack with a large topology is large |
 """
 
+import base64
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -35,7 +37,6 @@ from brain.core.inputs import (
 VERSION = 1
 MAX_EVENT = 65_536  # bytes of one event; an agent's own limits keep it far below
 MAX_PACK = 64 * 1024 * 1024  # bytes of an unpacked pack
-_ZLIB = b"\x78"  # first byte of zlib data; JSON begins with another one
 
 # One line for each input that brains and people put on the log: (its token in the subject, its type).
 PLAIN: dict[str, type] = {
@@ -89,8 +90,8 @@ class Codec:
     def encode(self, given: Input) -> tuple[str, bytes]:
         """(token of the subject, body) of an input that brains and people put on the log."""
         if isinstance(given, PackLoaded):
-            plain = orjson.dumps({"v": VERSION, "id": given.id, "pack": packs.dump(given.pack)})
-            return PACK, zlib.compress(plain, 6)
+            packed = base64.b64encode(zlib.compress(orjson.dumps(packs.dump(given.pack)), 6))
+            return PACK, orjson.dumps({"v": VERSION, "id": given.id, "zlib": packed.decode()})
         if isinstance(given, EventSeen):
             raise TypeError("events are published by nodes, not by brains")
         fields = {name: getattr(given, name) for name in type(given).__dataclass_fields__}
@@ -117,12 +118,12 @@ def _event(body: bytes, node: str) -> EventSeen:
 
 
 def _read(what: str, body: bytes) -> Input:
-    raw = orjson.loads(_unpacked(body) if body[:1] == _ZLIB else body)
+    raw = orjson.loads(body)
     if not isinstance(raw, dict) or raw.pop("v", None) != VERSION:
         raise ContractError(f"not an input of version {VERSION}")
     given: Input
     if what == PACK:
-        given = PackLoaded(id=raw["id"], pack=packs.parse(raw["pack"]))
+        given = PackLoaded(id=raw["id"], pack=packs.parse(orjson.loads(_unpacked(raw["zlib"]))))
     elif (adapter := _ADAPTERS.get(what)) is not None:
         given = adapter.validate_python(raw)
     else:
@@ -132,10 +133,10 @@ def _read(what: str, body: bytes) -> Input:
     return given
 
 
-def _unpacked(body: bytes) -> bytes:
+def _unpacked(text: str) -> bytes:
     """Decompressed, with a limit: a few bytes must not become gigabytes."""
     inflate = zlib.decompressobj()
-    plain = inflate.decompress(body, MAX_PACK)
+    plain = inflate.decompress(base64.b64decode(text, validate=True), MAX_PACK)
     if inflate.unconsumed_tail or not inflate.eof:
         raise ContractError(f"more than {MAX_PACK} bytes, or cut short")
     return plain
@@ -146,6 +147,3 @@ def _why(error: Exception) -> str:
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
     return str(error) or type(error).__name__
-
-
-Decode = Callable[[str, bytes, int], Input]

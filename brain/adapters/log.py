@@ -7,6 +7,7 @@ was read.
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -23,11 +24,14 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import NotFoundError
+from nats.js.errors import NoStreamResponseError, NotFoundError, ServerError, ServiceUnavailableError
+from nats.js.manager import JetStreamManager
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from brain.config import LogConfig
+
+_log = logging.getLogger(__name__)
 
 BATCH = 256  # messages that are handled before others get their turn
 HEARTBEAT_S = 1.0
@@ -35,6 +39,8 @@ _SILENCE_S = 3.5  # without message and heartbeat: the consumer is gone
 _ENSURE_TRIES = 20
 _ENSURE_PAUSE_S = 0.25
 _INACTIVE_S = 30.0
+_NO_ROOM = 10047  # the server's "insufficient storage resources available"
+LEAST_BYTES = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
             try:
                 found = (await manager.stream_info(name)).config
             except NotFoundError:
-                await manager.add_stream(wanted)
+                await _add(manager, wanted)
             else:
                 if found.storage != StorageType.FILE or sorted(found.subjects or []) != sorted(
                     wanted.subjects or []
@@ -92,13 +98,42 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
                         f"NATS stream {wanted.name} has storage {found.storage} and subjects {found.subjects}: "
                         f"it is not a log of gpuward; remove it or set another `cell`"
                     )
-                await manager.update_stream(wanted)
+                await _update(manager, found, wanted)
             return await info(client, cell)
-        except ConfigError:
-            raise
-        except (TimeoutError, OSError):
+        except (OSError, TimeoutError, ServiceUnavailableError, NoStreamResponseError):
             await asyncio.sleep(_ENSURE_PAUSE_S)
     raise Unreachable(f"NATS does not make the stream {wanted.name}: is JetStream enabled there?")
+
+
+async def _add(manager: JetStreamManager, wanted: StreamConfig) -> None:
+    """A new stream.
+
+    The server reserves max_bytes at once: where that is too much, a smaller log is better than none.
+    """
+    bytes_ = wanted.max_bytes or 0
+    while True:
+        try:
+            await manager.add_stream(wanted.evolve(max_bytes=bytes_))
+        except ServerError as error:
+            if error.err_code != _NO_ROOM or bytes_ < 2 * LEAST_BYTES:
+                raise
+            bytes_ //= 2
+        else:
+            break
+    if bytes_ != wanted.max_bytes:
+        bytes_ //= 2  # the lease needs room as well
+        await manager.update_stream(wanted.evolve(max_bytes=bytes_))
+        _log.warning("NATS has no room for log.max_bytes: the log keeps at most %d MiB", bytes_ // 1024**2)
+
+
+async def _update(manager: JetStreamManager, found: StreamConfig, wanted: StreamConfig) -> None:
+    """The limits as they are configured now; without room for them, those that it has."""
+    try:
+        await manager.update_stream(wanted)
+    except ServerError as error:
+        if error.err_code != _NO_ROOM:
+            raise
+        await manager.update_stream(wanted.evolve(max_bytes=found.max_bytes))
 
 
 async def info(client: Client, cell: str) -> LogInfo:

@@ -102,11 +102,11 @@ def scan(rules_dir: Path, runbooks_dir: Path) -> Reading:
     for path in _files(rules_dir, reading):
         document = read(path, f"{rules_dir.name}/{path.name}")
         _rules_file(reading, document)
-        reading.faults.extend(document.faults)
+        reading.faults.extend(sorted(document.faults, key=lambda fault: fault.line))
     for path in _files(runbooks_dir, reading):
         document = read(path, f"{runbooks_dir.name}/{path.name}")
         _runbook_file(reading, document, path.stem)
-        reading.faults.extend(document.faults)
+        reading.faults.extend(sorted(document.faults, key=lambda fault: fault.line))
     return reading
 
 

@@ -4,7 +4,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -39,6 +39,14 @@ class Client:
         request = self._request(("say",))
         request.add_header("Content-Type", "application/json")
         request.data = json.dumps({"verb": verb, "args": args, "who": self.who}).encode()
+        with self._open(request, TIMEOUT_S) as answer:
+            return json.load(answer)
+
+    def post(self, *path: str, body: Mapping[str, str]) -> Any:
+        """The JSON answer of `/api/<path>` to a JSON body."""
+        request = self._request(path)
+        request.add_header("Content-Type", "application/json")
+        request.data = json.dumps(body).encode()
         with self._open(request, TIMEOUT_S) as answer:
             return json.load(answer)
 

@@ -6,7 +6,6 @@ The lines go through the same engine as a node's events, in observe mode and in 
 import json
 import sys
 from pathlib import Path
-from typing import TextIO
 
 import click
 
@@ -39,21 +38,20 @@ def diagnose(
     pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
     logs: dict[str, list[str]] = {}
     for file in files or (Path("-"),):
-        with _open(file) as stream:
-            # Two logs with one name are two nodes all the same.
-            logs[diagnosis.node_name(file.stem, tuple(logs))] = list(stream)
+        # Two logs with one name are two nodes all the same.
+        logs[diagnosis.node_name(file.stem, tuple(logs))] = _lines(file)
     found = diagnosis.of(pack, logs, driver=driver)
     click.echo(json.dumps(found.data(), indent=2, ensure_ascii=False) if as_json else _text(found, lang))
 
 
-def _open(file: Path) -> TextIO:
-    if file == Path("-"):
-        # Bytes that are no UTF-8 must not end the run; only \n ends a line.
-        return open(sys.stdin.fileno(), encoding="utf-8", errors="replace", newline="\n", closefd=False)
+def _lines(file: Path) -> list[str]:
     try:
-        return file.open(encoding="utf-8", errors="replace", newline="\n")
+        content = sys.stdin.buffer.read() if file == Path("-") else file.read_bytes()
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    # Only \n ends a line, as in the kernel; bytes that are no UTF-8 must not end the run.
+    lines = content.decode("utf-8", "replace").split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def _text(found: Diagnosis, lang: str) -> str:

@@ -22,13 +22,17 @@ SHOWN = 6  # lines that are quoted for one finding
 
 @dataclass(slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong."""
+    """One thing that is wrong: the incident that gpuward would open, and what it says of it."""
 
+    id: str
+    state: str
     cause: str
     severity: str
     scope: str
     because: str
     symptoms: list[str]
+    runs: list[str]  # ids
+    opened_at: float  # seconds since the first record
     sure: str  # how sure, in a sentence
     shown: list[str]  # "<log>:<line>: <text>"
     explains: int  # other incidents that it is the cause of
@@ -53,7 +57,8 @@ class Diagnosis:
 
     def data(self) -> dict[str, Any]:
         """A JSON-ready dict."""
-        return {"ok": not self.findings, **asdict(self)}
+        known = asdict(self)
+        return {"ok": not self.findings, "incidents": known.pop("findings"), **known}
 
 
 def of(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "") -> Diagnosis:
@@ -105,7 +110,7 @@ class _Source:
         return f"{self.quote()}  ({meaning})"
 
     def quote(self) -> str:
-        return f"{self.node}:{self.line}: {self.draft.evidence.strip()}"
+        return f"{self.node}:{self.line}: {' '.join(self.draft.evidence.split())}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,6 +168,10 @@ def _finding(pack: Pack, timeline: Timeline, incident: Incident, sources: Mappin
         [],
     )
     return Finding(
+        id=incident.id,
+        state=incident.state.value,
+        runs=incident.runs,
+        opened_at=incident.opened_at,
         cause=incident.cause,
         severity=incident.severity,
         scope=incident.scope,

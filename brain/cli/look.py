@@ -46,7 +46,7 @@ def status(client: Client, plain: bool) -> None:
 @for_client
 def incidents(client: Client, everything: bool, plain: bool) -> None:
     """What is open, newest first."""
-    found = client.get("incidents", query="all=1" if everything else "")
+    found = client.get("incidents", query="all=1" if everything else "")["incidents"]
     if plain:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     elif not found:
@@ -60,7 +60,7 @@ def incidents(client: Client, everything: bool, plain: bool) -> None:
 @for_client
 def nodes(client: Client, plain: bool) -> None:
     """The nodes and their signs of life."""
-    found = client.get("nodes")
+    found = client.get("nodes")["nodes"]
     if plain:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
@@ -72,7 +72,7 @@ def nodes(client: Client, plain: bool) -> None:
         beat = "never" if node["beat_age_s"] is None else f"{node['beat_age_s']:.0f} s ago"
         place = " ".join(filter(None, (node["pod"], node["rack"], node["leaf"])))
         counts = ["" if node[key] is None else str(node[key]) for key in ("spooled", "dropped")]
-        view.add_row(node["node"], state, beat, node["version"], *counts, place)
+        view.add_row(node["name"], state, beat, node["version"], *counts, place)
     Console().print(view)
 
 

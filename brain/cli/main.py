@@ -31,6 +31,12 @@ COMMANDS: dict[str, Lazy] = {
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }
 
+# What the composition root mounts: it stands above the brain, so it is not imported here.
+MOUNTED: dict[str, str] = {
+    "up": "Everything on one machine: NATS, brain, this machine's agent, simulated nodes.",
+    "drill": "Injects a fault into a simulated node of a running `up`.",
+}
+
 
 @click.command()
 @click.option(

@@ -50,12 +50,12 @@ def _screen(client: Client, last: int) -> None:
     with Live(console=Console(), screen=True, auto_refresh=False) as live:
         while True:
             try:
-                incidents = client.get("incidents")
+                incidents = client.get("incidents")["incidents"]
                 for note in client.watch(last):
                     if note is not None:
                         notes.append(note)
                         if note["incident"] or note["run"]:
-                            incidents = client.get("incidents")
+                            incidents = client.get("incidents")["incidents"]
                     live.update(_view(incidents, notes), refresh=True)
                 last = 0
             except click.ClickException as error:

@@ -139,6 +139,10 @@ class Desk(Protocol):
         """The newest beat of each node."""
         ...
 
+    async def ask(self, subject: str, body: bytes, timeout_s: float) -> bytes:
+        """A request on NATS that is not stored, and its answer. Unreachable when nobody answers in time."""
+        ...
+
     async def say(self, word: Said) -> int:
         """Puts a person's word on the log; its place there.
 

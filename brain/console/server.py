@@ -13,7 +13,7 @@ from aiohttp import web
 from agent.contract.errors import ConfigError, Unreachable
 from agent.contract.messages import clip
 from brain.config import ConsoleConfig
-from brain.console import shapes
+from brain.console import drill, shapes
 from brain.console.desk import Desk
 from brain.console.explain import explain
 from brain.console.verbs import Wrong, checked
@@ -51,6 +51,7 @@ class Console:
                 web.get("/api/nodes", self._nodes),
                 web.get("/api/watch", self._watch),
                 web.post("/api/say", self._say),
+                *(drill.routes(self._desk) if self._desk.config.drill else ()),
             ]
         )
         return app
@@ -130,7 +131,7 @@ class Console:
     async def _incidents(self, request: web.Request) -> web.Response:
         everything = request.query.get("all", "0") not in ("0", "", "false")
         found = self._desk.readmodel.incidents(open_only=not everything)
-        return _json([shapes.incident(raw) for raw in found])
+        return _json({"incidents": [shapes.incident(raw) for raw in found]})
 
     async def _incident(self, request: web.Request) -> web.Response:
         raw = self._desk.readmodel.incident(request.match_info["id"])
@@ -159,7 +160,7 @@ class Console:
             node, heard, place = state.nodes.get(name), beats.get(name), places.get(name)
             found.append(
                 {
-                    "node": name,
+                    "name": name,
                     "alive": node.alive if node else heard is not None,
                     "boot": node.boot if node else "",
                     "beat_age_s": round(heard.age_s, 3) if heard else None,
@@ -171,7 +172,7 @@ class Console:
                     "pod": place.pod if place else "",
                 }
             )
-        return _json(found)
+        return _json({"nodes": found})
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: `note` for each note from now on (and the last `?last=N`)."""

@@ -50,7 +50,7 @@ def test(want: Any, value: Scalar | None) -> bool:
 
 def _compare(name: str, value: Scalar | None, operand: Any) -> bool:
     if name == "exists":
-        return (value is not None) == operand
+        return (value is not None) is bool(operand)
     if value is None:
         return False
     if name == "in":

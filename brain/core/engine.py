@@ -4,6 +4,7 @@ It reads no clock, draws no random number and does no I/O; the same inputs give 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from agent.contract.commands import ActionSpec, Outcome
 from agent.contract.errors import BugError
@@ -27,10 +28,11 @@ from brain.core.inputs import (
     TimerFired,
 )
 from brain.core.spec import Pack, Paging
-from brain.core.state import Incident, IncidentState, Node, Run, RunState, State, SymptomState
+from brain.core.state import Early, Incident, IncidentState, Node, Run, RunState, State, SymptomState
 from brain.core.turn import Turn
 
 MAX_RECENT = 4096  # ids of inputs other than events that are remembered to ignore repeats
+MAX_EARLY = 10_000  # events that wait for the first rules of a new site
 EMPTY = Pack(version="empty", symptoms=(), rules=(), runbooks=())
 
 
@@ -123,6 +125,12 @@ class Engine:
                 _outcome(event.data.get("outcome")),
                 str(event.data.get("why", "")),
             )
+        if turn.state.pack is None:
+            if len(turn.state.early) < MAX_EARLY:
+                turn.state.early.append(Early(event=event, at=turn.now))
+            else:
+                turn.note("event.unjudged", f"{event.kind} of {event.node} came before there were any rules")
+            return
         turn.changed.extend(symptoms.feed(turn, event))
 
     def _timer(self, turn: Turn, name: str) -> None:
@@ -357,6 +365,10 @@ class Engine:
             if lost is not None:
                 self._mended(turn, lost, Happening.GONE, f"rule {rule} was removed")
         turn.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)
+        early, self.state.early = self.state.early, []
+        for entry in early:
+            event = replace(entry.event, age_s=entry.event.age_s + turn.now - entry.at)
+            turn.changed.extend(symptoms.feed(turn, event))
         return turn
 
     def _new_index(self) -> Index:

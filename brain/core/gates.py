@@ -136,7 +136,7 @@ def young(case: Case) -> Verdict | None:
 def stale(case: Case) -> Verdict | None:
     """A fault that was old when it arrived is not acted on without a fresh sign or a person."""
     if case.incident.stale and not approved(case.turn, case.run):
-        reason = f"every fact was over {case.turn.book.settings.stale_s:.0f} s old when it came: it needs a fresh one or an approval"
+        reason = f"its facts were over {case.turn.book.settings.stale_s:.0f} s old: a fresh one or an approval is needed"
         return Verdict(say=Say.APPROVAL, gate="stale", reason=reason)
     return None
 

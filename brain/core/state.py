@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from agent.contract.messages import Event
 from brain.core.spec import Pack, Runbook, Scalar
 
 
@@ -195,6 +196,14 @@ class ModeSaid:
 
 
 @dataclass(slots=True, kw_only=True)
+class Early:
+    """An event that came before there were any rules."""
+
+    event: Event
+    at: float
+
+
+@dataclass(slots=True, kw_only=True)
 class State:
     """Everything. `fault_free` says whether the engine has forgotten all faults (law: forget)."""
 
@@ -215,6 +224,7 @@ class State:
     modes: list[ModeSaid] = field(default_factory=list)
     recent: dict[str, float] = field(default_factory=dict)  # ids of inputs that were not events, bounded
     malformed: int = 0
+    early: list[Early] = field(default_factory=list)  # judged when the first rules come; bounded
 
     def fault_free(self) -> bool:
         """Is no trace of a fault left? People's holds and modes, and the table of nodes, are not faults."""

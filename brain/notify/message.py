@@ -148,13 +148,13 @@ def _proposed(run: Run) -> list[str]:
     if run.state not in _PLANNED:
         return []
     head = {
-        RunState.OBSERVED: "would run, if its mode allowed it",
-        RunState.HELD: "waits",
-        RunState.APPROVAL: "needs an approval",
+        RunState.OBSERVED: " would run, if its mode allowed it",
+        RunState.HELD: "",
+        RunState.APPROVAL: " needs an approval",
     }[run.state]
     why = f": {_one_line(run.why)}" if run.why else ""
     rungs = run.runbook.rungs if run.state is RunState.OBSERVED else run.runbook.rungs[run.rung :]
-    return [f"{run.runbook.name} ({run.id}) {head}{why}"] + [f"  {_rung_line(rung, run)}" for rung in rungs]
+    return [f"{run.runbook.name} ({run.id}){head}{why}"] + [f"  {_rung_line(rung, run)}" for rung in rungs]
 
 
 def _rung_line(rung: Rung, run: Run) -> str:

@@ -9,8 +9,9 @@ import pytest
 
 from agent.collectors.readings import Line, Overrun
 from agent.host import Host
-from agent.sources.kmsg import KmsgSource
+from agent.sources.kmsg import KernelClock, KmsgSource
 from tests.agent.following import following, once
+from tests.agent.uplink_kit import Clock, FakeHost
 
 BOOT = "11111111-2222-3333-4444-555555555555"
 
@@ -141,3 +142,17 @@ async def test_a_recorded_log_is_read_in_any_encoding(tmp_path: Path) -> None:
     (tmp_path / "dev/kmsg").write_text("6,1,1000000,-;one\n[    2.000000] two\n14,3,3,-;forged\n")
     heard = await once(KmsgSource(Host(root=tmp_path)))
     assert [reading.text for reading in heard if isinstance(reading, Line)] == ["one", "two"]
+
+
+def test_the_kernels_clock_may_drift_without_fresh_lines_looking_old() -> None:
+    """After months of uptime the log's stamps are 90 s off: a fresh line is fresh, one that was read late is old."""
+    clock = Clock(mono_s=10_000.0)
+    kernel = KernelClock(FakeHost(clock))
+    assert kernel.monotonic(9_000.0) == 9_000.0, "a backlog is taken as it is stamped"
+    kernel.live = True
+    assert kernel.monotonic(9_910.0) == pytest.approx(10_000.0)
+    clock.mono_s = 10_100.0
+    assert kernel.monotonic(9_950.0) == pytest.approx(10_040.0), "the reader slept for a minute"
+    clock.mono_s = 20_000.0
+    assert kernel.monotonic(19_910.0) == pytest.approx(20_000.0)
+    assert kernel.monotonic(19_950.0) <= 20_000.0, "never in the future"

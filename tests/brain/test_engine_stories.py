@@ -1,7 +1,11 @@
 """Stories about the engine: what happens on the nodes, and what gpuward makes of it."""
 
+from agent.contract.commands import ACTIONS
+from brain.core.engine import Engine
+from brain.core.inputs import EventSeen, Leader, PackLoaded
 from brain.core.spec import Mode, Place
 from brain.core.state import IncidentState, RunState
+from brain.core.timeline import Timeline
 from tests.brain.world import GPU, Story, pack
 
 
@@ -347,3 +351,17 @@ def test_odd_words_are_noted_and_change_nothing() -> None:
         story.say(10, verb, **args)
     story.run(20)
     assert len(story.notes("said.refused")) == 5
+
+
+def test_what_nodes_said_before_there_were_any_rules_is_judged_when_they_come() -> None:
+    """A new site: agents run before the brain has its first rules, and a failed service says so only once."""
+    engine = Engine(actions=ACTIONS)
+    time = Timeline(engine)
+    early = Story()
+    event = early.event(0, "service.state", "service/x.service", active="failed")
+    time.feed(EventSeen(event=event), 5)
+    time.feed(Leader(id="l", epoch=1, brain="b"), 6)
+    time.feed(PackLoaded(id="p", pack=pack(Mode.OBSERVE)), 8)
+    time.run(20)
+    (incident,) = time.incidents.values()
+    assert (incident.cause, incident.evidence[0].at) == ("service-failed", 5)

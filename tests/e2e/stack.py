@@ -44,7 +44,7 @@ class Stack:
         path = self.folder / "brain.toml"
         path.write_text(
             f'data_dir = "{self.folder}/brain"\nrules = "{self.folder}/rules"\nrunbooks = "{self.folder}/runbooks"\n'
-            f'[nats]\nurl = "{self.nats.url}"\n[console]\nport = {self.port}\n'
+            f'[log]\nmax_bytes = 268435456\n[nats]\nurl = "{self.nats.url}"\n[console]\nport = {self.port}\n'
             f'[channels.hook]\ntype = "webhook"\nurl = "http://127.0.0.1:{self._page_port}/page"\n'
             f'[groups]\noncall = ["hook"]\nscheduler = ["hook"]\n{more}\n'
         )
@@ -71,13 +71,19 @@ class Stack:
     def start_brain(self) -> None:
         """The brain, until its API answers and it leads."""
         self._spawn("brain", [str(BIN / "gpuward"), "run", "--config", str(self.folder / "brain.toml")])
-        self.wait_for(lambda: self.get("/api/status").get("leads") is True, "the brain leads", within_s=20)
+        self.wait_for(self._ready, "the brain leads and has its rules", within_s=20)
+
+    def _ready(self) -> bool:
+        status = self.get("/api/status")
+        return bool(status.get("leads") and status.get("pack"))
 
     def start_agent(self) -> None:
         """The agent, until the brain has heard it."""
         self._spawn("agent", [str(BIN / "gpuward-agent"), "run", "--config", str(self.folder / "agent.toml")])
         self.wait_for(
-            lambda: any(node["name"] == self.node for node in self.get("/api/nodes")["nodes"]),
+            lambda: any(
+                node["name"] == self.node and node["boot"] for node in self.get("/api/nodes").get("nodes", ())
+            ),
             "the agent is heard",
             within_s=20,
         )
@@ -105,7 +111,7 @@ class Stack:
         self.nats.stop()
 
     def get(self, path: str) -> Any:
-        """A JSON answer of the API; an empty dict while it does not answer."""
+        """A JSON answer of the API; an empty object while it does not answer."""
         try:
             with urllib.request.urlopen(self.url + path, timeout=5) as answer:  # noqa: S310 - our own loopback URL  # noqa: S310: our own loopback URL
                 return json.load(answer)

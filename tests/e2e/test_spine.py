@@ -35,14 +35,14 @@ def address() -> str:
 
 @pytest.fixture(name="lab")
 def _lab() -> Iterator[Namespace]:
-    """A network namespace with `lo` and a veth pair: va, whose peer vb stands for the switch."""
+    """A network namespace with `lo` and va, whose peer vb in a second namespace stands for the switch."""
     if why := missing():
         pytest.skip(why)
-    with namespace() as lab:
+    with namespace() as lab, namespace() as switch:
         lab.ip("link", "set", "lo", "up")
-        lab.ip("link", "add", "va", "type", "veth", "peer", "name", "vb")
+        lab.ip("link", "add", "va", "type", "veth", "peer", "name", "vb", "netns", switch.name)
         lab.ip("link", "set", "va", "up")
-        lab.ip("link", "set", "vb", "up")
+        switch.ip("link", "set", "vb", "up")
         with lab.inside():
             yield lab
 
@@ -148,7 +148,7 @@ def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_st
     runbook = tmp_path / "runbooks" / "link-bounce.yaml"
     text = runbook.read_text()
     assert "link: $component" in text
-    runbook.write_text(text.replace("link: $component", "link: $component\n      down_s: 4"))
+    runbook.write_text(text.replace("link: $component", "link: $component, down_s: 4"))
     try:
         whole.nats.start()
         whole.start_receiver()

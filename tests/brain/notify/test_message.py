@@ -85,13 +85,13 @@ def test_a_resolution_is_short() -> None:
     ("state", "says"),
     [
         (RunState.OBSERVED, "would run, if its mode allowed it"),
-        (RunState.HELD, "waits: node/n1 is held"),
+        (RunState.HELD, "gpu-lost (inc-1.r1): bounce waits: node/n1 is held"),
         (RunState.PERFORMING, ""),
     ],
 )
 def test_what_is_proposed_follows_the_run(state: RunState, says: str) -> None:
     """Observe mode shows the whole plan, a hold its reason; a run that is at work proposes nothing."""
-    why = "node/n1 is held" if state is RunState.HELD else ""
+    why = "bounce waits: node/n1 is held" if state is RunState.HELD else ""
     lines = compose(page(), runs=[run(state, why=why)]).proposed
     assert (says in lines[0]) if says else lines == ()
     if state is RunState.OBSERVED:

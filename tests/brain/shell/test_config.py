@@ -1,0 +1,59 @@
+"""The brain's configuration: a wrong file never starts a brain, and the message names file and key."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.contract.errors import ConfigError
+from brain.config import load, parse
+from brain.core.spec import Mode
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"sel": "x"}, "site.toml: sel: unknown key"),
+    ({"nats": {"embedded": {"prt": 1}}}, "site.toml: nats.embedded.prt: unknown key"),
+    ({"settings": {"setle_s": 1}}, "site.toml: settings.setle_s: unknown key"),
+    ({"silent_after_s": "15"}, "site.toml: silent_after_s: Input should be a valid number"),
+    ({"console": {"port": 70000}}, "site.toml: console.port: Input should be less than or equal to 65535"),
+    (
+        {"modes": [{"mode": "yolo"}]},
+        "site.toml: modes.0.mode: Input should be 'observe', 'approve' or 'auto'",
+    ),
+    ({"nats": {"url": "nats://a", "embedded": {"port": 1}}}, "give `url` or `embedded`, not both"),
+    ({"console": {"host": "0.0.0.0"}}, "needs a token_file"),
+    ({"cell": "a.b"}, "site.toml: cell 'a.b' must be"),
+    ({"nats": {"embedded": {"nodes": {"n.1": "U"}}}}, "site.toml: nats.embedded.nodes: node 'n.1' must be"),
+]
+
+
+@pytest.mark.parametrize(("raw", "says"), WRONG, ids=[says for _, says in WRONG])
+def test_a_wrong_configuration_is_refused_by_name(raw: dict[str, Any], says: str) -> None:
+    """File and key stand in the error."""
+    with pytest.raises(ConfigError) as caught:
+        parse(raw, "site.toml", Path("/etc"))
+    assert says in str(caught.value)
+
+
+def test_the_shipped_example_is_valid_and_says_the_defaults(tmp_path: Path) -> None:
+    """deploy/brain.toml starts a brain; and with every comment taken away it still means the same keys."""
+    example = Path(__file__).parents[3] / "deploy" / "brain.toml"
+    assert load(example) == load(None)
+
+
+def test_without_a_word_nothing_is_done_to_a_machine() -> None:
+    """The default mode is observe, for every runbook and node; a configured mode comes after it."""
+    assert [one.mode for one in parse({}, "x", Path("/")).site_settings().modes] == [Mode.OBSERVE]
+    site = parse({"modes": [{"mode": "auto", "nodes": "sim-*"}]}, "x", Path("/")).site_settings()
+    assert [(one.mode, one.nodes) for one in site.modes] == [(Mode.OBSERVE, "*"), (Mode.AUTO, "sim-*")]
+
+
+def test_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
+    """Not to where the brain was started."""
+    (tmp_path / "brain.toml").write_text('data_dir = "data"\ntopology = "t.yaml"\n')
+    (tmp_path / "t.yaml").write_text("n1: {leaf: l1, rack: r1}\n")
+    config = load(tmp_path / "brain.toml")
+    assert config.data_dir == tmp_path / "data"
+    assert config.places()["n1"].leaf == "l1"
+    (tmp_path / "t.yaml").write_text("n1: {laef: l1}\n")
+    with pytest.raises(ConfigError, match=r"t\.yaml: n1\.laef: unknown key"):
+        config.places()

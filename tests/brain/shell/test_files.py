@@ -1,0 +1,174 @@
+"""What the brain keeps on disk: snapshot, read model, poison marker."""
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from brain.adapters import snapshot as snapshots
+from brain.adapters.poison import Poison
+from brain.adapters.readmodel import ReadModel
+from brain.adapters.snapshot import Snapshots
+from brain.core.effects import Note
+from brain.core.spec import Mode
+from tests.brain.world import GPU, Story, pack
+
+
+def story() -> Story:
+    """An engine in the middle of things: incidents, a run, holds, modes, pages, timers."""
+    told = Story(pack(Mode.APPROVE), undelivered=1)
+    told.event(1, "gpu.xid", GPU, code=79)
+    told.event(2, "link.state", "link/eth0", up=False)
+    told.say(3, "hold", scope="node/n2", why="mine")
+    told.say(4, "mode", runbook="bounce", mode="auto", nodes="n*")
+    told.time.run(30)
+    assert told.engine.state.incidents
+    assert told.engine.state.runs
+    return told
+
+
+def test_a_snapshot_gives_back_exactly_the_state(tmp_path: Path) -> None:
+    """Every incident, run, timer and hold; and for the same log only."""
+    state = story().engine.state
+    kept = Snapshots(tmp_path / "s")
+    kept.write(snapshots.dump(state), 17, "log-1")
+    read, seq, why = kept.load("log-1")
+    assert (seq, why) == (17, "")
+    assert read is not None
+    assert snapshots.dump(read) == snapshots.dump(state)
+    assert read.incidents == state.incidents
+    assert read.timers == state.timers
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda raw: raw[: len(raw) // 2], "damaged"),
+        (lambda raw: raw.replace(b'"epoch":1', b'"epoch":7'), "damaged"),
+        (lambda raw: b"rubbish", "damaged"),
+        (lambda raw: b"", "damaged"),
+        (lambda raw: raw.replace(b'"format":1', b'"format":0'), "another version"),
+        (lambda raw: raw.replace(b'"log":"log-1"', b'"log":"log-0"'), "another log"),
+    ],
+)
+def test_a_snapshot_that_does_not_fit_is_set_aside(tmp_path: Path, spoil: object, says: str) -> None:
+    """It is kept for the curious, and the log is read again."""
+    kept = Snapshots(tmp_path / "s")
+    kept.write(snapshots.dump(story().engine.state), 17, "log-1")
+    raw = (tmp_path / "s").read_bytes()
+    spoilt = spoil(raw)  # type: ignore[operator]
+    assert spoilt != raw
+    (tmp_path / "s").write_bytes(spoilt)
+    state, seq, why = kept.load("log-1")
+    assert (state, seq) == (None, 0)
+    assert says in why
+    assert not (tmp_path / "s").exists()
+    assert [path.name for path in tmp_path.glob("s.*")]
+
+
+def write(model: ReadModel, told: Story) -> None:
+    """Each note at a place of its own on the log, incidents and runs with the last."""
+    for seq, note in enumerate(told.time.notes, 1):
+        model.write(seq, [(seq, note)])
+    model.write(len(told.time.notes), (), told.time.incidents.values(), told.time.runs.values())
+
+
+def test_the_read_model_made_again_is_the_same(tmp_path: Path) -> None:
+    """Written once, twice, or anew after its file was lost: the same rows."""
+    told = story()
+    for name in ("a", "b"):
+        model = ReadModel(tmp_path / name)
+        model.begin("log-1")
+        write(model, told)
+        if name == "b":
+            write(model, told)
+        model.close()
+    (tmp_path / "c").write_bytes(b"this is no database, but long enough to be taken for one" * 20)
+    broken = ReadModel(tmp_path / "c")
+    broken.begin("log-1")
+    write(broken, told)
+    broken.close()
+    views = []
+    for name in ("a", "b", "c"):
+        model = ReadModel(tmp_path / name)
+        incidents = model.incidents(open_only=False)
+        views.append(
+            (
+                incidents,
+                [model.runs_of(one["id"]) for one in incidents],
+                [model.notes_of(one["id"]) for one in incidents],
+                model.newest_notes(1000),
+            )
+        )
+        assert model.position("log-1") == len(told.time.notes)
+        assert model.position("log-2") == 0, "a place on another log means nothing"
+        model.close()
+    assert views[0] == views[1] == views[2]
+    assert views[0][0]
+
+
+def test_incidents_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> None:
+    """As far as only one begins so."""
+    told = story()
+    model = ReadModel(tmp_path / "a")
+    write(model, told)
+    known = list(told.time.incidents)
+    assert len(known) > 1
+    assert model.incident(known[0][:8]) == model.incident(known[0])
+    assert model.incident("inc-") is None, "ambiguous"
+    assert model.incident("%") is None
+    model.close()
+
+
+def test_after_a_replay_by_other_code_the_engine_is_right(tmp_path: Path) -> None:
+    """What it does not know any more is closed with a reason; what it has is shown."""
+    told = story()
+    model = ReadModel(tmp_path / "a")
+    write(model, told)
+    first, *others = [copy.deepcopy(one) for one in told.engine.state.incidents.values()]
+    first.id = "inc-new"
+    model.reconcile([first], [], "not known any more", 99.0)
+    assert [one["id"] for one in model.incidents(open_only=True)] == ["inc-new"]
+    gone = model.incident(others[0].id)
+    assert gone is not None
+    assert (gone["state"], gone["closed_why"]) == ("closed", "not known any more")
+    model.note(Note(id="x", at=1.0, kind="brain.test", text="hello"))
+    assert model.newest_notes(1)[0]["text"] == "hello"
+    model.close()
+
+
+def test_an_input_that_kills_twice_is_set_aside(tmp_path: Path) -> None:
+    """Real deaths: a process is killed by SIGKILL while it handles input 7; the marker outlives it."""
+    program = (
+        "import os,sys,signal\nfrom pathlib import Path\nfrom brain.adapters.poison import Poison\n"
+        "marker = Poison(Path(sys.argv[1]), 'log-1')\n"
+        "for seq in range(5, 9):\n"
+        "    if seq in marker.set_aside: continue\n"
+        "    marker.begin(seq)\n"
+        "    if seq == 7: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    marker.end()\n"
+    )
+    ends = [
+        subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=os.getcwd(), timeout=30).returncode
+        for _ in range(3)
+    ]
+    assert ends == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    marker = Poison(tmp_path, "log-1")
+    assert marker.set_aside == {7}
+    marker.close()
+    other = Poison(tmp_path, "log-2")
+    assert other.set_aside == frozenset(), "a number of another log is another input"
+    other.close()
+
+
+def test_a_damaged_ledger_of_deaths_starts_anew(tmp_path: Path) -> None:
+    """It must not keep the brain from starting."""
+    (tmp_path / "deaths.json").write_bytes(b"[]")
+    (tmp_path / "handling.mark").write_bytes(b"x")
+    marker = Poison(tmp_path, "log-1")
+    assert marker.set_aside == frozenset()
+    marker.close()

@@ -1,0 +1,146 @@
+"""`gpuward diagnose`: a kernel log is pasted, and a person is told what it means."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from agent.contract.errors import ConfigError
+from brain.cli import diagnosis
+from brain.cli.diagnose import diagnose
+
+BOOT = "[    0.000000] Linux version 6.1.0\n[    1.000000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.82.07\n"
+OFF_BUS = (
+    "[  692.641414] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python3, GPU has fallen off the bus.\n"
+)
+OFF_BUS_TOO = "[  692.641500] NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.\n"
+MMU = "[  100.5] NVRM: Xid (PCI:0000:5d:00): 31, pid=77, name=train, Ch 00000008, intr 00000000. MMU Fault\n"
+
+
+def ask(text: str, *options: str) -> str:
+    """What the command prints of a log on standard input."""
+    result = CliRunner().invoke(diagnose, list(options), input=text)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def ask_json(text: str, *options: str) -> dict[str, Any]:
+    """As above, parsed."""
+    return dict(json.loads(ask(text, "--json", *options)))
+
+
+def test_a_lost_gpu(tmp_path: Path) -> None:
+    """What is wrong, by which lines, what to do, and what gpuward would run, with the file's name as node."""
+    log = tmp_path / "gpu-017.log"
+    log.write_text(BOOT + MMU + OFF_BUS + OFF_BUS_TOO, encoding="utf-8")
+    output = CliRunner().invoke(diagnose, [str(log)]).output
+    assert "P1  gpu-lost  at gpu/gpu-017/0000:3b:00" in output
+    assert "how sure: very: 2 different signs agree, in 2 lines" in output
+    assert "gpu-017:4: NVRM: Xid (PCI:0000:3b:00): 79" in output
+    assert "gpu-017:5: NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus." in output
+    assert "to do:    Drain the node." in output
+    assert "gpuward would run gpu-lost:" in output
+    assert "1. evidence: evidence.collect(component=gpu/0000:3b:00" in output
+    assert "gpu-017:3: NVRM: Xid (PCI:0000:5d:00): 31" in output.partition("on which no rule acts")[2]
+    assert output.endswith("5 lines read, 3 mean something, 2 do not.\n")
+
+
+def test_json_has_stable_keys() -> None:
+    """What scripts read."""
+    data = ask_json(BOOT + OFF_BUS)
+    assert data["ok"] is False
+    assert (data["lines"], data["meaningful"], data["other"]) == (3, 1, [])
+    (incident,) = data["incidents"]
+    assert incident["cause"] == "gpu-lost"
+    assert incident["severity"] == "P1"
+    assert incident["scope"] == "gpu/this-node/0000:3b:00"
+    assert incident["symptoms"] == ["gpu_off_bus@gpu/this-node/0000:3b:00"]
+    assert incident["sure"] == "one line says so, nothing else confirms it"
+    assert incident["runbook"] == "gpu-lost"
+    assert len(incident["plan"]) == 2
+    assert incident["advice"]["todo"]["zh"]
+    assert {"id", "state", "runs", "opened_at"} <= incident.keys()
+
+
+@pytest.mark.parametrize("text", ["", "\n", "hello\nworld\n", BOOT, "\x00\udcff\n" * 3])
+def test_nothing_wrong(text: str) -> None:
+    """A healthy log, an empty one, and one that is none."""
+    lines = text.count("\n")
+    output = ask(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    assert output.startswith(f"Nothing wrong found in {lines} lines.")
+    assert ask_json("x\n" * 3) == {"ok": True, "incidents": [], "lines": 3, "meaningful": 0, "other": []}
+
+
+def test_harmless_lines_are_shown_apart() -> None:
+    """An XID that only says what a program did opens nothing, and is not hidden either."""
+    data = ask_json(MMU)
+    assert data["incidents"] == []
+    assert data["other"] == [
+        "this-node:1: NVRM: Xid (PCI:0000:5d:00): 31, pid=77, name=train, Ch 00000008, intr 00000000. MMU Fault"
+        "  (ROBUST_CHANNEL_FIFO_ERROR_MMU_ERR_FLT: RESTART_APP)"
+    ]
+
+
+def test_repeated_lines_are_one_finding() -> None:
+    """Fifty times the same: one incident, and nothing left over."""
+    data = ask_json("".join(OFF_BUS.replace("692.", f"{692 + n}.") for n in range(50)))
+    assert [incident["cause"] for incident in data["incidents"]] == ["gpu-lost"]
+    assert data["incidents"][0]["sure"] == "fairly: 6 lines of one kind say so"
+    assert data["other"] == []
+
+
+def test_the_worst_comes_first() -> None:
+    """And what follows from it is explained by it."""
+    unknown = "[ 10.0] NVRM: Xid (PCI:0000:5d:00): 900, never seen\n"
+    data = ask_json(unknown + OFF_BUS + OFF_BUS.replace("79, pid=1234, name=python3, GPU", "119, Timeout"))
+    assert [(one["severity"], one["cause"]) for one in data["incidents"]] == [
+        ("P1", "gpu-lost"),
+        ("P3", "gpu-unknown-xid"),
+    ]
+
+
+def test_chinese() -> None:
+    """The advice in the other language."""
+    assert "先排空节点" in ask(OFF_BUS, "--lang", "zh")
+
+
+def test_the_driver_message_of_three_lines() -> None:
+    """As dmesg shows it: one fact, quoted by its first line."""
+    data = ask_json(
+        "[    5.1] NVRM: The NVIDIA GPU 0000:5d:00.0\n"
+        "[    5.1] NVRM: (PCI ID: 10de:2330) installed in this system has\n"
+        "[    5.1] NVRM: fallen off the bus and is not responding to commands.\n"
+    )
+    (incident,) = data["incidents"]
+    assert incident["scope"] == "gpu/this-node/0000:5d:00"
+    assert incident["shown"][0].startswith("this-node:1: NVRM: The NVIDIA GPU 0000:5d:00.0 NVRM: (PCI ID")
+
+
+def test_many_nodes_show_a_shared_cause(tmp_path: Path) -> None:
+    """Logs on the wall clock are laid side by side: twelve nodes within seconds are one cause, hours apart are not."""
+    line = "2026-11-20T{}:00:00.5+00:00 host kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    for apart, causes in ((False, ["shared-gpu-off-bus-cell"]), (True, ["gpu-lost"] * 12)):
+        files = []
+        for number in range(12):
+            file = tmp_path / f"n{number}.log"
+            file.write_text(line.format(f"{number if apart else 7:02d}"), encoding="utf-8")
+            files.append(str(file))
+        data = json.loads(CliRunner().invoke(diagnose, ["--json", *files]).output)
+        assert [incident["cause"] for incident in data["incidents"]] == causes
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """An error of the operator, named."""
+    result = CliRunner().invoke(diagnose, [str(tmp_path / "none.log")])
+    assert isinstance(result.exception, ConfigError)
+    assert "none.log: cannot be read: No such file" in str(result.exception)
+
+
+def test_node_names() -> None:
+    """Any file name gives a node name that scopes can hold; two files are two nodes."""
+    assert diagnosis.node_name("gpu-017", ()) == "gpu-017"
+    assert diagnosis.node_name("-", ()) == "this-node"
+    assert diagnosis.node_name("dmesg (1) ä", ()) == "dmesg-1"
+    assert diagnosis.node_name("a/b", ("a-b", "a-b-2")) == "a-b-3"

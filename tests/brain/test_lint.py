@@ -1,0 +1,341 @@
+"""What `gpuward check` finds wrong with a pack whose types are right."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.contract.commands import ACTIONS, Disrupts, Repeat
+from brain.adapters import pack as packs
+from brain.core import lint, proof
+from brain.core.spec import (
+    Example,
+    Expect,
+    Given,
+    Knowledge,
+    Match,
+    Pack,
+    Priority,
+    Rule,
+    Runbook,
+    Rung,
+    Symptom,
+    Text,
+    Verify,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = Text(en="text", zh="文字")
+LOST = Given(event="gpu.lost", component="gpu/0000:3b:00", data={"reason": "lost"})
+BACK = Given(event="gpu.returned", component="gpu/0000:3b:00", data={"by": "nvml"})
+
+SYMPTOM = Symptom(
+    name="lost",
+    scope="gpu",
+    summary="a GPU is lost",
+    on=(Match(kind="gpu.lost"),),
+    clear=(Match(kind="gpu.returned"),),
+    carry={"why": "reason"},
+)
+RULE = Rule(
+    name="gpu-lost",
+    scope="gpu",
+    when={"symptom": "lost"},
+    severity=Priority.P1,
+    because="NVML says so",
+    knowledge=Knowledge(cause=TEXT, todo=TEXT),
+    runbook="mend",
+    examples=(
+        Example(name="lost", given=(LOST,), expect=Expect(incident="gpu-lost", runbook="mend")),
+        Example(name="back", given=(BACK,), expect=Expect(nothing=True)),
+    ),
+)
+RUNG = Rung(
+    name="restart",
+    do="service.restart",
+    params={"unit": "$why"},
+    verify=Verify(within_s=10, for_s=1),
+)
+RUNBOOK = Runbook(name="mend", summary="Mend.", rungs=(RUNG,))
+PACK = Pack(version="1", symptoms=(SYMPTOM,), rules=(RULE,), runbooks=(RUNBOOK,))
+
+
+def found(pack: Pack) -> list[str]:
+    """The problems of a pack."""
+    return lint.problems(pack, ACTIONS)
+
+
+def test_a_sound_pack_has_no_problems() -> None:
+    """The pack from which the tables below start is sound, and its examples hold."""
+    assert found(PACK) == []
+    assert proof.failures(PACK, ACTIONS) == []
+
+
+def test_our_own_pack_has_no_problems() -> None:
+    """Rules and runbooks that come with gpuward are sound, and all their examples hold."""
+    assert proof.failures(packs.load(ROOT / "rules", ROOT / "runbooks"), ACTIONS) == []
+
+
+def spread(**changes: Any) -> Symptom:
+    """A sound spread symptom, changed."""
+    sound = Symptom(
+        name="widely", scope="fabric", summary="many", detect="spread", of="lost", at_least=3, share=0.5
+    )
+    return replace(sound, **changes)
+
+
+SYMPTOMS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"name": "Lost-GPU"}, "symptoms.Lost-GPU: a symptom's name is in snake_case"),
+    ({"summary": " "}, "symptoms.lost.summary: is empty"),
+    ({"scope": "planet"}, "symptoms.lost.scope: no scope 'planet' (have: gpu, nvswitch"),
+    ({"scope": "port"}, "symptoms.lost.on.0.kind: gpu.lost is about gpu: it can not be placed at scope port"),
+    ({"on": ()}, "symptoms.lost: needs `on`"),
+    (
+        {"on": (Match(kind="gpu.gone"),)},
+        "symptoms.lost.on.0.kind: there is no event kind 'gpu.gone' (have: gpu.xid",
+    ),
+    ({"clear": (Match(kind="agent.started"),)}, "symptoms.lost.clear.0.kind: agent.started is about node"),
+    (
+        {"on": (Match(kind="gpu.lost", where={"code": 1}),)},
+        "on.0.where.code: gpu.lost has no field 'code' (have: reason",
+    ),
+    (
+        {"on": (Match(kind="gpu.xid", where={"code": "79"}),)},
+        "on.0.where.code: is int: it never compares with '79'",
+    ),
+    ({"on": (Match(kind="gpu.xid", where={"code": {"is": 7}}),)}, "on.0.where.code: test: no test 'is'"),
+    (
+        {"on": (Match(kind="gpu.xid", where={"name": [True]}),)},
+        "on.0.where.name: is text: it never compares with True",
+    ),
+    (
+        {"on": (Match(kind="gpu.xid", where={"severity": 3}),)},
+        "where.severity: is text: it never compares with 3",
+    ),
+    ({"detect": "count"}, "symptoms.lost.within_s: detect: count needs a window of more than 0 s"),
+    ({"detect": "count", "within_s": 9, "at_least": 0}, "symptoms.lost.at_least: must be more than 0"),
+    (
+        {"detect": "sum", "within_s": 9, "sum_of": "reason"},
+        "symptoms.lost.on.0: gpu.lost has no number 'reason'",
+    ),
+    (
+        {"detect": "sum", "within_s": 9, "sum_of": "delta"},
+        "symptoms.lost.on.0: gpu.lost has no number 'delta'",
+    ),
+    ({"sum_of": "index"}, "symptoms.lost.sum_of: is for detect: sum"),
+    ({"detect": "lasting"}, "symptoms.lost.for_s: detect: lasting needs how long"),
+    (
+        {"detect": "lasting", "for_s": 3, "clear": ()},
+        "symptoms.lost.clear: detect: lasting needs to know what ends it",
+    ),
+    (
+        {"detect": "flapping", "within_s": 9, "at_least": 5000},
+        "symptoms.lost.at_least: a window remembers 1000 changes",
+    ),
+    ({"detect": "absence", "for_s": 9000}, "symptoms.lost.ttl_s: must not be shorter than for_s"),
+    ({"ttl_s": 0}, "symptoms.lost.ttl_s: must be more than 0 s"),
+    ({"of": "lost"}, "symptoms.lost: `of` and `share` are for detect: spread"),
+    ({"carry": {"why": "colour"}}, "symptoms.lost.carry.why: no fact in `on` has a field 'colour'"),
+    (
+        {"carry": {"why": "reason", "node": "reason"}},
+        "symptoms.lost.carry.node: is a name that situations use already",
+    ),
+)
+
+
+@pytest.mark.parametrize(("changes", "says"), SYMPTOMS)
+def test_symptoms(changes: dict[str, Any], says: str) -> None:
+    """One change to a sound symptom, one problem that names it."""
+    assert any(says in one for one in found(replace(PACK, symptoms=(replace(SYMPTOM, **changes),))))
+
+
+SPREADS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, "symptoms.widely: no rule names it"),
+    ({"of": "nothing"}, "symptoms.widely.of: there is no symptom 'nothing'"),
+    ({"of": "widely"}, "symptoms.widely.of: widely is not a symptom of nodes or their parts"),
+    ({"scope": "node"}, "symptoms.widely.scope: a spread is counted at leaf"),
+    ({"on": (Match(kind="gpu.lost"),)}, "symptoms.widely.on: a spread has no facts of its own"),
+    ({"share": 50}, "symptoms.widely.share: is a share: 0 to 1"),
+)
+
+
+@pytest.mark.parametrize(("changes", "says"), SPREADS)
+def test_spreads(changes: dict[str, Any], says: str) -> None:
+    """As above, for symptoms that count nodes."""
+    assert any(says in one for one in found(replace(PACK, symptoms=(SYMPTOM, spread(**changes)))))
+
+
+def examples(given: Given = LOST, expect: Expect | None = None) -> tuple[Example, ...]:
+    """The sound rule's examples and one more."""
+    return (*RULE.examples, Example(name="more", given=(given,), expect=expect or Expect(incidents=1)))
+
+
+RULES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"name": "Gpu_Lost", "cause": "gpu-lost"}, "rules.Gpu_Lost: a rule's name is in kebab-case"),
+    ({"scope": "planet"}, "rules.gpu-lost.scope: no scope 'planet'"),
+    (
+        {"scope": "port"},
+        "rules.gpu-lost.when: a situation of scope port never shows lost, which is of scope gpu",
+    ),
+    ({"scope": "cell", "runbook": ""}, "rules.gpu-lost.when: a situation of scope cell never shows lost"),
+    ({"scope": "rack"}, "rungs.0.do: service.restart runs on a node, but rule gpu-lost is of scope rack"),
+    ({"when": {"symptom": "gone"}}, "rules.gpu-lost.when: there is no symptom 'gone'"),
+    ({"when": {"why": "lost"}}, "rules.gpu-lost.when: names no symptom"),
+    (
+        {"when": {"symptom": "lost", "colour": 1}},
+        "rules.gpu-lost.when: no situation has a field 'colour' (have: ",
+    ),
+    (
+        {"when": {"symptom": "lost", "why": {"matches": 1}}},
+        "rules.gpu-lost.when: when.why: no test 'matches'",
+    ),
+    ({"when": {"symptom": "lost", "any": []}}, "rules.gpu-lost.when: when: `any` wants a list"),
+    ({"because": ""}, "rules.gpu-lost.because: is empty"),
+    (
+        {"knowledge": Knowledge(cause=Text(en="", zh="x"), todo=TEXT)},
+        "rules.gpu-lost.knowledge.cause.en: is empty",
+    ),
+    (
+        {"knowledge": Knowledge(cause=Text(en="x", zh="x"), todo=TEXT)},
+        "knowledge.cause.zh: has no Chinese text",
+    ),
+    ({"knowledge": Knowledge(cause=TEXT, todo=TEXT, links=("www",))}, "knowledge.links.0: is no web address"),
+    ({"runbook": "magic"}, "rules.gpu-lost.runbook: there is no runbook 'magic' (have: mend)"),
+    ({"runbook": ""}, "runbooks.mend: no rule leads to it"),
+    ({"params": {"speed": 3}}, "rules.gpu-lost.params.speed: runbook mend has no `$speed`"),
+    ({"settle_s": -1}, "rules.gpu-lost.settle_s: must not be negative"),
+    ({"inhibits": ("rain",)}, "rules.gpu-lost.inhibits.0: no rule has the cause 'rain'"),
+    ({"inhibits": ("gpu-lost",)}, "rules.gpu-lost.inhibits.0: a cause does not explain itself"),
+    (
+        {"examples": RULE.examples[1:]},
+        "rules.gpu-lost.examples: there is none that expects an incident 'gpu-lost'",
+    ),
+    ({"examples": RULE.examples[:1]}, "rules.gpu-lost.examples: there is none that expects `nothing: true`"),
+    ({"examples": examples(expect=Expect())}, "examples.2.expect: expects nothing at all"),
+    (
+        {"examples": examples(expect=Expect(nothing=True, incidents=0))},
+        "examples.2.expect: `nothing: true` stands alone",
+    ),
+    (
+        {"examples": examples(expect=Expect(scope="gpu/n1/x"))},
+        "examples.2.expect: `scope` and `runbook` are those of an",
+    ),
+    (
+        {"examples": examples(replace(LOST, kernel="x"))},
+        "examples.2.given.0: needs exactly one of kernel, event and",
+    ),
+    ({"examples": examples(Given())}, "examples.2.given.0: needs exactly one of kernel, event and silent"),
+    (
+        {"examples": examples(replace(LOST, event="gpu.gone"))},
+        "given.0.event: there is no event kind 'gpu.gone'",
+    ),
+    (
+        {"examples": examples(replace(LOST, component="link/eth0"))},
+        "given.0.component: gpu.lost is about gpu, not link",
+    ),
+    ({"examples": examples(replace(LOST, component="gpu"))}, "given.0.component: not a component: 'gpu'"),
+    ({"examples": examples(replace(LOST, severity="bad"))}, "given.0.severity"),
+    ({"examples": examples(replace(LOST, data={}))}, "given.0.data: gpu.lost always says reason too"),
+    ({"examples": examples(replace(LOST, data={"reason": 3}))}, "given.0.data.reason: is text, not 3"),
+    (
+        {"examples": examples(replace(LOST, data={"reason": "lost", "x": 3}))},
+        "given.0.data.x: gpu.lost has no field 'x'",
+    ),
+    (
+        {"examples": examples(replace(LOST, nodes=0))},
+        "given.0: at and age_s must not be negative, nodes at least 1",
+    ),
+    (
+        {
+            "when": {
+                "all": [
+                    {"symptom": "lost"},
+                    *({"any": [{"why": f"{n}"}, {"symptom": "lost"}]} for n in range(20)),
+                ]
+            }
+        },
+        "rules.gpu-lost.when: rule gpu-lost: when: 21 groups",
+    ),
+)
+
+
+@pytest.mark.parametrize(("changes", "says"), RULES)
+def test_rules(changes: dict[str, Any], says: str) -> None:
+    """One change to a sound rule, one problem that names it."""
+    problems = found(replace(PACK, rules=(replace(RULE, **changes),)))
+    assert any(says in one for one in problems), problems
+
+
+RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
+    ({"name": "Mend it"}, {}, "runbooks.Mend it: a runbook's name is in kebab-case"),
+    ({"rungs": ()}, {}, "runbooks.mend.rungs: a ladder needs a rung"),
+    ({"rungs": (RUNG, RUNG)}, {}, "runbooks.mend.rungs.1.name: there are two rungs 'restart'"),
+    ({"tries": 0}, {}, "runbooks.mend.tries: tries must be at least 1"),
+    (
+        {},
+        {"do": "shell.run"},
+        "rungs.0.do: there is no action 'shell.run' (have: service.restart, link.bounce",
+    ),
+    ({}, {"params": {}}, "rungs.0.params: service.restart needs unit"),
+    ({}, {"params": {"unit": 3}}, "rungs.0.params: service.restart: unit must be text"),
+    (
+        {},
+        {"params": {"unit": "$why", "speed": 3}},
+        "rungs.0.params: service.restart has no parameter 'speed'",
+    ),
+    (
+        {},
+        {"params": {"unit": "$colour"}},
+        "rungs.0.params.unit: rule gpu-lost gives no '$colour' (gives: scope",
+    ),
+    ({}, {"verify": None}, "rungs.0: disrupts something and is not verified"),
+    ({}, {"verify": Verify(within_s=0, for_s=1)}, "rungs.0.verify: within_s must be more than 0 s"),
+    (
+        {},
+        {"verify": Verify(within_s=9, for_s=1, gone=("x",))},
+        "rungs.0.verify.gone.0: there is no symptom 'x'",
+    ),
+    (
+        {},
+        {"disrupts": Disrupts.NOTHING},
+        "rungs.0.disrupts: service.restart disrupts job: a rung can only say worse",
+    ),
+    (
+        {},
+        {"do": "link.bounce", "params": {"link": "$component"}, "repeat": Repeat.SAFE, "retries": 99},
+        "must be 0 to 10",
+    ),
+    ({}, {"when": {"colour": 1}}, "rungs.0.when: no situation has a field 'colour'"),
+    ({}, {"timeout_s": -1}, "rungs.0.timeout_s: must not be negative"),
+    ({}, {"do": "page", "params": {"to": "$why"}}, "rungs.0.params.to: a page's text and receiver are fixed"),
+    (
+        {},
+        {"do": "page", "params": {"whom": "me"}},
+        "rungs.0.params: page has no parameter 'whom' (have: to, text)",
+    ),
+)
+
+
+@pytest.mark.parametrize(("changes", "rung", "says"), RUNBOOKS)
+def test_runbooks(changes: dict[str, Any], rung: dict[str, Any], says: str) -> None:
+    """One change to a sound runbook or its rung, one problem that names it."""
+    book = replace(RUNBOOK, **({"rungs": (replace(RUNG, **rung),)} | changes))
+    problems = found(replace(PACK, runbooks=(book,)))
+    assert any(says in one for one in problems), problems
+
+
+def test_a_rung_may_be_more_careful_than_its_action() -> None:
+    """Worse disruption and a stricter repeat class are allowed."""
+    rung = replace(RUNG, disrupts=Disrupts.NODE, repeat=Repeat.PROBE)
+    assert found(replace(PACK, runbooks=(replace(RUNBOOK, rungs=(rung,)),))) == []
+
+
+def test_an_example_that_does_not_hold_is_told() -> None:
+    """The sentence says what was expected and what came."""
+    wrong = replace(RULE.examples[0], expect=Expect(nothing=True))
+    rule = replace(RULE, examples=(*RULE.examples, wrong))
+    assert proof.failures(replace(PACK, rules=(rule,)), ACTIONS) == [
+        "rules.gpu-lost.examples.2: lost: expected no incident, "
+        "came: gpu-lost at gpu/n1/0000:3b:00 with runbook mend"
+    ]

@@ -1,0 +1,242 @@
+"""Rules and runbooks from files: what is read, and what is said of what cannot be."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from agent.contract.errors import ConfigError, ContractError
+from brain.adapters import pack as packs
+from brain.core.spec import Mode, ModeSetting, Place, Priority, Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SYMPTOM = """\
+symptoms:
+  lost:
+    scope: gpu
+    summary: a GPU is lost
+    on: [{kind: gpu.lost}]
+    clear: [{kind: gpu.returned}]
+"""
+RULE = """\
+rules:
+  gpu-lost:
+    scope: gpu
+    when: {symptom: lost}
+    severity: P1
+    because: NVML says so
+    runbook: look
+    knowledge:
+      cause: {en: gone, zh: 丢失}
+      todo: {en: look, zh: 查看}
+    examples:
+      - name: lost
+        given: [{event: gpu.lost, component: "gpu/0000:3b:00", data: {reason: lost}}]
+        expect: {incident: gpu-lost}
+      - name: back
+        given: [{event: gpu.returned, component: "gpu/0000:3b:00", data: {by: nvml}}]
+        expect: {nothing: true}
+"""
+RUNBOOK = """\
+summary: Look.
+rungs:
+  - name: evidence
+    do: evidence.collect
+    params: {component: $component}
+"""
+
+
+def write(folder: Path, rules: str = SYMPTOM + RULE, runbook: str = RUNBOOK) -> tuple[Path, Path]:
+    """A small pack on disk."""
+    for name, file, text in (("rules", "gpu.yaml", rules), ("runbooks", "look.yaml", runbook)):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / file).write_text(text, encoding="utf-8")
+    return folder / "rules", folder / "runbooks"
+
+
+def test_a_pack_is_read(tmp_path: Path) -> None:
+    """Names come from the keys and the file's stem; `on` is a key and no boolean; defaults are filled in."""
+    pack = packs.load(*write(tmp_path))
+    assert [symptom.name for symptom in pack.symptoms] == ["lost"]
+    assert [match.kind for match in pack.symptoms[0].on] == ["gpu.lost"]
+    assert pack.rules[0].severity is Priority.P1
+    assert pack.rules[0].quiet_s == 30
+    assert [(book.name, book.at_most) for book in pack.runbooks] == [("look", Mode.AUTO)]
+
+
+def test_the_version_is_that_of_the_content(tmp_path: Path) -> None:
+    """The same content has the same version, wherever it stands; any change has another one."""
+    one = packs.load(*write(tmp_path))
+    assert packs.load(*write(tmp_path, "# a comment\n" + SYMPTOM + RULE)).version == one.version
+    assert packs.load(*write(tmp_path, (SYMPTOM + RULE).replace("P1", "P2"))).version != one.version
+    assert packs.load(*write(tmp_path), places={"n1": Place(leaf="l1")}).version != one.version
+
+
+def test_a_pack_travels_as_json(tmp_path: Path) -> None:
+    """dump → JSON → parse gives the pack that was; what is no pack is a ContractError."""
+    settings = Settings(modes=(ModeSetting(mode=Mode.APPROVE, nodes="n*"),), disruptive_runs=7)
+    for pack in (
+        packs.load(*write(tmp_path), settings, {"n1": Place(leaf="l1", rack="r1")}),
+        packs.load(ROOT / "rules", ROOT / "runbooks"),
+    ):
+        assert packs.parse(orjson.loads(orjson.dumps(packs.dump(pack)))) == pack
+    wrong: tuple[object, ...] = (
+        {},
+        [],
+        {**packs.dump(pack), "more": 1},
+        {**packs.dump(pack), "rules": [{}]},
+        2**70,
+    )
+    for broken in wrong:
+        with pytest.raises(ContractError, match="not a pack"):
+            packs.parse(broken)
+
+
+# (what is replaced, by what, what the message says). Lines are those of SYMPTOM + RULE, or of RUNBOOK.
+BAD_RULES: tuple[tuple[str, str, str], ...] = (
+    (
+        "severity: P1",
+        "severity: P9",
+        "rules/gpu.yaml:11: rules.gpu-lost.severity: must be 'P0', 'P1', 'P2' or 'P3'",
+    ),
+    (
+        "severity: P1",
+        "serverity: P1",
+        "rules/gpu.yaml:11: rules.gpu-lost.serverity: unknown key (have: name, scope",
+    ),
+    ("    because: NVML says so\n", "", "rules/gpu.yaml:8: rules.gpu-lost.because: is missing"),
+    ("because: NVML says so", "because: [a]", "rules.gpu-lost.because: must be text, not a list"),
+    (
+        "because: NVML says so",
+        "because: yes\n    quiet_s: no",
+        ":13: rules.gpu-lost.quiet_s: must be a number, not 'no'",
+    ),
+    ("because: NVML says so", "because: 12", ":12: rules.gpu-lost.because: must be text, not 12"),
+    ("zh: 丢失", "fr: perdu", "gpu.yaml:15: rules.gpu-lost.knowledge.cause.fr: unknown key (have: en, zh)"),
+    ("zh: 丢失", "fr: perdu", "gpu.yaml:15: rules.gpu-lost.knowledge.cause.zh: is missing"),
+    (
+        "data: {reason: lost}",
+        "data: {reason: [lost]}",
+        "given.0.data.reason: must be text, a number, true or false",
+    ),
+    (
+        "{incident: gpu-lost}",
+        "{incidents: many}",
+        "rules.gpu-lost.examples.0.expect.incidents: must be a whole number",
+    ),
+    ("{nothing: true}", "{nothing: yes}", "examples.1.expect.nothing: must be true or false, not 'yes'"),
+    ("scope: gpu\n    when", "name: x\n    scope: gpu\n    when", "rules.gpu-lost.name: unknown key"),
+    (
+        "    severity: P1",
+        "    severity: P1\n    severity: P2",
+        ":12: rules.gpu-lost.severity: stands twice, first in line 11",
+    ),
+    ("rules:\n", "ruels:\n", "rules/gpu.yaml:7: ruels: unknown key (have: symptoms, rules)"),
+    ("rules:\n", "rules: [1]\nmore:\n", "rules/gpu.yaml:7: rules: must be a mapping of name to body"),
+    ("    when: {symptom: lost}", "    when: {symptom: lost", "rules/gpu.yaml:11: is not YAML"),
+    ("    when: {symptom: lost}", "\twhen: 1", "rules/gpu.yaml:10: is not YAML"),
+    (
+        "because: NVML says so",
+        "because: !!python/object:os.system x",
+        ":12: rules.gpu-lost.because: has the tag",
+    ),
+    ("because: NVML says so", "because: \x07", "rules/gpu.yaml:1: is not YAML"),
+    ("{symptom: lost}", "{[a]: 1}", ":10: rules.gpu-lost.when: has a key in line 10 that is not a text"),
+    ("{symptom: lost}", "&a {x: *a}", "is nested too deep"),
+    ("runbook: look", f"quiet_s: {2**70}", "rules.gpu-lost: holds a value that JSON cannot"),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "says"), BAD_RULES)
+def test_bad_rules(tmp_path: Path, old: str, new: str, says: str) -> None:
+    """Each mistake is named with file, line and key, in plain words."""
+    text = SYMPTOM + RULE
+    assert old in text
+    with pytest.raises(ConfigError) as raised:
+        packs.load(*write(tmp_path, text.replace(old, new, 1)))
+    assert says in str(raised.value)
+
+
+BAD_RUNBOOKS: tuple[tuple[str, str, str], ...] = (
+    ("summary: Look.\n", "", "runbooks/look.yaml:1: summary: is missing"),
+    (
+        "do: evidence.collect",
+        "doo: x",
+        "runbooks/look.yaml:4: rungs.0.doo: unknown key (have: name, do, params",
+    ),
+    ("do: evidence.collect", "doo: x", "runbooks/look.yaml:3: rungs.0.do: is missing"),
+    (
+        "params:",
+        "disrupts: a bit\n    params:",
+        "look.yaml:5: rungs.0.disrupts: must be 'nothing', 'job', 'node' or",
+    ),
+    ("params:", "retries: 1.5\n    params:", "look.yaml:5: rungs.0.retries: must be a whole number, not 1.5"),
+    (
+        "params:",
+        "verify: {within_s: soon}\n    params:",
+        "look.yaml:5: rungs.0.verify.within_s: must be a number, not 'soon'",
+    ),
+    ("params:", "verify: {within_s: soon}\n    params:", "look.yaml:5: rungs.0.verify.for_s: is missing"),
+    (
+        "rungs:\n",
+        "at_most: brave\nrungs:\n",
+        "look.yaml:2: at_most: must be 'observe', 'approve' or 'auto', not 'brave'",
+    ),
+    (RUNBOOK, "- 1\n", "runbooks/look.yaml:1: must be a mapping"),
+    (RUNBOOK, "", "runbooks/look.yaml:1: must be a mapping"),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "says"), BAD_RUNBOOKS)
+def test_bad_runbooks(tmp_path: Path, old: str, new: str, says: str) -> None:
+    """As above."""
+    with pytest.raises(ConfigError) as raised:
+        packs.load(*write(tmp_path, runbook=RUNBOOK.replace(old, new, 1)))
+    assert says in str(raised.value)
+
+
+def test_all_errors_come_at_once(tmp_path: Path) -> None:
+    """Who has made three mistakes in two files is told of three, not of the first."""
+    rules, runbooks = write(
+        tmp_path,
+        (SYMPTOM + RULE).replace("severity: P1", "severity: P9").replace("zh: 查看", "zh: 1"),
+        RUNBOOK.replace("do:", "does:"),
+    )
+    with pytest.raises(ConfigError) as raised:
+        packs.load(rules, runbooks)
+    lines = str(raised.value).splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [
+        "rules/gpu.yaml:11",
+        "rules/gpu.yaml:16",
+        "runbooks/look.yaml:3",
+        "runbooks/look.yaml:4",
+    ]
+
+
+def test_one_name_is_used_once(tmp_path: Path) -> None:
+    """The same rule in two files is an error that names both places."""
+    rules, runbooks = write(tmp_path)
+    (rules / "more.yaml").write_text(RULE, encoding="utf-8")
+    (runbooks / "other.yaml").write_text("name: look\n" + RUNBOOK, encoding="utf-8")
+    with pytest.raises(ConfigError) as raised:
+        packs.load(rules, runbooks)
+    assert "rules/more.yaml:2: rules.gpu-lost: rule 'gpu-lost' exists already (rules/gpu.yaml:8)" in str(
+        raised.value
+    )
+    assert "runbooks/other.yaml:1: runbook 'look' exists already (runbooks/look.yaml:1)" in str(raised.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    """No folder, a file that is not UTF-8, and the wrong ending are named too."""
+    rules, _ = write(tmp_path)
+    (rules / "latin.yaml").write_bytes(b"# fine\nsymptoms: {a: \xff}\n")
+    (rules / "late.yml").write_text("", encoding="utf-8")
+    (rules / "empty.yaml").write_text("# nothing yet\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as raised:
+        packs.load(rules, tmp_path / "nowhere")
+    assert str(raised.value).splitlines() == [
+        "rules/late.yml:1: name it .yaml: .yml is not read",
+        "rules/latin.yaml:2: is not UTF-8 text",
+        f"{tmp_path / 'nowhere'}:1: there is no such folder",
+    ]
