@@ -18,7 +18,8 @@ BASE_FIELDS = ("scope", "scope_type", "node", "component", "name", "node_alive")
 MAX_WINDOW_FACTS = 1000  # what a window remembers
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,60}")
-_ENVELOPE = {"severity": "text", "component": "text", "count": "int"}  # what `where` may name besides data
+# What `where` may name besides data.
+_ENVELOPE = {"severity": "text", "component": "text", "component_type": "text", "count": "int"}
 _Path = tuple[str | int, ...]
 
 

@@ -13,8 +13,14 @@ What = Literal["open", "repeat", "update", "resolve"]
 
 
 def page(turn: Turn, incident: Incident, what: What, text: str, to: str = ONCALL) -> None:
-    """Tells people; from the first page on, repeats it until somebody acknowledges."""
+    """Tells a group of people; from the first page on, repeats it until somebody acknowledges.
+
+    The first page to a group opens its alert, whatever it is about; a resolution goes to every group that was told.
+    """
     pages = incident.pages
+    if to not in pages.told:
+        pages.told.append(to)
+        what = "open"
     pages.sent += 1
     page_id = f"{incident.id}.p{pages.sent}"
     pages.waiting[page_id] = PendingPage(what=what, to=to, text=text)
@@ -34,7 +40,7 @@ def page(turn: Turn, incident: Incident, what: What, text: str, to: str = ONCALL
 
 def open_page(turn: Turn, incident: Incident, text: str) -> None:
     """The first page to the people on call, unless they have one already."""
-    if not incident.pages.first_at:
+    if ONCALL not in incident.pages.told:
         page(turn, incident, "open", text)
 
 
@@ -55,7 +61,8 @@ def resolve(turn: Turn, incident: Incident, why: str) -> None:
     if incident.pages.first_at and not incident.pages.resolved:
         incident.pages.resolved = True
         # What has not reached anybody yet need not any more, but the resolution must come after what has.
-        page(turn, incident, "resolve", why)
+        for group in list(incident.pages.told):
+            page(turn, incident, "resolve", why, to=group)
     turn.cancel_timer(f"page:{incident.id}")
 
 

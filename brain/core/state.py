@@ -113,6 +113,7 @@ class PageState:
 
     sent: int = 0  # pages so far
     first_at: float = 0.0
+    told: list[str] = field(default_factory=list)  # channel groups, in order
     acked_by: str = ""
     resolved: bool = False
     waiting: dict[str, "PendingPage"] = field(default_factory=dict)  # page id -> not yet delivered

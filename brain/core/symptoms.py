@@ -11,7 +11,7 @@ from agent.contract.messages import Event, Scalar, clip
 from brain.core import conditions
 from brain.core.spec import Match, Symptom
 from brain.core.state import Evidence, SymptomState
-from brain.core.topology import component_of, node_of
+from brain.core.topology import component_of, node_of, type_of
 from brain.core.turn import Turn
 
 MAX_HITS = 1000  # facts remembered in one window; a window that needs more is refused by `gpuward check`
@@ -49,6 +49,8 @@ def _matches(match: Match, event: Event) -> bool:
             value = event.severity.value
         elif name == "component":
             value = event.component
+        elif name == "component_type":
+            value = type_of(event.component)
         elif name == "count":
             value = event.count
         else:

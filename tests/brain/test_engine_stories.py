@@ -1,9 +1,11 @@
 """Stories about the engine: what happens on the nodes, and what gpuward makes of it."""
 
+from dataclasses import replace
+
 from agent.contract.commands import ACTIONS
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Leader, PackLoaded
-from brain.core.spec import Mode, Place
+from brain.core.spec import Mode, Place, Runbook, Rung
 from brain.core.state import IncidentState, RunState
 from brain.core.timeline import Timeline
 from tests.brain.world import GPU, Story, pack
@@ -365,3 +367,28 @@ def test_what_nodes_said_before_there_were_any_rules_is_judged_when_they_come() 
     time.run(20)
     (incident,) = time.incidents.values()
     assert (incident.cause, incident.evidence[0].at) == ("service-failed", 5)
+
+
+def test_every_group_that_was_told_hears_of_the_end() -> None:
+    """The scheduler's people and those on call each get an opening and a resolution."""
+    both = Runbook(
+        name="bounce",
+        summary="tell both",
+        rungs=(Rung(name="s", do="page", params={"to": "scheduler"}), Rung(name="o", do="page")),
+    )
+    rules = pack()
+    story = Story(
+        replace(rules, runbooks=tuple(both if book.name == "bounce" else book for book in rules.runbooks))
+    )
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.run(50)
+    story.event(60, "link.state", "link/eth1", up=True)
+    story.run(200)
+    told = [(page.what, page.to) for page in story.time.pages]
+    assert told == [
+        ("open", "oncall"),
+        ("open", "scheduler"),
+        ("update", "oncall"),
+        ("resolve", "oncall"),
+        ("resolve", "scheduler"),
+    ]

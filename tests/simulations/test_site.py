@@ -13,6 +13,7 @@ import pytest
 
 from agent.config import load as load_agent
 from agent.contract.errors import ConfigError
+from brain.adapters import keys
 from brain.adapters.nats_server import NatsServer
 from brain.config import load as load_brain
 from brain.core.spec import Mode
@@ -40,6 +41,7 @@ def test_every_part_gets_a_configuration_that_it_can_read(tmp_path: Path) -> Non
     """Brain, agent and fleet load what was written; only simulated nodes are in mode auto; keys fit together."""
     made = site.prepare(tmp_path / "data", console_port=18999, nodes=3)
     server = NatsServer(made.data / "nats", cell=site.CELL, port=14999)
+    keys.load_nkey(server.brain_seed_file)  # as the server does at its start
     site.write_configs(made, server)
     brain, agent, fleet = (
         load_brain(made.config("brain")),

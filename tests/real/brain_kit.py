@@ -1,0 +1,205 @@
+"""A whole brain in this process, with its embedded NATS server, and nodes that the test plays."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import nats
+import orjson
+from nacl.signing import VerifyKey
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from agent.contract import subjects
+from agent.contract.commands import Answer, Command, Reply, decode_command, encode_reply
+from agent.contract.messages import Beat, Event, Severity, encode_beat, encode_event
+from brain import app, config
+from tests.real.nats import free_port
+
+
+class Node:
+    """A node played by the test: it says events, beats, and answers commands."""
+
+    def __init__(self, name: str, client: Client, key: VerifyKey) -> None:
+        self.name = name
+        self.session = "s1"
+        self.commands: list[Command] = []
+        self.answer = Answer.ACCEPTED
+        self.deaf = False
+        self.heard_at: list[float] = []
+        self._client = client
+        self._key = key
+        self._seq = 0
+
+    async def listen(self) -> None:
+        """Begins to answer commands."""
+        await self._client.subscribe(subjects.command("default", self.name), cb=self._hear)
+        await self._client.flush()
+
+    async def event(self, kind: str, component: str = "node", evidence: str = "", **data: Any) -> Event:
+        """Publishes an event and waits until it is on the log."""
+        self._seq += 1
+        event = Event(
+            id=f"{self.name}:s:{self._seq}", node=self.name, kind=kind, component=component, severity=Severity.ERROR,
+            at="2026-01-01T00:00:00Z", age_s=0.0, boot="b", count=1, data=data, evidence=evidence or f"{kind} {data}",
+        )  # fmt: skip
+        await self._client.jetstream().publish(
+            subjects.event("default", self.name),
+            orjson.dumps(encode_event(event)),
+            headers={"Nats-Msg-Id": event.id},
+        )
+        return event
+
+    async def beat(self) -> None:
+        """One sign of life."""
+        beat = Beat(
+            node=self.name,
+            session=self.session,
+            boot="b",
+            mono_s=time.monotonic(),
+            version="1",
+            spooled=0,
+            dropped=0,
+        )
+        await self._client.publish(subjects.beat("default", self.name), orjson.dumps(encode_beat(beat)))
+
+    async def _hear(self, message: Msg) -> None:
+        self.heard_at.append(time.perf_counter())
+        if self.deaf:
+            return
+        raw = orjson.loads(message.data)
+        answer, why = Answer.ACCEPTED, ""
+        if raw != {"hello": True}:
+            import base64
+
+            payload = raw["payload"].encode()
+            self._key.verify(payload, base64.b64decode(raw["sig"]))
+            command = decode_command(payload)
+            if command.session != self.session:
+                answer, why = Answer.REFUSED, "another session"
+            elif command.id in [one.id for one in self.commands]:
+                answer = Answer.KNOWN
+            else:
+                assert command.not_after_s > time.monotonic()
+                self.commands.append(command)
+                answer = self.answer
+        reply = Reply(answer=answer, why=why, session=self.session, boot="b", mono_s=time.monotonic())
+        await message.respond(orjson.dumps(encode_reply(reply)))
+
+
+class Lab:
+    """A brain that can be stopped and started on the same folder."""
+
+    def __init__(self, folder: Path, more: dict[str, Any]) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.config = config.parse(
+            {
+                "data_dir": str(folder / "brain"),
+                "nats": {"embedded": {"port": self.port}},
+                "console": {"port": 0},
+                "log": {"max_bytes": 256 * 1024**2},
+                "lease_ttl_s": 1,
+            }
+            | more,
+            "test",
+            folder,
+        )
+        self.running: app.Running | None = None
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._stack = contextlib.AsyncExitStack()
+
+    async def start(self) -> None:
+        """Until it leads and has its rules."""
+        self._stop = asyncio.Event()
+        ready: asyncio.Future[app.Running] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(app.run(self.config, self._stop, ready.set_result))
+        await asyncio.wait({ready, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        if self._task.done():
+            self._task.result()
+        self.running = ready.result()
+        await self.until(lambda status: status["leads"] and status["pack"], "it leads with rules")
+
+    async def stop(self) -> None:
+        """In order."""
+        await self._stack.aclose()
+        self._stack = contextlib.AsyncExitStack()
+        self._stop.set()
+        if self._task is not None:
+            await asyncio.wait_for(self._task, 20)
+
+    async def node(self, name: str) -> Node:
+        """A node with its own credentials."""
+        assert self.running is not None
+        assert self.running.server is not None
+        seed = self.running.server.node_seed_file(name)
+        client = await nats.connect(
+            self.running.nats_url, nkeys_seed=str(seed), inbox_prefix=subjects.inbox(name), error_cb=_quiet
+        )
+        self._stack.push_async_callback(client.close)
+        node = Node(name, client, self.running.signer.key.verify_key)
+        await node.listen()
+        return node
+
+    async def brain_client(self) -> Client:
+        """A connection with the brain's own credentials."""
+        assert self.running is not None
+        assert self.running.server is not None
+        client = await nats.connect(
+            self.running.nats_url, nkeys_seed=str(self.running.server.brain_seed_file)
+        )
+        self._stack.push_async_callback(client.close)
+        return client
+
+    async def get(self, path: str) -> Any:
+        """JSON of the API."""
+        assert self.running is not None
+        async with aiohttp.ClientSession() as session, session.get(self.running.console_url + path) as answer:
+            return await answer.json()
+
+    async def say(self, verb: str, **args: Any) -> tuple[int, Any]:
+        """A person's word; status and answer."""
+        assert self.running is not None
+        body = {"verb": verb, "args": args, "who": "ann"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(self.running.console_url + "/api/say", json=body) as answer,
+        ):
+            return answer.status, await answer.json()
+
+    async def incidents(self, cause: str = "") -> list[Any]:
+        """All incidents."""
+        found = (await self.get("/api/incidents?all=1"))["incidents"]
+        return [one for one in found if not cause or one["cause"] == cause]
+
+    async def until(
+        self, look: Callable[[Any], Any], what: str, path: str = "/api/status", within_s: float = 20
+    ) -> Any:
+        """The answer of a path when `look` says so."""
+        deadline = time.monotonic() + within_s
+        while True:
+            found = await self.get(path)
+            if look(found):
+                return found
+            assert time.monotonic() < deadline, f"not within {within_s} s: {what}\n{found}"
+            await asyncio.sleep(0.02)
+
+
+@contextlib.asynccontextmanager
+async def lab(folder: Path, **more: Any) -> AsyncIterator[Lab]:
+    """A running brain; `more` goes into its configuration."""
+    whole = Lab(folder, more)
+    try:
+        await whole.start()
+        yield whole
+    finally:
+        await whole.stop()
+
+
+async def _quiet(_: Exception) -> None:
+    return

@@ -1,0 +1,369 @@
+"""The whole brain with its embedded NATS server: what it hears, decides, does, remembers and tells."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from click.testing import CliRunner, Result
+
+from agent.contract import subjects
+from agent.contract.commands import Answer
+from agent.contract.errors import BugError, ConfigError
+from brain.cli.main import group
+from brain.core.engine import Engine
+from brain.core.inputs import EventSeen, Input
+from tests.real.brain_kit import Lab, Node, lab
+
+pytestmark = pytest.mark.component("nats-server")
+AUTO = [{"mode": "auto"}]
+GPU = "gpu/0000:3b:00"
+LINE = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+
+
+async def cli(whole: Lab, *args: str) -> Result:
+    """The command line, as a person types it."""
+    assert whole.running is not None
+    environment = {"GPUWARD_URL": whole.running.console_url, "GPUWARD_USER": "ann", "COLUMNS": "100"}
+    return await asyncio.to_thread(
+        CliRunner().invoke, group({}), list(args), env=environment, catch_exceptions=False
+    )
+
+
+async def gpu_lost(whole: Lab, node: Node) -> dict[str, Any]:
+    """An XID 79 that became an incident."""
+    await node.event(
+        "gpu.xid", GPU, LINE, code=79, name="GPU_HAS_FALLEN_OFF_THE_BUS", action="RESTART_BM", message="x"
+    )
+    found = await whole.until(lambda answer: answer["incidents"], "an incident", "/api/incidents")
+    incident: dict[str, Any] = found["incidents"][0]
+    return incident
+
+
+async def test_a_fault_is_explained_back_to_the_kernel_line(tmp_path: Path) -> None:
+    """By the API and by the command line, in a width that a person can read at night."""
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        incident = await gpu_lost(whole, node)
+        assert {"id", "state", "severity", "scope", "cause", "symptoms", "runs", "opened_at"} <= set(incident)
+        chain = await whole.get(f"/api/explain/{incident['id']}")
+        assert chain["evidence"][0]["text"] == LINE
+        assert chain["rule"]["version"] == (await whole.get("/api/status"))["pack"]
+        (symptom,) = chain["symptoms"]
+        assert symptom["events"] == [chain["evidence"][0]["id"]]
+        assert chain["runs"][0]["plan"]
+        assert chain["runs"][0]["state"] == "observed", "nobody allowed anything"
+        assert (await whole.get(f"/api/runs/{incident['runs'][0]}"))["id"] == incident["runs"][0]
+        told = await cli(whole, "explain", incident["id"][:8])
+        assert told.exit_code == 0
+        assert LINE in told.output
+        assert incident["because"][:30] in told.output
+        assert all(len(line) <= 100 for line in told.output.splitlines())
+        assert (
+            json.loads((await cli(whole, "explain", incident["id"], "--json")).output)["incident"]["id"]
+            == incident["id"]
+        )
+        listed = await cli(whole, "incidents")
+        assert incident["id"] in listed.output
+        missing = await cli(whole, "explain", "inc-nonsense")
+        assert missing.exit_code == 1
+        assert "no incident" in missing.output
+
+
+async def test_what_people_say_is_on_the_log_and_answered(tmp_path: Path) -> None:
+    """Hold, release, mode, ack: with the name; a word that cannot be done says so and fails."""
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        incident = await gpu_lost(whole, node)
+        held = await cli(whole, "hold", "node/n1", "--why", "firmware", "--for", "2h")
+        assert (held.exit_code, "ann holds node/n1: firmware" in held.output) == (0, True)
+        (hold,) = (await whole.get("/api/status"))["holds"]
+        assert (hold["scope"], hold["who"]) == ("node/n1", "ann")
+        assert "firmware" in (await cli(whole, "status")).output
+        assert (await cli(whole, "release", "node/n1")).exit_code == 0
+        again = await cli(whole, "release", "node/n1")
+        assert again.exit_code == 1
+        assert "no hold" in again.output
+        assert (await cli(whole, "ack", incident["id"])).exit_code == 0
+        assert (await whole.get(f"/api/incidents/{incident['id']}"))["pages"]["acked_by"] == "ann"
+        assert (await cli(whole, "mode", "no-*", "approve", "--nodes", "n1")).exit_code == 0
+        assert {"runbook": "no-*", "nodes": "n1", "mode": "approve", "who": "ann"} in (
+            await whole.get("/api/status")
+        )["modes"]
+        assert (await cli(whole, "hold", "all", "--why", "x", "--for", "soon")).exit_code == 2
+        wrong: list[tuple[str, dict[str, Any]]] = [
+            ("dance", {}), ("hold", {"scope": "all"}), ("mode", {"runbook": "a", "mode": "yolo"}),
+            ("ack", {"id": "x", "extra": "y"}), ("hold", {"scope": "all", "why": "x", "for_s": -1}),
+        ]  # fmt: skip
+        for verb, args in wrong:
+            status, answer = await whole.say(verb, **args)
+            assert status == 400, (verb, args)
+            assert answer["error"]
+
+
+async def test_the_api_takes_json_from_people_and_nothing_else(tmp_path: Path) -> None:
+    """No form of another web page, no half JSON, no lone surrogate; unknown paths are JSON errors too."""
+    async with lab(tmp_path) as whole:
+        assert whole.running is not None
+        url = whole.running.console_url
+        async with aiohttp.ClientSession() as session:
+            cases = [
+                ({"data": b"verb=ack"}, {"Content-Type": "application/x-www-form-urlencoded"}, 415),
+                ({"data": b'{"verb"'}, {"Content-Type": "application/json"}, 400),
+                (
+                    {"data": b'{"verb":"ack","args":{"id":"\\ud800"},"who":"a"}'},
+                    {"Content-Type": "application/json"},
+                    400,
+                ),
+                ({"data": b"[" * 100_000}, {"Content-Type": "application/json"}, 413),
+            ]
+            for body, headers, want in cases:
+                async with session.post(url + "/api/say", headers=headers, **body) as answer:
+                    assert answer.status == want
+                    assert (await answer.json())["error"]
+            async with session.get(url + "/api/nothing") as answer:
+                assert answer.status == 404
+                assert (await answer.json())["error"]
+
+
+async def test_a_token_keeps_others_out(tmp_path: Path) -> None:
+    """When one is configured, every path wants it."""
+    (tmp_path / "token").write_text("s3cret\n")
+    whole = Lab(tmp_path, {"console": {"port": 0, "token_file": "token"}})
+    stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
+    from brain import app
+
+    task = asyncio.create_task(app.run(whole.config, stop, ready.set_result))
+    url = (await ready).console_url
+    async with aiohttp.ClientSession() as session:
+        for headers, want in (
+            ({}, 401),
+            ({"Authorization": "Bearer wrong"}, 401),
+            ({"Authorization": "Bearer s3cret"}, 200),
+        ):
+            async with session.get(url + "/api/status", headers=headers) as answer:
+                assert answer.status == want
+    stop.set()
+    await task
+
+
+async def test_a_forged_event_is_counted_and_believed_by_nobody(tmp_path: Path) -> None:
+    """Whoever gets past the server's permissions still cannot speak for another node; rubbish does not end the brain."""
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        event = await node.event("agent.started", version="1")
+        client = await whole.brain_client()
+        body = (
+            await client.jsm().get_msg(subjects.stream("default"), (await whole.get("/api/status"))["seq"])
+        ).data
+        assert body is not None
+        assert event.id.encode() in body
+        for wrong in (body, b"\xff" * 1000, b"x" * 1_000_000):
+            await client.jetstream().publish(subjects.event("default", "n2"), wrong)
+        status = await whole.until(lambda found: found["malformed"] == 3, "they are counted")
+        assert status["leads"]
+
+
+async def test_a_step_goes_to_the_node_signed_and_once(tmp_path: Path) -> None:
+    """Event → intent on the log → signed command; the answer closes the run; a restarted agent is asked by its new session."""
+    async with lab(tmp_path, modes=AUTO, settings={"settle_s": 0}) as whole:
+        node = await whole.node("n1")
+        await node.beat()
+        await whole.until(lambda found: found["nodes"], "the beat is heard", "/api/nodes")
+        node.session = "s2"  # restarted since its beat
+        await node.event("link.state", "link/eth1", up=False, admin_up=True, carrier=False, operstate="down")
+        await whole.until(lambda _: node.commands, "the command came")
+        (command,) = node.commands
+        assert (command.action, command.node, command.session) == ("link.bounce", "n1", "s2")
+        await node.event("link.state", "link/eth1", up=True, admin_up=True, carrier=True, operstate="up")
+        await node.event("command.result", command=command.id, outcome="ok", why="bounced", took_s=0.5)
+        found = await whole.until(
+            lambda answer: answer["incidents"][0]["state"] == "closed",
+            "it is healed",
+            "/api/incidents?all=1",
+            40,
+        )
+        run = await whole.get(f"/api/runs/{found['incidents'][0]['runs'][0]}")
+        assert [(step["outcome"], step["verified"]) for step in run["steps"]] == [("ok", True)]
+        assert len(node.commands) == 1
+
+
+@pytest.mark.parametrize(
+    ("listens", "answer", "outcome"),
+    [(False, Answer.ACCEPTED, "unreachable"), (True, Answer.REFUSED, "refused")],
+)
+async def test_a_node_that_cannot_or_will_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool, answer: Answer, outcome: str
+) -> None:
+    """Nothing is lost: the step ends with what is known of it."""
+    monkeypatch.setattr("brain.adapters.nodes.ASK_S", 1.0)
+    async with lab(tmp_path, modes=AUTO, settings={"settle_s": 0}) as whole:
+        node = await whole.node("n1")
+        node.answer = answer
+        if not listens:
+            await node._client.close()
+            node = await whole.node("n2")
+            await node.event("agent.started", version="1")
+            client = await whole.brain_client()
+            node.name = "n1"  # the event of a node that has just died
+            node._client = client
+        await node.event("link.state", "link/eth1", up=False, admin_up=True, carrier=False, operstate="down")
+
+        async def outcomes() -> list[str]:
+            steps: list[str] = []
+            for incident in await whole.incidents("link-down"):
+                for run in incident["runs"]:
+                    steps += [step["outcome"] for step in (await whole.get(f"/api/runs/{run}"))["steps"]]
+            return steps
+
+        for _ in range(500):
+            if outcome in (seen := await outcomes()):
+                break
+            await asyncio.sleep(0.02)
+        else:
+            raise AssertionError(seen)
+
+
+async def test_a_restarted_brain_knows_what_it_knew(tmp_path: Path) -> None:
+    """From its snapshot; and without it, from the log: the same incidents, and nobody is paged again."""
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        incident = await gpu_lost(whole, node)
+        await whole.until(
+            lambda found: not found["pages"]["undelivered"],
+            "people were told",
+            f"/api/incidents/{incident['id']}",
+        )
+        before, told = (
+            await whole.get(f"/api/explain/{incident['id']}"),
+            (tmp_path / "brain/pages.log").read_text(),
+        )
+        for lost in ([], ["state.snapshot"], ["history.sqlite", "history.sqlite-wal", "history.sqlite-shm"]):
+            await whole.stop()
+            for name in lost:
+                (tmp_path / "brain" / name).unlink(missing_ok=True)
+            await whole.start()
+            assert await whole.get(f"/api/explain/{incident['id']}") == before, lost
+        assert (tmp_path / "brain/pages.log").read_text() == told
+
+
+async def test_an_input_that_kills_the_brain_twice_is_set_aside_and_paged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The brain is built anew from its snapshot, stumbles once more, then goes on without it."""
+    handle = Engine.handle
+
+    def stumble(self: Engine, given: Input, now: float) -> Any:
+        if isinstance(given, EventSeen) and given.event.kind == "gpu.off_bus":
+            raise ZeroDivisionError("a bug of ours")
+        return handle(self, given, now)
+
+    monkeypatch.setattr(Engine, "handle", stumble)
+    monkeypatch.setattr("brain.app.RESTART_S", (0.05, 0.05, 0.05))
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        await node.event("gpu.off_bus", GPU, message="poison")
+        await gpu_lost(whole, node)
+        status = await whole.get("/api/status")
+        assert status["malformed"] == 1
+        for _ in range(200):
+            if "killed the brain 2 times" in (tmp_path / "brain/pages.log").read_text():
+                break
+            await asyncio.sleep(0.02)
+        assert "killed the brain 2 times" in (tmp_path / "brain/pages.log").read_text()
+
+
+async def test_after_a_broken_invariant_nothing_is_done_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stops acting, pages, and goes on recording: events and people's words stay on the log."""
+    handle = Engine.handle
+
+    def break_down(self: Engine, given: Input, now: float) -> Any:
+        if isinstance(given, EventSeen) and given.event.kind == "gpu.off_bus":
+            raise BugError("an incident without a rule")
+        return handle(self, given, now)
+
+    monkeypatch.setattr(Engine, "handle", break_down)
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        await node.event("gpu.off_bus", GPU, message="x")
+        status = await whole.until(lambda found: found["stopped"], "it stopped")
+        assert not status["leads"]
+        assert "an incident without a rule" in status["stopped"]
+        await node.event("gpu.lost", GPU, reason="lost")
+        monkeypatch.setattr("brain.console.server.HANDLED_S", 0.2)
+        code, answer = await whole.say("hold", scope="all", why="wait")
+        assert (code, answer["handled"]) == (200, False)
+        assert "an incident without a rule" in (tmp_path / "brain/pages.log").read_text()
+
+
+async def test_rules_are_exchanged_while_it_runs_and_bad_ones_are_refused(tmp_path: Path) -> None:
+    """The errors are noted with file and line; the rules in force stay."""
+    root = Path(__file__).parents[2]
+    for name in ("rules", "runbooks"):
+        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.py"))
+    async with lab(tmp_path, rules="rules", runbooks="runbooks") as whole:
+        first = (await whole.get("/api/status"))["pack"]
+        file = next(
+            path for path in sorted((tmp_path / "rules").glob("*.yaml")) if "\nrules:" in path.read_text()
+        )
+        good = file.read_text()
+        file.write_text(good.replace("\nrules:", "\nruels:"))
+        watched = await asyncio.to_thread(lambda: _first_note(whole, "pack.refused"))
+        assert file.name in watched
+        assert (await whole.get("/api/status"))["pack"] == first
+        file.write_text(good.replace("because: ", "because: truly, ", 1))
+        await whole.until(
+            lambda found: found["pack"] != first and found["rules"], "the new rules are in force"
+        )
+
+
+def _first_note(whole: Lab, kind: str) -> str:
+    """The text of the next note of a kind, from the live feed."""
+    from brain.cli.client import Client
+
+    assert whole.running is not None
+    for note in Client(whole.running.console_url, None, "ann").watch(50):
+        if note is not None and note["kind"] == kind:
+            return str(note["text"])
+    raise AssertionError("the feed ended")
+
+
+async def test_two_brains_cannot_share_a_folder(tmp_path: Path) -> None:
+    """The second one says why it does not start."""
+    async with lab(tmp_path) as whole:
+        second = Lab(tmp_path, {})
+        with pytest.raises(ConfigError, match="in use by another brain"):
+            await second.start()
+        assert (await whole.get("/api/status"))["leads"]
+
+
+async def test_a_standby_takes_over_and_a_silent_node_is_noticed(tmp_path: Path) -> None:
+    """Two brains on one NATS: one leads, the other reads along; when the first stops, the second leads at once."""
+    async with lab(tmp_path, silent_after_s=2) as first:
+        assert first.running is not None
+        assert first.running.server is not None
+        nats = {"url": first.running.nats_url, "seed_file": str(first.running.server.brain_seed_file)}
+        second = Lab(tmp_path / "second", {"nats": nats, "silent_after_s": 2, "brain": "b2"})
+        node = await first.node("n1")
+        await node.event("agent.started", version="1")
+        stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
+        from brain import app
+
+        task = asyncio.create_task(app.run(second.config, stop, ready.set_result))
+        second.running = await ready
+        status = await second.until(lambda found: found["caught_up"] and found["seq"] >= 3, "it has read all")
+        assert not status["leads"]
+        incident = await gpu_lost(second, node)
+        assert incident["id"] == (await first.incidents())[0]["id"], "both decide the same"
+        await first.until(lambda found: found["nodes_silent"] == 1, "a node that never beats is silent")
+        await second.until(lambda found: found["nodes_silent"] == 1, "and the standby knows it")
+        code, _ = await first.say("hold", scope="all", why="x")
+        assert code == 200
+        await second.until(lambda found: found["holds"], "what is said to one is heard by both")
+        stop.set()
+        await task

@@ -1,0 +1,104 @@
+"""Who leads, on a real server: one at a time, each with a higher epoch, and a successor within seconds."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+
+from brain.adapters.lease import Lease
+from tests.real.nats import client, nats_server
+from tests.real.test_log import until
+
+pytestmark = pytest.mark.component("nats-server")
+TTL_S = 1.0
+
+
+class Brain:
+    """A lease, and the epochs that it won."""
+
+    def __init__(self, name: str) -> None:
+        self.lease = Lease("c", name, TTL_S)
+        self.epochs: list[int] = []
+
+    @contextlib.asynccontextmanager
+    async def competing(self, connection: Client) -> AsyncIterator[asyncio.Task[None]]:
+        """Until the block ends: then it gives the lease back."""
+        task = asyncio.create_task(self.lease.serve(connection, self.epochs.append, lambda: 0))
+        try:
+            yield task
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def test_one_leads_and_the_other_takes_over_in_order(tmp_path: Path) -> None:
+    """A leader that stops gives the lease back: the other one has it at once, with a higher epoch."""
+    with nats_server(tmp_path) as server:
+        one, two = Brain("b1:1"), Brain("b2:1")
+        async with client(server.url) as c1, client(server.url) as c2, contextlib.AsyncExitStack() as stack:
+            async with two.competing(c2):
+                await until(lambda: two.lease.held, "b2 leads")
+                await stack.enter_async_context(one.competing(c1))
+                for _ in range(60):  # two and a half times to live
+                    await asyncio.sleep(TTL_S / 24)
+                    assert two.lease.held
+                    assert not one.lease.held
+                assert (one.epochs, len(two.epochs)) == ([], 1)
+            given_back = time.monotonic()
+            await until(lambda: one.lease.held, "b1 leads", 5)
+            assert time.monotonic() - given_back < TTL_S / 2
+            assert one.epochs[0] > two.epochs[0]
+
+
+async def test_a_dead_leader_is_replaced_within_its_time_to_live(tmp_path: Path) -> None:
+    """Its connection just ends, as with SIGKILL; nobody gives anything back."""
+    with nats_server(tmp_path) as server:
+        one, two = Brain("b1:1"), Brain("b2:1")
+        async with client(server.url) as c2, client(server.url) as c1:
+            dying = asyncio.create_task(one.lease.serve(c1, one.epochs.append, lambda: 0))
+            await until(lambda: one.lease.held, "b1 leads")
+            async with two.competing(c2):
+                await asyncio.sleep(TTL_S)
+                assert one.lease.held
+                await c1.close()
+                died = time.monotonic()
+                await until(lambda: two.lease.held, "b2 leads", 5)
+                took = time.monotonic() - died
+                assert not one.lease.held, "the dead one knows that it may not act"
+                assert took < TTL_S * 1.6
+                assert two.epochs[0] > one.epochs[0]
+                dying.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    await dying
+
+
+async def test_a_leader_without_its_server_stops_by_itself(tmp_path: Path) -> None:
+    """It cannot renew, so it must not act; with the server back it wins a new epoch, never the old one."""
+    with nats_server(tmp_path) as server:
+        brain = Brain("b1:1")
+        async with client(server.url) as connection, brain.competing(connection):
+            await until(lambda: brain.lease.held, "it leads")
+            server.kill()
+            await until(lambda: not brain.lease.held, "it has stopped", 3 * TTL_S)
+            server.start()
+            await until(lambda: brain.lease.held, "it leads again", 20)
+            assert len(brain.epochs) >= 2
+            assert brain.epochs == sorted(set(brain.epochs))
+
+
+async def test_an_epoch_is_above_what_the_log_knows(tmp_path: Path) -> None:
+    """Also when the bucket was made by a server with a wrong clock."""
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            brain = Brain("b1:1")
+            task = asyncio.create_task(brain.lease.serve(connection, brain.epochs.append, lambda: 10**15))
+            await until(lambda: brain.lease.held, "it leads")
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            assert brain.epochs == [10**15 + 1]

@@ -1,0 +1,137 @@
+"""The log on a real server: in order, each message once, through backlogs and broken connections."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+
+from agent.contract import subjects
+from agent.contract.errors import ConfigError, Unreachable
+from brain.adapters import log
+from brain.adapters.broker import Broker
+from brain.adapters.outbox import Outbox
+from brain.config import LogConfig, NatsConfig
+from tests.real.nats import client, nats_server
+
+pytestmark = pytest.mark.component("nats-server")
+SMALL = LogConfig(max_bytes=64 * 1024**2)
+
+
+@contextlib.asynccontextmanager
+async def served(url: str, session: Callable[[Client], Awaitable[None]]) -> AsyncIterator[None]:
+    """`session` on the brain's kind of connection until the block ends."""
+    task = asyncio.create_task(Broker(NatsConfig(), name="test", url=url).serve(session))
+    try:
+        yield
+        if task.done():
+            task.result()
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(look: Callable[[], bool], what: str, within_s: float = 20.0) -> None:
+    """Waits for a condition."""
+    for _ in range(int(within_s / 0.01)):
+        if look():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"not within {within_s} s: {what}")
+
+
+async def test_a_backlog_is_read_in_order_from_any_place(tmp_path: Path) -> None:
+    """Ten thousand messages, from the beginning and from the middle; the last one says that nothing is behind it."""
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            await log.ensure(connection, "c", SMALL)
+            jetstream = connection.jetstream()
+            for number in range(10_000):
+                await jetstream.publish_async(subjects.event("c", f"n{number % 7}"), b"%d" % number)
+            await jetstream.publish_async_completed()
+            for after in (0, 7000):
+                reader = log.Reader(connection, "c", after)
+                records: list[log.Record] = []
+                while not records or records[-1].pending:
+                    batch = await asyncio.wait_for(reader.batch(), 10)
+                    assert len(batch) <= log.BATCH
+                    records += batch
+                await reader.close()
+                assert [record.seq for record in records] == list(range(after + 1, 10_001))
+                assert [int(record.body) for record in records] == list(range(after, 10_000))
+                assert [record.at for record in records] == sorted(record.at for record in records)
+
+
+async def test_the_server_is_killed_while_brains_write_and_read(tmp_path: Path) -> None:
+    """Everything that was put arrives once, and the reader sees each place of the log once, in order."""
+    with nats_server(tmp_path) as server:
+        outbox = Outbox("c")
+        seen: list[log.Record] = []
+
+        async def session(connection: Client) -> None:
+            await log.ensure(connection, "c", SMALL)
+            reader = log.Reader(connection, "c", seen[-1].seq if seen else 0)
+
+            async def read() -> None:
+                while True:
+                    seen.extend(await reader.batch())
+
+            await asyncio.gather(outbox.serve(connection), read())
+
+        async with served(server.url, session):
+            for number in range(3000):
+                outbox.put("said", b"%d" % number, f"id-{number}")
+                if number % 50 == 0:
+                    await asyncio.sleep(0.002)
+                if number in (700, 1900):
+                    server.kill()
+                    server.start()
+            await until(lambda: len(seen) >= 3000, "all are read", 30)
+            assert len(outbox) == 0
+        assert [record.seq for record in seen] == list(range(1, len(seen) + 1))
+        assert sorted(int(record.body) for record in seen) == list(range(3000)), "none lost, none twice"
+
+
+async def test_what_only_a_leader_may_say_does_not_outlive_its_connection(tmp_path: Path) -> None:
+    """A timer or an intent that was not sent before the connection broke is never sent; a person's word is."""
+    with nats_server(tmp_path) as server:
+        outbox = Outbox("c")
+
+        async def session(connection: Client) -> None:
+            await log.ensure(connection, "c", SMALL)
+            await outbox.serve(connection)
+
+        async with served(server.url, session):
+            await outbox.append("said", b"1", "first")
+            server.kill()
+            await asyncio.sleep(0.3)
+            outbox.put("timer", b"t", "timer", keep=False)
+            with pytest.raises(Unreachable):
+                await outbox.append("said", b"2", "second", timeout_s=0.3)
+            outbox.drop_unkept()
+            server.start()
+            await until(lambda: len(outbox) == 0, "the rest is sent")
+        async with client(server.url) as connection:
+            assert (await log.info(connection, "c")).last_seq == 2
+
+
+async def test_another_stream_of_our_name_is_refused(tmp_path: Path) -> None:
+    """It is somebody else's: nothing of it is changed."""
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            await connection.jetstream().add_stream(name=subjects.stream("c"), subjects=["other.>"])
+            with pytest.raises(ConfigError, match="not a log of gpuward"):
+                await log.ensure(connection, "c", SMALL)
+
+
+async def test_a_log_that_is_larger_than_the_server_allows_becomes_smaller(tmp_path: Path) -> None:
+    """A brain that does not start for want of disk space would help nobody."""
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            await log.ensure(connection, "c", LogConfig(max_bytes=64 * 1024**3))
+            await log.ensure(connection, "c", LogConfig(max_bytes=64 * 1024**3))
+            found = await connection.jetstream().stream_info(subjects.stream("c"))
+            assert 0 < (found.config.max_bytes or 0) <= 10**9

@@ -1,0 +1,163 @@
+"""The embedded NATS server: who may say what, and that it starts, reloads and ends in order."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from agent.contract import subjects
+from agent.contract.errors import ConfigError
+from brain.adapters import log
+from brain.adapters.nats_server import NatsServer
+from brain.config import LogConfig
+from tests.real.nats import free_port
+
+pytestmark = pytest.mark.component("nats-server")
+
+
+@pytest.fixture(name="server")
+def _server(tmp_path: Path) -> Iterator[NatsServer]:
+    server = NatsServer(tmp_path / "nats", cell="c", port=free_port())
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+class Refusals:
+    """What the server would not let a client do."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    async def hear(self, error: Exception) -> None:
+        """nats-py's error callback."""
+        self.said.append(str(error))
+
+
+@contextlib.asynccontextmanager
+async def connected(server: NatsServer, seed: Path, node: str = "") -> AsyncIterator[tuple[Client, Refusals]]:
+    """A client with a seed; of a node, when it is named."""
+    refusals = Refusals()
+    client = await nats.connect(
+        server.url,
+        nkeys_seed=str(seed),
+        inbox_prefix=subjects.inbox(node) if node else "_INBOX",
+        error_cb=refusals.hear,
+        allow_reconnect=False,
+    )
+    try:
+        yield client, refusals
+    finally:
+        await client.close()
+
+
+async def test_a_node_speaks_for_itself_only(server: NatsServer) -> None:
+    """Its own events, beats and answers pass; everything else is refused by the server itself."""
+    one, two = server.node_seed_file("n1"), server.node_seed_file("n2")
+    server.start()
+    async with (
+        connected(server, server.brain_seed_file) as (brain, _),
+        connected(server, one, "n1") as (n1, refused),
+    ):
+        await log.ensure(brain, "c", LogConfig(max_bytes=64 * 1024**2))
+        await n1.jetstream().publish(subjects.event("c", "n1"), b"mine")
+        forbidden = [
+            subjects.event("c", "n2"),
+            subjects.beat("c", "n2"),
+            subjects.command("c", "n2"),
+            subjects.brain_input("c", "said"),
+            "$JS.API.STREAM.DELETE.WARD_c",
+            "_INBOX.somebody",
+        ]
+        for subject in forbidden:
+            await n1.publish(subject, b"not mine")
+        for subject in (
+            subjects.event("c", ">"),
+            subjects.command("c", "n2"),
+            "_INBOX.>",
+            f"{subjects.inbox('n2')}.>",
+        ):
+            await n1.subscribe(subject)
+        await n1.flush()
+        await asyncio.sleep(0)
+        deadline = time.monotonic() + 5
+        while len(refused.said) < len(forbidden) + 4 and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        assert len(refused.said) == len(forbidden) + 4, refused.said
+        assert (await log.info(brain, "c")).last_seq == 1, "only its own event is on the log"
+        async with connected(server, two, "n2") as (n2, quiet):
+
+            async def answer(message: object) -> None:
+                await message.respond(b"n2")  # type: ignore[attr-defined]
+
+            await n2.subscribe(subjects.command("c", "n2"), cb=answer)
+            await n2.flush()
+            assert (await brain.request(subjects.command("c", "n2"), b"?")).data == b"n2"
+            assert quiet.said == []
+
+
+async def test_strangers_stay_out_and_new_nodes_come_in_without_a_restart(
+    server: NatsServer, tmp_path: Path
+) -> None:
+    """A node that is added to the running server connects at once, and nobody is thrown out for it."""
+    server.start()
+    other = NatsServer(tmp_path / "other", cell="c", port=free_port())
+    with pytest.raises(nats.errors.Error):
+        async with connected(server, other.node_seed_file("n1"), "n1"):
+            pass
+    async with connected(server, server.brain_seed_file) as (brain, _):
+        async with connected(server, server.node_seed_file("n3"), "n3"):
+            pass
+        fleet = server.node_seed_file("sim", [f"s{number}" for number in range(1000)])
+        async with connected(server, fleet, "s7") as (sim, refused):
+            await sim.publish(subjects.beat("c", "s999"), b"")
+            await sim.flush()
+            assert refused.said == []
+        assert brain.is_connected
+
+
+def test_a_port_that_is_taken_is_said_so(server: NatsServer, tmp_path: Path) -> None:
+    """With the key to change."""
+    server.start()
+    second = NatsServer(tmp_path / "second", cell="c", port=int(server.url.rpartition(":")[2]))
+    with pytest.raises(ConfigError, match=r"taken by another program.*nats\.embedded\.port"):
+        second.start()
+
+
+def test_it_dies_with_a_brain_that_is_killed_and_the_next_one_starts(tmp_path: Path) -> None:
+    """SIGKILL of the parent leaves no server behind that would hold the port and the files."""
+    port = free_port()
+    program = (
+        "import sys, time\nfrom pathlib import Path\nfrom brain.adapters.nats_server import NatsServer\n"
+        "server = NatsServer(Path(sys.argv[1]), cell='c', port=int(sys.argv[2]))\nserver.start()\n"
+        "print('up', flush=True)\ntime.sleep(60)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "nats"), str(port)],
+        stdout=subprocess.PIPE,
+        cwd=Path.cwd(),
+    )
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == b"up\n"
+    child = int((tmp_path / "nats" / "nats.pid").read_text())
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait(10)
+    parent.stdout.close()
+    server = NatsServer(tmp_path / "nats", cell="c", port=port)
+    server.start()
+    try:
+        assert server.running()
+        assert int((tmp_path / "nats" / "nats.pid").read_text()) != child
+    finally:
+        server.stop()
+    assert not server.running()
