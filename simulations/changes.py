@@ -153,6 +153,11 @@ class FallsSilent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """People were there: every part is whole again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEnds:
     """A command that the node was told has ended; the node reports it."""
 
@@ -182,6 +187,7 @@ Change = (
     | AdminUp
     | UnitIs
     | FallsSilent
+    | Mended
     | CommandEnds
 )
 

@@ -71,11 +71,15 @@ def drill(
     else:
         click.echo(f"{name} on {_nodes(injected['nodes'])}: {injected['summary']}")
         click.echo(f"It ends: {injected['ends']}.")
-        if not wait:
+        if injected["breaks"] and not wait:
             click.echo(
                 "Watch it with `gpuward watch` and `gpuward incidents`; `--wait` would have followed it."
             )
-    if wait and not _follow(client, before, injected, time.monotonic() + within, plain):
+    if (
+        wait
+        and injected["breaks"]
+        and not _follow(client, before, injected, time.monotonic() + within, plain)
+    ):
         raise SystemExit(1)
 
 

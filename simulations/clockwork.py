@@ -178,7 +178,9 @@ def bad_days(
     `per_node_day`: faults of one node a day, on average. `weights`: fault → how often, relative to the others.
     """
     chance = random.Random(seed)  # noqa: S311  a simulation, not a secret
-    weights = weights or {name: 1.0 for name, fault in FAULTS.items() if fault.nodes == "one"}
+    weights = weights or {
+        name: 1.0 for name, fault in FAULTS.items() if fault.nodes == "one" and fault.breaks
+    }
     found: list[tuple[float, str, str]] = []
     at_s = 0.0
     while (at_s := at_s + chance.expovariate(per_node_day * len(nodes) / 86400)) < days * 86400:

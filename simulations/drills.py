@@ -43,9 +43,12 @@ def _inject(nodes: Mapping[str, SimulatedNode], name: str, node: str) -> dict[st
             raise ConfigError(f"{node[:63]!r} is not a simulated node (have: {', '.join(nodes)})")
         targets = [nodes[node]]
     else:
-        targets = [one for one in nodes.values() if one.machine.healthy() and one.hears()][:1]
+        healthy = {name: one.machine.healthy() and one.hears() for name, one in nodes.items()}
+        targets = [nodes[name] for name, well in healthy.items() if well == fault.breaks][:1]
+        if not targets and fault.breaks:
+            raise Refused("every simulated node has a fault already: `repair` one, or name one with --node")
         if not targets:
-            raise Refused("every simulated node has a fault already: wait, or name one with --node")
+            raise Refused("no simulated node is broken")
     plans = [(target, fault.plan(target.machine)) for target in targets]  # all or none
     for target, plan in plans:
         target.inject(plan)
@@ -59,4 +62,5 @@ def _row(fault: Fault) -> dict[str, Any]:
         "befalls": fault.nodes,
         "ends": fault.ends,
         "recovers_after_s": fault.recovers_after_s,
+        "breaks": fault.breaks,
     }

@@ -30,6 +30,7 @@ class Fault:
         [Machine], tuple[After, ...]
     ]  # Refused when the machine has nothing left that can break so
     recovers_after_s: float = 0.0  # so long after the evidence a simulated person mends it; 0: nobody does
+    breaks: bool = True  # False: it mends
 
 
 def _gpu_off_bus(machine: Machine) -> tuple[After, ...]:
@@ -83,6 +84,10 @@ def _node_silent(machine: Machine) -> tuple[After, ...]:  # noqa: ARG001  the sh
     return (After(s=0, change=ch.FallsSilent(for_s=SILENCE_S)),)
 
 
+def _repair(machine: Machine) -> tuple[After, ...]:  # noqa: ARG001  the shape of a plan
+    return (After(s=0, change=ch.Mended()),)
+
+
 def _links(machine: Machine) -> list[str]:
     return [link.name for link in machine.links.values() if link.carrier and link.name != "eth0"]
 
@@ -110,14 +115,14 @@ FAULTS: dict[str, Fault] = {
             name="ib-phy-errors",
             summary="The symbol errors of an InfiniBand port grow by 240 a second.",
             nodes="one",
-            ends="link.bounce on the port",
+            ends="link.bounce on the port; its verification then watches the counters for some minutes",
             plan=_ib_phy_errors,
         ),
         Fault(
             name="sm-failover",
             summary="The subnet manager fails over: every port of every node learns another sm_lid.",
             nodes="all",
-            ends="nothing needs to: it happens once, and the incident closes when it stays quiet",
+            ends="nothing needs to: it happens once, and the incident closes after some minutes of quiet",
             plan=_sm_failover,
         ),
         Fault(
@@ -162,6 +167,14 @@ FAULTS: dict[str, Fault] = {
             nodes="one",
             ends=f"by itself, after {SILENCE_S:g} s",
             plan=_node_silent,
+        ),
+        Fault(
+            name="repair",
+            summary="No fault: simulated people mend everything that is broken on a node.",
+            nodes="one",
+            ends="it is done at once",
+            plan=_repair,
+            breaks=False,
         ),
     )
 }

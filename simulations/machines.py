@@ -101,8 +101,23 @@ class Machine:
             case ch.FallsSilent():
                 self.silent_until = at + change.for_s
                 return []
+            case ch.Mended():
+                return [draft for part in self._mending() for draft in self._do(part, at)]
             case ch.CommandEnds():
                 return [parts.command_result(change.command, change.outcome, change.why, change.took_s)]
+
+    def _mending(self) -> list[ch.Change]:
+        """What people do to a broken machine; nothing to a whole one."""
+        self.silent_until = 0.0
+        for link in self.links.values():
+            link.cut = False
+        return [
+            *(ch.GpuReturned(bdf=gpu.bdf) for gpu in self.gpus.values()),
+            *(ch.GpuFreed(bdf=gpu.bdf) for gpu in self.gpus.values()),
+            *(ch.PortUp(device=port.device) for port in self.ports.values()),
+            *(ch.AdminUp(link=link.name) for link in self.links.values()),
+            *(ch.UnitIs(unit=unit.name, active="active") for unit in self.units.values()),
+        ]
 
     def _use(self, gpu: Gpu, change: ch.GpuIdles | ch.IdleGoesOn | ch.GpuFreed, at: float) -> list[Draft]:
         if isinstance(change, ch.GpuFreed):

@@ -43,8 +43,8 @@ class Paging(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Which events count. `where` maps a data field (or severity, component, component_type, count) to a value, a list of values, or
-    tests such as {gte: 3, lt: 10}; all must hold. A field that the event does not have never matches."""
+    """Which events count. `where` maps a data field (or severity, component, component_type, count) to a value, a list
+    of values, or tests such as {gte: 3, lt: 10}; all must hold. A field that the event does not have never matches."""
 
     kind: str
     where: Mapping[str, Any] = field(default_factory=dict)

@@ -79,13 +79,12 @@ def build(channels: Mapping[str, Any], groups: Mapping[str, Sequence[str]], data
     """The notifier of a configuration.
 
     `channels`: name → table with `type` and that type's options. `groups`: name → channels, in the order in
-    which they are tried; group `oncall` is all of them when it is not given. Without any channel, pages are
-    appended to `pages.log` in `data_dir`. ConfigError names `channels.<name>.<key>` or `groups.<name>`.
+    which they are tried; group `oncall` is all of them when it is not given. Without any channel there is one
+    of the name `log`, which appends to `pages.log` in `data_dir`. ConfigError names `channels.<name>.<key>` or `groups.<name>`.
     """
-    if not channels:
-        only = PageLog("log", data_dir / "pages.log")
-        return Notifier({only.name: only}, {ONCALL: [only.name]} | {name: [only.name] for name in groups})
     built = {name: _channel(name, table) for name, table in channels.items()}
+    if not built:
+        built = {"log": PageLog("log", data_dir / "pages.log")}
     for group, names in groups.items():
         for name in names:
             if name not in built:

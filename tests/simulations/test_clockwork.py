@@ -1,5 +1,8 @@
 """Simulated time: a whole fault in an instant, and the same story for the same seed."""
 
+import subprocess
+import sys
+
 import pytest
 
 from agent.contract.commands import ACTIONS
@@ -101,6 +104,26 @@ def test_looking_in_small_steps_gives_the_same_notes() -> None:
     for second in range(1, 101):
         steps.run(second)
     assert whole.timeline.notes == steps.timeline.notes
+
+
+def test_simulated_time_cannot_reach_a_real_actuator() -> None:
+    """By construction: what plays it does not even import the ways out (law 9)."""
+    code = "import sys, simulations.clockwork, simulations.backtest; print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    ways_out = (
+        "nats",
+        "aiohttp",
+        "dbus_fast",
+        "brain.adapters",
+        "brain.notify",
+        "brain.actions",
+        "agent.actions",
+        "agent.host",
+    )
+    assert "brain.core.engine" in modules
+    assert [name for name in modules if name.startswith(ways_out)] == []
 
 
 def test_what_cannot_be_injected_is_said() -> None:

@@ -259,6 +259,8 @@ async def test_drills_take_another_healthy_node_each_time(server: real.NatsServe
     async with running(Fleet(config(server, tmp_path))), real.client(server.url) as client:
         seen = [(await drill(client, "cable-cut")).get("nodes") for _ in range(4)]
         assert seen == [["sim-01"], ["sim-02"], ["sim-03"], None]
+        assert (await drill(client, "repair"))["nodes"] == ["sim-01"]
+        assert (await drill(client, "cable-cut"))["nodes"] == ["sim-01"]
         assert (await drill(client, "sm-failover"))["nodes"] == ["sim-01", "sim-02", "sim-03"]
 
 

@@ -144,6 +144,24 @@ def test_drills_break_another_part_each_time_until_none_is_left() -> None:
         FAULTS["gpu-off-bus"].plan(machine)
 
 
+def test_people_can_mend_everything() -> None:
+    """`repair` makes each broken machine whole, tells of each part that was not, and of no other."""
+    for fault, signs in {
+        "cable-cut": ["link.state"],
+        "gpu-off-bus": ["gpu.returned"],
+        "gpu-stuck-job": ["gpu.busy"],
+        "service-failed": ["service.state"],
+        "ib-phy-errors": [],
+        "node-silent": [],
+    }.items():
+        machine = injected(fault)
+        machine.advance(105.0)
+        machine.apply(FAULTS["repair"].plan(machine), 105.5)
+        assert kinds_of(machine.advance(105.5)) == signs, fault
+        assert machine.healthy(), fault
+        assert not machine.silent(105.5)
+
+
 def test_a_silent_node_is_heard_again() -> None:
     """Silence has an end, and what was seen meanwhile is not lost in the machine."""
     machine = injected("node-silent", now=0.0)
@@ -165,7 +183,7 @@ def test_faults_speak_the_contract_and_are_deterministic(fault: str) -> None:
     assert runs[0] == runs[1]
     times = [at for at, _ in runs[0]]
     assert all(a <= b for a, b in itertools.pairwise(times))
-    assert bool(runs[0]) == (fault != "node-silent")
+    assert bool(runs[0]) == (fault not in ("node-silent", "repair"))
 
 
 @pytest.mark.parametrize("steps", [1, 7, 500])

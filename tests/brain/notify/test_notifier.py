@@ -87,8 +87,8 @@ async def test_the_page_is_what_it_was_when_it_was_sent() -> None:
 
 
 async def test_without_configuration_pages_are_kept_in_a_file(tmp_path: Path) -> None:
-    """All groups lead to pages.log."""
-    notifier = build({}, {"network": ["gone"]}, tmp_path)
+    """One channel, `log`, that groups may name."""
+    notifier = build({}, {"network": ["log"]}, tmp_path)
     assert await notifier.send(page(to="network")) == (True, "log", "")
     assert await notifier.send(page("resolve")) == (True, "log", "")
     text = (tmp_path / "pages.log").read_text()
@@ -135,6 +135,7 @@ HOOK = {"type": "webhook", "url": "http://pager.example/x"}
         ({"p": HOOK | {"headers": {"A": "b\nc"}}}, {}, "channels.p.headers.'A': not an HTTP header"),
         ({"p": {"type": "log"}}, {}, "channels.p.path: is missing"),
         ({"p": HOOK}, {"oncall": ["q"]}, "groups.oncall: there is no channel 'q' (have: p)"),
+        ({}, {"oncall": ["q"]}, "groups.oncall: there is no channel 'q' (have: log)"),
         ({"p": HOOK}, {"oncall": []}, "groups.oncall: needs at least one channel"),
     ],
 )
