@@ -266,7 +266,8 @@ class Live:
         while self.seq < seq:
             self._reached.clear()
             try:
-                await asyncio.wait_for(self._reached.wait(), deadline - time.monotonic())
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    await self._reached.wait()
             except TimeoutError:
                 return False
         return True

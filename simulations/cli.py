@@ -104,7 +104,8 @@ def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline
             if left:
                 click.echo(f"it needs a person: `gpuward explain {left[0]}`", err=True)
             elif not plain:
-                click.echo(f"over; `gpuward explain {mine[0]['id']}` shows the whole chain")
+                closed = next((one for one in mine if one["state"] == "closed"), mine[0])
+                click.echo(f"over; `gpuward explain {closed['id']}` shows the whole chain")
             return not left
         if not mine and time.monotonic() > appear:
             click.echo(f"no incident within {APPEAR_S:g} s: no rule takes this for a fault", err=True)

@@ -76,8 +76,8 @@ class Broker:
             await asyncio.sleep(pause_s)
 
     async def _connect(self) -> Client:
-        client: Client = await asyncio.wait_for(
-            nats.connect(
+        async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
+            client: Client = await nats.connect(
                 self._servers,
                 name=self._name,
                 nkeys_seed_str=self._seed or None,
@@ -87,9 +87,7 @@ class Broker:
                 ping_interval=PING_S,
                 max_outstanding_pings=MAX_PINGS,
                 error_cb=self._on_error,
-            ),
-            CONNECT_TIMEOUT_S + 1,
-        )
+            )
         return client
 
     async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
@@ -97,14 +95,13 @@ class Broker:
         try:
             while not task.done() and not client.is_closed:
                 await asyncio.wait({task}, timeout=_LOOK_S)
-            if task.done():
-                task.result()
-            else:
+            if not task.done():
                 self._say("connection lost")
         finally:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, *LOST):
-                await task
+            await asyncio.wait({task})  # unlike awaiting the task, this tells its cancellation from ours
+        if not task.cancelled():
+            task.result()
 
     async def _on_error(self, error: Exception) -> None:
         self._say(f"{type(error).__name__}: {error}")
@@ -119,7 +116,8 @@ class Broker:
 async def close(client: Client) -> None:
     """Closes a client whatever state its connection is in, within a second or so."""
     with contextlib.suppress(*LOST):
-        await asyncio.wait_for(client.close(), 1.0)
+        async with asyncio.timeout(1.0):
+            await client.close()
     # A black-holed socket would keep its buffer and nats-py's tasks for many minutes: there is no public way.
     writer = getattr(getattr(client, "_transport", None), "_io_writer", None)
     if writer is not None:

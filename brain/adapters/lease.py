@@ -126,9 +126,8 @@ class Lease:
     async def _renew(self, bucket: KeyValue) -> None:
         before = self._clock()
         try:
-            self._revision = await asyncio.wait_for(
-                bucket.update(self._key, self._brain.encode(), last=self._revision), self._ttl_s / 2
-            )
+            async with asyncio.timeout(self._ttl_s / 2):
+                self._revision = await bucket.update(self._key, self._brain.encode(), last=self._revision)
             if not self.held:
                 self._revision = 0  # it had run out meanwhile: a new epoch is needed
             else:
@@ -147,6 +146,7 @@ class Lease:
         self.drop()
         if revision and held and client.is_connected:
             try:
-                await asyncio.wait_for(bucket.delete(self._key, last=revision), 1.0)
+                async with asyncio.timeout(1.0):
+                    await bucket.delete(self._key, last=revision)
             except LOST:
                 return

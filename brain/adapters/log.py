@@ -170,7 +170,8 @@ class Reader:
                 return records
             self._wake.clear()
             try:
-                await asyncio.wait_for(self._wake.wait(), HEARTBEAT_S)
+                async with asyncio.timeout(HEARTBEAT_S):
+                    await self._wake.wait()
             except TimeoutError:
                 if self._clock() - self._heard > _SILENCE_S:
                     await self._subscribe()

@@ -69,7 +69,8 @@ class Outbox:
         entry = self.put(what, body, id_)
         entry.done = asyncio.get_running_loop().create_future()
         try:
-            return await asyncio.wait_for(asyncio.shield(entry.done), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                return await entry.done
         except TimeoutError:
             raise Unreachable(
                 f"the log did not take it within {timeout_s:g} s; it is sent when NATS is back"
@@ -94,7 +95,8 @@ class Outbox:
                 self._wake.clear()
                 if not self._waiting or self._in_flight() >= WINDOW:
                     try:
-                        await asyncio.wait_for(self._wake.wait(), RESEND_S / 4 if self._entries else None)
+                        async with asyncio.timeout(RESEND_S / 4 if self._entries else None):
+                            await self._wake.wait()
                     except TimeoutError:
                         self._queue_overdue()
         finally:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agent.contract.errors import ConfigError
+from agent.contract.errors import GpuwardError
 from brain.adapters import pack as packs
 from brain.config import BrainConfig
 from brain.core.spec import Pack
@@ -44,7 +44,8 @@ class PackWatch:
                 else:
                     refuse(errors)
             try:
-                await asyncio.wait_for(self._now.wait(), LOOK_S)
+                async with asyncio.timeout(LOOK_S):
+                    await self._now.wait()
             except TimeoutError:
                 continue
 
@@ -57,9 +58,9 @@ class PackWatch:
                 self._config.site_settings(),
                 self._config.places(),
             )
-        except ConfigError as error:
-            return None, str(error).splitlines()
-        errors = list(self._problems(pack))
+            errors = list(self._problems(pack))
+        except GpuwardError as error:  # a pack that breaks the engine in its examples is refused as well
+            return None, str(error).splitlines() or [type(error).__name__]
         return (None, errors) if errors else (pack, [])
 
     def _look(self) -> object:

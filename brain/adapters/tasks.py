@@ -1,4 +1,8 @@
-"""Background work that belongs to something: what fails in it fails its owner, and it ends with its owner."""
+"""Background work that belongs to something: what fails in it fails its owner, and it ends with its owner.
+
+Waits in this work use `asyncio.timeout`: in Python 3.11 `asyncio.wait_for` can lose a cancellation that comes at the
+moment at which the wait is over, and then the work would never end.
+"""
 
 import asyncio
 from collections.abc import Coroutine

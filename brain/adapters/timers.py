@@ -61,7 +61,8 @@ class Timers:
         self._wake.clear()
         delay = max(0.0, self._heap[0][0] - self._clock()) if self._heap else None
         try:
-            await asyncio.wait_for(self._wake.wait(), delay)
+            async with asyncio.timeout(delay):
+                await self._wake.wait()
         except TimeoutError:
             return
 

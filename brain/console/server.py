@@ -186,7 +186,8 @@ class Console:
                 await response.write(_event(shapes.note(raw)))
             while True:
                 try:
-                    note = await asyncio.wait_for(queue.get(), PING_S)
+                    async with asyncio.timeout(PING_S):
+                        note = await queue.get()
                 except TimeoutError:
                     await response.write(b": still here\n\n")
                     continue

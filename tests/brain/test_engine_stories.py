@@ -392,3 +392,15 @@ def test_every_group_that_was_told_hears_of_the_end() -> None:
         ("resolve", "oncall"),
         ("resolve", "scheduler"),
     ]
+
+
+def test_time_that_runs_backwards_counts_as_standing_still() -> None:
+    """The broker's clock is stepped back by an hour: nothing is undone, and what comes now is of now."""
+    story = Story()
+    story.event(5000, "link.state", "link/eth1", up=False)
+    story.run(5000.5)
+    story.engine.handle(EventSeen(event=Story().event(0, "gpu.lost", GPU, "n2", reason="lost")), 1400)
+    assert story.engine.state.now == 5000
+    assert [i.opened_at for i in story.engine.state.incidents.values() if i.node == "n2"] == [5000]
+    story.run(5200)
+    assert ("n1", "link.bounce") in story.actions()

@@ -119,7 +119,8 @@ class Lab:
         self._stop = asyncio.Event()
         ready: asyncio.Future[app.Running] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(app.run(self.config, self._stop, ready.set_result))
-        await asyncio.wait({ready, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        while not (ready.done() or self._task.done()):
+            await asyncio.sleep(0.01)
         if self._task.done():
             self._task.result()
         self.running = ready.result()

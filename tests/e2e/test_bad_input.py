@@ -1,0 +1,155 @@
+"""What is broken, forged, huge or torn: each is a clear word or a counted fact, never a crash, and healing goes on."""
+
+import asyncio
+import json
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from agent.contract import subjects
+from agent.contract.messages import encode_event
+from tests.brain.world import Story
+from tests.e2e.stack import BIN, Stack, stack
+from tests.e2e.test_spine import address, write_kernel_line
+from tests.real.nats import client
+
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+
+
+def publish(whole: Stack, subject: str, body: bytes) -> None:
+    """Anything, onto the log, as nobody in particular."""
+
+    async def send() -> None:
+        async with client(whole.nats.url) as connection:
+            await connection.jetstream().publish(
+                subject, body, headers={subjects.HEADER_ID: uuid.uuid4().hex}
+            )
+
+    asyncio.run(send())
+
+
+def still_heals(whole: Stack) -> None:
+    """A fault that comes now is judged as if nothing had happened."""
+    where = address()
+    write_kernel_line(f"NVRM: Xid (PCI:{where}): 79, GPU has fallen off the bus.")
+    whole.wait_for(
+        lambda: [i for i in whole.incidents("gpu-lost") if where in i["scope"]], "the next fault is judged"
+    )
+
+
+def test_broken_and_forged_messages_on_the_log_are_counted_and_shown(tmp_path: Path) -> None:
+    """Not JSON, not an event, another version, another node's name, an unknown input: counted, told once, skipped."""
+    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+        forged = encode_event(Story().event(0, "gpu.xid", "gpu/0000:3b:00", "lab-2", code=79))
+        bodies = [
+            (subjects.event("default", "lab-1"), b"\xff\xfe not json"),
+            (subjects.event("default", "lab-1"), b"[" * 100_000),
+            (subjects.event("default", "lab-1"), b'{"v": 99}'),
+            (subjects.event("default", "lab-1"), json.dumps(forged).encode()),
+            (
+                subjects.event("default", "lab-1"),
+                json.dumps(forged | {"node": "lab-1", "data": {"a": [1]}}).encode(),
+            ),
+            (subjects.brain_input("default", "nonsense"), b"{}"),
+            (subjects.brain_input("default", "timer"), b'{"name": 7}'),
+            (subjects.brain_input("default", "pack"), b"{}"),
+        ]
+        for subject, body in bodies:
+            publish(whole, subject, body)
+        whole.wait_for(
+            lambda: whole.get("/api/status")["malformed"] >= len(bodies), "all of them are counted"
+        )
+        incident = whole.wait_for(lambda: whole.incidents("agent-trouble"), "people see it")[0]
+        assert incident["node"] == "lab-1"
+        told = whole.gpuward("explain", incident["id"])
+        assert "lab-2" in told or "not JSON" in told or "version" in told
+        assert not [i for i in whole.incidents(over=True) if i["node"] == "lab-2"], (
+            "the forged event accuses nobody"
+        )
+        still_heals(whole)
+
+
+def test_huge_lines_and_broken_text_in_a_jobs_log_do_no_harm(tmp_path: Path) -> None:
+    """A line of one MiB, bytes that are no UTF-8, a file that is cut while it is read: the next error is still seen."""
+    logs = tmp_path / "jobs"
+    logs.mkdir()
+    with stack(tmp_path, agent=f'kmsg_facilities = [0, 1]\njob_logs = ["{logs}/*.log"]') as whole:
+        log = logs / "4711.log"
+        with log.open("wb") as out:
+            out.write(b"x" * 1_048_576 + b" CUDA_ERROR_DEVICE_REMOVED\n")
+            out.write(b"\xff\xfe\x00 CUDA error: \xc3\x28\n")
+        log.write_bytes(b"")
+        with log.open("ab") as out:
+            out.write(b"RuntimeError: CUDA error: CUDA_ERROR_DEVICE_REMOVED \xff\n")
+        incident = whole.wait_for(lambda: whole.incidents("gpu-lost"), "the job's error is seen")[0]
+        assert incident["node"] == "lab-1"
+        assert all(len(fact["text"]) <= 500 for fact in incident["evidence"])
+        still_heals(whole)
+
+
+def test_kernel_lines_with_control_and_foreign_bytes(tmp_path: Path) -> None:
+    """What the kernel escapes, and what it lets through."""
+    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+        where = address()
+        write_kernel_line(
+            f"NVRM: Xid (PCI:{where}): 79, pid=1, name=\u706b\t\x07, GPU has fallen off the bus."
+        )
+        whole.wait_for(
+            lambda: [i for i in whole.incidents("gpu-lost") if where in i["scope"]], "it is understood"
+        )
+
+
+def test_decode_takes_anything(tmp_path: Path) -> None:
+    """A megabyte on one line, no UTF-8, no line break at the end: exit 0, and the one good line decoded."""
+    file = tmp_path / "log"
+    good = b"NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+    file.write_bytes(b"NVRM: Xid (PCI:" + b"0" * 1_048_576 + b"\n\xff\xff\n" + good)
+    began = time.monotonic()
+    done = subprocess.run(
+        [str(BIN / "gpuward-agent"), "decode", str(file)], capture_output=True, text=True, check=True
+    )
+    assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == [3]
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "wanted"),
+    [
+        (
+            "rules/gpu.yaml",
+            "symptoms:\n  a: {scope: gpu, summary: x, colour: red}\n",
+            ["gpu.yaml:2", "colour"],
+        ),
+        ("rules/gpu.yaml", "rules: [", ["gpu.yaml", "YAML"]),
+        ("runbooks/x.yaml", "summary: x\nrungs: [{name: a, do: rm -rf}]\n", ["x.yaml", "rm -rf"]),
+    ],
+)
+def test_a_wrong_rule_says_file_line_and_key_and_the_old_rules_stay(
+    tmp_path: Path, file: str, text: str, wanted: list[str]
+) -> None:
+    """Hot reload refuses it: `check` says what is wrong, the brain goes on with what it has."""
+    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+        before = whole.get("/api/status")["pack"]
+        (tmp_path / file).write_text(text)
+        done = subprocess.run(
+            [
+                str(BIN / "gpuward"),
+                "check",
+                "--rules",
+                str(tmp_path / "rules"),
+                "--runbooks",
+                str(tmp_path / "runbooks"),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        for word in wanted:
+            assert word in done.stdout + done.stderr
+        whole.wait_for(lambda: "pack.refused" in whole.log("brain"), "the brain has looked at it")
+        assert whole.get("/api/status")["pack"] == before
+        still_heals(whole)
