@@ -27,7 +27,7 @@ bench: setup     ## the benchmarks of docs/benchmarks.md
 	@$(BIN)/python -m tests.benchmarks
 
 docs: setup      ## regenerates the generated documents (docs/reference.md, docs/actions.md)
-	@$(BIN)/python -m brain.cli.docs
+	@$(BIN)/python -m docs.generate
 
 lock:            ## pins the dependencies again (needs uv: pip install uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --all-extras pyproject.toml -o requirements.lock

@@ -90,6 +90,7 @@ async def run(
         url = await stack.enter_async_context(_console(console))
         await stack.enter_async_context(background)
         background.start(brain.supervise(), "supervisor")
+        background.start(brain.live.write(), "read model")
         background.start(brain.snapshots(), "snapshots")
         background.start(brain.watch_connection(), "connection")
         loop = asyncio.get_running_loop()
@@ -219,9 +220,7 @@ class Brain:
             await asyncio.sleep(0)  # the others' turn, however long the backlog
 
     async def _compete(self, client: Client) -> None:
-        """For the lease, but only with the whole log read: a leader that still reads would only hold up the
-        others.
-        """
+        """For the lease, once the whole log is read: a leader that still reads would hold up the others."""
         while not self.live.caught_up:
             await self.live.reached(self.live.seq + 1, log.HEARTBEAT_S)
         await self.lease.serve(client, self._won, lambda: self.live.state.epoch)

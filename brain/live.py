@@ -6,7 +6,9 @@ brain's own `Leader` input, at which the engine asks anew for all that is outsta
 """
 
 import asyncio
+import contextlib
 import logging
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -35,6 +37,8 @@ from brain.core.state import Incident, Run, State
 
 _log = logging.getLogger(__name__)
 
+WRITE_AFTER_S = 0.02
+WRITE_AGAIN_S = 1.0  # pause after the disk said no
 EARLY_S = 1.0  # a timer's message may carry a stamp so much before its due time (clocks); it counts as due
 
 
@@ -104,6 +108,8 @@ class Live:
         self._snapshot_seq = 0
         self._replayed_by_other_code = ""
         self._reached = asyncio.Event()
+        self._batch = _Batch()  # not yet in the read model
+        self._dirty = asyncio.Event()
 
     @property
     def state(self) -> State:
@@ -118,6 +124,7 @@ class Live:
     def load(self, info: LogInfo) -> None:
         """A fresh engine: from the snapshot if it fits this log, else from the beginning."""
         self.close()
+        self._batch = _Batch()
         self.engine = Engine(actions=self._actions)
         self._poison = self._open_poison(info.identity)
         state, seq, why = self._snapshots.load(info.identity)
@@ -159,28 +166,23 @@ class Live:
         self.caught_up = info.last_seq <= self.seq
 
     def take(self, records: list[Record]) -> None:
-        """One batch, in order.
-
-        What the engine raises comes out, after what came before it was written down.
-        """
+        """One batch, in order. What the engine raises comes out; what came before it is done."""
         began = time.perf_counter()
-        batch = _Batch()
         done = self.seq
         try:
             for record in records:
-                self._one(record, batch)
+                self._one(record)
                 done = record.seq
         finally:
             self.seq = done
             self.busy_s += time.perf_counter() - began
-            self._write(batch)
+            self._dirty.set()
         if records[-1].pending == 0:
             self._clock.heard(records[-1].at)
             if not self.caught_up:
                 self._at_the_end()
-        self._reached.set()
 
-    def _one(self, record: Record, batch: "_Batch") -> None:
+    def _one(self, record: Record) -> None:
         assert self._poison is not None  # noqa: S101 - load() comes first
         if record.seq in self._poison.set_aside:
             given: Input = malformed(
@@ -201,12 +203,13 @@ class Live:
         self._poison.end()
         self.inputs += 1
         if effects:
-            self._effects(effects, record.seq, batch)
+            self._effects(effects, record.seq)
         if isinstance(given, Leader) and self.leads():
             self.timers.reset(self.engine.state.timers)
             self._leading()
 
-    def _effects(self, effects: list[Effect], seq: int, batch: "_Batch") -> None:
+    def _effects(self, effects: list[Effect], seq: int) -> None:
+        batch = self._batch
         leads = self.leads()
         for effect in effects:
             match effect:
@@ -231,18 +234,39 @@ class Live:
                 case SendPage():
                     self._hands.page(effect)
 
-    def _write(self, batch: "_Batch") -> None:
-        """Into the read model, unless it has it from before the restart; and to those who watch."""
-        if self.seq <= self._shown:
-            return
-        notes = [pair for pair in batch.notes if pair[0] > self._shown]
-        self._readmodel.write(self.seq, notes, batch.incidents.values(), batch.runs.values())
-        self._shown = self.seq
-        for _, note in notes:
-            self._publish(note)
+    async def write(self) -> None:
+        """Keeps the read model up to date, until cancelled: a moment late, so that commands go out first."""
+        while True:
+            await self._dirty.wait()
+            await asyncio.sleep(WRITE_AFTER_S)
+            if not self.flush():
+                await asyncio.sleep(WRITE_AGAIN_S)
+                self._dirty.set()
+
+    def flush(self) -> bool:
+        """What was handled goes into the read model, unless it has it from before, and to those who watch.
+
+        False when the disk says no: it is kept and tried again. Healing goes on without its history.
+        """
+        self._dirty.clear()
+        batch = self._batch
+        if self.seq > self._shown:
+            notes = [pair for pair in batch.notes if pair[0] > self._shown]
+            try:
+                self._readmodel.write(self.seq, notes, batch.incidents.values(), batch.runs.values())
+            except sqlite3.Error as error:
+                _log.error("the read model cannot be written: %s", error)
+                return False
+            self._shown = self.seq
+            for _, note in notes:
+                self._publish(note)
+        self._batch = _Batch()
+        self._reached.set()
+        return True
 
     def _at_the_end(self) -> None:
         """The replay is over."""
+        self.flush()
         self.caught_up = True
         if self._replayed_by_other_code:
             state = self.engine.state
@@ -257,13 +281,14 @@ class Live:
         _log.warning("%s: %s", kind, text)
         at = self._clock.now()
         note = Note(id=f"brain:{self._name}:{time.time_ns()}", at=at, kind=kind, text=text)
-        self._readmodel.note(note)
+        with contextlib.suppress(sqlite3.Error):  # a full disk: it stands in the log above
+            self._readmodel.note(note)
         self._publish(note)
 
     async def reached(self, seq: int, timeout_s: float) -> bool:
         """Waits until the input at `seq` was handled."""
         deadline = time.monotonic() + timeout_s
-        while self.seq < seq:
+        while min(self.seq, self._shown) < seq:
             self._reached.clear()
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
@@ -276,6 +301,8 @@ class Live:
         """Writes the state down, if something happened since the last time. OSError: the disk says no."""
         if self.seq == self._snapshot_seq or self.stopped or not self.identity:
             return
+        if not self.flush():
+            return  # a snapshot must never be ahead of the read model
         began = time.perf_counter()
         body, seq, identity = dump(self.engine.state), self.seq, self.identity
         self.snapshot_s = time.perf_counter() - began
@@ -283,7 +310,8 @@ class Live:
         self._snapshot_seq = seq
 
     def close(self) -> None:
-        """Frees the engine and the marker."""
+        """Writes down what is left; frees the engine and the marker."""
+        self.flush()
         self.engine.close()
         if self._poison is not None:
             self._poison.close()

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 import pytest
 
-from brain.cli import docs
 from brain.cli.main import group
+from brain.config import BrainConfig
+from docs import generate
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -18,10 +19,12 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", list(docs.PAGES))
+@pytest.mark.parametrize("page", list(generate.PAGES))
 def test_generated_documents_are_fresh(page: str) -> None:
     """`make docs` would change nothing."""
-    assert (ROOT / "docs" / page).read_text() == docs.PAGES[page](), f"docs/{page} is stale: run make docs"
+    assert (ROOT / "docs" / page).read_text() == generate.PAGES[page](), (
+        f"docs/{page} is stale: run make docs"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -36,6 +39,15 @@ def test_links_and_paths_exist(page: str) -> None:
         text,
     ):
         assert (ROOT / path).exists(), f"{page} names {path}, which is not there"
+
+
+def test_every_option_of_the_brain_stands_in_the_example() -> None:
+    """deploy/brain.toml, which the reference shows, names every key of the configuration."""
+    text = (ROOT / "deploy" / "brain.toml").read_text()
+    for name, option in BrainConfig.model_fields.items():
+        assert re.search(rf"\b{name}\b", text), f"deploy/brain.toml does not name {name}"
+        for inner in getattr(option.annotation, "model_fields", {}):
+            assert re.search(rf"\b{inner}\b", text), f"deploy/brain.toml does not name {name}.{inner}"
 
 
 def test_commands_in_the_readme_exist() -> None:

@@ -146,7 +146,8 @@ def test_up_heals_a_lost_gpu_and_a_link_and_goes_on_after_a_restart(tmp_path: Pa
             assert said.index("evidence: ok") < said.index("incident.mended") < said.index("incident.closed")
             watch.terminate()
             notes = [json.loads(line) for line in watch.communicate()[0].splitlines()]
-        assert sum(note["kind"] == "incident.closed" for note in notes) == 2
+        # This machine's own agent may have its incidents too.
+        assert sum(note["kind"] == "incident.closed" and "/sim-" in note["scope"] for note in notes) == 2
 
         over = {
             incident["cause"]: incident
@@ -156,8 +157,8 @@ def test_up_heals_a_lost_gpu_and_a_link_and_goes_on_after_a_restart(tmp_path: Pa
         assert set(over) == {"gpu-lost", "link-down"}
         assert XID in up.gpuward("explain", over["gpu-lost"]["id"])
         pages = (data / "brain" / "pages.log").read_text()
-        assert f"[P1] UPDATE: gpu-lost on {over['gpu-lost']['scope']}" in pages
-        assert f"RESOLVED: gpu-lost on {over['gpu-lost']['scope']}" in pages
+        assert re.search(rf"^\[P1\] (UPDATE: )?gpu-lost on {over['gpu-lost']['scope']}$", pages, re.MULTILINE)
+        assert f"[P1] RESOLVED: gpu-lost on {over['gpu-lost']['scope']}" in pages
         assert up.end(signal.SIGINT) == 0
         assert "stopped" in up.said
         assert up.left() == []

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from agent.contract import subjects
 from agent.contract.commands import Answer
 from agent.contract.errors import BugError, ConfigError
+from brain.adapters.readmodel import ReadModel
 from brain.cli.main import group
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input
@@ -275,6 +277,33 @@ async def test_an_input_that_kills_the_brain_twice_is_set_aside_and_paged(
                 break
             await asyncio.sleep(0.02)
         assert "killed the brain 2 times" in (tmp_path / "brain/pages.log").read_text()
+
+
+async def test_a_full_disk_costs_history_for_a_while_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands go out while the read model cannot be written; afterwards it has everything."""
+    write = ReadModel.write
+    full = True
+
+    def refuse(self: ReadModel, *args: Any) -> None:
+        if full:
+            raise sqlite3.OperationalError("database or disk is full")
+        write(self, *args)
+
+    monkeypatch.setattr("brain.live.WRITE_AGAIN_S", 0.05)
+    async with lab(tmp_path, modes=AUTO, settings={"settle_s": 0}) as whole:
+        monkeypatch.setattr(ReadModel, "write", refuse)
+        node = await whole.node("n1")
+        await node.event("link.state", "link/eth1", up=False, admin_up=True, carrier=False, operstate="down")
+        await whole.until(lambda _: node.commands, "the command came")
+        assert await whole.incidents() == []
+        full = False
+        await whole.until(lambda found: found["incidents"], "the history is complete", "/api/incidents")
+        (incident,) = await whole.incidents("link-down")
+        kinds = [note["kind"] for note in (await whole.get(f"/api/explain/{incident['id']}"))["notes"]]
+        assert kinds[0] == "incident.opened"
+        assert "run.performing" in kinds
 
 
 async def test_after_a_broken_invariant_nothing_is_done_any_more(

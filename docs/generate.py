@@ -6,12 +6,13 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
+from agent import config as agent_config
 from agent.contract import kinds
 from agent.contract.commands import ACTIONS, Disrupts, Repeat
 from agent.contract.kinds import Kind
 from brain.core import incidents, runs, vocabulary
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parent
 Before = TypeVar("Before", bound=Enum)
 What = TypeVar("What", bound=Enum)
 After = TypeVar("After", bound=Enum)
@@ -35,7 +36,8 @@ def reference() -> str:
         "## States of a run\n",
         _diagram(runs.TRANSITIONS),
     ]
-    lines += ["## JSON output\n", JSON_KEYS]
+    lines += ["## JSON output\n", JSON_KEYS, "## Configuration of the brain\n", *_brain_options()]
+    lines += ["## Configuration of the agent\n", *_agent_options()]
     return "\n".join(lines)
 
 
@@ -83,6 +85,23 @@ An **incident** (`gpuward incidents --json`, `/api/incidents`): `id`, `state`, `
 """
 
 
+def _brain_options() -> list[str]:
+    """The example configuration names every option; a test holds it to the code."""
+    text = (DOCS.parent / "deploy" / "brain.toml").read_text()
+    return [f"Every option with its default and meaning:\n\n```toml\n{text}```\n"]
+
+
+def _agent_options() -> list[str]:
+    lines = [
+        "TOML, flat; an example is `deploy/agent.toml`. `gpuward-agent run --set key=value` overrides one.\n"
+    ]
+    lines += ["| key | type | default | unit | meaning |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{o.name}` | {o.type} | `{o.default}` | {o.unit} | {o.summary} |" for o in agent_config.describe()
+    ]
+    return [*lines, ""]
+
+
 def _kinds(table: Iterable[Kind]) -> list[str]:
     lines: list[str] = []
     for kind in table:
@@ -111,7 +130,7 @@ def _diagram(table: Mapping[tuple[Before, What], After]) -> str:
 
 def _sentence(kind: type[Enum], entry: Enum) -> str:
     """The comment behind an Enum member is its sentence."""
-    source = Path(__file__).resolve().parents[2] / (kind.__module__.replace(".", "/") + ".py")
+    source = DOCS.parent / (kind.__module__.replace(".", "/") + ".py")
     for line in source.read_text().splitlines():
         if line.strip().startswith(f"{entry.name} = ") and "#" in line:
             return line.partition("#")[2].strip()

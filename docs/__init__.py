@@ -1,0 +1,1 @@
+"""The documents; `generate.py` writes those that come from the code."""
