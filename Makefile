@@ -15,7 +15,7 @@ up: setup        ## NATS, brain, this machine's agent (shadow mode) and 16 simul
 
 test: setup      ## every test that can run here; as root on Debian or Ubuntu it installs the real components
 	@deploy/dev/components.sh
-	@$(BIN)/pytest tests
+	@$(BIN)/pytest tests -rs
 
 quick: setup     ## the tests that need no root and no real component (a minute)
 	@$(BIN)/pytest tests -m "not root and not slow and not component"
