@@ -65,6 +65,7 @@ class NetlinkSource:
             self._dump = 0
             self._ask(sock)
             loop.add_reader(sock, readable)
+            readable()  # the kernel has answered already: nothing that changes from now on is taken for the first state
             try:
                 await broken
             finally:

@@ -1,13 +1,18 @@
-"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [latency]`; default all."""
+"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [latency] [live]`; default all."""
 
 import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import engine, latency
+from tests.benchmarks import engine, latency, live
 from tests.benchmarks.figures import Figure, machine, table
 
-SUITES: dict[str, Callable[[], list[Figure]]] = {"engine": engine.run, "latency": latency.run}
+SUITES: dict[str, Callable[[], list[Figure]]] = {
+    "engine": engine.run,
+    "latency": latency.run,
+    "live": live.run,
+}
+ROOT_ONLY = ("latency", "live")
 
 
 def main() -> int:
@@ -15,8 +20,8 @@ def main() -> int:
     wanted = sys.argv[1:] or list(SUITES)
     figures: list[Figure] = []
     for name in wanted:
-        if name == "latency" and os.geteuid() != 0:
-            print("latency is left out: it writes to the kernel log, which needs root", file=sys.stderr)
+        if name in ROOT_ONLY and os.geteuid() != 0:
+            print(f"{name} is left out: it writes to the kernel log, which needs root", file=sys.stderr)
             continue
         figures += SUITES[name]()
     print(machine())

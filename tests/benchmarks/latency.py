@@ -30,6 +30,13 @@ def write(text: str) -> float:
     return began
 
 
+def mend(whole: Stack) -> None:
+    """A node has eight GPUs: after eight lost ones people say that it is whole again, and close what was open."""
+    whole.gpuward("return", whole.node)
+    for incident in whole.incidents("gpu-lost"):
+        whole.gpuward("close", incident["id"])
+
+
 async def measure(whole: Stack) -> tuple[list[float], list[float]]:
     """(gpuward's, the bare chain's) latencies in ms, interleaved."""
     arrived: dict[str, float] = {}
@@ -66,6 +73,8 @@ async def measure(whole: Stack) -> tuple[list[float], list[float]]:
         deadline = time.monotonic() + 5
         while token not in arrived and time.monotonic() < deadline:
             await asyncio.sleep(0.001)
+        if number % 16 == 14:
+            mend(whole)
         if token in arrived:
             (theirs if number % 2 else ours).append((arrived[token] - began) * 1000)
     await client.close()

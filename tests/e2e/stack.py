@@ -50,6 +50,22 @@ class Stack:
         )
         return path
 
+    def start_standby(self) -> str:
+        """A second brain on the same log, with the same signing key; the URL of its API once it has read everything."""
+        port = free_port()
+        text = (self.folder / "brain.toml").read_text()
+        text = text.replace(f"port = {self.port}", f"port = {port}").replace(
+            f"{self.folder}/brain", f"{self.folder}/standby"
+        )
+        key = f'brain = "standby"\nsigning_key_file = "{self.folder}/brain/signing.key"\n'
+        (self.folder / "standby.toml").write_text(key + text)
+        self._spawn("standby", [str(BIN / "gpuward"), "run", "--config", str(self.folder / "standby.toml")])
+        url = f"http://127.0.0.1:{port}"
+        self.wait_for(
+            lambda: self.get("/api/status", url).get("caught_up"), "the standby has read the log", within_s=20
+        )
+        return url
+
     def write_agent_config(self, more: str = "") -> Path:
         """agent.toml that trusts this stack's brain, with `more` at its end."""
         key_id, _, public = (self.folder / "brain/signing.key.pub").read_text().strip().partition(" = ")
@@ -102,7 +118,7 @@ class Stack:
 
     def end(self) -> None:
         """Everything that still runs."""
-        for name in ("agent", "brain", "receiver"):
+        for name in ("agent", "brain", "standby", "receiver"):
             if name in self._processes:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.stop(name)
@@ -110,10 +126,10 @@ class Stack:
             process.kill()
         self.nats.stop()
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str, url: str = "") -> Any:
         """A JSON answer of the API; an empty object while it does not answer."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=5) as answer:  # noqa: S310 - our own loopback URL  # noqa: S310: our own loopback URL
+            with urllib.request.urlopen((url or self.url) + path, timeout=5) as answer:  # noqa: S310 - our own loopback URL  # noqa: S310: our own loopback URL
                 return json.load(answer)
         except (OSError, ValueError):
             return {}
