@@ -171,7 +171,8 @@ class Commander:
         if action is None:
             return self._reply(Answer.REFUSED, f"{command.action} cannot be done on this machine")
         try:
-            lines += await asyncio.wait_for(action.plan(command.params), command.timeout_s)
+            async with asyncio.timeout(command.timeout_s):
+                lines += await action.plan(command.params)
         except (ActionError, OSError, TimeoutError) as error:
             return self._reply(Answer.REFUSED, str(error) or "no plan within the time limit")
         return self._reply(Answer.ACCEPTED, "plan", lines)

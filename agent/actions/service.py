@@ -78,7 +78,8 @@ class ServiceRestart:
             while str(job) not in ended:
                 news.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), 1.0)
+                    async with asyncio.timeout(1.0):
+                        await news.wait()
                 if not bus.connected:
                     raise TimedOut(f"D-Bus closed the connection while {unit} was being restarted")
         finally:
@@ -95,7 +96,8 @@ class ServiceRestart:
 
         try:
             bus = MessageBus(bus_address=self._address)
-            await asyncio.wait_for(bus.connect(), _ANSWER_S)
+            async with asyncio.timeout(_ANSWER_S):
+                await bus.connect()
         except (OSError, EOFError, AuthError, InvalidAddressError, TimeoutError) as error:
             raise Unreachable(f"D-Bus at {self._address} does not answer: {error!r}") from error
         try:
@@ -168,7 +170,8 @@ async def _call(
         body=body or [],
     )
     try:
-        reply = await asyncio.wait_for(bus.call(message), _ANSWER_S)
+        async with asyncio.timeout(_ANSWER_S):
+            reply = await bus.call(message)
     except TimeoutError:
         raise TimedOut(f"systemd did not answer {member} within {_ANSWER_S:g} s") from None
     except (OSError, EOFError, DBusError) as error:

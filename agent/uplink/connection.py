@@ -85,8 +85,8 @@ class Connection:
             await asyncio.sleep(FIRST_PAUSE_S)
 
     async def _connect(self) -> Client:
-        return await asyncio.wait_for(
-            nats.connect(
+        async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
+            return await nats.connect(
                 self._servers,
                 name=f"gpuward-agent {self._node}",
                 inbox_prefix=subjects.inbox(self._node),
@@ -98,9 +98,7 @@ class Connection:
                 max_outstanding_pings=MAX_PINGS,
                 skip_subject_validation=True,  # our subjects are checked when the configuration is read
                 error_cb=self._on_error,
-            ),
-            CONNECT_TIMEOUT_S + 1,
-        )
+            )
 
     async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
         task = asyncio.ensure_future(session(client))
@@ -143,7 +141,8 @@ async def together(*works: Coroutine[Any, Any, None]) -> None:
 
 async def _close(client: Client) -> None:
     with contextlib.suppress(*LOST):
-        await asyncio.wait_for(client.close(), 1.0)
+        async with asyncio.timeout(1.0):
+            await client.close()
     # A black-holed socket would keep its buffer and nats-py's tasks for many minutes: there is no public way.
     writer = getattr(getattr(client, "_transport", None), "_io_writer", None)
     if writer is not None:

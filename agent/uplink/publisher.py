@@ -148,6 +148,8 @@ class _Flight:
 
 async def _wait(event: asyncio.Event, timeout_s: float | None) -> None:
     try:
-        await asyncio.wait_for(event.wait(), timeout_s)
+        # Not wait_for: on Python 3.11 it can lose a cancellation, and the agent would not stop.
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
     except TimeoutError:
         return
