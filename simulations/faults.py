@@ -15,6 +15,8 @@ from simulations.machines import Machine
 
 REPAIR_S = 8.0
 SILENCE_S = 45.0
+PORT_OUTAGE_S = 90.0
+FLAPS = 4
 JOB = "4711"
 
 
@@ -72,6 +74,23 @@ def _link_down(machine: Machine) -> tuple[After, ...]:
 
 def _cable_cut(machine: Machine) -> tuple[After, ...]:
     return (After(s=0, change=ch.CarrierLost(link=_pick(_links(machine), machine, "link"), cut=True)),)
+
+
+def _link_flapping(machine: Machine) -> tuple[After, ...]:
+    """Down and up faster than an outage settles, so that it is the flapping that shows, not one of the outages."""
+    link = _pick(_links(machine), machine, "link")
+    return tuple(
+        After(s=number * 0.4, change=ch.AdminUp(link=link) if number % 2 else ch.CarrierLost(link=link))
+        for number in range(2 * FLAPS)
+    )
+
+
+def _ib_port_down(machine: Machine) -> tuple[After, ...]:
+    device = _pick([port.device for port in machine.ports.values() if port.up], machine, "InfiniBand port")
+    return (
+        After(s=0, change=ch.PortDown(device=device)),
+        After(s=PORT_OUTAGE_S, change=ch.PortUp(device=device)),
+    )
 
 
 def _service_failed(machine: Machine) -> tuple[After, ...]:
@@ -153,6 +172,20 @@ FAULTS: dict[str, Fault] = {
             nodes="one",
             ends="nothing: it goes to a person",
             plan=_cable_cut,
+        ),
+        Fault(
+            name="link-flapping",
+            summary=f"A network interface goes down and up {FLAPS} times within seconds.",
+            nodes="one",
+            ends="by itself; the incident closes after ten minutes without a change",
+            plan=_link_flapping,
+        ),
+        Fault(
+            name="ib-port-down",
+            summary=f"An InfiniBand port has no link for {PORT_OUTAGE_S:g} s.",
+            nodes="one",
+            ends=f"by itself, after {PORT_OUTAGE_S:g} s",
+            plan=_ib_port_down,
         ),
         Fault(
             name="service-failed",
