@@ -1,18 +1,19 @@
-"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [latency] [live]`; default all."""
+"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [events] [latency] [live]`; default all."""
 
 import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import engine, latency, live
+from tests.benchmarks import engine, events, latency, live
 from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {
     "engine": engine.run,
+    "events": events.run,
     "latency": latency.run,
     "live": live.run,
 }
-ROOT_ONLY = ("latency", "live")
+ROOT_ONLY = ("events", "latency", "live")
 
 
 def main() -> int:
@@ -21,7 +22,10 @@ def main() -> int:
     figures: list[Figure] = []
     for name in wanted:
         if name in ROOT_ONLY and os.geteuid() != 0:
-            print(f"{name} is left out: it writes to the kernel log, which needs root", file=sys.stderr)
+            print(
+                f"{name} is left out: it writes to the kernel log or makes a network namespace, which needs root",
+                file=sys.stderr,
+            )
             continue
         figures += SUITES[name]()
     print(machine())
