@@ -58,7 +58,7 @@ class XidCollector:
                 self._seen_s[pair] = now_s
                 self._pending.pop(pair, None)
             draft = replace(draft, age_s=max(0.0, now_s - line.mono_s))
-            out += self._bursts.offer(_key(draft), draft, now_s)
+            out += self._bursts.offer(_key(draft), draft, now_s, group=_key(draft)[:3])
         return out
 
     def _event(self, event: GpuEvent, now_s: float) -> list[Draft]:
@@ -84,9 +84,9 @@ class XidCollector:
         for pair in [pair for pair, waits in self._pending.items() if now_s - waits.since_s > _PAIR_S]:
             waits = self._pending.pop(pair)
             draft = replace(waits.draft, age_s=max(0.0, now_s - waits.at_s))
-            out += self._bursts.offer(_key(draft), draft, now_s)
+            out += self._bursts.offer(_key(draft), draft, now_s, group=_key(draft)[:3])
         return out
 
 
-def _key(draft: Draft) -> Hashable:
+def _key(draft: Draft) -> tuple[Hashable, ...]:
     return draft.kind, draft.component, draft.data.get("code"), draft.data.get("pid")

@@ -1,5 +1,193 @@
-"""Kinds that are heard in the kernel log alone (GPUs' own are in gpu.py)."""
+"""Kinds that are heard in the kernel log alone (those about GPUs are in gpu.py)."""
 
-from agent.contract.kinds.base import Kind
+from agent.contract.kinds.base import ERROR, FATAL, WARNING, Kind, field
 
-KINDS: tuple[Kind, ...] = ()
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="nic.driver",
+        component="nic,link",
+        severity=ERROR,
+        source="kernel log",
+        summary="The driver of a network card, or the network stack, complains; about the interface where one is named.",
+        fields=(
+            field(
+                "what",
+                "text",
+                "hardware_error | health_compromised | fatal_error | firmware_error | recovery_failed | command_timeout | "
+                "command_failed | tx_timeout | rx_timeout | cable_unplugged | module_error | high_temperature | "
+                "insufficient_power",
+            ),
+            field("message", "text", "what the driver says"),
+            field("address", "text", "PCI address with the function", always=False),
+            field("interface", "text", "network interface that it names", always=False),
+            field("module", "int", "transceiver module", always=False),
+            field("command", "text", "firmware command", always=False),
+        ),
+        example={
+            "what": "health_compromised",
+            "message": "device's health compromised - reached miss count",
+            "address": "0000:5e:00.0",
+        },
+    ),
+    Kind(
+        name="pcie.error",
+        component="pcie,gpu,nic,node",
+        severity=ERROR,
+        source="kernel log",
+        summary="PCI Express reported an error of a device (AER, DPC). Corrected ones are warnings.",
+        fields=(
+            field("class", "text", "corrected | nonfatal | fatal | recovery_failed | contained"),
+            field("address", "text", "PCI address with the function"),
+            field("layer", "text", "Physical Layer | Data Link Layer | Transaction Layer", always=False),
+            field("role", "text", "e.g. Receiver ID", always=False),
+            field("port", "text", "root port that announced it", always=False),
+        ),
+        example={
+            "class": "fatal",
+            "address": "0000:3b:00.0",
+            "layer": "Transaction Layer",
+            "role": "Requester ID",
+        },
+    ),
+    Kind(
+        name="memory.ecc",
+        component="node",
+        severity=WARNING,
+        source="kernel log",
+        summary="The host's memory had errors (EDAC), or a poisoned page was taken out. Uncorrected ones are fatal.",
+        fields=(
+            field("class", "text", "corrected | uncorrected"),
+            field("errors", "int", "errors that the line counts"),
+            field("controller", "text", "memory controller", always=False),
+            field("dimm", "text", "label of the module", always=False),
+            field("page", "text", "page that was taken out", always=False),
+            field("message", "text", "what the line says", always=False),
+        ),
+        example={
+            "class": "corrected",
+            "errors": 1,
+            "controller": "MC0",
+            "dimm": "CPU_SrcID#0_MC#0_Chan#1_DIMM#0",
+        },
+    ),
+    Kind(
+        name="cpu.machine_check",
+        component="node",
+        severity=WARNING,
+        source="kernel log",
+        summary="A processor, or the firmware for it, reported a hardware error.",
+        fields=(
+            field("class", "text", "corrected | logged | deferred | recoverable | uncorrected | fatal"),
+            field("cpu", "int", "processor", always=False),
+            field("bank", "int", "machine check bank", always=False),
+            field("message", "text", "what the line says", always=False),
+        ),
+        example={"class": "corrected", "cpu": 12, "bank": 9},
+    ),
+    Kind(
+        name="node.oom_kill",
+        component="node,job",
+        severity=WARNING,
+        source="kernel log",
+        summary="The kernel killed a process for want of memory; severity error when the machine's was used up, not a job's own.",
+        fields=(
+            field("pid", "int", "process"),
+            field("process", "text", "its name"),
+            field("scope", "text", "cgroup (its own limit) | machine"),
+            field("job", "text", "job of the process, by its control group", always=False),
+            field("unit", "text", "systemd service of the process", always=False),
+            field("cgroup", "text", "its control group", always=False),
+            field("rss_kb", "int", "memory that it held", "KiB", always=False),
+            field("uid", "int", "user", always=False),
+        ),
+        example={"pid": 4711, "process": "python3", "scope": "cgroup", "job": "815", "rss_kb": 61203456},
+    ),
+    Kind(
+        name="disk.error",
+        component="disk,node",
+        severity=ERROR,
+        source="kernel log",
+        summary="A disk, its controller or its link had an error.",
+        fields=(
+            field(
+                "what",
+                "text",
+                "io_error | medium_error | hardware_error | timeout | offline | controller_down | controller_lost | "
+                "raid_failure | ata_error",
+            ),
+            field("sector", "int", "first sector", always=False),
+            field("operation", "text", "read | write | flush | ...", always=False),
+            field("array", "text", "software RAID that lost it", always=False),
+        ),
+        example={"what": "medium_error", "sector": 123456, "operation": "read"},
+    ),
+    Kind(
+        name="filesystem.error",
+        component="disk,node",
+        severity=ERROR,
+        source="kernel log",
+        summary="A filesystem found itself damaged, or cannot be written any more (severity fatal).",
+        fields=(
+            field("filesystem", "text", "ext2 | ext3 | ext4 | jbd2 | xfs | btrfs"),
+            field("what", "text", "error | unwritable"),
+            field("message", "text", "what the line says"),
+        ),
+        example={
+            "filesystem": "ext4",
+            "what": "unwritable",
+            "message": "Remounting filesystem read-only",
+        },
+    ),
+    Kind(
+        name="storage.server",
+        component="node",
+        severity=ERROR,
+        source="kernel log",
+        summary="A file server does not answer, or answers again (severity info).",
+        fields=(
+            field("filesystem", "text", "nfs | lustre"),
+            field("server", "text", "its name or address, or 'unknown'"),
+            field("answers", "bool", "does it answer now"),
+            field("message", "text", "what else the line says", always=False),
+        ),
+        example={"filesystem": "nfs", "server": "10.0.0.5", "answers": False},
+    ),
+    Kind(
+        name="kernel.stall",
+        component="node",
+        severity=ERROR,
+        source="kernel log",
+        summary="A task or a processor makes no progress.",
+        fields=(
+            field("what", "text", "hung_task | soft_lockup | hard_lockup | rcu_stall"),
+            field("process", "text", "task that it names", always=False),
+            field("pid", "int", "its id", always=False),
+            field("cpu", "int", "processor", always=False),
+            field("for_s", "float", "how long", "s", always=False),
+        ),
+        example={"what": "hung_task", "process": "python3", "pid": 4711, "for_s": 120.0},
+    ),
+    Kind(
+        name="kernel.oops",
+        component="node",
+        severity=FATAL,
+        source="kernel log",
+        summary="The kernel broke: an oops, a BUG, a panic.",
+        fields=(field("what", "text", "oops | panic"), field("message", "text", "the line")),
+        example={"what": "oops", "message": "BUG: unable to handle page fault for address: ffffb2c0"},
+    ),
+    Kind(
+        name="job.crash",
+        component="node",
+        severity=WARNING,
+        source="kernel log",
+        summary="A process crashed within a GPU or communication library (NCCL, CUDA, verbs, UCX).",
+        fields=(
+            field("what", "text", "segfault, or the trap's name"),
+            field("process", "text", "its name"),
+            field("pid", "int", "its id"),
+            field("library", "text", "the library"),
+        ),
+        example={"what": "segfault", "process": "python3", "pid": 4711, "library": "libnccl.so.2.18.5"},
+    ),
+)
