@@ -1,10 +1,10 @@
 """All that the kernel log says besides XIDs (agent.contract.lines has the areas), equal facts held together."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar
 
-from agent.collectors.bursts import Bursts
+from agent.collectors.bursts import Bursts, Group
 from agent.collectors.readings import Line, Reading, Tick
 from agent.contract.lines import LineReader, areas
 from agent.contract.messages import Draft
@@ -39,11 +39,6 @@ class KernelLinesCollector:
     def _told(self, draft: Draft, line: Line, now_s: float) -> list[Draft]:
         draft = replace(draft, age_s=max(0.0, now_s - line.mono_s))
         data = draft.data
-        group: tuple[Hashable, ...] = (
-            draft.kind,
-            draft.component,
-            draft.severity,
-            *(data.get(name) for name in _TELLING),
-        )
+        group: Group = (draft.kind, draft.component, draft.severity, *(data.get(name) for name in _TELLING))
         detail = tuple(data.get(name) for name in _DETAIL)
         return self._bursts.offer((group, detail), draft, now_s, group=group)

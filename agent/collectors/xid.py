@@ -1,10 +1,10 @@
 """XIDs and GPUs off the bus, by the kernel log; by NVML's events what the kernel log did not show."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from agent.collectors.bursts import Bursts
+from agent.collectors.bursts import Bursts, Group
 from agent.collectors.readings import GpuEvent, Line, Reading, Tick
 from agent.contract import components
 from agent.contract.errors import ContractError
@@ -88,5 +88,5 @@ class XidCollector:
         return out
 
 
-def _key(draft: Draft) -> tuple[Hashable, ...]:
+def _key(draft: Draft) -> Group:
     return draft.kind, draft.component, draft.data.get("code"), draft.data.get("pid")
