@@ -6,6 +6,7 @@ from agent.collectors.device import DeviceCollector
 from agent.collectors.gpu import GpuCollector
 from agent.collectors.infiniband import InfinibandCollector
 from agent.collectors.joblog import JobLogCollector
+from agent.collectors.kernel_lines import KernelLinesCollector
 from agent.collectors.link import LinkCollector
 from agent.collectors.service import ServiceCollector
 from agent.collectors.settings import Settings
@@ -18,6 +19,7 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
     settings = settings or Settings()
     return [
         XidCollector(driver=settings.driver, burst_s=settings.burst_s),
+        KernelLinesCollector(burst_s=settings.burst_s),
         GpuCollector(),
         StuckCollector(idle_window_s=settings.idle_window_s),
         InfinibandCollector(),

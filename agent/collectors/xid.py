@@ -1,10 +1,10 @@
 """XIDs and GPUs off the bus, by the kernel log; by NVML's events what the kernel log did not show."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from agent.collectors.bursts import Bursts
+from agent.collectors.bursts import Bursts, Group
 from agent.collectors.readings import GpuEvent, Line, Reading, Tick
 from agent.contract import components
 from agent.contract.errors import ContractError
@@ -58,7 +58,7 @@ class XidCollector:
                 self._seen_s[pair] = now_s
                 self._pending.pop(pair, None)
             draft = replace(draft, age_s=max(0.0, now_s - line.mono_s))
-            out += self._bursts.offer(_key(draft), draft, now_s)
+            out += self._bursts.offer(_key(draft), draft, now_s, group=_key(draft)[:3])
         return out
 
     def _event(self, event: GpuEvent, now_s: float) -> list[Draft]:
@@ -84,9 +84,9 @@ class XidCollector:
         for pair in [pair for pair, waits in self._pending.items() if now_s - waits.since_s > _PAIR_S]:
             waits = self._pending.pop(pair)
             draft = replace(waits.draft, age_s=max(0.0, now_s - waits.at_s))
-            out += self._bursts.offer(_key(draft), draft, now_s)
+            out += self._bursts.offer(_key(draft), draft, now_s, group=_key(draft)[:3])
         return out
 
 
-def _key(draft: Draft) -> Hashable:
+def _key(draft: Draft) -> Group:
     return draft.kind, draft.component, draft.data.get("code"), draft.data.get("pid")

@@ -1,7 +1,7 @@
 """What an XID means: the catalogue applied to a parsed line.
 
-`XidReader` is the one way from a kernel log record to drafts of events: the agent, `gpuward-agent decode` and
-`gpuward diagnose` all go through it.
+`XidReader` is the one way from a record of the NVIDIA driver to drafts of events; `agent.contract.lines.KernelReader`
+adds what all others say.
 """
 
 import re
@@ -9,6 +9,7 @@ import re
 from agent.contract.messages import MAX_EVIDENCE, Draft, Scalar, Severity, clip
 from agent.contract.nvlink5_table import ROWS
 from agent.contract.xid import Nvlink5, OffBus, Xid, parse, parse_off_bus
+from agent.contract.xid_details import details, nvlink_ignored
 from agent.contract.xid_table import XIDS
 
 # The driver's recovery actions (XID 154): how bad each is. A value of a newer driver is unknown.
@@ -68,6 +69,9 @@ def draft_xid(xid: Xid, *, driver: str = "", evidence: str = "") -> Draft:
         if found:
             data["action"] = found
             optional["unproven"] = True if unproven else None
+    if xid.code == 74 and nvlink_ignored(xid.message):
+        data["action"], severity = "IGNORE", Severity.INFO
+    data |= details(xid.code, xid.message)
     data |= {key: value for key, value in optional.items() if value is not None}
     return Draft(
         kind="gpu.xid",

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agent.collectors.owners import Owner, owner
 from agent.collectors.readings import Gpu, GpuEvent, GpuProcess, NvmlState
 from agent.contract import components
 from agent.contract.errors import ContractError
+from agent.contract.owner import Owner, owner
 from agent.host import Host
 from agent.sources.base import Emit
 

@@ -1,6 +1,6 @@
 """Rules and runbooks from files: read, checked against brain/core/spec.py, all errors in one message.
 
-    rules/<area>.yaml        symptoms: {<name>: {...}}   rules: {<name>: {...}}
+    rules/<area>.yaml        symptoms: {<name>: {...}}   rules: {<name>: {...}}   overrides: {<name>: {...}}
     runbooks/<name>.yaml     one runbook, its name by default that of the file
 
 Each error names file, line and key. What the types cannot say (does the runbook exist?) is for
@@ -19,13 +19,15 @@ from pydantic import TypeAdapter, ValidationError
 from agent.contract.errors import ConfigError, ContractError
 from brain.adapters import complaints
 from brain.adapters.marked_yaml import Document, Fault, Key, read
-from brain.core.spec import Pack, Place, Rule, Runbook, Settings, Symptom
+from brain.core.spec import Override, Pack, Place, Rule, Runbook, Settings, Symptom
 
 _SYMPTOM, _RULE, _RUNBOOK = TypeAdapter(Symptom), TypeAdapter(Rule), TypeAdapter(Runbook)
+_OVERRIDE = TypeAdapter(Override)
 _PACK = TypeAdapter(Pack)
 _SECTIONS: dict[str, tuple[TypeAdapter[Any], type]] = {
     "symptoms": (_SYMPTOM, Symptom),
     "rules": (_RULE, Rule),
+    "overrides": (_OVERRIDE, Override),
 }
 
 
@@ -35,6 +37,7 @@ class Reading:
 
     symptoms: list[Symptom] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
+    overrides: list[Override] = field(default_factory=list)
     runbooks: list[Runbook] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     places: dict[tuple[str, str], tuple[Document, Key]] = field(
@@ -70,6 +73,7 @@ def assemble(
         version="",
         symptoms=tuple(reading.symptoms),
         rules=tuple(reading.rules),
+        overrides=tuple(reading.overrides),
         runbooks=tuple(reading.runbooks),
         settings=settings or Settings(),
         places=dict(places or {}),
@@ -133,7 +137,7 @@ def _rules_file(reading: Reading, document: Document) -> None:
         return
     for section, bodies in document.value.items():
         if section not in _SECTIONS:
-            document.fault((section,), "unknown key (have: symptoms, rules)")
+            document.fault((section,), "unknown key (have: symptoms, rules, overrides)")
         elif not isinstance(bodies, dict):
             document.fault((section,), "must be a mapping of name to body")
         else:
@@ -148,7 +152,7 @@ def _named(reading: Reading, document: Document, section: str, name: str, body: 
         return
     value = _validate(document, key, body, name, *_SECTIONS[section])
     if value is not None and _is_new(reading, document, section, name, key):
-        (reading.symptoms if section == "symptoms" else reading.rules).append(value)
+        getattr(reading, section).append(value)
 
 
 def _runbook_file(reading: Reading, document: Document, stem: str) -> None:

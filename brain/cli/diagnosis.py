@@ -8,8 +8,8 @@ from typing import Any
 from agent.contract import kernel_text
 from agent.contract.commands import ACTIONS
 from agent.contract.kernel_text import Clock
+from agent.contract.lines import KernelReader
 from agent.contract.messages import Draft
-from agent.contract.xid_facts import XidReader
 from brain.core.engine import Engine
 from brain.core.examples import event_of
 from brain.core.inputs import EventSeen, PackLoaded
@@ -133,7 +133,7 @@ def node_name(stem: str, taken: Sequence[str]) -> str:
 
 
 def _read(lines: Sequence[str], driver: str) -> _Log:
-    reader = XidReader(driver=driver)
+    reader = KernelReader(driver=driver)
     log = _Log()
     newest = 0.0
     for number, line in kernel_text.records(lines):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from brain.core.conditions import symptoms_in
 from brain.core.rulebook import Rulebook
-from brain.core.spec import Knowledge, Match, Pack, Paging, Priority, Rule, Runbook, Symptom, Text
+from brain.core.spec import Knowledge, Match, Override, Pack, Paging, Priority, Rule, Runbook, Symptom, Text
 from brain.core.topology import CELL, WIDE, Topology, type_of
 
 _SHARED_TODO = Text(
@@ -44,6 +44,11 @@ class Compiled:
                 self.feeds.setdefault(match.kind, []).append((symptom, match, False))
             if symptom.detect == "spread":
                 self.spreads.setdefault(symptom.of, []).append(symptom)
+        self.overrides: dict[
+            str, list[Override]
+        ] = {}  # kind -> the site's verdicts, the first that fits counts
+        for override in pack.overrides:
+            self.overrides.setdefault(override.on.kind, []).append(override)
         self.rule_scopes: dict[str, list[str]] = {}  # symptom -> scope types of the rules that name it
         for rule in rules:
             for name in symptoms_in(rule.when):

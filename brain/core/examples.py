@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from agent.contract import kernel_text
 from agent.contract.commands import ActionSpec
+from agent.contract.lines import KernelReader
 from agent.contract.messages import Draft, Event, Severity
-from agent.contract.xid_facts import XidReader
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, NodeState, PackLoaded
 from brain.core.lint_symptoms import KINDS
@@ -61,7 +61,7 @@ def _facts(given: Given, node: str, name: str) -> Iterator[EventSeen | NodeState
     if given.silent:
         yield NodeState(id=f"silent-{name}-{node}", node=node, alive=False, silent_s=SILENT_S)
     elif given.kernel:
-        reader = XidReader()
+        reader = KernelReader()
         for _, line in kernel_text.records(given.kernel.splitlines()):
             for draft in reader.read(line.text):
                 yield EventSeen(event=event_of(draft, node, given.age_s))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from agent.contract.commands import ActionSpec
 from agent.contract.errors import ConfigError
-from brain.core import lint_rules, lint_runbooks, lint_symptoms
+from brain.core import lint_overrides, lint_rules, lint_runbooks, lint_symptoms
 from brain.core.conditions import symptoms_in
 from brain.core.finding import Finding
 from brain.core.rulebook import Rulebook
@@ -25,6 +25,7 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> list[Finding]:
         *lint_symptoms.findings(pack),
         *lint_rules.findings(pack),
         *lint_runbooks.findings(pack, actions),
+        *lint_overrides.findings(pack),
     ]
     return found if found else list(_matcher(pack))
 

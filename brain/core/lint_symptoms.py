@@ -110,6 +110,11 @@ def _match(symptom: Symptom, match: Match, path: _Path) -> Iterator[Finding]:
     if not reaches(kind, symptom.scope):
         text = f"{match.kind} is about {kind.component}: it can not be placed at scope {symptom.scope}"
         yield Finding(path=(*path, "kind"), text=text)
+    yield from where(match, kind, path)
+
+
+def where(match: Match, kind: Kind, path: _Path) -> Iterator[Finding]:
+    """What is wrong with the tests of a match."""
     for name, want in match.where.items():
         here = (*path, "where", name)
         declared = _ENVELOPE.get(name) or _type_of(match.kind, name)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
 from agent.contract.commands import Disrupts, Repeat
+from agent.contract.messages import Severity
 
 Scalar = str | int | float | bool
 # Pydantic reads these dataclasses too (brain/adapters/pack.py): unknown keys are errors.
@@ -73,6 +74,18 @@ class Symptom:
     carry: Mapping[str, str] = field(
         default_factory=dict
     )  # situation field <- data field of the newest event
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A site's own verdict on a fact, in place of the vendor's: the first that fits an event counts."""
+
+    name: str
+    on: Match
+    because: str  # why the site knows better; stands in the evidence
+    severity: Severity | None = None  # None: as the node says
+    action: str = ""  # instead of the catalogue's; empty: as the node says
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
@@ -256,4 +269,5 @@ class Pack:
     runbooks: tuple[Runbook, ...]
     settings: Settings = field(default_factory=Settings)
     places: Mapping[str, Place] = field(default_factory=dict)  # node -> place
+    overrides: tuple[Override, ...] = ()
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT

@@ -5,11 +5,12 @@ Every function returns the symptoms that changed what rules can see; the engine 
 """
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from agent.contract.messages import Event, Scalar, clip
 from brain.core import conditions
-from brain.core.spec import Match, Symptom
+from brain.core.spec import Match, Override, Symptom
 from brain.core.state import Evidence, SymptomState
 from brain.core.topology import component_of, node_of, type_of
 from brain.core.turn import Turn
@@ -28,6 +29,8 @@ def feed(turn: Turn, event: Event) -> list[SymptomState]:
     feeds = turn.book.feeds.get(event.kind)
     if feeds is None:
         return []
+    if (overrides := turn.book.overrides.get(event.kind)) is not None:
+        event = overruled(overrides, event)
     changed: list[SymptomState] = []
     for symptom, match, starts in feeds:
         if match.where and not _matches(match, event):
@@ -40,6 +43,18 @@ def feed(turn: Turn, event: Event) -> list[SymptomState]:
         else:
             changed.extend(_cleared(turn, symptom, scope, event))
     return changed
+
+
+def overruled(overrides: Iterable[Override], event: Event) -> Event:
+    """The event as the site wants it judged; data then names the override. The log keeps what the node said."""
+    for override in overrides:
+        if _matches(override.on, event):
+            data = {**event.data, "overruled_by": override.name}
+            if override.action:
+                data["action"] = override.action
+            said = f"{event.evidence} [{override.name}: {override.because}]".lstrip()
+            return replace(event, severity=override.severity or event.severity, data=data, evidence=said)
+    return event
 
 
 def _matches(match: Match, event: Event) -> bool:

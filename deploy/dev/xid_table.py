@@ -1,6 +1,6 @@
-"""Generates agent/contract/xid_table.py and nvlink5_table.py from rules/catalog/xid.yaml.
+"""Generates the tables of agent/contract (XIDs, XID 74's registers, NVLink5, SXids) from rules/catalog/*.yaml.
 
-    python deploy/dev/xid_table.py            writes both
+    python deploy/dev/xid_table.py            writes them
     python deploy/dev/xid_table.py --check    exit status 1 when one of them is stale
 
 The agent reads no YAML (memory), so it carries the catalogue's decisive columns as Python.
@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CATALOG = ROOT / "rules/catalog/xid.yaml"
 XID_TABLE = ROOT / "agent/contract/xid_table.py"
 NVLINK5_TABLE = ROOT / "agent/contract/nvlink5_table.py"
+NVLINK4_TABLE = ROOT / "agent/contract/nvlink4_table.py"
+SXID_CATALOG = ROOT / "rules/catalog/sxid.yaml"
+SXID_TABLE = ROOT / "agent/contract/sxid_table.py"
 MADE = "Generated from rules/catalog/xid.yaml by deploy/dev/xid_table.py: edit that file, not this one."
 
 # After these a GPU cannot be used until it or its machine was restarted: critical becomes our fatal.
@@ -48,6 +51,53 @@ def xid_table(catalog: dict[str, Any]) -> str:
         f'    {row["code"]}: ("{row["name"]}", "{row["action"] or ""}", "{severity(row)}"),'
         for row in catalog["xids"]
     ]
+    return "\n".join([*lines, "}", ""])
+
+
+def nvlink4_table(catalog: dict[str, Any]) -> str:
+    """The text of nvlink4_table.py."""
+    lines = [
+        '"""XID 74 (NVLink up to generation 4): which bits of the seven registers mean what.',
+        "",
+        MADE,
+        '"""',
+        "",
+        "from typing import Final",
+        "",
+        "# (register, counted from 1; bits; what the vendor says)",
+        "ROWS: Final[tuple[tuple[int, int, str], ...]] = (",
+    ]
+    for row in catalog["nvlink_xid74_rules"]:
+        bits = sum(1 << bit for bit in row["bits"])
+        lines.append(f'    ({row["reg"]}, 0x{bits:08X}, "{row["verdict"]}"),')
+    return "\n".join([*lines, ")", ""])
+
+
+def sxid_severity(row: dict[str, Any]) -> tuple[str, str]:
+    """(action, severity) of one row of the SXid catalogue, by the section of the vendor's guide that it stands in."""
+    if row["section"] in ("fatal", "always_fatal"):
+        return "RESET_GPUS_AND_NVSWITCHES", "fatal"
+    if row["code"] == 22013 or row["name"].startswith("Single bit ECC") or row["name"].endswith("_event_end"):
+        return "IGNORE", "info"
+    return "", "warning"
+
+
+def sxid_table(catalog: dict[str, Any]) -> str:
+    """The text of sxid_table.py."""
+    lines = [
+        '"""SXid code -> (name, action, severity). The action of a fatal one: the vendor\'s guide, section D.9.',
+        "",
+        MADE.replace("/xid.yaml", "/sxid.yaml"),
+        '"""',
+        "",
+        "from collections.abc import Mapping",
+        "from typing import Final",
+        "",
+        "SXIDS: Final[Mapping[int, tuple[str, str, str]]] = {",
+    ]
+    for row in sorted(catalog["sxids"]["table"], key=lambda row: row["code"]):
+        action, word = sxid_severity(row)
+        lines.append(f'    {row["code"]}: ("{row["name"]}", "{action}", "{word}"),')
     return "\n".join([*lines, "}", ""])
 
 
@@ -104,7 +154,12 @@ def _tuple(cells: Any) -> str:
 def tables() -> dict[Path, str]:
     """What each generated file must hold."""
     catalog = yaml.safe_load(CATALOG.read_text())
-    return {XID_TABLE: xid_table(catalog), NVLINK5_TABLE: nvlink5_table(catalog)}
+    return {
+        XID_TABLE: xid_table(catalog),
+        NVLINK4_TABLE: nvlink4_table(catalog),
+        NVLINK5_TABLE: nvlink5_table(catalog),
+        SXID_TABLE: sxid_table(yaml.safe_load(SXID_CATALOG.read_text())),
+    }
 
 
 def main(argv: list[str]) -> int:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.collectors.owners import Owner, owner
+from agent.contract.owner import Owner, owner
 
 UID = "0a1b2c3d-1111-2222-3333-444455556666"
 UNDER = UID.replace("-", "_")

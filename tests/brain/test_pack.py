@@ -132,7 +132,7 @@ BAD_RULES: tuple[tuple[str, str, str], ...] = (
         "    severity: P1\n    severity: P2",
         ":12: rules.gpu-lost.severity: stands twice, first in line 11",
     ),
-    ("rules:\n", "ruels:\n", "rules/gpu.yaml:7: ruels: unknown key (have: symptoms, rules)"),
+    ("rules:\n", "ruels:\n", "rules/gpu.yaml:7: ruels: unknown key (have: symptoms, rules, overrides)"),
     ("rules:\n", "rules: [1]\nmore:\n", "rules/gpu.yaml:7: rules: must be a mapping of name to body"),
     ("    when: {symptom: lost}", "    when: {symptom: lost", "rules/gpu.yaml:11: is not YAML"),
     ("    when: {symptom: lost}", "\twhen: 1", "rules/gpu.yaml:10: is not YAML"),

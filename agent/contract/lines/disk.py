@@ -1,0 +1,106 @@
+"""Disks: errors of the block layer, SCSI, ATA, NVMe and software RAID.
+
+Formats: Linux, block/blk-core.c and blk_types errors, fs/buffer.c, drivers/scsi, drivers/ata/libata, drivers/nvme/host,
+drivers/md.
+"""
+
+import re
+from typing import ClassVar
+
+from agent.contract.lines.base import component, draft, number
+from agent.contract.messages import Draft, Severity
+
+_BLOCK = re.compile(
+    r"\s*(?:blk_update_request: |print_req_error: )?(I/O|critical medium|critical target|critical space allocation"
+    r"|critical nexus|timeout|recoverable transport|protection|device resource|device offline) error, "
+    r"dev ([\w!-]{1,40}), sector ([0-9]{1,20})(?: op 0x[0-9a-f]{1,3}:\((\w{1,20})\))?"
+)
+_BUFFER = re.compile(r"\s*(?:Buffer I/O error on dev(?:ice)? ([\w!-]{1,40}), logical block)")
+_SENSE = re.compile(
+    r"\s*sd [0-9:]{5,30}: \[(sd[a-z]{1,4})\] (?:tag#[0-9]{1,6} )?Sense Key : (Medium Error|Hardware Error)"
+)
+_OFFLINE = re.compile(
+    r"\s*sd ([0-9:]{5,30}): (?:\[(sd[a-z]{1,4})\] )?(?:rejecting I/O to offline device|Device offlined)"
+)
+_ATA = re.compile(
+    r"\s*(ata[0-9]{1,3}(?:\.[0-9]{1,2})?): (failed command: .{1,60}|exception Emask .{1,80}|disabled$)"
+)
+_NVME = re.compile(
+    r"\s*nvme (nvme[0-9]{1,4}): (?:(?P<timeout>I/O (?:tag )?[0-9]{1,6}.{0,80}? timeout\b)"
+    r"|(?P<down>controller is down; will reset)|(?P<lost>Removing after probe failure|Device not ready"
+    r"|Disabling device after reset failure|Identify Controller failed))"
+)
+_NVME_IO = re.compile(
+    r"\s*(nvme[0-9]{1,4}(?:c[0-9]{1,4})?n[0-9]{1,4}): .{1,120}?, .{1,60}? \(sct (0x[0-9a-f]{1,2}) / sc 0x[0-9a-f]{1,2}\)"
+)
+_RAID = re.compile(r"\s*md/?\w{0,10}:(md\w{1,20}): Disk failure on ([\w!-]{1,40}), disabling device")
+_NOBODYS = ("fd", "sr")  # empty floppy and CD drives of virtual machines and BMCs
+
+ERROR, WARNING, FATAL = Severity.ERROR, Severity.WARNING, Severity.FATAL
+_BLOCK_WHAT = {"critical medium": "medium_error", "timeout": "timeout", "device offline": "offline"}
+
+
+class DiskArea:
+    """disk.error."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        " error, dev ",
+        "Buffer I/O error",
+        "Sense Key : ",
+        "offline",
+        "failed command: ",
+        "exception Emask",
+        "nvme nvme",
+        " (sct 0x",
+        "Disk failure on ",
+    )
+    kinds: ClassVar[tuple[str, ...]] = ("disk.error",)
+
+    def read(self, text: str) -> Draft | None:
+        """See Area."""
+        if match := _BLOCK.match(text):
+            what = _BLOCK_WHAT.get(match[1], "io_error")
+            severity = FATAL if what == "offline" else ERROR
+            return _error(
+                match[2], what, severity, text, sector=number(match[3]), operation=(match[4] or "").lower()
+            )
+        if match := _BUFFER.match(text):
+            return _error(match[1], "io_error", ERROR, text)
+        if match := _SENSE.match(text):
+            return _error(
+                match[1], "medium_error" if match[2] == "Medium Error" else "hardware_error", ERROR, text
+            )
+        if match := _OFFLINE.match(text):
+            return _error(match[2] or match[1], "offline", FATAL, text)
+        if match := _RAID.match(text):
+            return _error(match[2], "raid_failure", FATAL, text, array=match[1])
+        return _nvme(text)
+
+
+def _nvme(text: str) -> Draft | None:
+    if match := _NVME.match(text):
+        what = "timeout" if match["timeout"] else "controller_down" if match["down"] else "controller_lost"
+        return _error(match[1], what, FATAL if what == "controller_lost" else ERROR, text)
+    if match := _NVME_IO.match(text):
+        # Status code type 2 is the medium and its data (NVM Express base specification, "Status Code").
+        what = "medium_error" if match[2] in ("0x2", "0x02") else "io_error"
+        return _error(match[1], what, ERROR, text)
+    if match := _ATA.match(text):
+        return _error(match[1], "ata_error", WARNING, text)
+    return None
+
+
+def _error(
+    disk: str,
+    what: str,
+    severity: Severity,
+    text: str,
+    *,
+    sector: int | None = None,
+    operation: str = "",
+    array: str = "",
+) -> Draft | None:
+    if disk.startswith(_NOBODYS):
+        return None
+    data = {"what": what, "sector": sector, "operation": operation, "array": array}
+    return draft("disk.error", component("disk", disk), severity, data, text)

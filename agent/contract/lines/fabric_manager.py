@@ -1,0 +1,55 @@
+"""Lines of NVIDIA's fabric manager: from its log file (`[date] [ERROR] [tid n] text`) or, in journald, the text alone.
+
+Grammar: NVIDIA Fabric Manager user guide, "Logging" and "NVSwitch errors".
+"""
+
+import re
+from typing import ClassVar
+
+from agent.contract.components import NODE
+from agent.contract.lines.base import component, draft, number
+from agent.contract.messages import Draft, Severity
+
+_LINE = re.compile(
+    r"\s*\[[A-Z][a-z]{2} [0-9]{1,2} [0-9]{4} [0-9:]{8}\] \[(DEBUG|INFO|WARNING|ERROR|CRITICAL)\] \[tid [0-9]{1,10}\] (.{1,600})",
+    re.DOTALL,
+)
+_SXID = re.compile(
+    r"detected NVSwitch (fatal|non-fatal) error ([0-9]{1,6})\b.{0,60}? on NVSwitch pci bus id "
+    r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?(?: physical id ([0-9]{1,3}))?(?: port ([0-9]{1,3}))?"
+)
+_TROUBLE = re.compile(
+    r"(failed to .{1,300}|fatal error .{1,300}|degraded .{1,300}|.{0,100}version (?:.{1,80}) does(?:n't| not) match.{0,200}"
+    r"|.{0,100}NVLink .{0,80}(?:training failed|not trained).{0,200})",
+    re.DOTALL,
+)
+
+
+class FabricManagerArea:
+    """fabricmanager.error. Without the log's head only lines that are surely its own are taken."""
+
+    marks: ClassVar[tuple[str, ...]] = ("] [tid ", "detected NVSwitch ")
+    kinds: ClassVar[tuple[str, ...]] = ("fabricmanager.error",)
+
+    def read(self, text: str) -> Draft | None:
+        """See Area."""
+        level, message = "", text.strip()
+        if match := _LINE.match(text):
+            level, message = match[1], match[2].strip()
+        if match := _SXID.match(message):
+            fatal = match[1] == "fatal"
+            domain, _, rest = match[3].lower().partition(":")
+            data = {
+                "what": "nvswitch_fatal" if fatal else "nvswitch_non_fatal",
+                "message": message,
+                "code": int(match[2]),
+                "link": number(match[5]),
+            }
+            where = component("nvswitch", f"{int(domain, 16):04x}:{rest}")
+            return draft(
+                "fabricmanager.error", where, Severity.FATAL if fatal else Severity.WARNING, data, text
+            )
+        if level in ("ERROR", "CRITICAL") or (level == "WARNING" and _TROUBLE.match(message)):
+            severity = Severity.WARNING if level == "WARNING" else Severity.ERROR
+            return draft("fabricmanager.error", NODE, severity, {"what": "error", "message": message}, text)
+        return None

@@ -1,0 +1,50 @@
+"""File servers that do not answer: NFS and Lustre clients.
+
+Formats: Linux, net/sunrpc/clnt.c (call_timeout, call_decode); Lustre, lustre/ptlrpc/import.c.
+"""
+
+import re
+from typing import ClassVar
+
+from agent.contract.components import NODE
+from agent.contract.lines.base import Optional, draft
+from agent.contract.messages import Draft, Severity
+
+_NFS = re.compile(
+    r"\s*(?:nfs|nfs4|lockd|rpc): server (\S{1,200}?),? (?:(not responding)(?:, (still trying|timed out))?|(OK))\b"
+)
+_LUSTRE = re.compile(
+    r"\s*(?:Lustre|LustreError): (?:[0-9]{1,10}:[0-9]{1,10}:\(.{1,80}?\) )?(\S{1,120}): Connection "
+    r"(?:(?P<back>restored to)|to) (\S{1,120}?)(?: \(at (\S{1,80})\))?(?: was lost|[;, ]|$)"
+)
+_LUSTRE_ERROR = re.compile(
+    r"\s*LustreError: (?:[0-9]{1,10}(?::[0-9]{1,10}:\(.{1,80}?\)|-[0-9a-f]{1,3}:) )(.{1,200})", re.DOTALL
+)
+
+
+class FileServerArea:
+    """storage.server: gone, and answering again."""
+
+    marks: ClassVar[tuple[str, ...]] = (": server ", "Lustre")
+    kinds: ClassVar[tuple[str, ...]] = ("storage.server",)
+
+    def read(self, text: str) -> Draft | None:
+        """See Area."""
+        if match := _NFS.match(text):
+            answers = match[4] is not None
+            return _server("nfs", match[1], answers, match[3] or "", text)
+        if match := _LUSTRE.match(text):
+            return _server("lustre", match[3], match["back"] is not None, "", text)
+        if match := _LUSTRE_ERROR.match(text):
+            return _server("lustre", "", False, match[1].strip(), text)
+        return None
+
+
+def _server(filesystem: str, server: str, answers: bool, message: str, text: str) -> Draft:
+    data: Optional = {
+        "filesystem": filesystem,
+        "server": server or "unknown",
+        "answers": answers,
+        "message": message,
+    }
+    return draft("storage.server", NODE, Severity.INFO if answers else Severity.ERROR, data, text)

@@ -1,0 +1,69 @@
+"""Filesystems that found themselves damaged or went read-only: ext4, XFS, Btrfs.
+
+Formats: Linux, fs/ext4/super.c, fs/jbd2/journal.c, fs/xfs/xfs_message.c and xfs_fsops.c, fs/btrfs/messages.c.
+"""
+
+import re
+from typing import ClassVar
+
+from agent.contract.lines.base import component, draft
+from agent.contract.messages import Draft, Severity
+
+_EXT_ERROR = re.compile(
+    r"\s*(EXT[234])-fs error \(device ([\w!-]{1,60})\)(?: in [\w:]{1,80})?: (.{1,200})", re.DOTALL
+)
+_EXT = re.compile(
+    r"\s*(EXT[234])-fs \(([\w!-]{1,60})\): (Remounting filesystem read-only|failed to convert unwritten.{0,80}"
+    r"|I/O error while writing.{0,80}|previous I/O error.{0,80}|.{0,60}Data will be lost)"
+)
+_ABORTED = re.compile(r"\s*Aborting journal on device ([\w!-]{1,60}?)(?:-[0-9]{1,4})?\.")
+_JBD = re.compile(
+    r"\s*JBD2: (?:Error -?[0-9]{1,4} detected|Detected IO errors).{0,120}? (?:for|on) ([\w!-]{1,60}?)(?:-[0-9]{1,4})?\.?$"
+)
+_XFS = re.compile(r"\s*XFS \(([\w!-]{1,60})\): (.{1,200})", re.DOTALL)
+_XFS_SAYS = (
+    *("Metadata CRC error", "etadata corruption", "etadata I/O error", "Internal error", "Corruption "),
+    *("og I/O error", "og I/O Error", "writeback error", "Failing async write"),
+    *("hutting down", "has been shut down", "force_shutdown", "force shutdown"),
+)
+_BTRFS = re.compile(
+    r"\s*BTRFS(?: \w{1,10})?:? (?:error )?\(device ([\w!-]{1,60})(?: state \w{1,12})?\)(?: in [\w:]{1,80})?: (.{1,200})",
+    re.DOTALL,
+)
+_GONE = ("read-only", "readonly", "hutting down", "shut down", "hutdown", "Aborting journal")
+
+
+class FilesystemArea:
+    """filesystem.error: severity fatal where it cannot be written any more."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        "-fs error (device",
+        "-fs (",
+        "Aborting journal",
+        "JBD2: ",
+        "XFS (",
+        "BTRFS",
+    )
+    kinds: ClassVar[tuple[str, ...]] = ("filesystem.error",)
+
+    def read(self, text: str) -> Draft | None:
+        """See Area."""
+        if (match := _EXT_ERROR.match(text)) or (match := _EXT.match(text)):
+            return _error(match[1].lower(), match[2], match[3], text)
+        if (match := _ABORTED.match(text)) or (match := _JBD.match(text)):
+            return _error("jbd2", match[1], text.strip(), text)
+        if (match := _XFS.match(text)) and any(said in match[2] for said in _XFS_SAYS):
+            return _error("xfs", match[1], match[2], text)
+        if match := _BTRFS.match(text):
+            bad = text.lstrip().startswith(("BTRFS error", "BTRFS critical", "BTRFS: error"))
+            if bad or "forced readonly" in match[2]:
+                return _error("btrfs", match[1], match[2], text)
+        return None
+
+
+def _error(filesystem: str, disk: str, message: str, text: str) -> Draft:
+    gone = any(word in message for word in _GONE)
+    data = {"filesystem": filesystem, "what": "unwritable" if gone else "error", "message": message.strip()}
+    return draft(
+        "filesystem.error", component("disk", disk), Severity.FATAL if gone else Severity.ERROR, data, text
+    )

@@ -1,0 +1,57 @@
+"""What the NVIDIA modules say besides XIDs: a GPU that does not initialise, a client of another version, peermem.
+
+Formats: NVIDIA's open kernel modules, kernel-open/nvidia/nv.c, kernel-open/nvidia-peermem/nvidia-peermem.c, and the
+module loader's complaints (Linux, kernel/module/main.c).
+"""
+
+import re
+from typing import ClassVar
+
+from agent.contract.components import NODE
+from agent.contract.lines.base import device, draft
+from agent.contract.messages import Draft, Severity
+
+_INIT = re.compile(
+    r"\s*NVRM: GPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]): "
+    r"(RmInitAdapter failed!|rm_init_adapter failed)(.{0,200})",
+    re.DOTALL,
+)
+_MISMATCH = re.compile(
+    r"\s*NVRM: API mismatch: the client(?: '.{1,64}' \(pid [0-9]{1,10}\))?\s.{0,40}?has the version ([0-9.]{3,20})"
+    r".{0,120}?kernel module has the version ([0-9.]{3,20})",
+    re.DOTALL,
+)
+_PEERMEM = re.compile(r"\s*nvidia[-_]peermem \w{1,60}:[0-9]{1,6} (?:ERROR|error) (.{1,300})", re.DOTALL)
+_SYMBOL = re.compile(
+    r"\s*nvidia[-_]peermem: (Unknown symbol \w{1,80}|disagrees about version of symbol \w{1,80})"
+)
+
+
+class NvidiaArea:
+    """gpu.init_failed, gpu.version_mismatch, gpu.peermem."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        "RmInitAdapter failed",
+        "rm_init_adapter failed",
+        "API mismatch",
+        "nvidia-peermem",
+        "nvidia_peermem",
+    )
+    kinds: ClassVar[tuple[str, ...]] = ("gpu.init_failed", "gpu.version_mismatch", "gpu.peermem")
+
+    def read(self, text: str) -> Draft | None:
+        """See Area."""
+        if match := _INIT.match(text):
+            data = {"message": f"{match[2]}{match[3]}".strip()}
+            return draft("gpu.init_failed", device("nvidia", match[1]), Severity.FATAL, data, text)
+        if match := _MISMATCH.match(text):
+            data = {"client": match[1].rstrip("."), "module": match[2].rstrip(".")}
+            return draft("gpu.version_mismatch", NODE, Severity.ERROR, data, text)
+        if match := _PEERMEM.match(text):
+            what = "invalid_context" if "invalid context" in match[1] else "error"
+            return draft(
+                "gpu.peermem", NODE, Severity.WARNING, {"what": what, "message": match[1].strip()}, text
+            )
+        if match := _SYMBOL.match(text):
+            return draft("gpu.peermem", NODE, Severity.ERROR, {"what": "symbols", "message": match[1]}, text)
+        return None

@@ -1,0 +1,74 @@
+"""A kernel that hangs or breaks: hung tasks, lockups, stalls, oopses, panics.
+
+Formats: Linux, kernel/hung_task.c, kernel/watchdog.c, kernel/watchdog_perf.c, kernel/rcu/tree_stall.h,
+kernel/panic.c, arch/x86/mm/fault.c, lib/bug.c.
+"""
+
+import re
+from typing import ClassVar
+
+from agent.contract.components import NODE
+from agent.contract.lines.base import draft, number
+from agent.contract.messages import Draft, Severity
+
+# A process name may hold a colon (kworker/u256:1).
+_HUNG = re.compile(
+    r"\s*INFO: task (.{1,64}):([0-9]{1,10}) (?:<\w{1,40}> )?blocked (?:in I/O wait )?for more than ([0-9]{1,8}) seconds"
+)
+_SOFT = re.compile(
+    r"\s*(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#([0-9]{1,5}) stuck for ([0-9]{1,8})s!(?: \[(.{1,64}):([0-9]{1,10})\])?"
+)
+_HARD = re.compile(r"\s*(?:NMI )?watchdog: Watchdog detected hard LOCKUP on cpu ([0-9]{1,5})")
+_RCU = re.compile(
+    r"\s*(?:rcu: )?INFO: rcu_\w{1,20} (?:detected (?:expedited )?stalls on CPUs|self-detected stall on CPU)"
+)
+_OOPS = re.compile(
+    r"\s*(?:(?P<panic>Kernel panic - not syncing)|(?P<bug>kernel BUG at|BUG: unable to handle|BUG: kernel NULL pointer"
+    r"|general protection fault, probably|Internal error: Oops|Oops: ))(.{0,200})",
+    re.DOTALL,
+)
+ERROR, FATAL = Severity.ERROR, Severity.FATAL
+
+
+class StallArea:
+    """kernel.stall and kernel.oops."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        "blocked ",
+        "lockup",
+        "LOCKUP",
+        "stall",
+        "Kernel panic",
+        "BUG",
+        "general protection fault, p",
+        "Oops: ",
+    )
+    kinds: ClassVar[tuple[str, ...]] = ("kernel.stall", "kernel.oops")
+
+    def read(self, text: str) -> Draft | None:
+        """See Area."""
+        if match := _HUNG.match(text):
+            data = {
+                "what": "hung_task",
+                "process": match[1],
+                "pid": number(match[2]),
+                "for_s": float(match[3]),
+            }
+            return draft("kernel.stall", NODE, ERROR, data, text)
+        if match := _SOFT.match(text):
+            data = {
+                "what": "soft_lockup",
+                "cpu": number(match[1]),
+                "for_s": float(match[2]),
+                "process": match[3],
+                "pid": number(match[4]),
+            }
+            return draft("kernel.stall", NODE, ERROR, data, text)
+        if match := _HARD.match(text):
+            return draft("kernel.stall", NODE, FATAL, {"what": "hard_lockup", "cpu": number(match[1])}, text)
+        if _RCU.match(text):
+            return draft("kernel.stall", NODE, ERROR, {"what": "rcu_stall"}, text)
+        if match := _OOPS.match(text):
+            data = {"what": "panic" if match["panic"] else "oops", "message": text.strip()}
+            return draft("kernel.oops", NODE, FATAL, data, text)
+        return None

@@ -1,0 +1,161 @@
+"""What single XIDs say in their message: where a kernel failed, which address, which row, which registers.
+
+Grammar: NVIDIA's open kernel modules (kern_gr_*.c, mmu fault printing, row remapper, ECC containment) and the XID
+catalogue's samples. Every field is optional: drivers differ.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agent.contract.messages import Scalar
+from agent.contract.nvlink4_table import ROWS
+
+_IGNORED: Final = "ignore"  # the catalogue's word
+_SM = re.compile(r"\(?GPC (?P<gpc>[0-9]{1,3}), TPC (?P<tpc>[0-9]{1,3})(?:, SM (?P<sm>[0-9]{1,3}))?\)?")
+_SM_ERROR = re.compile(r"\): (?P<error>[A-Za-z][\w /-]{1,80})")
+_MMU = re.compile(
+    r"ENGINE (?P<engine>[A-Z][A-Z0-9_]{0,30})(?: (?:GPC(?P<gpc>[0-9]{1,3}) )?(?P<client>[A-Z][A-Z0-9_]{1,40}))?"
+    r" faulted @ (?P<address>0x[0-9a-fA-F_]{1,24})"
+)
+_FAULT = re.compile(
+    r"Fault is of type (?P<type>FAULT_[A-Z_]{1,40})(?: (?P<access>ACCESS_TYPE_[A-Z_]{1,40}))?"
+)
+_CONTAINED = re.compile(
+    r"(?P<how>Contained|Uncontained)(?: error)?: (?P<unit>[A-Z][\w ]{0,40}?) "
+    r"\((?P<where>0x[0-9a-fA-F]{1,8}(?:, ?0x[0-9a-fA-F]{1,8}){0,3})\)"
+    r"(?:\. RST: (?P<rst>Yes|No), D-RST: (?P<drst>Yes|No))?",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"\((?P<address>0x[0-9a-fA-F]{1,16})\)|address (?P<other>0x[0-9a-fA-F]{1,16})")
+_PARTITION = re.compile(r"partition (?P<partition>[0-9]{1,3})(?:, subpartition (?P<sub>[0-9]{1,3}))?")
+_REGISTERS = re.compile(r"\((0x[0-9a-fA-F]{1,8}(?:, ?0x[0-9a-fA-F]{1,8}){6})\)")
+
+Details = dict[str, Scalar]
+
+
+def details(code: int, message: str) -> Details:
+    """The further fields of gpu.xid that the message of this code gives; none for other codes. Never raises."""
+    read = _READERS.get(code)
+    return read(message[:2000]) if read is not None else {}
+
+
+def registers_advice(registers: tuple[int, ...]) -> tuple[str, bool]:
+    """(what the vendor says of XID 74's seven registers, may it be ignored).
+
+    Of registers 1, 3, 4 and 5 the catalogue knows bits; a bit that it does not know is never ignored.
+    """
+    said: list[str] = []
+    unknown = False
+    for at, value in enumerate(registers, 1):
+        left = value
+        for register, bits, verdict in ROWS:
+            if register == at and value & bits:
+                left &= ~bits
+                if verdict not in said:
+                    said.append(verdict)
+        unknown = unknown or left != 0
+    ignored = said == [_IGNORED] and not unknown
+    if len(said) > 1 and _IGNORED in said:
+        said.remove(_IGNORED)
+    return "; ".join([*said, *(["bits that the catalogue does not know"] if unknown else [])]), ignored
+
+
+def _exception(message: str) -> Details:
+    """XID 13: the streaming multiprocessor."""
+    found: Details = {}
+    if place := _SM.search(message):
+        found |= {name: int(value) for name, value in place.groupdict().items() if value is not None}
+    if error := _SM_ERROR.search(message):
+        found["error"] = error["error"].strip()
+    return found
+
+
+def _mmu_fault(message: str) -> Details:
+    """XID 31: engine, client, address and type of the fault."""
+    found: Details = {}
+    if place := _MMU.search(message):
+        found |= {"engine": place["engine"], "fault_address": place["address"].replace("_", "").lower()}
+        if place["gpc"] is not None:
+            found["gpc"] = int(place["gpc"])
+        if place["client"] is not None:
+            found["client"] = place["client"]
+    if fault := _FAULT.search(message):
+        found["fault_type"] = fault["type"]
+        if fault["access"] is not None:
+            found["access"] = fault["access"]
+    return found
+
+
+def _double_bit(message: str) -> Details:
+    """XID 48."""
+    found: Details = {}
+    if place := _PARTITION.search(message):
+        found["partition"] = int(place["partition"])
+        if place["sub"] is not None:
+            found["subpartition"] = int(place["sub"])
+    return found
+
+
+def _remapped(message: str) -> Details:
+    """XIDs 63 and 64: a row was remapped (Ampere and newer) or a page retired (before), or could not be."""
+    lower = message.lower()
+    found: Details = {}
+    if "row remap" in lower or "remapp" in lower:
+        found["memory"] = "row_remap_failed" if "error" in lower or "fail" in lower else "row_remap_pending"
+    elif "page" in lower:
+        failed = "fail" in lower or "error" in lower or "unable" in lower
+        found["memory"] = "page_retirement_failed" if failed else "page_retired"
+    if "all reserved rows" in lower:
+        found["exhausted"] = True
+    if "reset gpu to activate" in lower or "reboot to" in lower:
+        found["needs_reset"] = True
+    if place := _ADDRESS.search(message):
+        found["fault_address"] = (place["address"] or place["other"]).lower()
+    return found
+
+
+def _contained(message: str) -> Details:
+    """XIDs 94 and 95: where the error arose, and whether the unit has to be reset (RST) after a drain (D-RST)."""
+    match = _CONTAINED.search(message)
+    if match is None:
+        return {}
+    found: Details = {
+        "contained": match["how"].lower() == "contained",
+        "unit": match["unit"].strip(),
+        "location": match["where"],
+    }
+    if match["rst"] is not None:
+        found |= {"needs_reset": match["rst"].lower() == "yes", "needs_drain": match["drst"].lower() == "yes"}
+    return found
+
+
+def _nvlink(message: str) -> Details:
+    """XID 74."""
+    match = _REGISTERS.search(message)
+    if match is None:
+        return {}
+    registers = tuple(int(word.strip(), 16) for word in match[1].split(","))
+    advice, _ = registers_advice(registers)
+    found: Details = {"registers": " ".join(f"0x{value:x}" for value in registers)}
+    if advice:
+        found["advice"] = advice
+    return found
+
+
+def nvlink_ignored(message: str) -> bool:
+    """Are all bits of XID 74's registers such as the catalogue says to ignore?"""
+    match = _REGISTERS.search(message[:2000])
+    return match is not None and registers_advice(tuple(int(word, 16) for word in match[1].split(",")))[1]
+
+
+_READERS: Final[Mapping[int, Callable[[str], Details]]] = {
+    13: _exception,
+    31: _mmu_fault,
+    48: _double_bit,
+    63: _remapped,
+    64: _remapped,
+    74: _nvlink,
+    94: _contained,
+    95: _contained,
+}

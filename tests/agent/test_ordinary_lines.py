@@ -1,0 +1,48 @@
+"""A healthy machine is silent: thousands of ordinary lines yield nothing, and cost next to nothing."""
+
+import time
+
+import pytest
+
+from agent.collectors import collectors
+from agent.collectors.readings import JobLine, Line, Tick
+from agent.contract import kernel_text
+from agent.contract.lines import KernelReader
+from tests.fixtures import ordinary
+
+
+def test_thousands_of_ordinary_lines_yield_nothing() -> None:
+    """Boot, driver load, network, storage, jobs: read as kernel lines and as job lines."""
+    readers = collectors()
+    lines = list(ordinary.areas(25))
+    assert len(lines) > 4000
+    said = []
+    for number, (area, text) in enumerate(lines):
+        for reading in (Line(text=text, mono_s=number / 100), JobLine(text=text, file="a.log")):
+            for reader in readers:
+                if isinstance(reading, reader.wants):
+                    said += [(area, text, draft.kind) for draft in reader.feed(reading, number / 100)]
+    for reader in readers:
+        said += [("tick", "", draft.kind) for draft in reader.feed(Tick(mono_s=1e6), 1e6)]
+    assert said == []
+
+
+@pytest.mark.parametrize("encoding", ["kmsg", "journald", "dmesg", "decoded"])
+def test_ordinary_lines_are_silent_in_every_encoding(encoding: str) -> None:
+    """A prefix of an encoding makes no fact."""
+    reader = KernelReader()
+    lines = (ordinary.encoded(text, seq)[encoding] for seq, (_, text) in enumerate(ordinary.areas(2)))
+    assert [draft for _, line in kernel_text.records(lines) for draft in reader.read(line.text)] == []
+
+
+def test_an_ordinary_line_costs_a_few_microseconds() -> None:
+    """Over all readers of kernel lines; the limit leaves room for a busy machine (it is about 4 µs)."""
+    reader = KernelReader()
+    texts = [text for area, text in ordinary.areas(4) if area != "jobs"]
+    best = 1.0
+    for _ in range(5):
+        began = time.process_time()
+        for text in texts:
+            reader.read(text)
+        best = min(best, (time.process_time() - began) / len(texts))
+    assert best < 15e-6

@@ -1,0 +1,95 @@
+"""A site overrules a verdict of the vendor's, with a reason: what follows from an XID changes, the log does not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.contract.commands import ACTIONS
+from agent.contract.lines import KernelReader
+from agent.contract.messages import Severity
+from brain.adapters import pack as packs
+from brain.core import examples, lint
+from brain.core.engine import Engine
+from brain.core.inputs import EventSeen, PackLoaded
+from brain.core.spec import Match, Override, Pack
+from brain.core.timeline import Timeline
+
+ROOT = Path(__file__).resolve().parents[2]
+XID_62 = "NVRM: Xid (PCI:0000:3b:00): 62, pid=7, name=python, 0000(00000000) 00000000 00000000"
+QUIET = Override(
+    name="our-62s",
+    on=Match(kind="gpu.xid", where={"code": 62}),
+    severity=Severity.INFO,
+    action="IGNORE",
+    because="a known bug of our test driver",
+)
+
+
+def causes(pack: Pack, line: str) -> list[tuple[str, str]]:
+    """(cause, evidence) of the incidents that a kernel line leads to."""
+    timeline = Timeline(Engine(actions=ACTIONS, observe_all=True))
+    timeline.feed(PackLoaded(id="pack", pack=pack), 1000.0)
+    (draft,) = KernelReader().read(line)
+    timeline.feed(EventSeen(event=examples.event_of(draft, "n1")), 1001.0)
+    timeline.run(1002.0)
+    return [(one.cause, one.evidence[0].text) for one in timeline.incidents.values()]
+
+
+@pytest.fixture(scope="module")
+def pack() -> Pack:
+    """The rules that ship."""
+    return packs.load(ROOT / "rules", ROOT / "runbooks")
+
+
+def test_an_overruled_xid_has_the_sites_consequences(pack: Pack) -> None:
+    """By the vendor a GPU must be reset; by the site nothing is wrong; another code is judged as ever."""
+    assert [cause for cause, _ in causes(pack, XID_62)] == ["gpu-fatal-xid"]
+    ours = replace(pack, overrides=(QUIET,))
+    assert causes(ours, XID_62) == []
+    assert causes(ours, XID_62.replace(": 62,", ": 95,")) != []
+
+
+def test_a_site_may_judge_more_severely_and_the_evidence_says_why(pack: Pack) -> None:
+    """XID 43 is the application's to the vendor; this site wants the GPU looked at."""
+    strict = replace(
+        QUIET, name="strict", on=Match(kind="gpu.xid", where={"code": 43}), severity=Severity.FATAL
+    )
+    assert causes(pack, XID_62.replace(": 62,", ": 43,")) == []
+    ((cause, shown),) = causes(replace(pack, overrides=(strict, QUIET)), XID_62.replace(": 62,", ": 43,"))
+    assert cause == "gpu-fatal-xid"
+    assert "strict: a known bug of our test driver" in shown
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        (replace(QUIET, because=" "), "overrides.our-62s.because: is empty"),
+        (replace(QUIET, severity=None, action=""), "overrides.our-62s: changes nothing"),
+        (replace(QUIET, on=Match(kind="gpu.xyd")), "there is no event kind 'gpu.xyd'"),
+        (replace(QUIET, on=Match(kind="link.state")), "link.state has no action"),
+        (replace(QUIET, on=Match(kind="gpu.xid", where={"kode": 1})), "gpu.xid has no field 'kode'"),
+    ],
+)
+def test_a_senseless_override_is_refused(pack: Pack, override: Override, says: str) -> None:
+    """Each with the place and what is wrong."""
+    assert any(says in problem for problem in lint.problems(replace(pack, overrides=(override,)), ACTIONS))
+
+
+def test_overrides_are_read_from_files_and_travel_with_the_pack(tmp_path: Path) -> None:
+    """Beside the rules; an unknown key names file and line; the pack's version changes."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "runbooks").mkdir()
+    file = tmp_path / "rules" / "site.yaml"
+    text = (
+        "overrides:\n  our-62s:\n    on: {kind: gpu.xid, where: {code: 62}}\n    severity: info\n"
+        "    action: IGNORE\n    because: a known bug of our test driver\n"
+    )
+    file.write_text(text)
+    pack = packs.load(tmp_path / "rules", tmp_path / "runbooks")
+    assert pack.overrides == (QUIET,)
+    assert packs.parse(packs.dump(pack)) == pack
+    assert lint.problems(pack, ACTIONS) == []
+    file.write_text(text.replace("severity", "sevrity"))
+    (fault,) = packs.scan(tmp_path / "rules", tmp_path / "runbooks").faults
+    assert "rules/site.yaml:4: overrides.our-62s.sevrity" in str(fault)

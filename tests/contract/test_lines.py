@@ -1,0 +1,267 @@
+# ruff: noqa: E501  # kernel lines stand as they are printed
+"""Kernel lines by area: what each says, in the words that drivers really print, and what is none of our business."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.contract import kinds
+from agent.contract.components import check
+from agent.contract.lines import KernelReader, LineReader, areas
+from agent.contract.messages import Draft
+
+NVSWITCH = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): "
+# line, kind, component, severity, fields
+TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
+    # --- SXid ---
+    (NVSWITCH + "12028, Non-fatal, Link 32 egress non-posted PRIV error (First)", "nvswitch.sxid", "nvswitch/0000:c1:00", "warning", {"code": 12028, "name": "egress nonposted PRIV error", "link": 32, "said": "non-fatal", "action": ""}),
+    (NVSWITCH + "20034, Fatal, Link 30 LTSSM Fault Up", "nvswitch.sxid", "nvswitch/0000:c1:00", "fatal", {"code": 20034, "link": 30, "action": "RESET_GPUS_AND_NVSWITCHES"}),
+    (NVSWITCH + "10004, Thermal Event Start, TSENSE WARN: 110", "nvswitch.sxid", "nvswitch/0000:c1:00", "warning", {"code": 10004, "link": None, "name": "Host_thermal_event_start"}),
+    (NVSWITCH + "10003, Fatal, Host unhandled interrupt", "nvswitch.sxid", "nvswitch/0000:c1:00", "fatal", {"link": None}),
+    (NVSWITCH + "19049, Non-fatal, Link 04 NVLTLC ECC limit", "nvswitch.sxid", "nvswitch/0000:c1:00", "info", {"action": "IGNORE", "link": 4}),
+    (NVSWITCH + "31337, Fatal, Link 01 something new", "nvswitch.sxid", "nvswitch/0000:c1:00", "unknown", {"name": "unknown", "action": ""}),
+    ("nvidia-nvswitch0: SXid (PCI:0000:08:00.0): 22013, Non-fatal, Link 61 Minion Link DLREQ interrupt", "nvswitch.sxid", "nvswitch/0000:08:00", "info", {"link": 61}),
+    # --- NVIDIA modules ---
+    ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x62:0x40:2393)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "RmInitAdapter failed! (0x62:0x40:2393)"}),
+    ("NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 3", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {}),
+    ("NVRM: API mismatch: the client has the version 570.86.10, but\nNVRM: this kernel module has the version 550.54.15.  Please\nNVRM: make sure that this kernel module and all NVIDIA driver", "gpu.version_mismatch", "node", "error", {"client": "570.86.10", "module": "550.54.15"}),
+    ("nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing", "gpu.peermem", "node", "warning", {"what": "invalid_context"}),
+    ("nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)", "gpu.peermem", "node", "error", {"what": "symbols"}),
+    ("nvidia_peermem: disagrees about version of symbol ib_unregister_peer_memory_client", "gpu.peermem", "node", "error", {"what": "symbols"}),
+    # --- mlx5 and InfiniBand ---
+    ("mlx5_core 0000:5e:00.0: poll_health:776:(pid 0): device's health compromised - reached miss count", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "health_compromised", "address": "0000:5e:00.0"}),
+    ("mlx5_core 0000:5e:00.1: wait_func:1195:(pid 1967079): ENABLE_HCA(0x104) timeout. Will cause a leak of a command resource", "nic.driver", "nic/0000:5e:00.1", "fatal", {"what": "command_timeout", "command": "ENABLE_HCA"}),
+    ("mlx5_core 0000:5e:00.0: mlx5_cmd_out_err:838:(pid 912): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter(0x3), syndrome (0x355), err(-22)", "nic.driver", "nic/0000:5e:00.0", "warning", {"what": "command_failed", "command": "ACCESS_REG"}),
+    ("mlx5_core 0000:5e:00.0: print_health_info:408:(pid 0): synd 0x8: unrecoverable hardware error", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "hardware_error"}),
+    ("mlx5_core 0000:5e:00.0 ens1np0: TX timeout detected", "nic.driver", "link/ens1np0", "error", {"what": "tx_timeout", "interface": "ens1np0"}),
+    ("mlx5_core 0000:5e:00.0 ens1np0: TX timeout on queue: 3, SQ: 0x10f4, CQ: 0x101b, SQ Cons: 0x5 SQ Prod: 0x9, usecs since last trans: 11884000", "nic.driver", "link/ens1np0", "error", {"what": "tx_timeout"}),
+    ("mlx5_core 0000:5e:00.0 ens1np0: RX timeout on channel: 4, ICOSQ: 0x11d4 RQ: 0x11d9, CQ: 0x1023", "nic.driver", "link/ens1np0", "error", {"what": "rx_timeout"}),
+    ("NETDEV WATCHDOG: ens1np0 (mlx5_core): transmit queue 12 timed out", "nic.driver", "link/ens1np0", "error", {"what": "tx_timeout"}),
+    ("mlx5_core 0000:5e:00.0 ens1np0: NETDEV WATCHDOG: CPU: 30: transmit queue 2 timed out 8448 ms", "nic.driver", "link/ens1np0", "error", {"what": "tx_timeout"}),
+    ("ib0: transmit timeout: latency 1840 msecs", "nic.driver", "link/ib0", "error", {"what": "tx_timeout"}),
+    ("mlx5_core 0000:5e:00.0: Port module event: module 0, Cable unplugged", "nic.driver", "nic/0000:5e:00.0", "warning", {"what": "cable_unplugged", "module": 0}),
+    ("mlx5_core 0000:5e:00.0: Port module event[error]: module 1, Cable error, Bus stuck (I2C or data shorted)", "nic.driver", "nic/0000:5e:00.0", "error", {"what": "module_error", "module": 1}),
+    ("mlx5_core 0000:5e:00.0: Port module event[error]: module 0, Cable error, High Temperature", "nic.driver", "nic/0000:5e:00.0", "error", {"what": "high_temperature"}),
+    ("mlx5_core 0000:5e:00.0: Port module event[error]: module 0, Cable error, Power budget exceeded", "nic.driver", "nic/0000:5e:00.0", "error", {"what": "insufficient_power"}),
+    ("mlx5_core 0000:5e:00.0: temp_warn:171:(pid 0): High temperature on sensors with bit set 0 1", "nic.driver", "nic/0000:5e:00.0", "error", {"what": "high_temperature"}),
+    ("mlx5_core 0000:5e:00.0: mlx5_pcie_event:301:(pid 268): Detected insufficient power on the PCIe slot (27W).", "nic.driver", "nic/0000:5e:00.0", "error", {"what": "insufficient_power"}),
+    # --- PCI Express ---
+    ("pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: 0000:81:00.0", "pcie.error", "pcie/0000:81:00", "fatal", {"class": "fatal", "port": None} | {"port": "0000:80:01.1"}),
+    ("pcieport 0000:80:01.1: AER: Multiple Uncorrectable (Non-Fatal) error message received from 0000:81:00.0", "pcie.error", "pcie/0000:81:00", "error", {"class": "nonfatal"}),
+    ("mlx5_core 0000:81:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)", "pcie.error", "nic/0000:81:00.0", "warning", {"class": "corrected", "layer": "Physical Layer", "role": "Receiver ID"}),
+    ("nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)", "pcie.error", "gpu/0000:3b:00", "fatal", {"class": "fatal"}),
+    ("nvme 0000:02:00.0: PCIe Bus Error: severity=Correctable, type=Data Link Layer, (Transmitter ID)", "pcie.error", "pcie/0000:02:00", "warning", {"class": "corrected"}),
+    ("nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer, (Requester ID)", "pcie.error", "gpu/0000:3b:00", "error", {"class": "nonfatal"}),
+    ("nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Inaccessible, (Unregistered Agent ID)", "pcie.error", "gpu/0000:3b:00", "fatal", {"layer": "Inaccessible"}),
+    ("pcieport 0000:3a:00.0: AER: device recovery failed", "pcie.error", "pcie/0000:3a:00", "fatal", {"class": "recovery_failed"}),
+    ("pcieport 0000:3a:00.0: DPC: containment event, status:0x1f01 source:0x0000", "pcie.error", "pcie/0000:3a:00", "fatal", {"class": "contained"}),
+    # --- memory and processors ---
+    ("EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1f6a2 offset:0x940 grain:32 syndrome:0x0)", "memory.ecc", "node", "warning", {"class": "corrected", "errors": 1, "controller": "MC0", "dimm": "CPU_SrcID#0_MC#0_Chan#1_DIMM#0"}),
+    ("EDAC MC3: 2 UE memory scrubbing error on P1-DIMMH1 (channel:0 slot:0 page:0x0 offset:0x0 grain:32)", "memory.ecc", "node", "fatal", {"class": "uncorrected", "errors": 2, "dimm": "P1-DIMMH1"}),
+    ("Memory failure: 0x3cf25b: recovery action for dirty LRU page: Recovered", "memory.ecc", "node", "error", {"page": "0x3cf25b"}),
+    ("mce: [Hardware Error]: CPU 12: Machine Check: 0 Bank 9: 8c00004000010090", "cpu.machine_check", "node", "warning", {"class": "corrected", "cpu": 12, "bank": 9}),
+    ("mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 1: bf80000000100134", "cpu.machine_check", "node", "fatal", {"class": "uncorrected", "cpu": 3, "bank": 1}),
+    ("mce: [Hardware Error]: Machine check events logged", "cpu.machine_check", "node", "warning", {"class": "logged"}),
+    ("[Hardware Error]: Corrected error, no action required.", "cpu.machine_check", "node", "warning", {"class": "corrected"}),
+    ("[Hardware Error]: Deferred error, no action required.", "cpu.machine_check", "node", "error", {"class": "deferred"}),
+    ("[Hardware Error]: Uncorrected, software restartable error.", "cpu.machine_check", "node", "fatal", {"class": "uncorrected"}),
+    ("{1}[Hardware Error]: event severity: recoverable", "cpu.machine_check", "node", "error", {"class": "recoverable"}),
+    # --- out of memory ---
+    ("Out of memory: Killed process 4711 (python3) total-vm:70312344kB, anon-rss:61203456kB, file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:120000kB oom_score_adj:0", "node.oom_kill", "node", "error", {"pid": 4711, "process": "python3", "scope": "machine", "rss_kb": 61203456, "uid": 1000}),
+    ("Memory cgroup out of memory: Killed process 99 (a) b (c) total-vm:1kB, anon-rss:2kB", "node.oom_kill", "node", "warning", {"pid": 99, "scope": "cgroup"}),
+    # --- disks ---
+    ("blk_update_request: I/O error, dev sda, sector 1234 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 0", "disk.error", "disk/sda", "error", {"what": "io_error", "sector": 1234, "operation": "read"}),
+    ("I/O error, dev nvme0n1, sector 8 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2", "disk.error", "disk/nvme0n1", "error", {"what": "io_error", "operation": "write"}),
+    ("critical medium error, dev sdb, sector 3907029160 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", "disk.error", "disk/sdb", "error", {"what": "medium_error"}),
+    ("Buffer I/O error on dev sda1, logical block 0, async page read", "disk.error", "disk/sda1", "error", {"what": "io_error"}),
+    ("sd 0:0:1:0: [sdb] tag#12 Sense Key : Medium Error [current] ", "disk.error", "disk/sdb", "error", {"what": "medium_error"}),
+    ("sd 0:0:1:0: rejecting I/O to offline device", "disk.error", "disk/0:0:1:0", "fatal", {"what": "offline"}),
+    ("ata3.00: failed command: READ FPDMA QUEUED", "disk.error", "disk/ata3.00", "warning", {"what": "ata_error"}),
+    ("ata3.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen", "disk.error", "disk/ata3.00", "warning", {"what": "ata_error"}),
+    ("nvme nvme0: I/O 123 QID 4 timeout, aborting", "disk.error", "disk/nvme0", "error", {"what": "timeout"}),
+    ("nvme nvme1: I/O tag 123 (1007) opcode 0x2 (I/O Cmd) QID 4 timeout, aborting req_op:READ(0) size:4096", "disk.error", "disk/nvme1", "error", {"what": "timeout"}),
+    ("nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff", "disk.error", "disk/nvme0", "error", {"what": "controller_down"}),
+    ("nvme nvme0: Removing after probe failure status: -19", "disk.error", "disk/nvme0", "fatal", {"what": "controller_lost"}),
+    ("nvme0n1: Read(0x2) @ LBA 5120, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) MORE DNR", "disk.error", "disk/nvme0n1", "error", {"what": "medium_error"}),
+    ("md/raid1:md0: Disk failure on nvme1n1p2, disabling device.", "disk.error", "disk/nvme1n1p2", "fatal", {"what": "raid_failure", "array": "md0"}),
+    # --- filesystems ---
+    ("EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0", "filesystem.error", "disk/sda1", "error", {"filesystem": "ext4", "what": "error"}),
+    ("EXT4-fs (nvme0n1p2): Remounting filesystem read-only", "filesystem.error", "disk/nvme0n1p2", "fatal", {"what": "unwritable"}),
+    ("Aborting journal on device sda1-8.", "filesystem.error", "disk/sda1", "fatal", {"filesystem": "jbd2", "what": "unwritable"}),
+    ("JBD2: Detected IO errors while flushing file data on sda1-8", "filesystem.error", "disk/sda1", "error", {"filesystem": "jbd2"}),
+    ("XFS (dm-0): Metadata corruption detected at xfs_agf_read_verify+0xb2/0x100 [xfs], xfs_agf block 0x1", "filesystem.error", "disk/dm-0", "error", {"filesystem": "xfs"}),
+    ("XFS (nvme1n1): Log I/O Error Detected.  Shutting down filesystem", "filesystem.error", "disk/nvme1n1", "fatal", {"what": "unwritable"}),
+    ("XFS (nvme1n1): Filesystem has been shut down due to log error (0x2).", "filesystem.error", "disk/nvme1n1", "fatal", {"what": "unwritable"}),
+    ("BTRFS error (device sdc1): bdev /dev/sdc1 errs: wr 1, rd 0, flush 0, corrupt 0, gen 0", "filesystem.error", "disk/sdc1", "error", {"filesystem": "btrfs"}),
+    ("BTRFS info (device sdc1): forced readonly", "filesystem.error", "disk/sdc1", "fatal", {"what": "unwritable"}),
+    # --- file servers ---
+    ("nfs: server 10.0.0.5 not responding, still trying", "storage.server", "node", "error", {"filesystem": "nfs", "server": "10.0.0.5", "answers": False, "message": "still trying"}),
+    ("nfs: server store-1.example not responding, timed out", "storage.server", "node", "error", {"server": "store-1.example", "message": "timed out"}),
+    ("nfs: server 10.0.0.5 OK", "storage.server", "node", "info", {"answers": True}),
+    ("Lustre: 2314:0:(client.c:2289:ptlrpc_expire_one_request()) work-OST0003-osc-ffff9a: Connection to work-OST0003 (at 10.1.0.9@o2ib) was lost; in progress operations using this service will wait for recovery to complete", "storage.server", "node", "error", {"filesystem": "lustre", "server": "work-OST0003", "answers": False}),
+    ("Lustre: work-OST0003-osc-ffff9a: Connection restored to work-OST0003 (at 10.1.0.9@o2ib)", "storage.server", "node", "info", {"server": "work-OST0003", "answers": True}),
+    # --- a kernel that hangs or breaks ---
+    ("INFO: task python3:4711 blocked for more than 120 seconds.", "kernel.stall", "node", "error", {"what": "hung_task", "process": "python3", "pid": 4711, "for_s": 120.0}),
+    ("INFO: task kworker/u256:1:88 blocked for more than 241 seconds.", "kernel.stall", "node", "error", {"process": "kworker/u256:1", "pid": 88}),
+    ("watchdog: BUG: soft lockup - CPU#12 stuck for 26s! [python3:4711]", "kernel.stall", "node", "error", {"what": "soft_lockup", "cpu": 12, "pid": 4711, "for_s": 26.0}),
+    ("watchdog: Watchdog detected hard LOCKUP on cpu 5", "kernel.stall", "node", "fatal", {"what": "hard_lockup", "cpu": 5}),
+    ("rcu: INFO: rcu_sched detected stalls on CPUs/tasks:", "kernel.stall", "node", "error", {"what": "rcu_stall"}),
+    ("BUG: unable to handle page fault for address: ffffb2c000000000", "kernel.oops", "node", "fatal", {"what": "oops"}),
+    ("general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] SMP NOPTI", "kernel.oops", "node", "fatal", {}),
+    ("Oops: general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1]", "kernel.oops", "node", "fatal", {}),
+    ("Kernel panic - not syncing: Fatal machine check", "kernel.oops", "node", "fatal", {"what": "panic"}),
+    # --- crashes within our libraries ---
+    ("python3[4711]: segfault at 7f31c0 ip 00007f31d2a1b3c4 sp 00007ffd1a2b error 4 in libnccl.so.2.18.5[7f31d0000000+9a8000] likely on CPU 3 (core 3, socket 0)", "job.crash", "node", "warning", {"what": "segfault", "process": "python3", "pid": 4711, "library": "libnccl.so.2.18.5"}),
+    ("traps: python3[4711] general protection fault ip:7f31d2a1b3c4 sp:7ffd1a2b error:0 in libmlx5.so.1.24.44.0[7f31d0000000+9a000]", "job.crash", "node", "warning", {"what": "general protection fault", "library": "libmlx5.so.1.24.44.0"}),
+    # --- fabric manager ---
+    ("[Jul 09 2026 18:14:07] [ERROR] [tid 12727] detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:C1:00.0 physical id 3 port 33", "fabricmanager.error", "nvswitch/0000:c1:00", "fatal", {"what": "nvswitch_fatal", "code": 20034, "link": 33}),
+    ("detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:08:00.0 physical id 0 port 61", "fabricmanager.error", "nvswitch/0000:08:00", "warning", {"code": 12028}),
+    ("[Jul 09 2026 18:14:07] [ERROR] [tid 12727] failed to find the GPU handle 5410063385821516767 in the multicast team request", "fabricmanager.error", "node", "error", {"what": "error"}),
+]  # fmt: skip
+
+ORDINARY = [
+    "Port module event: module 0, Cable plugged",
+    "mlx5_core 0000:5e:00.0: Port module event: module 0, Cable plugged",
+    "mlx5_core 0000:5e:00.0: mlx5_pcie_event:304:(pid 268): PCIe slot advertised sufficient power (75W).",
+    "mlx5_core 0000:5e:00.0 ens1np0: Link up",
+    "mlx5_core 0000:5e:00.0: firmware version: 28.39.1002",
+    "pcieport 0000:80:01.1: AER: Corrected error received: 0000:81:00.0",  # the device's own line follows
+    "pcieport 0000:80:01.1: AER: enabled with IRQ 128",
+    "EDAC MC0: Giving out device to module skx_edac controller Skylake Socket#0 IMC#0: DEV 0000:3a:0a.0 (INTERRUPT)",
+    "EDAC skx MC3: HANDLING MCE MEMORY ERROR",
+    "I/O error, dev sr0, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
+    "blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0",
+    "ata5: SATA link down (SStatus 0 SControl 300)",
+    "nvme nvme0: 16/0/0 default/read/poll queues",
+    "nvme nvme0: failed to set APST feature (2)",
+    "EXT4-fs (sda1): mounted filesystem 6f1c with ordered data mode. Quota mode: none.",
+    "EXT4-fs (sda1): re-mounted 6f1c r/w. Quota mode: none.",
+    "XFS (nvme1n1): Ending clean mount",
+    "XFS (nvme1n1): Unmounting Filesystem 8d2e",
+    "BTRFS info (device sdc1): using free-space-tree",
+    "Lustre: Mounted work-client",
+    "python3[4711]: segfault at 0 ip 0000000000401136 sp 00007ffd1a2b error 6 in a.out[401000+1000]",
+    "nvidia-nvswitch0: open (major=510)",
+    "nvidia-nvlink: Nvlink Core is being initialized, major device number 510",
+    "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.82.07",
+    "[Jul 09 2026 18:14:07] [INFO] [tid 12727] Connected to 1 node.",
+    "job 1 says: Out of memory: Killed process 1 (init)",
+    "python3 invoked oom-killer: gfp_mask=0x1100cca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0",
+    "INFO: lockdep is turned off.",
+    "watchdog: Delayed init of the lockup detector failed: -19",
+]  # fmt: skip
+
+
+def read(text: str) -> list[Draft]:
+    """What a fresh reader says."""
+    drafts = KernelReader().read(text)
+    for one in drafts:
+        kinds.check(one)
+        check(one.component)
+    return drafts
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "component", "severity", "data"), TABLE, ids=[row[0][:60] for row in TABLE]
+)
+def test_what_a_line_says(text: str, kind: str, component: str, severity: str, data: dict[str, Any]) -> None:
+    """Kind, component, severity and fields of one line; a field None must be absent."""
+    (draft,) = read(text)
+    assert (draft.kind, draft.component, draft.severity.value) == (kind, component, severity)
+    assert {name: draft.data.get(name) for name in data} == data
+    assert draft.evidence == text
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_what_only_looks_alike_says_nothing(text: str) -> None:
+    """Ordinary lines of the same drivers."""
+    assert read(text) == []
+
+
+def test_every_area_and_kind_has_a_line_here() -> None:
+    """A new area without a recording fails."""
+    assert {kind for area in areas() for kind in area.kinds} == {row[1] for row in TABLE}
+    for area in areas():
+        for mark in area.marks:
+            assert any(mark in text for text in [row[0] for row in TABLE] + [OOM_WHERE, *ORDINARY]), mark
+
+
+def test_an_sxid_and_its_further_lines_are_one_fact() -> None:
+    """The Severity and Data lines belong to the headline; another code's do not."""
+    reader = LineReader()
+    said = [
+        reader.read(NVSWITCH + rest)
+        for rest in (
+            "12028, Non-fatal, Link 32 egress non-posted PRIV error (First)",
+            "12028, Severity 0 Engine instance 32 Sub-engine instance 00",
+            "12028, Data {0x00140004, 0x00100000, 0x00140004, 0x00000000}",
+            "20034, Severity 1 Engine instance 30 Sub-engine instance 00",
+        )
+    ]
+    assert [len(drafts) for drafts in said] == [1, 0, 0, 1]
+    assert (said[3][0].data["code"], said[3][0].data["said"], said[3][0].data["engine"]) == (
+        20034,
+        "fatal",
+        30,
+    )
+
+
+OOM_WHERE = (
+    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/system.slice/slurmstepd.scope"
+    "/job_815/step_0,task_memcg={group},task=python3,pid=4711,uid=1000"
+)
+KILLED = "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:7kB, anon-rss:6kB"
+
+
+@pytest.mark.parametrize(
+    ("group", "component", "job", "unit"),
+    [
+        ("/system.slice/slurmstepd.scope/job_815/step_0/user/task_0", "job/815", "815", None),
+        ("/system.slice/gpuward-agent.service", "node", None, "gpuward-agent.service"),
+        ("/user.slice/user-1000.slice", "node", None, None),
+    ],
+)
+def test_an_oom_kill_knows_whose_process_it_was(
+    group: str, component: str, job: str | None, unit: str | None
+) -> None:
+    """The line before names the control group; the fact is said once."""
+    reader = LineReader()
+    assert reader.read(OOM_WHERE.format(group=group)) == []
+    (draft,) = reader.read(KILLED)
+    assert (draft.component, draft.data.get("job"), draft.data.get("unit")) == (component, job, unit)
+    assert "job" not in reader.read(KILLED)[0].data  # another process with that number is not this job's
+
+
+HEADS = sorted(
+    {row[0][: len(row[0]) // 2] for row in TABLE} | {mark for area in areas() for mark in area.marks}
+)
+
+
+@given(st.sampled_from(HEADS), st.text(max_size=200))
+def test_no_text_breaks_a_reader(head: str, text: str) -> None:
+    """Whatever follows the beginning of a real line, reading returns, and what it says is declared."""
+    read(head + text)
+    read(text + head)
+
+
+@given(st.sampled_from([row[0] for row in TABLE]), st.data())
+def test_a_damaged_line_breaks_no_reader(text: str, data: st.DataObject) -> None:
+    """Cut, doubled and overwritten pieces of real lines."""
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, len(text)))
+    patch = data.draw(st.text(alphabet="0123456789abcdefx:.,()[]# {}=\n", max_size=20))
+    read(text[:begin] + patch + text[end:])
+
+
+@pytest.mark.parametrize("filler", ["0", "a ", ":", "error ", "(", "[", "x,", "\n", "0000:5e:00.0 ", "- "])
+def test_a_long_line_costs_no_time(filler: str) -> None:
+    """The worst repeats after every real beginning: each record is read in a moment."""
+    reader = KernelReader()
+    for head in HEADS:
+        text = head + filler * (8000 // len(filler))
+        began = time.perf_counter()
+        reader.read(text)
+        assert time.perf_counter() - began < 0.1, head
