@@ -1,13 +1,17 @@
-"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [latency]`; default all."""
+"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [latency] [footprint]`; default all."""
 
 import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import engine, latency
+from tests.benchmarks import engine, footprint, latency
 from tests.benchmarks.figures import Figure, machine, table
 
-SUITES: dict[str, Callable[[], list[Figure]]] = {"engine": engine.run, "latency": latency.run}
+SUITES: dict[str, Callable[[], list[Figure]]] = {
+    "engine": engine.run,
+    "latency": latency.run,
+    "footprint": footprint.run,
+}
 
 
 def main() -> int:
