@@ -3,7 +3,7 @@
 import pytest
 
 from agent.collectors.ibrate import IbRateCollector
-from agent.collectors.readings import IbDevices, IbPort, Tick
+from agent.collectors.readings import IbDevices, IbPort, Reading, Tick
 from agent.contract import kinds
 
 TICK = Tick(mono_s=0.0)
@@ -28,7 +28,8 @@ def port(number: int, what: str = "400 4X", model: str = "MT4129", index: int = 
 
 def said(collector: IbRateCollector, *ports: IbPort) -> list[str]:
     shown = []
-    for reading in (*ports, TICK):
+    readings: list[Reading] = [*ports, TICK]
+    for reading in readings:
         for draft in collector.feed(reading, 0.0):
             kinds.check(draft)
             data = draft.data

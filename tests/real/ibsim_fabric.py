@@ -15,9 +15,10 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 FILES = Path(__file__).resolve().parent / "ibsim"
 _LIBRARIES = (
@@ -111,10 +112,9 @@ class Fabric:
                 _write(folder / "counters" / file, counters[name])
         return self.root
 
-    def until(self, condition: "object", what: str, timeout_s: float = 20.0) -> None:
+    def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
         """Waits for `condition()`; fails when it does not come, or when a process ended by itself."""
         deadline = time.monotonic() + timeout_s
-        assert callable(condition)
         while not condition():
             assert time.monotonic() < deadline, what
             assert self._processes[0].poll() is None, (
@@ -135,7 +135,7 @@ class Fabric:
         argv: list[str],
         env: dict[str, str],
         *,
-        log: object,
+        log: IO[bytes],
         cwd: Path | None = None,
         stdin: int = subprocess.DEVNULL,
     ) -> subprocess.Popen[bytes]:
@@ -144,7 +144,7 @@ class Fabric:
             env=env,
             cwd=cwd or self.folder,
             stdin=stdin,
-            stdout=log,  # type: ignore[arg-type]  # a file object
+            stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
