@@ -45,7 +45,7 @@ class ClockCollector:
         elif self._ill_since_s is None:
             self._ill_since_s = reading.mono_s
         lasted = self._ill_since_s is not None and reading.mono_s - self._ill_since_s >= SETTLE_S
-        if lasted == self._said or (not well and self._said):
+        if lasted == self._said:
             return
         self._said = lasted
         yield Draft(

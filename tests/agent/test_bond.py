@@ -73,6 +73,7 @@ def pair(up: str, active: str = "", *, partner: str = "", aggregators: str = "11
             ],
             ["lacp True 1 warning", "lacp True 0 info"],
         ),
+        ([pair("aB", partner=PARTNER, aggregators="21")], ["slaves eth0 warning"]),  # down is not apart
         ([pair("AB"), Bond(name="bond0", mode="", removed=True)], ["removed error"]),
         ([Bond(name="bond0", mode="", removed=True)], []),
     ],

@@ -1,8 +1,11 @@
 """The journal as journalctl prints it (systemd.journal-fields, JSON): a stand-in program says recorded entries."""
 
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.collectors.joblog import MARKERS, JobLogCollector
 from agent.collectors.readings import JobLine
@@ -59,6 +62,21 @@ async def test_bytes_are_text_too(journalctl: Path) -> None:
     """journalctl writes a message with a colour code as a list of bytes."""
     heard = await once(JournalSource(Host(), units=("docker.service",), program=str(journalctl)))
     assert any(isinstance(r, JobLine) and r.text.endswith("CUDA error: oom") for r in heard)
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from(("MESSAGE", "_SYSTEMD_UNIT", "JOB")), inner)
+    ),
+)
+
+
+@given(st.binary(max_size=200) | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_any_entry_is_taken(line: bytes) -> None:
+    """What is no entry is none; nothing raises."""
+    reading = JournalSource(Host(), units=("x",), job_field="JOB")._reading(line)
+    assert reading is None or reading.text
 
 
 async def test_a_journal_that_ends_is_said(journalctl: Path) -> None:

@@ -17,7 +17,7 @@ from tests.real.netns import namespace
 async def test_counters_of_a_veth(monkeypatch: pytest.MonkeyPatch) -> None:
     """The values are those that the ethtool program reads, name by name; lo and a missing one are passed over."""
     # veth has none of the names that matter: for this test all do.
-    monkeypatch.setattr(nic, "wanted", lambda name: bool(name))
+    monkeypatch.setattr(nic, "wanted", bool)
     with namespace() as net:
         net.ip("link", "add", "v0", "type", "veth", "peer", "name", "v1")
         net.ip("link", "set", "v0", "up")
