@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from agent.collectors.growth import Minute
+from agent.collectors.minute import Minute
 from agent.collectors.readings import IbDevices, IbPort, Reading
 from agent.contract.messages import Draft, Severity
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from agent.collectors.growth import Minute
+from agent.collectors.minute import Minute
 from agent.collectors.readings import Reading
 from agent.collectors.readings_node import NicCounters
 from agent.contract import components
