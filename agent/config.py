@@ -56,6 +56,20 @@ class AgentConfig:
     services: tuple[str, ...] = _option(
         (), "systemd units that are watched and that service.restart may touch; empty: none"
     )
+    watch_services: tuple[str, ...] = _option(
+        (
+            *(
+                "nvidia-persistenced",
+                "nvidia-fabricmanager",
+                "nvidia-imex",
+                "nvidia-dcgm",
+                "slurmd",
+                "kubelet",
+            ),
+            *("containerd", "docker", "opensm", "chronyd", "ntpd", "systemd-timesyncd"),
+        ),
+        "systemd units that are watched where they are installed; service.restart may not touch them",
+    )
     kmsg_facilities: tuple[int, ...] = _option(
         (0,),
         "kernel log facilities that are believed; 0 is the kernel, and any local user can write the others",
@@ -64,6 +78,56 @@ class AgentConfig:
     job_id_pattern: str = _option(
         r"(?P<job>\d+)", "regular expression searched in a job log's file name; its group `job` is the job id"
     )
+    job_nan_loss: bool = _option(False, "say it when a job's log shows a loss that is not a number")
+    journal_units: tuple[str, ...] = _option(
+        (), "systemd units (patterns too) in whose journal job output is looked for; empty: none"
+    )
+    journal_job_field: str = _option(
+        "", "journal field that holds the job id, e.g. CONTAINER_NAME; empty: the job is not named"
+    )
+    ib_root: str = _option("/sys/class/infiniband", "folder of the InfiniBand and RoCE devices")
+    ib_exempt: tuple[str, ...] = _option(
+        (),
+        "devices or ports (mlx5_2, mlx5_2.1) whose rate and state are compared with nothing: management cards",
+    )
+    ib_expected_gbps: float = _option(
+        0.0, "rate that every active port must have; 0: each is compared with its like", unit="Gb/s", least=0
+    )
+    nic_links: tuple[str, ...] = _option(
+        (), "interfaces whose driver counters (ethtool -S) are read; empty: those of RDMA devices"
+    )
+    nic_interval_s: float = _option(10.0, "pause between readings of driver counters", unit="s", least=1)
+    congestion_per_s: float = _option(
+        1000.0, "slower growth of a pause, PFC, CNP or ECN counter is not said", unit="1/s", least=0.001
+    )
+    node_interval_s: float = _option(
+        10.0, "pause between looks at modules, memory, pressure and clock", unit="s", least=0.05
+    )
+    kernel_modules: tuple[str, ...] = _option(
+        (), "kernel modules that must be loaded, e.g. nvidia_peermem; others are missed when they vanish"
+    )
+    memory_low_percent: float = _option(
+        2.0, "less available memory than this is said; 0: never", unit="%", least=0
+    )
+    memory_pressure_percent: float = _option(
+        10.0, "said when all tasks waited so long for memory in a minute; 0: never", unit="%", least=0
+    )
+    io_pressure_percent: float = _option(50.0, "the same for I/O; checkpoints make some", unit="%", least=0)
+    mounts: tuple[str, ...] = _option(
+        (),
+        "mount points that must be there, e.g. /lustre; all local and remote file systems are watched anyway",
+    )
+    mount_interval_s: float = _option(30.0, "pause between looks at file systems", unit="s", least=0.05)
+    mount_deadline_s: float = _option(
+        10.0, "a file system that does not answer for so long hangs", unit="s", least=0.05
+    )
+    disk_full_percent: float = _option(
+        95.0, "said when so much of a file system's space or inodes is used; 0: never", unit="%", least=0
+    )
+    clock_offset_s: float = _option(
+        0.5, "a larger offset or step of the wall clock is said", unit="s", least=0.001
+    )
+    inventory_interval_s: float = _option(300.0, "pause between inventories", unit="s", least=0.05)
     ib_interval_s: float = _option(
         1.0, "pause between readings of InfiniBand state and counters", unit="s", least=0.05
     )
@@ -154,7 +218,7 @@ def _describe() -> Iterator[Option]:
         )
 
 
-_KINDS = {str: "text", int: "whole number", float: "number", dict: "table"}
+_KINDS = {bool: "true or false", str: "text", int: "whole number", float: "number", dict: "table"}
 
 
 def _default(key: str) -> Any:
@@ -183,6 +247,7 @@ def _value(key: str, value: Any, where: str) -> Any:
         "path": isinstance(value, str),
         "number": number,
         "whole number": whole,
+        "true or false": isinstance(value, bool),
         "list of texts": isinstance(value, list) and all(isinstance(item, str) for item in value),
         "list of whole numbers": isinstance(value, list) and all(type(item) is int for item in value),
         "table": isinstance(value, dict) and all(isinstance(item, str) for item in value.values()),
@@ -208,6 +273,8 @@ def _typed(key: str, text: str) -> Any:
             return int(text)
         if kind == "number":
             return float(text)
+        if kind == "true or false":
+            return {"true": True, "false": False}.get(text, text)
         if kind == "list of whole numbers":
             return [int(part) for part in parts]
     except ValueError:

@@ -9,7 +9,22 @@ from agent.host import Host
 
 def collectors_for(host: Host, config: AgentConfig) -> list[Collector]:
     """Fresh collectors, which know this machine's NVIDIA driver."""
-    return collectors(Settings(driver=nvidia_driver(host), idle_window_s=config.idle_window_s))
+    return collectors(
+        Settings(
+            driver=nvidia_driver(host),
+            idle_window_s=config.idle_window_s,
+            ib_exempt=config.ib_exempt,
+            ib_expected_gbps=config.ib_expected_gbps,
+            congestion_per_s=config.congestion_per_s,
+            kernel_modules=config.kernel_modules,
+            memory_low_percent=config.memory_low_percent,
+            memory_pressure_percent=config.memory_pressure_percent,
+            io_pressure_percent=config.io_pressure_percent,
+            disk_full_percent=config.disk_full_percent,
+            clock_offset_s=config.clock_offset_s,
+            job_nan_loss=config.job_nan_loss,
+        )
+    )
 
 
 def nvidia_driver(host: Host) -> str:

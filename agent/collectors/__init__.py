@@ -2,12 +2,19 @@
 
 from agent.collectors.agent_health import AgentHealthCollector
 from agent.collectors.base import Collector
+from agent.collectors.bond import BondCollector
+from agent.collectors.clock import ClockCollector
 from agent.collectors.device import DeviceCollector
 from agent.collectors.gpu import GpuCollector
+from agent.collectors.ibrate import IbRateCollector
 from agent.collectors.infiniband import InfinibandCollector
+from agent.collectors.inventory import InventoryCollector
 from agent.collectors.joblog import JobLogCollector
 from agent.collectors.kernel_lines import KernelLinesCollector
 from agent.collectors.link import LinkCollector
+from agent.collectors.mount import MountCollector
+from agent.collectors.nic import NicCollector
+from agent.collectors.node import NodeCollector
 from agent.collectors.service import ServiceCollector
 from agent.collectors.settings import Settings
 from agent.collectors.stuck import StuckCollector
@@ -22,10 +29,22 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
         KernelLinesCollector(burst_s=settings.burst_s),
         GpuCollector(),
         StuckCollector(idle_window_s=settings.idle_window_s),
-        InfinibandCollector(),
+        InfinibandCollector(congestion_per_s=settings.congestion_per_s),
+        IbRateCollector(expected_gbps=settings.ib_expected_gbps, exempt=settings.ib_exempt),
+        NicCollector(congestion_per_s=settings.congestion_per_s),
+        BondCollector(),
         LinkCollector(),
         DeviceCollector(),
         ServiceCollector(),
-        JobLogCollector(),
+        JobLogCollector(nan_loss=settings.job_nan_loss),
+        NodeCollector(
+            needed_modules=settings.kernel_modules,
+            memory_low_percent=settings.memory_low_percent,
+            memory_pressure_percent=settings.memory_pressure_percent,
+            io_pressure_percent=settings.io_pressure_percent,
+        ),
+        MountCollector(full_percent=settings.disk_full_percent),
+        ClockCollector(offset_s=settings.clock_offset_s),
+        InventoryCollector(),
         AgentHealthCollector(),
     ]

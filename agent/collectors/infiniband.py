@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
+from agent.collectors.minute import Minute
 from agent.collectors.readings import IbDevices, IbPort, Reading
 from agent.contract.messages import Draft, Severity
 
@@ -21,7 +22,7 @@ LIMITS = {
     "excessive_buffer_overrun_errors": 0xF,
     "VL15_dropped": 0xFFFF,
 }
-# Counters under hw_counters/ that tell of loss. Congestion (CNP, ECN, pause) is no error and is left out.
+# Counters under hw_counters/ that tell of loss (rdma-core and the drivers' documentation).
 LOSS_COUNTERS = (
     *(
         "out_of_sequence",
@@ -32,7 +33,24 @@ LOSS_COUNTERS = (
     ),
     *("out_of_buffer", "duplicate_request", "roce_adp_retrans", "roce_adp_retrans_to", "roce_slow_restart"),
     *("rx_icrc_encapsulated", "req_transport_retries_exceeded", "req_rnr_retries_exceeded"),
+    *("roce_slow_restart_trans", "roce_slow_restart_cnps", "req_remote_access_errors"),
+    *("req_remote_invalid_request", "resp_remote_access_errors", "resp_local_length_error"),
+    # bnxt_re, irdma, efa, erdma: the same facts under other names
+    *("to_retransmits", "seq_err_naks_rcvd", "max_retry_exceeded", "missing_resp"),
+    *("unrecoverable_err", "bad_resp_err", "remote_access_err", "remote_op_err", "local_protection_err"),
+    *("res_oos_drop_count", "rx_roce_error_pkts", "rx_roce_discard_pkts", "tx_roce_error_pkts"),
+    *("tx_roce_discard_pkts", "oos_drop_count", "retransSegs"),
+    *("rx_drops", "rdma_read_wr_err", "rdma_write_wr_err", "retrans_timeout_events"),
 )
+# Congestion: not an error, and said only when it grows fast.
+CONGESTION_COUNTERS = frozenset(
+    (
+        *("port_xmit_wait", "np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "rp_cnp_ignored"),
+        *("rx_cnp_pkts", "tx_cnp_pkts", "rx_ecn_marked_pkts", "cnpHandled", "cnpIgnored", "cnpSent"),
+    )
+)
+# port_xmit_wait counts ticks in which data had to wait for credits: thousands of times more than packets.
+_FACTORS = {"port_xmit_wait": 10_000.0}
 ERROR_COUNTERS = frozenset((*LIMITS, *LOSS_COUNTERS))
 MISSING_READINGS = 3  # a device is gone when so many readings in a row lack it: a driver reload is shorter
 _PORT_UP = "LinkUp"
@@ -45,9 +63,13 @@ class InfinibandCollector:
     wants: ClassVar[tuple[type, ...]] = (IbPort, IbDevices)
     kinds: ClassVar[tuple[str, ...]] = (
         *("ib.errors", "ib.saturated", "ib.counter_reset", "ib.port_state", "ib.sm_lid", "ib.device"),
+        *("ib.sm_sl", "ib.congestion"),
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, congestion_per_s: float = 1000.0) -> None:
+        """`congestion_per_s`: slower growth of a congestion counter is not said."""
+        self._per_s = congestion_per_s
+        self._minutes: dict[tuple[str, int], Minute] = {}
         self._ports: dict[tuple[str, int], IbPort] = {}
         self._saturated: set[tuple[str, int, str]] = set()
         self._sm_lids: dict[tuple[str, int], int] = {}  # the last one that was not 0
@@ -85,6 +107,34 @@ class InfinibandCollector:
                     data={"sm_lid": now.sm_lid, "before": known},
                     evidence=f"{now.device} port {now.port} sm_lid {known} -> {now.sm_lid}",
                 )
+        # A service level says something only while a subnet manager is known.
+        if before is not None and now.sm_sl != before.sm_sl and now.sm_lid and before.sm_lid:
+            yield Draft(
+                kind="ib.sm_sl",
+                component=_component(now),
+                severity=Severity.INFO,
+                data={"sm_sl": now.sm_sl, "before": before.sm_sl},
+                evidence=f"{now.device} port {now.port} sm_sl {before.sm_sl} -> {now.sm_sl}",
+            )
+        if now.congestion and (before is None or before.congestion_s != now.congestion_s):
+            yield from self._congestion(now)
+
+    def _congestion(self, now: IbPort) -> Iterator[Draft]:
+        minute = self._minutes.setdefault((now.device, now.port), Minute(per_s=self._per_s, factors=_FACTORS))
+        for grown in minute.take(now.congestion, now.congestion_s):
+            yield Draft(
+                kind="ib.congestion",
+                component=_component(now),
+                severity=Severity.INFO,
+                data={
+                    "counter": grown.counter,
+                    "delta": grown.delta,
+                    "per_s": grown.per_s,
+                    "interval_s": grown.interval_s,
+                },
+                evidence=f"{now.device} port {now.port} {grown.counter} +{grown.delta}"
+                f" in {grown.interval_s:.0f} s",
+            )
 
     def _state(self, before: IbPort, now: IbPort) -> Iterator[Draft]:
         changed = now.state != before.state
@@ -161,6 +211,7 @@ class InfinibandCollector:
         """When it comes back, its counters start anew: no reset to report. Its subnet manager stays known."""
         self._ports = {key: port for key, port in self._ports.items() if key[0] != device}
         self._saturated = {key for key in self._saturated if key[0] != device}
+        self._minutes = {key: minute for key, minute in self._minutes.items() if key[0] != device}
 
 
 def _component(port: IbPort) -> str:

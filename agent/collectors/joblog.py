@@ -20,7 +20,10 @@ MARKERS = (
     "NCCL",
     "nccl",
     "Watchdog caught",
+    "RDMA_CM_EVENT_",
 )
+# Only where the operator asks for it: a loss may be NaN on purpose, and trainers print it in many ways.
+NAN_MARKERS = ("loss", "Loss")
 REPEAT_S = 10.0  # of the same error in the same file one event in so many seconds
 _REMEMBERED = 1000
 _LINE = 4096  # characters of a line that are looked at
@@ -67,6 +70,13 @@ _NCCL: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"NCCL WARN"), "warning"),
 )
 _WORSE = frozenset(("timeout", "system_error", "remote_error", "ib_error"))
+# Events of librdmacm (rdma_event_str) that end a connection or an attempt.
+_RDMA = re.compile(
+    r"RDMA_CM_EVENT_(?:CONNECT_ERROR|UNREACHABLE|REJECTED|ADDR_ERROR|ROUTE_ERROR|DEVICE_REMOVAL"
+    r"|MULTICAST_ERROR)"
+)
+# `loss: nan`, `loss=nan`, `'loss': nan`, `lm loss: NaN |`, `train_loss -nan`
+_NAN_LOSS = re.compile(r"(?i:loss)['\"]?\s{0,4}[:=]?\s{0,4}['\"]?[-+]?(?:nan|NaN|NAN)\b")
 _PCI = re.compile(
     r"(?:(?<=PCI:)|(?<![\w:.]))"
     r"([0-9a-fA-F]{4}|[0-9a-fA-F]{8}):([0-9a-fA-F]{2}):([01][0-9a-fA-F])(?:\.[0-7])?(?![\w:])"
@@ -85,9 +95,11 @@ class JobLogCollector:
 
     name: ClassVar[str] = "joblog"
     wants: ClassVar[tuple[type, ...]] = (JobLine, Tick)
-    kinds: ClassVar[tuple[str, ...]] = ("job.cuda_error", "job.nccl_error")
+    kinds: ClassVar[tuple[str, ...]] = ("job.cuda_error", "job.nccl_error", "job.rdma_error", "job.nan_loss")
 
-    def __init__(self) -> None:
+    def __init__(self, *, nan_loss: bool = False) -> None:
+        """`nan_loss`: say a loss that is not a number, too."""
+        self._nan_loss = nan_loss
         self._said: dict[tuple[str, str], _Said] = {}  # (file, error) -> when; the oldest first
         self._waiting = False  # are there lines that were counted and not yet reported
 
@@ -98,6 +110,8 @@ class JobLogCollector:
         if not isinstance(reading, JobLine):
             return
         text = reading.text[:_LINE]
+        if self._nan_loss and any(marker in text for marker in NAN_MARKERS) and _NAN_LOSS.search(text):
+            yield from self._once("job.nan_loss", {}, Severity.WARNING, reading, now_s)
         if not any(marker in text for marker in MARKERS):
             return
         if name := _cuda_error(text):
@@ -108,6 +122,8 @@ class JobLogCollector:
         if what := next((what for pattern, what in _NCCL if pattern.search(text)), ""):
             severity = Severity.ERROR if what in _WORSE else Severity.WARNING
             yield from self._once("job.nccl_error", {"what": what}, severity, reading, now_s)
+        if (event := _RDMA.search(text)) is not None:
+            yield from self._once("job.rdma_error", {"name": event[0]}, Severity.ERROR, reading, now_s)
 
     def _once(
         self, kind: str, data: dict[str, Scalar], severity: Severity, line: JobLine, now_s: float

@@ -22,7 +22,7 @@ class LinkCollector:
 
     name: ClassVar[str] = "link"
     wants: ClassVar[tuple[type, ...]] = (Link,)
-    kinds: ClassVar[tuple[str, ...]] = ("link.state", "link.removed")
+    kinds: ClassVar[tuple[str, ...]] = ("link.state", "link.removed", "link.mtu", "link.carrier_changes")
 
     def __init__(self, *, ignore: tuple[str, ...] = ("lo",)) -> None:
         self._names = frozenset(name for name in ignore if not name.endswith("*"))
@@ -45,6 +45,9 @@ class LinkCollector:
         self._links[reading.name] = reading
         if before is None:  # the state at start, or a new interface: what it lacks it has never had
             return
+        if reading.mtu and before.mtu and reading.mtu != before.mtu:
+            yield _mtu(reading, before)
+        yield from _blinked(reading, before)
         went_up_or_down = _up(reading) != _up(before)
         set_down = before.admin_up and not reading.admin_up
         if went_up_or_down or set_down:
@@ -74,6 +77,31 @@ def _state(link: Link) -> Draft:
         evidence=f"{link.name}: {'up' if up else 'down'}, set {'up' if link.admin_up else 'down'},"
         f" {'carrier' if link.carrier else 'no carrier'}, operstate {link.operstate}",
     )
+
+
+def _mtu(link: Link, before: Link) -> Draft:
+    return Draft(
+        kind="link.mtu",
+        component=f"link/{link.name}",
+        severity=Severity.INFO,
+        data={"mtu": link.mtu, "before": before.mtu},
+        evidence=f"{link.name}: MTU {before.mtu} -> {link.mtu}",
+    )
+
+
+def _blinked(link: Link, before: Link) -> Iterator[Draft]:
+    """The kernel tells of several quick changes at once: its counter shows those that no reading did."""
+    if link.carrier_changes is None or before.carrier_changes is None or link.kind:
+        return
+    unseen = link.carrier_changes - before.carrier_changes - (link.carrier != before.carrier)
+    if unseen > 0:
+        yield Draft(
+            kind="link.carrier_changes",
+            component=f"link/{link.name}",
+            severity=Severity.WARNING,
+            data={"unseen": unseen, "value": link.carrier_changes},
+            evidence=f"{link.name}: carrier_changes {before.carrier_changes} -> {link.carrier_changes}",
+        )
 
 
 def _removed(link: Link, before: Link) -> Draft:

@@ -6,6 +6,7 @@ does), else at which it was read; the agent computes an event's age from it.
 
 from dataclasses import dataclass, field
 
+from agent.collectors.readings_node import NodeReading as NodeReading
 from agent.contract.kernel_text import Line as Line  # the brain reads kernel logs too
 
 
@@ -39,6 +40,8 @@ class Link:
     carrier: bool
     operstate: str  # up | down | dormant | lowerlayerdown | unknown | ...
     kind: str = ""  # veth | bond | ...; empty for hardware
+    mtu: int = 0  # bytes; 0: not known
+    carrier_changes: int | None = None  # since the interface came to be; None: not known
     removed: bool = False
     first: bool = False  # part of the dump at start, not a change
     before: str = ""  # its former name, when this reading says that it was renamed
@@ -57,6 +60,10 @@ class IbPort:
     lid: int
     sm_lid: int
     link_layer: str  # InfiniBand | Ethernet
+    model: str = ""  # hca_type, e.g. MT4129: what like cards have in common
+    sm_sl: int = 0  # service level to the subnet manager
+    congestion: dict[str, int] = field(default_factory=dict)  # as `counters`; read more seldom
+    congestion_s: float = 0.0  # when it was read
     counters: dict[str, int] = field(
         default_factory=dict
     )  # file name -> value; unreadable or "N/A" ones left out
@@ -150,5 +157,17 @@ class Tick:
 
 
 Reading = (
-    Line | Overrun | Device | Link | IbPort | IbDevices | Gpu | GpuEvent | NvmlState | Unit | JobLine | Tick
+    Line
+    | Overrun
+    | Device
+    | Link
+    | IbPort
+    | IbDevices
+    | Gpu
+    | GpuEvent
+    | NvmlState
+    | Unit
+    | JobLine
+    | Tick
+    | NodeReading
 )

@@ -10,3 +10,14 @@ class Settings:
     driver: str = ""  # version of the NVIDIA driver, e.g. `580.82`; empty: not known
     burst_s: float = 5.0  # equal facts within this time are held together, seconds; 0: every one is said
     idle_window_s: float = 600.0  # how long a held GPU must show zero utilisation to be reported, seconds
+    # The names and meanings of agent.config.AgentConfig:
+    ib_exempt: tuple[str, ...] = ()
+    ib_expected_gbps: float = 0.0
+    congestion_per_s: float = 1000.0
+    kernel_modules: tuple[str, ...] = ()
+    memory_low_percent: float = 2.0
+    memory_pressure_percent: float = 10.0
+    io_pressure_percent: float = 50.0
+    disk_full_percent: float = 95.0
+    clock_offset_s: float = 0.5
+    job_nan_loss: bool = False

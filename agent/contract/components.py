@@ -2,15 +2,16 @@
 
 A component is `<type>/<name>`: `gpu/0000:3b:00` (PCI address without the function; MIG instances add `/gi5/ci0`),
 `nvswitch/0000:c1:00`, `nic/mlx5_0` (an InfiniBand or RoCE device), `port/mlx5_0.1` (its port), `link/eth0` (a network
-interface), `bond/bond0`, `service/nvidia-persistenced.service`, `job/<id>`, `disk/nvme0n1`, `pcie/0000:17:00` (an
-address whose device type is not known), or just `node` (the whole machine).
+interface), `bond/bond0`, `service/nvidia-persistenced.service`, `job/<id>`, `disk/nvme0n1`, `mount//data` (a file
+system by its path), `pcie/0000:17:00` (an address whose device type is not known), or just `node` (the whole
+machine).
 """
 
 import re
 
 from agent.contract.errors import ContractError
 
-TYPES = ("gpu", "nvswitch", "nic", "port", "link", "bond", "service", "job", "disk", "pcie", "node")
+TYPES = ("gpu", "nvswitch", "nic", "port", "link", "bond", "service", "job", "disk", "mount", "pcie", "node")
 NODE = "node"
 
 _BDF = re.compile(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-7])?")

@@ -3,16 +3,30 @@
 Modules are imported where they are used: a node whose agent watches no systemd unit carries no D-Bus library.
 """
 
+from agent.collectors.joblog import MARKERS, NAN_MARKERS
 from agent.config import AgentConfig
 from agent.host import Host
 from agent.sources.base import Source
 
+_UNIT_PATHS = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
+
 
 def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | None = None) -> list[Source]:
     """The sources of a machine. `kmsg_start`: where the last run ended in the kernel log (KmsgSource)."""
+    from agent.sources.bond import BondSource
     from agent.sources.infiniband import InfinibandSource
+    from agent.sources.inventory import InventorySource
     from agent.sources.kmsg import KmsgSource
+    from agent.sources.mounts import MountSource
     from agent.sources.netlink import NetlinkSource
+    from agent.sources.nic import NicSource
+    from agent.sources.node import NodeSource
     from agent.sources.nvml import NvmlSource, Timing
     from agent.sources.udev import UdevSource
 
@@ -20,30 +34,62 @@ def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | No
         KmsgSource(host, start=kmsg_start, facilities=frozenset(config.kmsg_facilities)),
         UdevSource(host),
         NetlinkSource(host),
-        InfinibandSource(host, period_s=config.ib_interval_s),
+        InfinibandSource(host, period_s=config.ib_interval_s, root=config.ib_root),
+        NicSource(host, links=config.nic_links, ib_root=config.ib_root, period_s=config.nic_interval_s),
+        BondSource(host),
+        NodeSource(host, modules=config.kernel_modules, period_s=config.node_interval_s),
+        MountSource(
+            host,
+            expected=config.mounts,
+            period_s=config.mount_interval_s,
+            deadline_s=config.mount_deadline_s,
+        ),
+        InventorySource(host, ib_root=config.ib_root, period_s=config.inventory_interval_s),
         NvmlSource(host, timing=Timing(interval_s=config.nvml_interval_s)),
     ]
-    if config.services:
+    if units := (*config.services, *installed(host, config.watch_services)):
         from agent.sources.systemd import SystemdSource
 
-        found.append(SystemdSource(host, units=config.services, bus_address=config.dbus_address))
+        found.append(SystemdSource(host, units=tuple(dict.fromkeys(units)), bus_address=config.dbus_address))
+    markers = (*MARKERS, *(NAN_MARKERS if config.job_nan_loss else ()))
     if config.job_logs:
-        from agent.collectors.joblog import MARKERS
         from agent.sources.joblog import JobLogSource
 
         pattern = config.job_id_pattern
-        found.append(JobLogSource(host, globs=config.job_logs, job_pattern=pattern, markers=MARKERS))
+        found.append(JobLogSource(host, globs=config.job_logs, job_pattern=pattern, markers=markers))
+    if config.journal_units:
+        from agent.sources.journal import JournalSource
+
+        field = config.journal_job_field
+        found.append(JournalSource(host, units=config.journal_units, job_field=field, markers=markers))
     return found
+
+
+def installed(host: Host, units: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of `units` that this machine has, where systemd runs it: the others cannot fail."""
+    if not host.live or not host.path("/run/systemd/system").is_dir():  # as sd_booted(3)
+        return ()
+    full = (unit if "." in unit else f"{unit}.service" for unit in units)
+    return tuple(unit for unit in full if any(host.path(f"{path}/{unit}").exists() for path in _UNIT_PATHS))
 
 
 def source_types() -> list[type[Source]]:
     """Every source that there is, for `gpuward-agent list`."""
+    from agent.sources.bond import BondSource
     from agent.sources.infiniband import InfinibandSource
+    from agent.sources.inventory import InventorySource
     from agent.sources.joblog import JobLogSource
+    from agent.sources.journal import JournalSource
     from agent.sources.kmsg import KmsgSource
+    from agent.sources.mounts import MountSource
     from agent.sources.netlink import NetlinkSource
+    from agent.sources.nic import NicSource
+    from agent.sources.node import NodeSource
     from agent.sources.nvml import NvmlSource
     from agent.sources.systemd import SystemdSource
     from agent.sources.udev import UdevSource
 
-    return [KmsgSource, UdevSource, NetlinkSource, InfinibandSource, NvmlSource, SystemdSource, JobLogSource]
+    return [
+        *(KmsgSource, UdevSource, NetlinkSource, InfinibandSource, NicSource, BondSource, NodeSource),
+        *(MountSource, InventorySource, NvmlSource, SystemdSource, JobLogSource, JournalSource),
+    ]

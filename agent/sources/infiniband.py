@@ -1,7 +1,7 @@
 """State and error counters of the InfiniBand and RoCE ports, from /sys/class/infiniband.
 
-Files stay open and are read again in place: with nine devices a poll is some 250 reads. Traffic and
-congestion counters are not read, rate and link layer only when the port's state changed.
+Files stay open and are read again in place: with nine devices a poll is some 250 reads. Traffic counters are not
+read, congestion counters in each tenth poll, rate and link layer when the port's state changed and with them.
 """
 
 import os
@@ -9,14 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
-from agent.collectors.infiniband import ERROR_COUNTERS
+from agent.collectors.infiniband import CONGESTION_COUNTERS, ERROR_COUNTERS
 from agent.collectors.readings import IbDevices, IbPort, Reading
 from agent.host import Host
 from agent.sources.base import Emit
 from agent.sources.poll import Poller
 
 ROOT = "/sys/class/infiniband"
-_STATE_FILES = ("state", "phys_state", "lid", "sm_lid")
+_STATE_FILES = ("state", "phys_state", "lid", "sm_lid", "sm_sl")
+_SELDOM = 10  # polls
 _FILE_BYTES = 64
 
 
@@ -35,10 +36,12 @@ class InfinibandSource:
         *,
         period_s: float = 1.0,
         counters: frozenset[str] = ERROR_COUNTERS,
+        root: str = ROOT,
         hang_s: float = 30.0,
     ) -> None:
         self._host = host
         self._counters = counters
+        self._root = root
         self._ports: dict[str, list[_Port]] = {}
         self._poller = Poller(self._poll, what=self.name, period_s=period_s, hang_s=hang_s)
 
@@ -56,7 +59,7 @@ class InfinibandSource:
         self._ports = {}
 
     def _poll(self) -> list[Reading]:
-        names = self._host.listdir(ROOT)
+        names = self._host.listdir(self._root)
         for name in [name for name in self._ports if name not in names]:
             self._drop(name)
         readings: list[Reading] = [IbDevices(names=tuple(names), mono_s=self._host.mono_s())]
@@ -71,9 +74,9 @@ class InfinibandSource:
 
     def _open(self, device: str) -> list["_Port"]:
         ports = []
-        for number in self._host.listdir(f"{ROOT}/{device}/ports"):
+        for number in self._host.listdir(f"{self._root}/{device}/ports"):
             if number.isascii() and number.isdigit():
-                folder = self._host.path(f"{ROOT}/{device}/ports/{number}")
+                folder = self._host.path(f"{self._root}/{device}/ports/{number}")
                 ports.append(_Port(folder, device, int(number), self._counters))
         return ports
 
@@ -94,6 +97,16 @@ class _Port:
                 for name in sorted(path.name for path in (folder / group).iterdir()):
                     if name in counters and (fd := _open(folder / group / name)) >= 0:
                         self._counter_files.append((name, fd))
+        self._seldom_files = [
+            (name, fd)
+            for group in ("counters", "hw_counters")
+            for name in sorted(CONGESTION_COUNTERS)
+            if (fd := _open(folder / group / name)) >= 0
+        ]
+        self._model = _file(folder.parent.parent / "hca_type")
+        self._polls = 0
+        self._congestion: dict[str, int] = {}
+        self._congestion_s = 0.0
         self._raw: dict[str, bytes] = {}
         self._values: dict[str, int] = {}
         self._text: dict[str, str] = {}
@@ -110,6 +123,9 @@ class _Port:
                     self._text[name] = _text(raw)
                     self._text["rate"] = _file(self._folder / "rate")
                     self._text["link_layer"] = _file(self._folder / "link_layer")
+        if self._polls % _SELDOM == 0:
+            self._seldom(mono_s)
+        self._polls += 1
         values = self._values
         for name, fd in self._counter_files:
             try:
@@ -135,13 +151,27 @@ class _Port:
             lid=_number(text.get("lid", "")),
             sm_lid=_number(text.get("sm_lid", "")),
             link_layer=text.get("link_layer", ""),
+            model=self._model,
+            sm_sl=_number(text.get("sm_sl", "")),
+            congestion=self._congestion,
+            congestion_s=self._congestion_s,
             counters=values,
             mono_s=mono_s,
         )
 
+    def _seldom(self, mono_s: float) -> None:
+        """What needs no look each second. A port's rate can change without its state, after a retraining."""
+        self._text["rate"] = _file(self._folder / "rate")
+        values = {}
+        for name, fd in self._seldom_files:
+            with suppress(OSError):
+                if (raw := os.pread(fd, _FILE_BYTES, 0).strip()).isdigit():
+                    values[name] = int(raw)
+        self._congestion, self._congestion_s = values, mono_s
+
     def close(self) -> None:
         """Closes its files."""
-        for _, fd in (*self._state_files, *self._counter_files):
+        for _, fd in (*self._state_files, *self._counter_files, *self._seldom_files):
             if fd >= 0:
                 os.close(fd)
 

@@ -14,7 +14,7 @@ from agent.sources.base import Emit
 _GROUP_LINK = 1
 _DONE, _ERROR, _NEWLINK, _DELLINK, _GETLINK = 3, 2, 16, 17, 18
 _REQUEST, _DUMP = 0x1, 0x300
-_IFNAME, _OPERSTATE, _LINKINFO, _INFO_KIND = 3, 16, 18, 1
+_IFNAME, _MTU, _OPERSTATE, _LINKINFO, _INFO_KIND, _CARRIER_CHANGES = 3, 4, 16, 18, 1, 35
 _UP, _LOWER_UP = 0x1, 0x10000
 _OPERSTATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up")
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
@@ -124,12 +124,16 @@ class NetlinkSource:
         family, _, index, flags, _ = _IFINFO.unpack_from(body)
         if family != socket.AF_UNSPEC:
             return  # a bridge speaks of its port; the interface itself says it too
-        name, operstate, kind = "", 0, ""
+        name, operstate, kind, mtu, changes = "", 0, "", 0, None
         for attr, value in _attributes(body, _IFINFO.size):
             if attr == _IFNAME:
                 name = value.rstrip(b"\0").decode(errors="replace")
             elif attr == _OPERSTATE and value:
                 operstate = value[0]
+            elif attr == _MTU and len(value) >= 4:
+                mtu = struct.unpack_from("=I", value)[0]
+            elif attr == _CARRIER_CHANGES and len(value) >= 4:
+                changes = struct.unpack_from("=I", value)[0]
             elif attr == _LINKINFO:
                 kind = next(
                     (v.rstrip(b"\0").decode() for a, v in _attributes(value, 0) if a == _INFO_KIND), ""
@@ -150,6 +154,8 @@ class NetlinkSource:
             carrier=bool(flags & _LOWER_UP),
             operstate=_OPERSTATES[operstate] if operstate < len(_OPERSTATES) else "unknown",
             kind=kind,
+            mtu=mtu,
+            carrier_changes=changes,
             removed=removed,
             first=of_dump and self._first,
             before=known if known != name else "",
@@ -198,6 +204,7 @@ def _from_sysfs(host: Host) -> Iterator[Link]:
             admin_up=bool(int(flags, 16) & _UP) if flags.startswith("0x") else False,
             carrier=host.read(f"{folder}/carrier") == "1",  # EINVAL while it is set down
             operstate=host.read(f"{folder}/operstate", "unknown"),
+            mtu=int(mtu) if (mtu := host.read(f"{folder}/mtu")).isdigit() else 0,
             first=True,
             mono_s=host.mono_s(),
         )

@@ -17,6 +17,7 @@ SCOPES = (
     "service",
     "job",
     "disk",
+    "mount",
     "pcie",
     "node",
     *WIDE,

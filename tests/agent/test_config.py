@@ -38,6 +38,7 @@ def test_a_file_and_overrides_are_read(tmp_path: Path) -> None:
     assert config.public_keys() == {"brain-1": bytes(32)}
     assert config.kmsg_facilities == (0, 1)
     assert config.allow == ("link.bounce", "service.restart")
+    assert load(None, {"job_nan_loss": "true"}).job_nan_loss is True
     assert load(None, {"trusted_keys": f"k={KEY}"}).trusted_keys == {"k": KEY}
 
 
@@ -54,6 +55,9 @@ def test_a_file_and_overrides_are_read(tmp_path: Path) -> None:
         ("beat_interval_s = nan", "beat_interval_s must be 0.05 or more"),
         ("beat_interval_s = inf", "beat_interval_s must be 0.05 or more"),
         ("spool_max_events = 1.5", "spool_max_events must be a whole number"),
+        ('job_nan_loss = "yes"', "job_nan_loss must be a true or false"),
+        ("job_nan_loss = 1", "job_nan_loss must be a true or false"),
+        ("disk_full_percent = -1", "disk_full_percent must be 0 or more"),
         ('services = "sshd"', "services must be a list of texts"),
         ("services = [1]", "services must be a list of texts"),
         ("kmsg_facilities = [true]", "kmsg_facilities must be a list of whole numbers"),

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,49 @@ def test_a_device_is_gone_after_three_readings() -> None:
     assert (gone.component, gone.data, gone.severity) == ("nic/mlx5_0", {"present": False}, Severity.ERROR)
     (back,) = told(collector, both, port(9.0, symbol_error=0), both)
     assert (back.component, back.data, back.severity) == ("nic/mlx5_0", {"present": True}, Severity.INFO)
+
+
+def test_the_service_level_to_the_subnet_manager() -> None:
+    """A change is said; while no subnet manager is known the file says nothing."""
+    collector = InfinibandCollector()
+    levels = [
+        port(1.0),
+        replace(port(2.0), sm_sl=2),
+        replace(port(3.0, sm=0), sm_sl=0),
+        replace(port(4.0), sm_sl=2),
+    ]
+    drafts = told(collector, *levels)
+    assert [(d.kind, dict(d.data)) for d in drafts] == [("ib.sm_sl", {"sm_sl": 2, "before": 0})]
+
+
+def test_congestion_is_said_by_the_minute_and_only_when_it_is_fast() -> None:
+    """Slow growth is normal; ticks of waiting are counted with a bound of their own."""
+    collector = InfinibandCollector(congestion_per_s=100.0)
+    readings = [
+        replace(
+            port(10.0 * n),
+            congestion={"rp_cnp_handled": 2000 * n, "np_cnp_sent": 10 * n, "port_xmit_wait": 1_000_000 * n},
+            congestion_s=10.0 * n,
+        )
+        for n in range(7)
+    ]
+    again = [replace(readings[-1], mono_s=61.0)]  # the same reading of the counters, with newer errors
+    drafts = told(collector, *readings, *again)
+    assert [(d.kind, d.data["counter"], d.data["per_s"]) for d in drafts] == [
+        ("ib.congestion", "rp_cnp_handled", 200.0)
+    ]
+
+
+async def test_a_recorded_roce_node_is_read_whole() -> None:
+    """Model, congestion counters apart from the errors, and another folder for the devices."""
+    root = str(NODE.parent / "roce-node/sys/class/infiniband")
+    heard = await once(InfinibandSource(Host(), root=root))
+    first = heard[1]
+    assert isinstance(first, IbPort)
+    assert (first.model, first.rate, first.link_layer) == ("MT4129", "400 Gb/sec (4X NDR)", "Ethernet")
+    assert first.congestion["np_ecn_marked_roce_packets"] == 773311
+    assert "np_ecn_marked_roce_packets" not in first.counters
+    assert first.counters["packet_seq_err"] == 14
 
 
 async def test_a_recorded_node_is_read_whole() -> None:

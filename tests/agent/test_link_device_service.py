@@ -97,6 +97,47 @@ def test_ignored_links() -> None:
     assert [d.component for d in told(collector, readings)] == ["link/vet"]
 
 
+def counted(changes: int | None, flags: str = "UC", mtu: int = 9000, kind: str = "") -> Link:
+    """An interface with the kernel's count of its carrier changes."""
+    up = "C" in flags
+    return Link(
+        name="eth0",
+        admin_up=True,
+        carrier=up,
+        operstate="up" if up else "down",
+        kind=kind,
+        mtu=mtu,
+        carrier_changes=changes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("readings", "unseen"),
+    [
+        ([counted(2), counted(2)], []),
+        ([counted(2), counted(3, "U"), counted(4)], []),  # every change was seen
+        ([counted(2), counted(4)], [2]),  # down and up between two readings
+        ([counted(2), counted(5, "U")], [2]),
+        ([counted(2), counted(None), counted(9)], []),  # an older kernel does not count
+        ([counted(9), counted(1)], []),  # another interface under the same name
+        ([counted(2, kind="veth"), counted(8, kind="veth")], []),
+    ],
+)
+def test_a_link_that_blinked_unseen(readings: list[Reading], unseen: list[int]) -> None:
+    """The kernel counts what its messages, which it merges, do not tell."""
+    drafts = [d for d in told(LinkCollector(), readings) if d.kind == "link.carrier_changes"]
+    assert [draft.data["unseen"] for draft in drafts] == unseen
+
+
+def test_another_mtu() -> None:
+    """Said with both; one that is not known says nothing."""
+    readings = [counted(1), counted(1, mtu=0), counted(1, mtu=1500), counted(1), counted(1, mtu=1500)]
+    assert [dict(d.data) for d in told(LinkCollector(), readings)] == [
+        {"mtu": 9000, "before": 1500},
+        {"mtu": 1500, "before": 9000},
+    ]
+
+
 def gpu(change: str, driver: str = "") -> Device:
     return Device(
         change=change,

@@ -1,15 +1,16 @@
-"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [events] [latency] [live]`; default all."""
+"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [events] [footprint] [latency] [live]`."""
 
 import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import engine, events, latency, live
+from tests.benchmarks import engine, events, footprint, latency, live
 from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {
     "engine": engine.run,
     "events": events.run,
+    "footprint": footprint.run,
     "latency": latency.run,
     "live": live.run,
 }

@@ -5,7 +5,7 @@ docs/reference.md is generated from this table. A field's `unit` is empty where 
 """
 
 from agent.contract.errors import ContractError
-from agent.contract.kinds import fabric, gpu, kernel_lines, node, own
+from agent.contract.kinds import fabric, gpu, host, kernel_lines, network, node, own
 from agent.contract.kinds.base import Field as Field
 from agent.contract.kinds.base import Kind as Kind
 from agent.contract.messages import Draft
@@ -15,7 +15,9 @@ KINDS: dict[str, Kind] = {
     for area in (
         gpu.KINDS,
         fabric.KINDS,
+        network.KINDS,
         node.KINDS,
+        host.KINDS,
         kernel_lines.KINDS,
         own.KINDS,
     )

@@ -1,0 +1,93 @@
+"""Facts in the drivers' own counters of Ethernet interfaces (ethtool -S): loss, pause storms, PFC and ECN.
+
+Names of mlx5 (Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst); other drivers
+that use the same names are read as well.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from agent.collectors.minute import Minute
+from agent.collectors.readings import Reading
+from agent.collectors.readings_node import NicCounters
+from agent.contract import components
+from agent.contract.errors import ContractError
+from agent.contract.messages import Draft, Severity
+
+# Lost or damaged packets, and the device's own storm watch.
+ERRORS = re.compile(
+    r"rx_discards_phy|tx_discards_phy|tx_errors_phy|rx_prio[0-7]_discards|rx_crc_errors_phy|rx_symbol_err_phy"
+    r"|rx_pcs_symbol_err_phy|rx_in_range_len_errors_phy|rx_fifo_errors|rx_out_of_buffer|rx_buffer_full_discard"
+    r"|rx_prio[0-7]_buf_discard|tx_pause_storm_error_events|tx_pause_storm_warning_events|link_down_events_phy"
+    r"|outbound_pci_buffer_overflow|module_high_temp|module_bad_shorted"
+)
+# Flow control at work: normal in a lossless network, telling only by its rate. Duration is in microseconds.
+CONGESTION = re.compile(
+    r"[rt]x_pause_ctrl_phy|[rt]x_global_pause|[rt]x_prio[0-7]_pause|[rt]x_prio[0-7]_pause_duration"
+    r"|[rt]x_global_pause_duration|rx_ecn_mark|rx_ecn_mark_phy|rx_prio[0-7]_cong_discard"
+    r"|rx_discards_phy_ecn"
+)
+_LOUD = 100  # of one interface, errors that are said in one reading
+
+
+def wanted(counter: str) -> bool:
+    """Is this driver counter read at all?"""
+    return ERRORS.fullmatch(counter) is not None or CONGESTION.fullmatch(counter) is not None
+
+
+class NicCollector:
+    """Compares each reading of an interface with the one before. The first is only a baseline."""
+
+    name: ClassVar[str] = "nic"
+    wants: ClassVar[tuple[type, ...]] = (NicCounters,)
+    kinds: ClassVar[tuple[str, ...]] = ("link.errors", "link.congestion")
+
+    def __init__(self, *, congestion_per_s: float = 1000.0) -> None:
+        self._per_s = congestion_per_s
+        self._before: dict[str, NicCounters] = {}
+        self._minutes: dict[str, Minute] = {}
+
+    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
+        """See agent.collectors.base."""
+        if not isinstance(reading, NicCounters):
+            return
+        try:
+            component = components.check(f"link/{reading.name}")
+        except ContractError:
+            return
+        before = self._before.get(reading.name)
+        self._before[reading.name] = reading
+        if before is not None:
+            yield from _errors(component, before, reading)
+        minute = self._minutes.setdefault(reading.name, Minute(per_s=self._per_s))
+        slow = {name: value for name, value in reading.counters.items() if CONGESTION.fullmatch(name)}
+        for grown in minute.take(slow, reading.mono_s):
+            yield Draft(
+                kind="link.congestion",
+                component=component,
+                severity=Severity.INFO,
+                data={
+                    "counter": grown.counter,
+                    "delta": grown.delta,
+                    "per_s": grown.per_s,
+                    "interval_s": grown.interval_s,
+                },
+                evidence=f"{reading.name} {grown.counter} +{grown.delta} in {grown.interval_s:.0f} s",
+            )
+
+
+def _errors(component: str, before: NicCounters, now: NicCounters) -> Iterator[Draft]:
+    interval_s = round(max(0.0, now.mono_s - before.mono_s), 3)
+    for counter, value in list(now.counters.items())[:_LOUD]:
+        old = before.counters.get(counter)
+        # A lower value: the driver was loaded again or the ring was rebuilt, and what it shows is new.
+        delta = 0 if old is None else value - old if value >= old else value
+        if delta and ERRORS.fullmatch(counter):
+            yield Draft(
+                kind="link.errors",
+                component=component,
+                severity=Severity.WARNING,
+                data={"counter": counter, "delta": delta, "value": value, "interval_s": interval_s},
+                evidence=f"{now.name} {counter} {old} -> {value}",
+            )

@@ -1,0 +1,151 @@
+"""Rates, congestion, bonds and interface counters: what a network shows besides errors and states."""
+
+from agent.contract.kinds.base import Field, Kind
+from agent.contract.messages import Severity
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="ib.degraded",
+        component="port",
+        severity=Severity.WARNING,
+        source="/sys/class/infiniband",
+        summary="A port is slower, narrower or further down than configured or than like cards; severity info when no longer.",
+        fields=(
+            Field(name="what", type="text", summary="rate | width | state"),
+            Field(name="degraded", type="bool", summary="false: it is as it shall be again"),
+            Field(name="value", type="text", summary="what it shows, e.g. 200 (Gb/s), 1X, DOWN"),
+            Field(name="expected", type="text", summary="what was expected, in the same form"),
+            Field(
+                name="by",
+                type="text",
+                summary="config | peers (like cards of this node) | before (what it had)",
+            ),
+        ),
+        example={"what": "rate", "degraded": True, "value": "200", "expected": "400", "by": "peers"},
+    ),
+    Kind(
+        name="ib.sm_sl",
+        component="port",
+        severity=Severity.INFO,
+        source="/sys/class/infiniband sm_sl",
+        summary="The service level to the subnet manager changed.",
+        fields=(
+            Field(name="sm_sl", type="int", summary="service level now"),
+            Field(name="before", type="int", summary="service level before"),
+        ),
+        example={"sm_sl": 2, "before": 0},
+    ),
+    Kind(
+        name="ib.congestion",
+        component="port",
+        severity=Severity.INFO,
+        source="/sys/class/infiniband counters and hw_counters",
+        summary="A congestion counter (CNP, ECN, waiting) grew faster than `congestion_per_s` over a minute. No error by itself.",
+        fields=(
+            Field(name="counter", type="text", summary="file name, e.g. np_cnp_sent"),
+            Field(name="delta", type="int", summary="growth"),
+            Field(name="per_s", type="float", summary="growth per second", unit="1/s"),
+            Field(name="interval_s", type="float", summary="time between the readings", unit="s"),
+        ),
+        example={"counter": "rp_cnp_handled", "delta": 300000, "per_s": 5000.0, "interval_s": 60.0},
+    ),
+    Kind(
+        name="link.errors",
+        component="link",
+        severity=Severity.WARNING,
+        source="ethtool counters",
+        summary="A counter of lost or damaged packets, or of a pause storm, grew since the last reading.",
+        fields=(
+            Field(name="counter", type="text", summary="the driver's name, e.g. rx_prio3_discards"),
+            Field(name="delta", type="int", summary="growth"),
+            Field(name="value", type="int", summary="value now"),
+            Field(name="interval_s", type="float", summary="time between the readings", unit="s"),
+        ),
+        example={"counter": "rx_prio3_discards", "delta": 120, "value": 120, "interval_s": 10.0},
+    ),
+    Kind(
+        name="link.congestion",
+        component="link",
+        severity=Severity.INFO,
+        source="ethtool counters",
+        summary="A pause, PFC or ECN counter grew faster than `congestion_per_s` over a minute. No error by itself.",
+        fields=(
+            Field(name="counter", type="text", summary="the driver's name, e.g. rx_prio3_pause"),
+            Field(name="delta", type="int", summary="growth"),
+            Field(name="per_s", type="float", summary="growth per second", unit="1/s"),
+            Field(name="interval_s", type="float", summary="time between the readings", unit="s"),
+        ),
+        example={"counter": "rx_prio3_pause", "delta": 120000, "per_s": 2000.0, "interval_s": 60.0},
+    ),
+    Kind(
+        name="link.carrier_changes",
+        component="link",
+        severity=Severity.WARNING,
+        source="rtnetlink",
+        summary="The carrier changed more often than the agent saw its state change: the link blinked in between.",
+        fields=(
+            Field(name="unseen", type="int", summary="changes that no link.state tells of"),
+            Field(name="value", type="int", summary="the kernel's counter now"),
+        ),
+        example={"unseen": 4, "value": 18},
+    ),
+    Kind(
+        name="link.mtu",
+        component="link",
+        severity=Severity.INFO,
+        source="rtnetlink",
+        summary="The MTU of an interface changed.",
+        fields=(
+            Field(name="mtu", type="int", summary="MTU now", unit="bytes"),
+            Field(name="before", type="int", summary="MTU before", unit="bytes"),
+        ),
+        example={"mtu": 1500, "before": 9000},
+    ),
+    Kind(
+        name="bond.active_slave",
+        component="bond",
+        severity=Severity.WARNING,
+        source="/proc/net/bonding",
+        summary="Another slave of a bond carries the traffic now.",
+        fields=(
+            Field(name="active", type="text", summary="active slave; empty: none"),
+            Field(name="before", type="text", summary="active slave before; empty: none"),
+        ),
+        example={"active": "eth3", "before": "eth2"},
+    ),
+    Kind(
+        name="bond.slaves",
+        component="bond",
+        severity=Severity.WARNING,
+        source="/proc/net/bonding",
+        summary="The slaves that are up changed, or some are down at start. Severity info when all are up, error when none is.",
+        fields=(
+            Field(name="up", type="int", summary="slaves that are up"),
+            Field(name="slaves", type="int", summary="slaves"),
+            Field(name="down", type="text", summary="those that are down or were taken out, comma separated"),
+            Field(name="degraded", type="bool", summary="some are missing"),
+        ),
+        example={"up": 1, "slaves": 2, "down": "eth2", "degraded": True},
+    ),
+    Kind(
+        name="bond.lacp",
+        component="bond",
+        severity=Severity.WARNING,
+        source="/proc/net/bonding",
+        summary="The LACP partner of a bond changed, vanished or does not answer at start. Severity info when there is one.",
+        fields=(
+            Field(name="partner", type="text", summary="MAC address; all zeros: nobody answers"),
+            Field(name="answers", type="bool", summary="there is a partner"),
+            Field(name="apart", type="int", summary="slaves that are not in the active aggregator"),
+        ),
+        example={"partner": "00:00:00:00:00:00", "answers": False, "apart": 0},
+    ),
+    Kind(
+        name="bond.removed",
+        component="bond",
+        severity=Severity.ERROR,
+        source="/proc/net/bonding",
+        summary="A bond vanished.",
+        example={},
+    ),
+)

@@ -1,0 +1,90 @@
+"""Bonds, from /proc/net/bonding: rtnetlink tells of a slave's carrier, but not which one carries the traffic."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from agent.collectors.readings import Reading
+from agent.collectors.readings_node import Bond, BondSlave
+from agent.host import Host
+from agent.sources.base import Emit
+from agent.sources.poll import Poller
+
+FOLDER = "/proc/net/bonding"
+
+
+class BondSource:
+    """Emits Bond for every bond, every `period_s` seconds; one that vanished with `removed`."""
+
+    name: ClassVar[str] = "bond"
+    needs: ClassVar[str] = "/proc/net/bonding (says nothing where there are no bonds)"
+
+    def __init__(self, host: Host, *, period_s: float = 1.0, hang_s: float = 30.0) -> None:
+        self._host = host
+        self._known: dict[str, str] = {}  # name -> text at the last reading
+        self._poller = Poller(self._poll, what=self.name, period_s=period_s, hang_s=hang_s)
+
+    async def run(self, emit: Emit) -> None:
+        """Follow the bonds until cancelled."""
+        await self._poller.run(emit)
+
+    async def once(self, emit: Emit) -> None:
+        """The bonds as they are now."""
+        for reading in self._poll():
+            emit(reading)
+
+    def _poll(self) -> list[Reading]:
+        now_s = self._host.mono_s()
+        names = self._host.listdir(FOLDER)
+        readings: list[Reading] = []
+        for name in [name for name in self._known if name not in names]:
+            del self._known[name]
+            readings.append(Bond(name=name, mode="", removed=True, mono_s=now_s))
+        for name in names:
+            text = self._host.read(f"{FOLDER}/{name}")
+            if text and text != self._known.get(name):  # what did not change need not be read twice
+                self._known[name] = text
+                readings.append(bond(name, text, now_s))
+        return readings
+
+
+def bond(name: str, text: str, mono_s: float) -> Bond:
+    """The bond that `text` describes (Linux drivers/net/bonding/bond_procfs.c). Unknown lines are passed over."""
+    head, *members = list(_sections(text)) or [{}]
+    slaves = tuple(
+        BondSlave(
+            name=fields["Slave Interface"],
+            up=fields.get("MII Status") == "up",
+            failures=_number(fields.get("Link Failure Count", "")),
+            aggregator=fields.get("Aggregator ID", ""),
+        )
+        for fields in members
+    )
+    active = head.get("Currently Active Slave", "")
+    return Bond(
+        name=name,
+        mode=head.get("Bonding Mode", ""),
+        up=head.get("MII Status") == "up",
+        active="" if active == "None" else active,
+        partner=head.get("Partner Mac Address", ""),
+        aggregator=head.get("Aggregator ID", ""),
+        slaves=slaves,
+        mono_s=mono_s,
+    )
+
+
+def _sections(text: str) -> Iterator[dict[str, str]]:
+    """The bond's own lines, then those of each slave; of a repeated key the first (later ones are LACP detail)."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if not colon:
+            continue
+        if key.strip() == "Slave Interface":
+            yield fields
+            fields = {}
+        fields.setdefault(key.strip(), value.strip())
+    yield fields
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0

@@ -1,0 +1,137 @@
+"""Counters of network interfaces as `ethtool -S` reads them: three ioctls, no program.
+
+Only of RDMA-capable Ethernet interfaces, or those that the configuration names: to ask a driver for all its counters
+costs it a few milliseconds with its lock held.
+"""
+
+import array
+import errno
+import fcntl
+import socket
+import struct
+from typing import ClassVar
+
+from agent.collectors import nic
+from agent.collectors.readings import Reading
+from agent.collectors.readings_node import NicCounters
+from agent.host import Host
+from agent.sources.base import Emit
+from agent.sources.poll import Poller
+
+# include/uapi/linux/sockios.h and ethtool.h
+_SIOCETHTOOL = 0x8946
+_GSTRINGS, _GSTATS, _GSSET_INFO = 0x1B, 0x1D, 0x37
+_SS_STATS = 1
+_NAME_BYTES = 32
+_MOST = 100_000  # counters of one interface; more is an answer that makes no sense
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV, errno.EPERM)
+
+
+class NicSource:
+    """Emits NicCounters of each interface, every `period_s` seconds. `links` empty: those of RDMA devices."""
+
+    name: ClassVar[str] = "nic"
+    needs: ClassVar[str] = "an interface whose driver knows ethtool -S (says nothing where there is none)"
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        links: tuple[str, ...] = (),
+        ib_root: str = "/sys/class/infiniband",
+        period_s: float = 10.0,
+        hang_s: float = 30.0,
+    ) -> None:
+        self._host = host
+        self._links = links
+        self._ib_root = ib_root
+        self._names: dict[
+            str, tuple[int, dict[str, int]]
+        ] = {}  # link -> number of counters, wanted name -> place
+        self._poller = Poller(self._poll, what=self.name, period_s=period_s, hang_s=hang_s)
+
+    async def run(self, emit: Emit) -> None:
+        """Follow the counters until cancelled."""
+        await self._poller.run(emit)
+
+    async def once(self, emit: Emit) -> None:
+        """The counters as they are now; of a recorded machine none."""
+        for reading in self._poll() if self._host.live else ():
+            emit(reading)
+
+    def _poll(self) -> list[Reading]:
+        readings: list[Reading] = []
+        links = self._links or rdma_links(self._host, self._ib_root)
+        if not links:
+            return readings
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+            for link in links:
+                try:
+                    counters = self._read(sock, link)
+                except OSError as error:
+                    self._names.pop(link, None)
+                    if error.errno not in _UNSUPPORTED:
+                        raise
+                    continue
+                if counters:
+                    readings.append(NicCounters(name=link, counters=counters, mono_s=self._host.mono_s()))
+        return readings
+
+    def _read(self, sock: socket.socket, link: str) -> dict[str, int]:
+        """The wanted counters; OSError when the interface is not there or has none."""
+        number = _count(sock, link)
+        known = self._names.get(link)
+        if known is None or known[0] != number:  # a driver was loaded again, or queues were added
+            known = self._names[link] = (number, _places(sock, link, number))
+        if not known[1]:
+            return {}
+        # The kernel asks the driver again how many there are, and writes that many: room for some more.
+        values = bytearray(8 + 8 * (number + 1024))
+        struct.pack_into("=II", values, 0, _GSTATS, number)
+        _ask(sock, link, values)
+        return {name: struct.unpack_from("=Q", values, 8 + 8 * place)[0] for name, place in known[1].items()}
+
+
+def rdma_links(host: Host, ib_root: str) -> tuple[str, ...]:
+    """Ethernet interfaces of the InfiniBand and RoCE devices. IPoIB shows its counters under the port itself."""
+    links: dict[str, None] = {}
+    for device in host.listdir(ib_root):
+        ports = host.listdir(f"{ib_root}/{device}/ports")
+        if any(host.read(f"{ib_root}/{device}/ports/{port}/link_layer") == "Ethernet" for port in ports):
+            links.update(dict.fromkeys(host.listdir(f"{ib_root}/{device}/device/net")))
+    return tuple(links)
+
+
+def _count(sock: socket.socket, link: str) -> int:
+    data = bytearray(struct.pack("=IIQI", _GSSET_INFO, 0, 1 << _SS_STATS, 0))
+    _ask(sock, link, data)
+    mask, number = struct.unpack_from("=QI", data, 8)
+    return number if mask and number <= _MOST else 0
+
+
+def _places(sock: socket.socket, link: str, number: int) -> dict[str, int]:
+    """Wanted counter -> its place in the driver's list."""
+    if not number:
+        return {}
+    data = bytearray(12 + _NAME_BYTES * (number + 1024))
+    struct.pack_into("=III", data, 0, _GSTRINGS, _SS_STATS, number)
+    _ask(sock, link, data)
+    number = min(number, struct.unpack_from("=I", data, 8)[0])
+    names = (
+        bytes(data[12 + _NAME_BYTES * place : 12 + _NAME_BYTES * (place + 1)])
+        .partition(b"\0")[0]
+        .decode("latin-1")
+        for place in range(number)
+    )
+    return {name: place for place, name in enumerate(names) if nic.wanted(name)}
+
+
+def _ask(sock: socket.socket, link: str, data: bytearray) -> None:
+    """SIOCETHTOOL with a pointer to `data`, which the kernel fills in."""
+    if len(link.encode()) > 15:
+        raise OSError(errno.ENODEV, f"{link}: not a name of an interface")
+    buffer = array.array("B", data)
+    address, _ = buffer.buffer_info()
+    request = struct.pack("=16sQ16x", link.encode(), address)
+    fcntl.ioctl(sock.fileno(), _SIOCETHTOOL, request)
+    data[:] = buffer.tobytes()

@@ -1,0 +1,127 @@
+"""Modules, memory, pressure and the clock of the machine: a handful of small files, seldom read."""
+
+import ctypes
+from typing import ClassVar
+
+from agent.collectors.node import WATCHED_MODULES
+from agent.collectors.readings import Reading
+from agent.collectors.readings_node import Clock, Memory, Modules, Pressure
+from agent.host import Host
+from agent.sources.base import Emit
+from agent.sources.poll import Poller
+
+_RESOURCES = ("memory", "io")
+# include/uapi/linux/timex.h
+_STA_UNSYNC, _STA_NANO, _TIME_ERROR = 0x0040, 0x2000, 5
+
+
+class NodeSource:
+    """Emits Modules, Memory, Pressure and Clock, every `period_s` seconds.
+
+    `modules`: watched besides agent.collectors.node.WATCHED_MODULES.
+    """
+
+    name: ClassVar[str] = "node"
+    needs: ClassVar[str] = (
+        "/proc/modules, /proc/meminfo, /proc/pressure, adjtimex; each is left out where it is not"
+    )
+
+    def __init__(self, host: Host, *, modules: tuple[str, ...] = (), period_s: float = 10.0) -> None:
+        self._host = host
+        self._modules = tuple(dict.fromkeys((*WATCHED_MODULES, *modules)))
+        self._poller = Poller(self._poll, what=self.name, period_s=period_s)
+
+    async def run(self, emit: Emit) -> None:
+        """Follow the machine until cancelled."""
+        await self._poller.run(emit)
+
+    async def once(self, emit: Emit) -> None:
+        """The machine as it is now."""
+        for reading in self._poll():
+            emit(reading)
+
+    def _poll(self) -> list[Reading]:
+        now_s = self._host.mono_s()
+        readings: list[Reading] = [Modules(loaded=self._loaded(), mono_s=now_s)]
+        if (memory := _memory(self._host, now_s)) is not None:
+            readings.append(memory)
+        for resource in _RESOURCES:
+            if (pressure := _pressure(self._host, resource, now_s)) is not None:
+                readings.append(pressure)
+        if self._host.live and (clock := _clock(self._host)) is not None:
+            readings.append(clock)
+        return readings
+
+    def _loaded(self) -> frozenset[str]:
+        lines = self._host.read("/proc/modules").splitlines()
+        listed = {line.partition(" ")[0] for line in lines}
+        # What is built into the kernel stands only in /sys/module.
+        return frozenset(
+            name
+            for name in self._modules
+            if name in listed or self._host.path(f"/sys/module/{name}").exists()
+        )
+
+
+def _memory(host: Host, mono_s: float) -> Memory | None:
+    fields = dict(line.partition(":")[::2] for line in host.read("/proc/meminfo").splitlines()[:5])
+    try:
+        total, available = (int(fields[name].split()[0]) // 1024 for name in ("MemTotal", "MemAvailable"))
+    except (KeyError, ValueError, IndexError):
+        return None
+    return Memory(total_mb=total, available_mb=available, mono_s=mono_s)
+
+
+def _pressure(host: Host, resource: str, mono_s: float) -> Pressure | None:
+    """`some avg10=0.00 avg60=0.00 avg300=0.00 total=0` and the same for `full`; None without PSI."""
+    shares: dict[str, float] = {}
+    for line in host.read(f"/proc/pressure/{resource}").splitlines():
+        share, _, rest = line.partition(" ")
+        for word in rest.split():
+            name, _, value = word.partition("=")
+            if name == "avg60":
+                try:
+                    shares[share] = float(value)
+                except ValueError:
+                    return None
+    if "full" not in shares:
+        return None
+    return Pressure(
+        resource=resource,
+        some_percent=shares.get("some", 0.0),
+        full_percent=shares["full"],
+        mono_s=mono_s,
+    )
+
+
+class _Timex(ctypes.Structure):
+    """struct timex of 64-bit Linux."""
+
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        *((name, ctypes.c_long) for name in ("offset", "freq", "maxerror", "esterror")),
+        ("status", ctypes.c_int),
+        *((name, ctypes.c_long) for name in ("constant", "precision", "tolerance", "sec", "usec", "tick")),
+        *((name, ctypes.c_long) for name in ("ppsfreq", "jitter")),
+        ("shift", ctypes.c_int),
+        *((name, ctypes.c_long) for name in ("stabil", "jitcnt", "calcnt", "errcnt", "stbcnt")),
+        ("tai", ctypes.c_int),
+        ("reserved", ctypes.c_int * 11),
+    )
+
+
+def _clock(host: Host) -> Clock | None:
+    """What adjtimex says when it is asked to change nothing (no rights needed)."""
+    timex = _Timex()
+    state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
+    if state < 0:
+        return None
+    unit = 1e9 if timex.status & _STA_NANO else 1e6
+    mono_s = host.mono_s()
+    return Clock(
+        synchronised=state != _TIME_ERROR and not timex.status & _STA_UNSYNC,
+        offset_s=timex.offset / unit,
+        max_error_s=timex.maxerror / 1e6,
+        ahead_s=host.wall().timestamp() - mono_s,
+        mono_s=mono_s,
+    )

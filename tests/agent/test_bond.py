@@ -1,0 +1,135 @@
+"""Bonds: texts as /proc/net/bonding prints them, and what is said of them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.collectors.bond import BondCollector
+from agent.collectors.readings_node import Bond, BondSlave
+from agent.contract import kinds
+from agent.contract.messages import Draft, Severity
+from agent.host import Host
+from agent.sources.bond import BondSource, bond
+from tests.agent.following import following, once
+
+MACHINES = Path(__file__).parents[1] / "fixtures/machines"
+PARTNER, NOBODY = "50:6b:4b:aa:00:01", "00:00:00:00:00:00"
+
+
+def told(collector: BondCollector, readings: Iterable[Bond]) -> list[Draft]:
+    drafts = [draft for reading in readings for draft in collector.feed(reading, 0.0)]
+    for draft in drafts:
+        kinds.check(draft)
+        assert draft.kind in BondCollector.kinds
+    return drafts
+
+
+def pair(up: str, active: str = "", *, partner: str = "", aggregators: str = "11") -> Bond:
+    """`up` names the slaves that are up, of eth0 (a) and eth1 (b); lower case: it is there and down."""
+    slaves = tuple(
+        BondSlave(
+            name=f"eth{number}", up=letter.upper() in up, aggregator=aggregators[number] if partner else ""
+        )
+        for number, letter in enumerate("ab")
+        if letter.upper() in up or letter in up
+    )
+    return Bond(
+        name="bond0",
+        mode="x",
+        active=active,
+        partner=partner,
+        aggregator="1" if partner else "",
+        slaves=slaves,
+    )
+
+
+@pytest.mark.parametrize(
+    ("readings", "says"),
+    [
+        ([pair("AB", "eth0")], []),
+        ([pair("AB", "eth0"), pair("aB", "eth1")], ["slaves eth0 warning", "active eth1 warning"]),
+        ([pair("aB", "eth1")], ["slaves eth0 warning"]),  # so it was made: it is missing at start
+        (
+            [pair("AB", "eth0"), pair("aB", "eth1"), pair("AB", "eth1")],
+            ["slaves eth0 warning", "active eth1 warning", "slaves  info"],
+        ),
+        ([pair("AB", "eth0"), pair("ab", "")], ["slaves eth0,eth1 error", "active  error"]),
+        (
+            [pair("AB", "eth0"), pair("B", "eth1")],
+            ["slaves eth0 warning", "active eth1 warning"],
+        ),  # taken out
+        ([pair("AB", "eth0"), pair("AB", "eth1")], ["active eth1 warning"]),  # a person, or a better primary
+        ([pair("AB", partner=PARTNER)], []),
+        ([pair("AB", partner=NOBODY)], ["lacp False 0 warning"]),
+        ([pair("AB", partner=PARTNER), pair("AB", partner=NOBODY)], ["lacp False 0 warning"]),
+        (
+            [
+                pair("AB", partner=PARTNER),
+                pair("AB", partner=PARTNER, aggregators="12"),
+                pair("AB", partner=PARTNER),
+            ],
+            ["lacp True 1 warning", "lacp True 0 info"],
+        ),
+        ([pair("aB", partner=PARTNER, aggregators="21")], ["slaves eth0 warning"]),  # down is not apart
+        ([pair("AB"), Bond(name="bond0", mode="", removed=True)], ["removed error"]),
+        ([Bond(name="bond0", mode="", removed=True)], []),
+    ],
+)
+def test_what_a_bond_loses_and_gets_is_said(readings: list[Bond], says: list[str]) -> None:
+    """Failovers, slaves that go, a partner that falls silent; nothing for a bond that is whole."""
+    shown = []
+    for draft in told(BondCollector(), readings):
+        name = draft.kind.removeprefix("bond.").removesuffix("_slave")
+        fields = {"slaves": ("down",), "active": ("active",), "lacp": ("answers", "apart"), "removed": ()}[
+            name
+        ]
+        shown.append(" ".join([name, *(str(draft.data[field]) for field in fields), draft.severity.value]))
+    assert shown == says
+
+
+async def test_recorded_bonds_are_read_whole() -> None:
+    """Both modes: active slave, link failures, LACP partner, and aggregators behind the LACP detail."""
+    (lacp,) = await once(BondSource(Host(root=MACHINES / "a100-node")))
+    assert isinstance(lacp, Bond)
+    assert (lacp.partner, lacp.aggregator, lacp.active) == (PARTNER, "1", "")
+    assert [(slave.name, slave.up, slave.failures, slave.aggregator) for slave in lacp.slaves] == [
+        ("eth0", True, 0, "1"),
+        ("eth1", True, 1, "1"),
+    ]
+    (sick,) = await once(BondSource(Host(root=MACHINES / "node-in-trouble")))
+    assert isinstance(sick, Bond)
+    assert (sick.mode, sick.active) == ("fault-tolerance (active-backup)", "eth1")
+    assert [(slave.name, slave.up, slave.failures) for slave in sick.slaves] == [
+        ("eth0", False, 3),
+        ("eth1", True, 0),
+    ]
+
+
+async def test_a_bond_that_changes_and_goes(tmp_path: Path) -> None:
+    """Only a text that changed is a reading; a bond that vanished is said once."""
+    text = (MACHINES / "roce-node/proc/net/bonding/bond0").read_text()
+    file = tmp_path / "proc/net/bonding/bond0"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    async with following(BondSource(Host(root=tmp_path), period_s=0.01)) as heard:
+        await heard.until(lambda heard: len(heard) == 1)
+        fresh = file.with_name("new")
+        fresh.write_text(text.replace("Active Slave: eth0", "Active Slave: eth1"))
+        fresh.replace(file)
+        await heard.until(lambda heard: any(isinstance(r, Bond) and r.active == "eth1" for r in heard))
+        file.unlink()
+        await heard.until(
+            lambda heard: isinstance(heard[-1], Bond) and heard[-1].name == "bond0" and heard[-1].removed
+        )
+    drafts = told(BondCollector(), [r for r in heard if isinstance(r, Bond) and r.name == "bond0"])
+    assert [draft.kind for draft in drafts] == ["bond.active_slave", "bond.removed"]
+    assert drafts[0].severity is Severity.WARNING
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_a_bond(text: str) -> None:
+    """An odd kernel's file never ends the source."""
+    assert bond("bond0", "Slave Interface: x\n" + text, 0.0).name == "bond0"

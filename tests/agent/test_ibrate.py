@@ -1,0 +1,105 @@
+"""Ports that are less than their like cards."""
+
+import pytest
+
+from agent.collectors.ibrate import IbRateCollector
+from agent.collectors.readings import IbDevices, IbPort, Reading, Tick
+from agent.contract import kinds
+
+TICK = Tick(mono_s=0.0)
+
+
+def port(number: int, what: str = "400 4X", model: str = "MT4129", index: int = 1) -> IbPort:
+    """`what`: rate and width of an active port, or its state."""
+    rate, _, width = what.partition(" ")
+    active = rate.isdigit()
+    return IbPort(
+        device=f"mlx5_{number}",
+        port=index,
+        state="ACTIVE" if active else rate,
+        phys_state="LinkUp" if active else "Polling",
+        rate=f"{rate} Gb/sec ({width} NDR)" if active else "10 Gb/sec (4X SDR)",
+        lid=1,
+        sm_lid=1,
+        link_layer="InfiniBand",
+        model=model,
+    )
+
+
+def said(collector: IbRateCollector, *ports: IbPort) -> list[str]:
+    shown = []
+    readings: list[Reading] = [*ports, TICK]
+    for reading in readings:
+        for draft in collector.feed(reading, 0.0):
+            kinds.check(draft)
+            data = draft.data
+            sign = "-" if data["degraded"] else "+"
+            shown.append(
+                f"{draft.component} {sign}{data['what']} {data['value']}/{data['expected']} {data['by']}"
+            )
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("ports", "says"),
+    [
+        ([port(0), port(1), port(2)], []),
+        ([port(0), port(1), port(2, "200 4X")], ["port/mlx5_2.1 -rate 200/400 peers"]),
+        (
+            [port(0), port(1), port(2, "100 1X")],
+            ["port/mlx5_2.1 -rate 100/400 peers", "port/mlx5_2.1 -width 1X/4X peers"],
+        ),
+        ([port(0), port(1), port(2, "DOWN")], ["port/mlx5_2.1 -state DOWN/ACTIVE peers"]),
+        ([port(0), port(1), port(2, "INIT")], []),  # on its way
+        ([port(0), port(1, "DOWN")], []),  # one card is no majority
+        ([port(0), port(1, "200 4X")], []),
+        ([port(0), port(1), port(2, "200 4X"), port(3, "200 4X"), port(4, "200 4X")], []),  # two kinds of use
+        ([port(0), port(1), port(2, "DOWN", model="MT4125")], []),  # another card
+        ([port(0, model=""), port(1, model=""), port(2, "DOWN", model="")], []),
+        (
+            [port(n, index=1) for n in range(3)] + [port(n, "DOWN", index=2) for n in range(3)],
+            [],
+        ),  # no cables there
+    ],
+)
+def test_like_cards_are_compared(ports: list[IbPort], says: list[str]) -> None:
+    """What the majority of like ports has, a port shall have; where nobody has a cable, nobody misses one."""
+    assert said(IbRateCollector(), *ports) == says
+
+
+def test_it_is_said_once_and_taken_back() -> None:
+    """The same port is not said each second; its recovery is."""
+    collector = IbRateCollector()
+    assert said(collector, port(0), port(1), port(2, "200 4X")) == ["port/mlx5_2.1 -rate 200/400 peers"]
+    assert said(collector, port(0), port(1), port(2, "200 4X")) == []
+    assert said(collector, port(2)) == ["port/mlx5_2.1 +rate 400/400 peers"]
+
+
+def test_a_port_is_measured_by_what_it_had() -> None:
+    """A single card that came back slower after a retraining."""
+    collector = IbRateCollector()
+    assert said(collector, port(0)) == []
+    assert said(collector, port(0, "DOWN")) == []
+    assert said(collector, port(0, "200 4X")) == ["port/mlx5_0.1 -rate 200/400 before"]
+
+
+def test_the_configured_rate_counts_for_all() -> None:
+    """Although every card is alike."""
+    slow = [port(n, "200 4X") for n in range(3)]
+    assert said(IbRateCollector(expected_gbps=400), *slow) == [
+        f"port/mlx5_{n}.1 -rate 200/400 config" for n in range(3)
+    ]
+
+
+@pytest.mark.parametrize("exempt", ["mlx5_2", "mlx5_2.1"])
+def test_a_management_card_is_exempt(exempt: str) -> None:
+    """By device or by port."""
+    assert said(IbRateCollector(exempt=(exempt,)), port(0), port(1), port(2, "DOWN")) == []
+
+
+def test_a_device_that_vanished_is_compared_no_more() -> None:
+    """ib.device tells its loss."""
+    collector = IbRateCollector()
+    said(collector, port(0), port(1), port(2))
+    assert list(collector.feed(IbDevices(names=("mlx5_0",)), 0.0)) == []
+    assert said(collector, port(3, "200 4X")) == []

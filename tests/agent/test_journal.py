@@ -1,0 +1,123 @@
+"""The journal as journalctl prints it (systemd.journal-fields, JSON): a stand-in program says recorded entries."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.collectors.joblog import MARKERS, JobLogCollector
+from agent.collectors.readings import JobLine
+from agent.contract import kinds
+from agent.host import Host
+from agent.sources.journal import JournalSource
+from tests.agent.following import following, once
+
+ENTRIES = r"""{"_SYSTEMD_UNIT":"docker.service","CONTAINER_NAME":"train-7","MESSAGE":"NCCL WARN Call to ibv_modify_qp failed"}
+{"_SYSTEMD_UNIT":"docker.service","CONTAINER_NAME":"train-7","MESSAGE":"step 12 loss 2.1","__CURSOR":"s=2"}
+{"_SYSTEMD_UNIT":"docker.service","MESSAGE":[27,91,51,49,109,67,85,68,65,32,101,114,114,111,114,58,32,111,111,109]}
+{"_SYSTEMD_UNIT":"docker.service","MESSAGE":null,"NOTE":"NCCL"}
+not json, but NCCL
+{"SYSLOG_IDENTIFIER":"slurmstepd","MESSAGE":"RDMA_CM_EVENT_CONNECT_ERROR"}
+["NCCL"]
+"""
+
+
+@pytest.fixture
+def journalctl(tmp_path: Path) -> Path:
+    """Prints the entries; writes its arguments beside itself; with --follow it stays."""
+    (tmp_path / "entries").write_text(ENTRIES)
+    program = tmp_path / "journalctl"
+    program.write_text(
+        f'#!/bin/sh\necho "$@" > {tmp_path}/args\ncat {tmp_path}/entries\n'
+        'case "$*" in *--follow*) exec sleep 60 ;; esac\n'
+    )
+    program.chmod(0o755)
+    return program
+
+
+async def test_the_journal_is_followed(journalctl: Path) -> None:
+    """Entries with a marker become lines with unit and job; a message of bytes too; what is no entry is passed over."""
+    source = JournalSource(
+        Host(),
+        units=("docker.service", "slurm*"),
+        job_field="CONTAINER_NAME",
+        markers=("NCCL", "RDMA_CM_EVENT_"),
+        program=str(journalctl),
+    )
+    async with following(source) as heard:
+        await heard.until(lambda heard: len(heard) == 2)
+    assert [(r.text, r.file, r.job) for r in heard if isinstance(r, JobLine)] == [
+        ("NCCL WARN Call to ibv_modify_qp failed", "journal:docker.service", "train-7"),
+        ("RDMA_CM_EVENT_CONNECT_ERROR", "journal:slurmstepd", ""),
+    ]
+    args = (journalctl.parent / "args").read_text()
+    assert "--follow --lines=0" in args
+    assert "--unit=docker.service --unit=slurm*" in args
+    assert "CONTAINER_NAME" in args
+
+
+async def test_bytes_are_text_too(journalctl: Path) -> None:
+    """journalctl writes a message with a colour code as a list of bytes."""
+    heard = await once(JournalSource(Host(), units=("docker.service",), program=str(journalctl)))
+    assert any(isinstance(r, JobLine) and r.text.endswith("CUDA error: oom") for r in heard)
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from(("MESSAGE", "_SYSTEMD_UNIT", "JOB")), inner)
+    ),
+)
+
+
+@given(st.binary(max_size=200) | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_any_entry_is_taken(line: bytes) -> None:
+    """What is no entry is none; nothing raises."""
+    reading = JournalSource(Host(), units=("x",), job_field="JOB")._reading(line)
+    assert reading is None or reading.text
+
+
+async def test_a_journal_that_ends_is_said(journalctl: Path) -> None:
+    """The supervisor opens it again; a machine without journalctl says so."""
+    journalctl.write_text("#!/bin/sh\nexit 0\n")
+    with pytest.raises(OSError, match="journalctl ended"):
+        await JournalSource(Host(), units=("x",), program=str(journalctl)).run(lambda _: None)
+    with pytest.raises(OSError, match="No such file"):
+        await JournalSource(Host(), units=("x",), program="/nonexistent").run(lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("rdma_get_cm_event: unexpected event RDMA_CM_EVENT_CONNECT_ERROR, status -110", "job.rdma_error"),
+        ("cma event RDMA_CM_EVENT_UNREACHABLE, error -22", "job.rdma_error"),
+        ("RDMA_CM_EVENT_DEVICE_REMOVAL", "job.rdma_error"),
+        ("RDMA_CM_EVENT_ESTABLISHED", ""),
+        ("RDMA_CM_EVENT_DISCONNECTED", ""),
+        ("RDMA_CM_EVENT_TIMEWAIT_EXIT", ""),
+        ("step 1201 | lm loss: nan | grad norm: 1.0", "job.nan_loss"),
+        ("{'loss': nan, 'epoch': 0.1}", "job.nan_loss"),
+        ('{"train_loss": NaN}', "job.nan_loss"),
+        ("loss=-nan", "job.nan_loss"),
+        ("lm loss: 2.0133 | nan checks on", ""),
+        ("loss: nanny", ""),
+        ("glossy nan", ""),
+        ("lossless", ""),
+    ],
+)
+def test_what_job_lines_tell(text: str, kind: str) -> None:
+    """Failed RDMA connections, and a loss that is not a number where it is asked for."""
+    line = JobLine(text=text, file="/var/log/jobs/1.log", job="1")
+    drafts = list(JobLogCollector(nan_loss=True).feed(line, 0.0))
+    for draft in drafts:
+        kinds.check(draft)
+    assert [draft.kind for draft in drafts] == ([kind] if kind else [])
+    silent = list(JobLogCollector().feed(line, 0.0))
+    assert [draft.kind for draft in silent] == ([kind] if kind == "job.rdma_error" else [])
+
+
+def test_the_markers_pass_what_the_collector_knows() -> None:
+    """The source drops lines without a marker: none of them may be wanted."""
+    assert any(marker in "RDMA_CM_EVENT_CONNECT_ERROR" for marker in MARKERS)

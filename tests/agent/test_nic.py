@@ -1,0 +1,98 @@
+"""Driver counters of interfaces: which names matter, growth, resets, congestion by the minute."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.collectors.nic import NicCollector, wanted
+from agent.collectors.readings_node import NicCounters
+from agent.contract import kinds
+from agent.contract.messages import Draft
+from agent.host import Host
+from agent.sources.nic import rdma_links
+from tests.agent.golden import FIXTURES
+
+
+def told(collector: NicCollector, *readings: NicCounters) -> list[Draft]:
+    drafts = [draft for reading in readings for draft in collector.feed(reading, 0.0)]
+    for draft in drafts:
+        kinds.check(draft)
+    return drafts
+
+
+def at(mono_s: float, **counters: int) -> NicCounters:
+    return NicCounters(name="eth2", counters=counters, mono_s=mono_s)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_wanted"),
+    [
+        ("rx_prio3_discards", True),
+        ("rx_prio3_pause", True),
+        ("tx_prio3_pause_duration", True),
+        ("tx_pause_storm_error_events", True),
+        ("rx_ecn_mark", True),
+        ("rx_crc_errors_phy", True),
+        ("rx_packets", False),
+        ("rx_prio3_bytes", False),
+        ("rx0_xdp_drop", False),
+        ("rx_prio9_pause", False),
+        ("", False),
+    ],
+)
+def test_only_names_that_matter_are_read(name: str, is_wanted: bool) -> None:
+    """Of the thousand counters of an adapter a few tell of loss and flow control."""
+    assert wanted(name) is is_wanted
+
+
+def test_loss_is_said_at_once_and_flow_control_is_not() -> None:
+    """Drops are facts; pause frames are how a lossless network works."""
+    collector = NicCollector()
+    drafts = told(
+        collector,
+        at(0.0, rx_prio3_discards=5, rx_prio3_pause=100),
+        at(10.0, rx_prio3_discards=125, rx_prio3_pause=900),
+    )
+    assert [(d.kind, d.component, dict(d.data)) for d in drafts] == [
+        (
+            "link.errors",
+            "link/eth2",
+            {"counter": "rx_prio3_discards", "delta": 120, "value": 125, "interval_s": 10.0},
+        )
+    ]
+
+
+def test_after_a_driver_reload_what_it_shows_is_new() -> None:
+    """A counter that went down began anew; one that appears is a baseline."""
+    collector = NicCollector()
+    drafts = told(
+        collector, at(0.0, rx_crc_errors_phy=900), at(10.0, rx_crc_errors_phy=2, rx_out_of_buffer=7)
+    )
+    assert [(d.data["counter"], d.data["delta"]) for d in drafts] == [("rx_crc_errors_phy", 2)]
+
+
+def test_a_pause_storm_shows_as_congestion_once_a_minute() -> None:
+    """A minute above the bound is one fact, with its rate; the next minute is the next."""
+    collector = NicCollector(congestion_per_s=1000.0)
+    drafts = told(collector, *(at(10.0 * n, rx_prio3_pause=20_000 * n, rx_ecn_mark=5 * n) for n in range(13)))
+    assert [(d.kind, d.data["counter"], d.data["per_s"], d.data["interval_s"]) for d in drafts] == [
+        ("link.congestion", "rx_prio3_pause", 2000.0, 60.0)
+    ] * 2
+
+
+@given(st.dictionaries(st.text(max_size=32), st.integers(0, 2**64 - 1), max_size=20), st.floats(0, 1e9))
+def test_any_counters_are_taken(counters: dict[str, int], at_s: float) -> None:
+    """A driver with odd names or values never raises."""
+    collector = NicCollector()
+    told(collector, at(0.0), NicCounters(name="eth2", counters=counters, mono_s=at_s), at(at_s + 1))
+
+
+def test_rdma_interfaces_are_found() -> None:
+    """Ethernet ports of RDMA devices; not IPoIB, whose port has its own counters."""
+
+    def links(machine: str) -> tuple[str, ...]:
+        return rdma_links(Host(root=FIXTURES / "machines" / machine), "/sys/class/infiniband")
+
+    assert links("roce-node") == ("eth0", "eth1", "eth2", "eth3")
+    assert links("h100-node") == ("eth0", "eth1")
+    assert links("cpu-node") == ()

@@ -1,0 +1,60 @@
+"""A real bond fails over, in a User-mode Linux kernel over this machine's root (read-only)."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+REPO = HERE.parents[1]
+BOOT_AND_RUN_S = 90.0  # 7 s on two cores; a machine under load takes longer
+
+
+@pytest.mark.root
+@pytest.mark.component("user-mode-linux")
+@pytest.mark.slow
+def test_the_active_slave_changes_when_its_cable_goes() -> None:
+    """Carrier lost on the active slave: the other takes over, one is missing; it returns; the bond goes."""
+    if shutil.which("linux.uml") is None or shutil.which("modprobe") is None:
+        pytest.skip("needs apt-get install user-mode-linux kmod")
+    said = run_guest(HERE / "uml/guest.py")
+    assert said[0] == {"kind": "start", "said": 0}, "a bond that is whole is silent"
+    failover = {event["kind"]: event for event in said[1:3]}
+    assert failover["bond.active_slave"] == {"kind": "bond.active_slave", "active": "vb", "before": "va"}
+    assert failover["bond.slaves"]["down"] == "va"
+    assert said[3] == {"kind": "bond.slaves", "up": 2, "slaves": 2, "down": "", "degraded": False}
+    assert said[-1]["kind"] == "bond.removed"
+
+
+def run_guest(script: Path) -> list[dict[str, object]]:
+    """Boots the kernel, runs `script` in it, returns what it printed; fails with all output when it did not end."""
+    # hostfs shows this machine's root: read-only, so that the guest cannot change it.
+    argv = [
+        *("linux.uml", "mem=256M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
+        *(f"init={HERE / 'uml/init.sh'}", "con=null", "con0=fd:0,fd:1", "quiet"),
+        *(f"python={sys.executable}", f"repo={REPO}", f"guest={script}"),
+    ]
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=BOOT_AND_RUN_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        pytest.fail(f"the guest did not end within {BOOT_AND_RUN_S:.0f} s:\n{output[-4000:]}")
+    assert "UML-DONE" in output, output[-4000:]
+    assert "UML-FAILED" not in output, output[-4000:]
+    lines = [line.partition("GUEST ")[2].strip() for line in output.splitlines() if "GUEST {" in line]
+    return [json.loads(line) for line in lines]
