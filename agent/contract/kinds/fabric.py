@@ -1,0 +1,96 @@
+"""Kinds about InfiniBand devices, their ports, and network interfaces."""
+
+from agent.contract.kinds.base import ERROR, INFO, WARNING, Kind, field
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="ib.errors",
+        component="port",
+        severity=WARNING,
+        source="/sys/class/infiniband counters",
+        summary="An error counter of a port grew since the last reading.",
+        fields=(
+            field("counter", "text", "file name, e.g. symbol_error"),
+            field("delta", "int", "growth"),
+            field("value", "int", "value now"),
+            field("interval_s", "float", "time between the readings", "s"),
+        ),
+        example={"counter": "symbol_error", "delta": 240, "value": 240, "interval_s": 1.0},
+    ),
+    Kind(
+        name="ib.saturated",
+        component="port",
+        severity=WARNING,
+        source="/sys/class/infiniband counters",
+        summary="A legacy counter stands at its maximum and cannot show more errors; it must be cleared.",
+        fields=(field("counter", "text", "file name"), field("value", "int", "its maximum")),
+        example={"counter": "symbol_error", "value": 65535},
+    ),
+    Kind(
+        name="ib.counter_reset",
+        component="port",
+        severity=INFO,
+        source="/sys/class/infiniband counters",
+        summary="A counter went down: somebody cleared it.",
+        fields=(
+            field("counter", "text", "file name"),
+            field("before", "int", "value before"),
+            field("value", "int", "value now"),
+        ),
+        example={"counter": "symbol_error", "before": 65535, "value": 0},
+    ),
+    Kind(
+        name="ib.port_state",
+        component="port",
+        severity=WARNING,
+        source="/sys/class/infiniband state",
+        summary="Logical or physical state of a port changed; severity info when it became ACTIVE.",
+        fields=(
+            field("state", "text", "DOWN | INIT | ARMED | ACTIVE | ACTIVE_DEFER"),
+            field("before", "text", "state before"),
+            field("phys_state", "text", "e.g. LinkUp, Polling, Disabled"),
+        ),
+        example={"state": "DOWN", "before": "ACTIVE", "phys_state": "Polling"},
+    ),
+    Kind(
+        name="ib.sm_lid",
+        component="port",
+        severity=WARNING,
+        source="/sys/class/infiniband sm_lid",
+        summary="The subnet manager that a port knows changed.",
+        fields=(field("sm_lid", "int", "LID now"), field("before", "int", "LID before")),
+        example={"sm_lid": 7, "before": 1},
+    ),
+    Kind(
+        name="ib.device",
+        component="nic",
+        severity=ERROR,
+        source="/sys/class/infiniband",
+        summary="An InfiniBand device vanished or came back (severity info).",
+        fields=(field("present", "bool", "is it there now"),),
+        example={"present": False},
+    ),
+    Kind(
+        name="link.state",
+        component="link",
+        severity=WARNING,
+        source="rtnetlink",
+        summary="A network interface lost or got its carrier, or was set up or down. Severity info when it is up.",
+        fields=(
+            field("up", "bool", "operational state is up"),
+            field("admin_up", "bool", "set up by the administrator"),
+            field("carrier", "bool", "has a carrier"),
+            field("operstate", "text", "up, down, dormant, lowerlayerdown, ..."),
+        ),
+        example={"up": False, "admin_up": True, "carrier": False, "operstate": "down"},
+    ),
+    Kind(
+        name="link.removed",
+        component="link",
+        severity=ERROR,
+        source="rtnetlink",
+        summary="A network interface vanished.",
+        fields=(),
+        example={},
+    ),
+)

@@ -1,0 +1,81 @@
+"""Kinds about the agent itself and the commands that it was given."""
+
+from agent.contract.kinds.base import ERROR, INFO, WARNING, Kind, field
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="agent.started",
+        component="node",
+        severity=INFO,
+        source="agent",
+        summary="The agent started on this node.",
+        fields=(
+            field("version", "text", "agent version"),
+            field("kernel", "text", "kernel release"),
+            field("gpus", "int", "GPUs on the PCI bus"),
+        ),
+        example={"version": "0.1.0", "kernel": "6.1.0", "gpus": 8},
+    ),
+    Kind(
+        name="agent.kmsg_overrun",
+        component="node",
+        severity=WARNING,
+        source="kernel log",
+        summary="The kernel overwrote log records before the agent read them.",
+        fields=(field("lost", "int", "records lost"),),
+        example={"lost": 15904},
+    ),
+    Kind(
+        name="agent.dropped",
+        component="node",
+        severity=WARNING,
+        source="uplink",
+        summary="Events were dropped because the spool was full (mildest and oldest first).",
+        fields=(field("dropped", "int", "events dropped since the last report"),),
+        example={"dropped": 120},
+    ),
+    Kind(
+        name="agent.source_failed",
+        component="node",
+        severity=ERROR,
+        source="agent",
+        summary="A source could not be opened or broke; it is tried again with growing pauses.",
+        fields=(field("source", "text", "its name"), field("reason", "text", "what went wrong")),
+        example={
+            "source": "kmsg",
+            "reason": "Permission denied: run the agent as root or give it CAP_SYSLOG",
+        },
+    ),
+    Kind(
+        name="agent.bad_command",
+        component="node",
+        severity=WARNING,
+        source="commands",
+        summary="A command was refused (signature, epoch, expiry, allow-list, parameters).",
+        fields=(
+            field("command", "text", "command id as far as it could be read"),
+            field("why", "text", "the reason"),
+        ),
+        example={"command": "", "why": "signature does not fit"},
+    ),
+    Kind(
+        name="command.result",
+        component="node",
+        severity=INFO,
+        source="commands",
+        summary="How a command ended. Sent again when the brain asks again.",
+        fields=(
+            field("command", "text", "command id"),
+            field("outcome", "text", "ok | failed | refused | unreachable | unknown"),
+            field("why", "text", "what was done or what went wrong"),
+            field("took_s", "float", "duration", "s"),
+            field("evidence", "text", "name of the evidence bundle", always=False),
+        ),
+        example={
+            "command": "inc-7k2m.r1.s1.a1",
+            "outcome": "ok",
+            "why": "nvidia-persistenced.service active for 2 s",
+            "took_s": 2.3,
+        },
+    ),
+)
