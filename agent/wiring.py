@@ -7,9 +7,14 @@ from agent.config import AgentConfig
 from agent.host import Host
 
 
-def collectors_for(host: Host, config: AgentConfig) -> list[Collector]:
-    """Fresh collectors, which know this machine's NVIDIA driver."""
-    return collectors(Settings(driver=nvidia_driver(host), idle_window_s=config.idle_window_s))
+def collectors_for(
+    host: Host, config: AgentConfig, *, lost_before: frozenset[str] = frozenset()
+) -> list[Collector]:
+    """Fresh collectors, which know this machine's NVIDIA driver and the GPUs that were lost before (LostGpus)."""
+    settings = Settings(
+        driver=nvidia_driver(host), idle_window_s=config.idle_window_s, lost_before=lost_before
+    )
+    return collectors(settings)
 
 
 def nvidia_driver(host: Host) -> str:

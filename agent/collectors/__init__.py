@@ -4,6 +4,11 @@ from agent.collectors.agent_health import AgentHealthCollector
 from agent.collectors.base import Collector
 from agent.collectors.device import DeviceCollector
 from agent.collectors.gpu import GpuCollector
+from agent.collectors.gpu_heat import GpuHeatCollector
+from agent.collectors.gpu_links import GpuLinksCollector
+from agent.collectors.gpu_memory import GpuMemoryCollector
+from agent.collectors.gpu_state import GpuStateCollector
+from agent.collectors.gpu_use import GpuUseCollector
 from agent.collectors.infiniband import InfinibandCollector
 from agent.collectors.joblog import JobLogCollector
 from agent.collectors.link import LinkCollector
@@ -18,8 +23,13 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
     settings = settings or Settings()
     return [
         XidCollector(driver=settings.driver, burst_s=settings.burst_s),
-        GpuCollector(),
+        GpuCollector(lost_before=settings.lost_before),
         StuckCollector(idle_window_s=settings.idle_window_s),
+        GpuUseCollector(idle_window_s=settings.idle_window_s),
+        GpuMemoryCollector(),
+        GpuHeatCollector(),
+        GpuLinksCollector(),
+        GpuStateCollector(),
         InfinibandCollector(),
         LinkCollector(),
         DeviceCollector(),

@@ -13,7 +13,8 @@ def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | No
     from agent.sources.infiniband import InfinibandSource
     from agent.sources.kmsg import KmsgSource
     from agent.sources.netlink import NetlinkSource
-    from agent.sources.nvml import NvmlSource, Timing
+    from agent.sources.nvml import NvmlSource
+    from agent.sources.nvml_process import Timing
     from agent.sources.udev import UdevSource
 
     found: list[Source] = [
@@ -21,7 +22,7 @@ def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | No
         UdevSource(host),
         NetlinkSource(host),
         InfinibandSource(host, period_s=config.ib_interval_s),
-        NvmlSource(host, timing=Timing(interval_s=config.nvml_interval_s)),
+        NvmlSource(host, timing=Timing(interval_s=config.nvml_interval_s), expected=config.expected_gpus),
     ]
     if config.services:
         from agent.sources.systemd import SystemdSource
