@@ -21,6 +21,7 @@ from agent.contract.components import NODE
 from agent.contract.errors import ConfigError
 from agent.contract.messages import Draft, Severity
 from agent.host import Host
+from agent.lost_gpus import LostGpus
 from agent.sources import sources
 from agent.sources.base import Source
 from agent.sources.kmsg import KmsgSource
@@ -63,7 +64,9 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             max_bytes=config.spool_max_bytes,
         )
         undo.callback(spool.close)
-        feeder = Feeder(host, collectors_for(host, config), spool)
+        lost = LostGpus(config.data_dir / "lost_gpus.json")
+        readers = collectors_for(host, config, lost_before=lost.addresses)
+        feeder = Feeder(host, readers, spool, heard=lost.note)
         connection = Connection(
             config.servers(), config.node, seed_file=config.nats_seed_file, ca_file=config.nats_ca_file
         )

@@ -132,6 +132,9 @@ class AgentConfig:
         1.0, "pause between readings of InfiniBand state and counters", unit="s", least=0.05
     )
     nvml_interval_s: float = _option(1.0, "pause between NVML samples", unit="s", least=0.05)
+    expected_gpus: int = _option(
+        0, "GPUs that this node should have; 0: those on the PCI bus, or ever seen since the start", least=0
+    )
     beat_interval_s: float = _option(
         2.0, "pause between beats; a brain takes longer silence for a fault", unit="s", least=0.05
     )

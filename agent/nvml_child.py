@@ -1,15 +1,17 @@
 """Asks NVML, in a process of its own that the agent can kill: a call into a sick driver may never return.
 
-Run as a file (`python -I agent/nvml_child.py BOARD_FD INTERVAL_S SLOW_EVERY`), so that it imports nothing of
-the agent: the standard library and pynvml. Before each call it writes the call's name and start on the board,
-a page of memory that it shares with the agent; that costs no system call. On stdout it says one JSON object
-a line:
+Run as a file (`python -I agent/nvml_child.py BOARD_FD INTERVAL_S SLOW_EVERY RARE_EVERY SKIPS`), so that it imports
+nothing of the agent: the standard library and pynvml. SKIPS is JSON, [[NVML index, call, seconds], ...]: calls that
+hung and are not made for so long. Before each call it writes the call's name and start on the board, a page of
+memory that it shares with the agent; that costs no system call. On stdout it says one JSON object a line:
 
     {"absent": why}                    there is no library or driver; the process ends
     {"at": s, "gpus": [GPU, ...]}      one sample; see Card.says
-    {"at": s, "event": [bdf, type, data]}
+    {"at": s, "event": [bdf, type, data, count]}
 
-`at` is CLOCK_MONOTONIC. A value that this driver or card does not say is null.
+`at` is CLOCK_MONOTONIC. A value that this driver or card does not say is null. It only reads: no allocation, no CUDA
+context. Ordinary samples ask what changes by the second; each SLOW_EVERY-th also the counters, most of them in one
+call; each RARE_EVERY-th what hardly ever changes. After an event its GPU's counters are in the next sample.
 """
 
 import ctypes
@@ -20,9 +22,14 @@ import signal
 import struct
 import sys
 import time
+import types
 from typing import Any
 
-import pynvml
+# pynvml imports ctypes.util for Windows; here that would bring subprocess, tempfile and lzma: 2.4 MB for nothing.
+sys.modules.setdefault("ctypes.util", types.ModuleType("ctypes.util")).__dict__.setdefault(
+    "find_library", None
+)
+import pynvml  # noqa: E402  # after the line above
 
 BOARD = struct.Struct("=Qi52s")  # start of the call in ns (0: none), NVML index (-1: none), name
 _LOST = {
@@ -39,6 +46,40 @@ _GONE = (
 )
 _MIB = 1024 * 1024
 _REOPEN_S = 30.0  # NVML sees a returned GPU only after it was opened anew
+_XID = 0x8
+_CHUNK = 64  # field values in one call
+# nvmlEventType*. Not the clock and P-state events: a busy GPU sends them by the dozen each second; the reasons of a
+# slowdown are sampled instead. ECC single and double, XID, power source, MIG, ECC storm, retirement and its failure,
+# poison (non-fatal, fatal), GPU unavailable, recovery action.
+_EVENTS = 0x1 | 0x2 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x2000 | 0x4000 | 0x8000
+# NVML_FI_DEV_* → key in Card.says["health"]; the keys are explained in agent/collectors/readings.py.
+_FIELDS = {
+    1: "ecc.mode", 2: "ecc.mode_pending",
+    3: "ecc.volatile.corrected.total", 4: "ecc.volatile.uncorrected.total",
+    5: "ecc.aggregate.corrected.total", 6: "ecc.aggregate.uncorrected.total",
+    17: "ecc.volatile.uncorrected.cbu", 28: "ecc.aggregate.uncorrected.cbu",
+    29: "retired.single_bit", 30: "retired.double_bit", 31: "retired.pending",
+    38: "nvlink.all.crc_flit", 45: "nvlink.all.crc_data", 52: "nvlink.all.replay", 59: "nvlink.all.recovery",
+    160: "nvlink.all.ecc", 82: "memory_temp", 91: "nvlink.links",
+    94: "pcie.replay", 95: "pcie.replay_rollover", 173: "pcie.correctable", 174: "pcie.naks_received",
+    175: "pcie.receiver", 176: "pcie.bad_tlp", 177: "pcie.naks_sent", 178: "pcie.bad_dllp",
+    179: "pcie.non_fatal", 180: "pcie.fatal", 181: "pcie.unsupported_request", 182: "pcie.lcrc", 183: "pcie.lane",
+    142: "remap.corrected", 143: "remap.uncorrected", 144: "remap.pending", 145: "remap.failure",
+    193: "tlimit.shutdown", 194: "tlimit.slowdown", 195: "tlimit.memory_max", 196: "tlimit.gpu_max",
+    230: "recovery_action",
+} | {
+    first + 2 * place + word: f"ecc.{counter}.{('corrected', 'uncorrected')[word]}.{name}"
+    for first, counter in ((7, "volatile"), (18, "aggregate"))
+    for place, name in enumerate(("l1", "l2", "dram", "register", "texture"))
+    for word in (0, 1)
+}  # fmt: skip
+# The same, asked for each link.
+_LINK_FIELDS = {
+    165: "state", 161: "replay", 162: "recovery", 163: "crc", 206: "malformed", 207: "overrun", 208: "receive",
+    211: "integrity", 213: "recovered", 214: "recovery_failed", 219: "effective_errors", 220: "effective_ber",
+    222: "symbol_ber", 295: "plr_retry",
+}  # fmt: skip
+_VALUE = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
 
 class GoneError(Exception):
@@ -48,7 +89,10 @@ class GoneError(Exception):
 class Nvml:
     """Calls with their name on the board."""
 
-    def __init__(self, board: mmap.mmap) -> None:
+    def __init__(self, board: mmap.mmap, skips: list[tuple[int, str, float]] | None = None) -> None:
+        """`skips`: calls not to be made: NVML index, name, for how many seconds."""
+        now_s = time.monotonic()
+        self.skips = {(index, name): now_s + for_s for index, name, for_s in skips or ()}
         self._board = board
         self._missing: set[str] = set()  # functions that this driver's library does not have
 
@@ -64,7 +108,7 @@ class Nvml:
 
         NVMLError for a lost GPU, GoneError for a lost driver. `allowed_s`: how long the call waits by itself.
         """
-        if name in self._missing:
+        if name in self._missing or (self.skips and self._skipped(index, name)):
             return None
         started = time.monotonic_ns() + int(allowed_s * 1e9)
         BOARD.pack_into(self._board, 0, started, index, name.encode())
@@ -81,53 +125,163 @@ class Nvml:
         finally:
             BOARD.pack_into(self._board, 0, 0, -1, b"")
 
+    def _skipped(self, index: int, name: str) -> bool:
+        until_s = self.skips.get((index, name))
+        if until_s is None or time.monotonic() < until_s:
+            return until_s is not None
+        del self.skips[index, name]  # tried again: if it hangs again, the agent will know
+        return False
+
 
 class Card:
     """One GPU as it answered last."""
 
     def __init__(self, nvml: Nvml, index: int) -> None:
         self.nvml, self.index = nvml, index
+        self.due = False  # an event came: ask the counters with the next sample
         self.handle: Any = None
+        # health: what changed since the last sample, by key; null: it is not said any more.
         self.says: dict[str, Any] = {
             "index": index, "bdf": "", "uuid": "", "lost": "", "util": None, "mem": None, "power": None,
-            "temp": None, "procs": [],
+            "temp": None, "reasons": None, "procs": None, "health": {},
         }  # fmt: skip
+        self._told: dict[str, dict[str, Any]] = {}  # tier → what it said last
+        self._fields: dict[str, list[tuple[int, int]]] = {}  # tier → fields that this card has
         try:
             self.handle = nvml.call(index, "nvmlDeviceGetHandleByIndex", index)
             if self.handle is not None:
-                pci = nvml.call(index, "nvmlDeviceGetPciInfo", self.handle)
+                pci = self._ask("nvmlDeviceGetPciInfo")
                 self.says["bdf"] = _text(pci.busId) if pci is not None else ""
-                self.says["uuid"] = _text(nvml.call(index, "nvmlDeviceGetUUID", self.handle))
+                self.says["uuid"] = _text(self._ask("nvmlDeviceGetUUID"))
         except pynvml.NVMLError as error:
             self.says["lost"] = _LOST[error.value]
 
-    def sample(self, slow: bool) -> None:
-        """Asks again; the slow values only where `slow`."""
+    def sample(self, slow: bool, rare: bool) -> None:
+        """Asks again; the counters only where `slow`, what hardly changes only where `rare`."""
         if self.handle is None:
             return
+        self.says["health"] = {}
         try:
-            self._sample(slow)
+            self._fast()
+            if slow or self.due:
+                self._slow(anew=rare)
+            if rare:
+                self._rare()
+            self.due = False
             self.says["lost"] = ""
         except pynvml.NVMLError as error:
-            self.says |= {"lost": _LOST[error.value], "util": None, "power": None, "temp": None, "procs": []}
+            empty = dict.fromkeys(("util", "power", "temp", "reasons", "procs"))
+            self.says |= empty | {"lost": _LOST[error.value]}
 
-    def _sample(self, slow: bool) -> None:
-        def ask(name: str, *args: Any) -> Any:
-            return self.nvml.call(self.index, name, self.handle, *args)
+    def _ask(self, name: str, *args: Any) -> Any:
+        return self.nvml.call(self.index, name, self.handle, *args)
 
-        rates = ask("nvmlDeviceGetUtilizationRates")
+    def _either(self, first: str, second: str, *args: Any) -> Any:
+        found = self._ask(first, *args)
+        return self._ask(second, *args) if found is None else found
+
+    def _fast(self) -> None:
+        rates = self._ask("nvmlDeviceGetUtilizationRates")
         self.says["util"] = rates.gpu if rates is not None else None
-        memory = ask("nvmlDeviceGetMemoryInfo")
+        memory = self._ask("nvmlDeviceGetMemoryInfo")
         self.says["mem"] = memory.used // _MIB if memory is not None else None
-        if not slow:
-            return
-        power_mw = ask("nvmlDeviceGetPowerUsage")
+        name = "nvmlDeviceGetCurrentClocks{}Reasons"  # drivers before 535 have the second name only
+        self.says["reasons"] = self._either(name.format("Event"), name.format("Throttle"))
+
+    def _slow(self, anew: bool) -> None:
+        power_mw = self._ask("nvmlDeviceGetPowerUsage")
         self.says["power"] = power_mw / 1000 if power_mw is not None else None
-        self.says["temp"] = ask("nvmlDeviceGetTemperature", pynvml.NVML_TEMPERATURE_GPU)
-        held = ask("nvmlDeviceGetComputeRunningProcesses_v3")
-        if held is None:  # drivers before 510 have the second version only
-            held = ask("nvmlDeviceGetComputeRunningProcesses_v2")
-        self.says["procs"] = [[one.pid, (one.usedGpuMemory or 0) // _MIB] for one in held or ()]
+        self.says["temp"] = self._ask("nvmlDeviceGetTemperature", pynvml.NVML_TEMPERATURE_GPU)
+        held = None
+        for kind in ("Compute", "Graphics"):  # the second: perhaps an X server
+            if not held:  # drivers before 510 have the second version only
+                name = f"nvmlDeviceGet{kind}RunningProcesses"
+                more = self._either(f"{name}_v3", f"{name}_v2")
+                held = held if more is None else more
+        self.says["procs"] = held and [[one.pid, (one.usedGpuMemory or 0) // _MIB] for one in held]
+        found = self._values("slow", anew, [(field, 0) for field in _FIELDS])
+        fresh = {_FIELDS[field]: value for (field, _), value in found.items()}
+        fresh["margin"] = self._ask("nvmlDeviceGetMarginTemperature")
+        self._sram(fresh)
+        self._tell("slow", fresh)
+
+    def _rare(self) -> None:
+        fresh: dict[str, Any] = {
+            "power_limit": self._ask("nvmlDeviceGetEnforcedPowerLimit"),
+            "power_limit_default": self._ask("nvmlDeviceGetPowerManagementDefaultLimit"),
+            "persistence": self._ask("nvmlDeviceGetPersistenceMode"),
+            "pcie.width": self._ask("nvmlDeviceGetCurrPcieLinkWidth"),
+            "pcie.width_max": self._ask("nvmlDeviceGetMaxPcieLinkWidth"),
+            "pcie.generation": self._ask("nvmlDeviceGetCurrPcieLinkGeneration"),
+            "pcie.generation_max": self._ask("nvmlDeviceGetMaxPcieLinkGeneration"),
+            "vbios": _text(self._ask("nvmlDeviceGetVbiosVersion")) or None,
+            "driver": _text(self.nvml.call(-1, "nvmlSystemGetDriverVersion")) or None,
+        }
+        mig = self._ask("nvmlDeviceGetMigMode")
+        fresh |= {"mig": mig[0], "mig_pending": mig[1]} if mig else {}
+        for number, name in enumerate(("shutdown", "slowdown", "memory_max", "gpu_max")):
+            fresh[f"threshold.{name}"] = self._ask("nvmlDeviceGetTemperatureThreshold", number)
+        banks = self._ask("nvmlDeviceGetRowRemapperHistogram")
+        if banks is not None:
+            fresh |= {f"remap.banks_{name}": getattr(banks, name) for name, _ in banks._fields_}
+        self._fabric(fresh)
+        self._links(fresh)
+        self._tell("rare", fresh)
+
+    def _sram(self, fresh: dict[str, Any]) -> None:
+        status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
+        if self._ask("nvmlDeviceGetSramEccErrorStatus", ctypes.byref(status)) is None:
+            for kind, word in enumerate(("corrected", "uncorrected")):  # drivers before 550
+                for counter, name in enumerate(("volatile", "aggregate")):
+                    args = kind, counter, pynvml.NVML_MEMORY_LOCATION_SRAM
+                    fresh[f"ecc.{name}.{word}.sram"] = self._ask("nvmlDeviceGetMemoryErrorCounter", *args)
+            return
+        for name in ("volatile", "aggregate"):
+            fresh[f"ecc.{name}.corrected.sram"] = getattr(status, f"{name}Cor")
+            parity, double = getattr(status, f"{name}UncParity"), getattr(status, f"{name}UncSecDed")
+            fresh[f"ecc.{name}.uncorrected.sram"] = parity + double
+        fresh["sram_threshold"] = status.bThresholdExceeded
+
+    def _fabric(self, fresh: dict[str, Any]) -> None:
+        for info in (pynvml.c_nvmlGpuFabricInfo_v3_t(), pynvml.c_nvmlGpuFabricInfo_v2_t()):
+            if self._ask("nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is not None:
+                said = (info.state, info.status, info.healthMask)
+                fresh |= zip(("fabric.state", "fabric.status", "fabric.health"), said, strict=True)
+                return
+
+    def _links(self, fresh: dict[str, Any]) -> None:
+        links = range(min(self._told.get("slow", {}).get("nvlink.links") or 0, pynvml.NVML_NVLINK_MAX_LINKS))
+        wanted = [(field, link) for link in links for field in _LINK_FIELDS]
+        for (field, link), value in self._values("links", anew=True, wanted=wanted).items():
+            fresh[f"nvlink.{link}.{_LINK_FIELDS[field]}"] = value
+        for link in links:
+            if f"nvlink.{link}.state" not in fresh:  # drivers before 530
+                fresh[f"nvlink.{link}.state"] = self._ask("nvmlDeviceGetNvLinkState", link)
+
+    def _values(self, tier: str, anew: bool, wanted: list[tuple[int, int]]) -> dict[tuple[int, int], Any]:
+        """(field, scope) → value of those that answer; the others are not asked again until `anew`."""
+        asked = wanted if anew or tier not in self._fields else self._fields[tier]
+        found: dict[tuple[int, int], Any] = {}
+        parts = [asked[start : start + _CHUNK] for start in range(0, len(asked), _CHUNK)]
+        while parts:
+            part = parts.pop()
+            answers = self._ask("nvmlDeviceGetFieldValues", part)
+            if answers is None and len(part) > 1:  # one that it does not know may spoil them all
+                parts += [part[: len(part) // 2], part[len(part) // 2 :]]
+            for one in answers or ():
+                if one.nvmlReturn in _LOST:
+                    raise pynvml.NVMLError(one.nvmlReturn)
+                if one.nvmlReturn == pynvml.NVML_SUCCESS and one.valueType < len(_VALUE):
+                    found[one.fieldId, one.scopeId] = getattr(one.value, _VALUE[one.valueType])
+        self._fields[tier] = list(found)
+        return found
+
+    def _tell(self, tier: str, fresh: dict[str, Any]) -> None:
+        fresh = {key: value for key, value in fresh.items() if value is not None}
+        before = self._told.get(tier, {})
+        changed = {key: value for key, value in fresh.items() if before.get(key) != value}
+        self.says["health"] |= changed | {key: None for key in before if key not in fresh}
+        self._told[tier] = fresh
 
 
 class Watch:
@@ -144,7 +298,7 @@ class Watch:
     def stale(self) -> bool:
         """Is NVML to be opened anew: is the number of GPUs another, or may a lost one have returned?"""
         count = self.nvml.call(-1, "nvmlDeviceGetCount")
-        lost = any(card.says["lost"] for card in self.cards)
+        lost = any(card.says["lost"] or card.handle is None for card in self.cards)
         return count not in (self.count, None) or (lost and time.monotonic() - self.opened_s > _REOPEN_S)
 
     def close(self) -> None:
@@ -154,7 +308,8 @@ class Watch:
         self.nvml.call(-1, "nvmlShutdown")
 
     def wait(self, until_s: float) -> None:
-        """Says events until then."""
+        """Says events until then; those of a kind that come again and again are counted and said at its end."""
+        again: dict[tuple[str, int, int], int] = {}
         while (left_s := until_s - time.monotonic()) > 0:
             event = None
             if self._events is not None:
@@ -166,9 +321,17 @@ class Watch:
                     event = None
             if event is not None:
                 card = self._by_address.get(_address(event.device))
-                say(event=[card.says["bdf"] if card else "", event.eventType, event.eventData])
+                if card is not None:
+                    card.due = True
+                what = (card.says["bdf"] if card else "", event.eventType, event.eventData)
+                if what not in again:
+                    say(event=[*what, 1])
+                again[what] = again.get(what, -1) + 1
             elif (left_s := until_s - time.monotonic()) > 0:
                 time.sleep(left_s)
+        for what, count in again.items():
+            if count:
+                say(event=[*what, count])
 
     def _subscribe(self) -> Any:
         self._by_address = {_address(card.handle): card for card in self.cards if card.handle is not None}
@@ -177,16 +340,21 @@ class Watch:
             return None
         for card in self._by_address.values():
             try:
-                self.nvml.call(
-                    card.index,
-                    "nvmlDeviceRegisterEvents",
-                    card.handle,
-                    pynvml.nvmlEventTypeXidCriticalError,
-                    events,
-                )
+                types_ = self.nvml.call(card.index, "nvmlDeviceGetSupportedEventTypes", card.handle)
+                wanted = _XID if types_ is None else types_ & _EVENTS
+                try:
+                    self._register(card, wanted, events)
+                except pynvml.NVMLError as error:
+                    if error.value in _LOST:
+                        raise
+                    self._register(card, _XID, events)
             except pynvml.NVMLError as error:
-                card.says["lost"] = _LOST[error.value]
+                card.says["lost"] = _LOST.get(error.value, "")
         return events
+
+    def _register(self, card: Card, wanted: int, events: Any) -> None:
+        if wanted:
+            self.nvml.call(card.index, "nvmlDeviceRegisterEvents", card.handle, wanted, events, strict=True)
 
 
 def say(**what: Any) -> None:
@@ -195,18 +363,18 @@ def say(**what: Any) -> None:
     sys.stdout.flush()
 
 
-def main(board_fd: int, interval_s: float, slow_every: int) -> None:
+def main(board_fd: int, interval_s: float, slow_every: int, rare_every: int, skips: str) -> None:
     """See the module's docstring."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no orphan stays with the driver
-    nvml = Nvml(mmap.mmap(board_fd, BOARD.size))
+    nvml = Nvml(mmap.mmap(board_fd, BOARD.size), json.loads(skips))
     try:
         watch = Watch(nvml)
         turn = 0
         while True:
             next_s = time.monotonic() + interval_s
             for card in watch.cards:
-                card.sample(slow=turn % slow_every == 0)
-            say(gpus=[card.says for card in watch.cards])
+                card.sample(slow=turn % slow_every == 0, rare=turn % rare_every == 0)
+            say(gpus=[card.says for card in watch.cards], skipped=list(nvml.skips))
             turn += 1
             watch.wait(next_s)
             if watch.stale():
@@ -228,4 +396,4 @@ def _text(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

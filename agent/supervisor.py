@@ -29,7 +29,16 @@ class Feeder:
     more.
     """
 
-    def __init__(self, host: Host, collectors: Sequence[Collector], spool: Spool) -> None:
+    def __init__(
+        self,
+        host: Host,
+        collectors: Sequence[Collector],
+        spool: Spool,
+        *,
+        heard: Callable[[Sequence[Draft]], None] = lambda _: None,
+    ) -> None:
+        """`heard` is told what is in the spool now."""
+        self._heard = heard
         self._host = host
         self._collectors = collectors
         self._wanting: dict[type, list[Collector]] = {}
@@ -52,6 +61,7 @@ class Feeder:
         if drafts:
             # Facts that a collector had held back come with a tick: they belong to lines up to here as well.
             self._spool.put_all(drafts, now_s, self._line)
+            self._heard(drafts)
 
     def failed(self, source: str, reason: str, *, again: bool = False) -> None:
         """Reports `agent.source_failed`, once for each cause (`again`: it had worked in between)."""

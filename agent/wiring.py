@@ -7,11 +7,14 @@ from agent.config import AgentConfig
 from agent.host import Host
 
 
-def collectors_for(host: Host, config: AgentConfig) -> list[Collector]:
-    """Fresh collectors, which know this machine's NVIDIA driver."""
+def collectors_for(
+    host: Host, config: AgentConfig, *, lost_before: frozenset[str] = frozenset()
+) -> list[Collector]:
+    """Fresh collectors, which know this machine's NVIDIA driver and the GPUs that were lost before (LostGpus)."""
     return collectors(
         Settings(
             driver=nvidia_driver(host),
+            lost_before=lost_before,
             idle_window_s=config.idle_window_s,
             ib_exempt=config.ib_exempt,
             ib_expected_gbps=config.ib_expected_gbps,

@@ -6,6 +6,11 @@ from agent.collectors.bond import BondCollector
 from agent.collectors.clock import ClockCollector
 from agent.collectors.device import DeviceCollector
 from agent.collectors.gpu import GpuCollector
+from agent.collectors.gpu_heat import GpuHeatCollector
+from agent.collectors.gpu_links import GpuLinksCollector
+from agent.collectors.gpu_memory import GpuMemoryCollector
+from agent.collectors.gpu_state import GpuStateCollector
+from agent.collectors.gpu_use import GpuUseCollector
 from agent.collectors.ibrate import IbRateCollector
 from agent.collectors.infiniband import InfinibandCollector
 from agent.collectors.inventory import InventoryCollector
@@ -27,8 +32,13 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
     return [
         XidCollector(driver=settings.driver, burst_s=settings.burst_s),
         KernelLinesCollector(burst_s=settings.burst_s),
-        GpuCollector(),
+        GpuCollector(lost_before=settings.lost_before),
         StuckCollector(idle_window_s=settings.idle_window_s),
+        GpuUseCollector(idle_window_s=settings.idle_window_s),
+        GpuMemoryCollector(),
+        GpuHeatCollector(),
+        GpuLinksCollector(),
+        GpuStateCollector(),
         InfinibandCollector(congestion_per_s=settings.congestion_per_s),
         IbRateCollector(expected_gbps=settings.ib_expected_gbps, exempt=settings.ib_exempt),
         NicCollector(congestion_per_s=settings.congestion_per_s),

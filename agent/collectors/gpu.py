@@ -11,7 +11,9 @@ _WORDS = {
     "lost": "NVML: GPU is lost",
     "not_found": "NVML no longer finds the GPU",
     "reset_required": "NVML: the GPU requires a reset",
+    "unbound": "the GPU is on the PCI bus and no driver is bound to it",
 }
+_BEFORE = "reported before the agent's start"
 
 
 class GpuCollector:
@@ -25,10 +27,13 @@ class GpuCollector:
         "nvml.hung",
         "nvml.answers",
         "nvml.absent",
+        "nvml.blind",
     )
 
-    def __init__(self) -> None:
-        self._lost: dict[str, str] = {}  # address -> reason that was said last
+    def __init__(self, *, lost_before: Iterable[str] = ()) -> None:
+        """`lost_before`: addresses of GPUs that an earlier run had reported lost, perhaps before a reboot."""
+        # Address -> reason that was said last; said before: if it answers now, that is news.
+        self._lost: dict[str, str] = dict.fromkeys(lost_before, _BEFORE)
         self._hangs = 0
         self._silent_since_s: float | None = None
 
@@ -45,7 +50,8 @@ class GpuCollector:
         if gpu.lost == before:
             return []
         component = components.gpu(gpu.bdf)
-        where = f"GPU {gpu.index} {gpu.bdf} {gpu.uuid}".rstrip()
+        number = f" {gpu.index}" if gpu.index >= 0 else ""  # below: NVML never showed it
+        where = f"GPU{number} {gpu.bdf} {gpu.uuid}".rstrip()
         if not gpu.lost:
             del self._lost[gpu.bdf]
             return [
@@ -59,7 +65,9 @@ class GpuCollector:
                 )
             ]
         self._lost[gpu.bdf] = gpu.lost
-        data: dict[str, Scalar] = {"reason": gpu.lost, "index": gpu.index}
+        data: dict[str, Scalar] = {"reason": gpu.lost}
+        if gpu.index >= 0:
+            data["index"] = gpu.index
         if gpu.uuid:
             data["uuid"] = gpu.uuid
         return [
@@ -84,12 +92,17 @@ class GpuCollector:
                 "waited_s": round(state.waited_s, 3),
                 "times": self._hangs,
             }
+            if state.bdf:
+                data["gpu"] = state.bdf
             return [_of_node("nvml.hung", Severity.ERROR, data, evidence, age_s)]
         if state.state in ("answers", "ready") and self._silent_since_s is not None:
             after_s = round(max(0.0, state.mono_s - self._silent_since_s), 3)
             self._silent_since_s = None
             evidence = f"NVML answers again after {after_s:.1f} s"
             return [_of_node("nvml.answers", Severity.INFO, {"after_s": after_s}, evidence, age_s)]
+        if state.state == "blind":
+            evidence = f"NVML is not asked any more: {state.reason}"
+            return [_of_node("nvml.blind", Severity.ERROR, {"reason": clip(state.reason)}, evidence, age_s)]
         if state.state == "absent":
             self._silent_since_s = None
             return [

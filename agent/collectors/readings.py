@@ -4,6 +4,7 @@
 does), else at which it was read; the agent computes an event's age from it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent.collectors.readings_node import NodeReading as NodeReading
@@ -101,7 +102,40 @@ class Gpu:
     memory_used_mb: int | None = None
     power_w: float | None = None
     temperature_c: int | None = None
+    slowdowns: int | None = None  # nvmlClocksEventReasons
     processes: tuple[GpuProcess, ...] = ()
+    holders_known: bool = True  # False: NVML does not say which processes there are
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuHealth:
+    """All that NVML says of a GPU beside Gpu, said again when any of it changed. What it does not say is left out.
+
+    Counters: `ecc.<volatile|aggregate>.<corrected|uncorrected>.<total|dram|sram|l1|l2|register|texture|cbu>`,
+    `remap.corrected|uncorrected` (rows), `remap.banks_max|high|partial|low|none` (spare rows left, in banks),
+    `retired.single_bit|double_bit` (pages), `pcie.replay|correctable|fatal|...`, `nvlink.<link>.replay|receive|...`
+    (`nvlink.all.*`: of drivers that count for all links). Flags: `remap.pending|failure`, `retired.pending`,
+    `sram_threshold`, `persistence`, `mig`, `mig_pending`, `ecc.mode`, `ecc.mode_pending`. °C: `margin` (T.Limit),
+    `memory_temp`, `tlimit.*`, `threshold.*`. mW: `power_limit`, `power_limit_default`. Others: `recovery_action`
+    (field 230), `pcie.width|width_max|generation|generation_max`, `nvlink.links`, `nvlink.<link>.state` (1: active),
+    `nvlink.<link>.effective_ber|symbol_ber` (as NVML encodes them), `fabric.state|status|health`, `driver`, `vbios`.
+    """
+
+    index: int
+    bdf: str
+    values: Mapping[str, int | float | str]
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuCount:
+    """How many GPUs answer, said when it has been so for a while."""
+
+    answering: int
+    lost: int  # those that were reported by their address
+    expected: int
+    basis: str  # where `expected` comes from: config | pci | seen
     mono_s: float = 0.0
 
 
@@ -112,6 +146,7 @@ class GpuEvent:
     bdf: str
     type: int  # NVML event bit
     data: int  # for an XID the code
+    count: int = 1  # how many equal ones this stands for
     mono_s: float = 0.0
 
 
@@ -119,11 +154,12 @@ class GpuEvent:
 class NvmlState:
     """What the NVML child itself says."""
 
-    state: str  # absent | hung | answers | ready
+    state: str  # absent | hung | answers | ready | blind (killed children do not die, no new one is started)
     reason: str = ""
     call: str = ""
     waited_s: float = 0.0
     gpus: int = 0
+    bdf: str = ""  # the GPU on which a call hangs, where it is known
     mono_s: float = 0.0
 
 
@@ -164,6 +200,8 @@ Reading = (
     | IbPort
     | IbDevices
     | Gpu
+    | GpuHealth
+    | GpuCount
     | GpuEvent
     | NvmlState
     | Unit

@@ -10,6 +10,9 @@ class Settings:
     driver: str = ""  # version of the NVIDIA driver, e.g. `580.82`; empty: not known
     burst_s: float = 5.0  # equal facts within this time are held together, seconds; 0: every one is said
     idle_window_s: float = 600.0  # how long a held GPU must show zero utilisation to be reported, seconds
+    lost_before: frozenset[str] = (
+        frozenset()
+    )  # addresses of GPUs that an earlier run of the agent reported lost
     # The names and meanings of agent.config.AgentConfig:
     ib_exempt: tuple[str, ...] = ()
     ib_expected_gbps: float = 0.0

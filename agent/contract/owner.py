@@ -40,7 +40,7 @@ def owner(cgroup: str, environ: str = "") -> Owner:
             return Owner(job=match[1].replace("_", "-").lower())
     for entry in environ.split("\0"):
         name, _, value = entry.partition("=")
-        if name == "SLURM_JOB_ID" and _JOB_ID.fullmatch(value):
+        if name in ("SLURM_JOB_ID", "SLURM_JOBID") and _JOB_ID.fullmatch(value):  # the second is the old name
             return Owner(job=value)
     for line in cgroup[:_LIMIT].splitlines():
         if match := _SERVICE.search(line.split(":", 2)[-1]):

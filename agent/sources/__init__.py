@@ -27,7 +27,8 @@ def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | No
     from agent.sources.netlink import NetlinkSource
     from agent.sources.nic import NicSource
     from agent.sources.node import NodeSource
-    from agent.sources.nvml import NvmlSource, Timing
+    from agent.sources.nvml import NvmlSource
+    from agent.sources.nvml_process import Timing
     from agent.sources.udev import UdevSource
 
     found: list[Source] = [
@@ -45,7 +46,7 @@ def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | No
             deadline_s=config.mount_deadline_s,
         ),
         InventorySource(host, ib_root=config.ib_root, period_s=config.inventory_interval_s),
-        NvmlSource(host, timing=Timing(interval_s=config.nvml_interval_s)),
+        NvmlSource(host, timing=Timing(interval_s=config.nvml_interval_s), expected=config.expected_gpus),
     ]
     if units := (*config.services, *installed(host, config.watch_services)):
         from agent.sources.systemd import SystemdSource

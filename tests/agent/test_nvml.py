@@ -15,11 +15,14 @@ from agent import nvml_child
 from agent.collectors.gpu import GpuCollector
 from agent.collectors.readings import Gpu, GpuEvent, NvmlState, Reading
 from agent.host import Host
-from agent.sources import nvml
-from agent.sources.nvml import NvmlSource, Timing
+from agent.sources import nvml_process
+from agent.sources.nvml import NvmlSource
+from agent.sources.nvml_process import Timing
 from tests.fixtures.nvml_fake import DRIVER_NOT_LOADED, LOST, RESET_REQUIRED, FakeNvml, build
 
-QUICK = Timing(interval_s=0.05, deadline_s=0.6, retry_s=0.1, slow_every=1)
+QUICK = Timing(
+    interval_s=0.05, deadline_s=0.6, retry_s=0.1, slow_every=1, rare_every=1, skip_s=(0.2,), settle_s=0.2
+)
 FIRST, SECOND = "0000:3b:00", "0000:3c:00"
 
 
@@ -214,8 +217,7 @@ async def test_an_old_driver_lacks_functions_one_by_one(tmp_path: Path) -> None:
     fake.hold(0, (os.getpid(), 700))
     readings: list[Reading] = []
     await NvmlSource(Host(), timing=QUICK, env=fake.env).once(readings.append)
-    gpu = readings[-1]
-    assert isinstance(gpu, Gpu)
+    (gpu,) = (reading for reading in readings if isinstance(reading, Gpu))
     assert (gpu.bdf, gpu.uuid, gpu.utilization, gpu.power_w, gpu.temperature_c) == (FIRST, "", 50, None, None)
     assert [process.memory_mb for process in gpu.processes] == [700]
     async with running(fake.env) as heard:  # without events it samples just the same
@@ -248,7 +250,7 @@ async def test_a_recorded_machine_opens_no_nvml(tmp_path: Path, fake: FakeNvml) 
 
 def test_child_and_agent_agree_on_the_board() -> None:
     """The child imports nothing of the agent, so the layout stands twice."""
-    assert nvml_child.BOARD.format == nvml.BOARD.format
+    assert nvml_child.BOARD.format == nvml_process.BOARD.format
 
 
 def test_the_child_imports_little(fake: FakeNvml) -> None:

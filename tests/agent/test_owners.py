@@ -26,6 +26,24 @@ CGROUPS = [
         f"1:name=systemd:/system.slice/containerd.service/kubepods-pod{UNDER}.slice:cri-containerd:ab",
         Owner(job=UID),
     ),
+    # Guaranteed pods have no class in their path; CRI-O; static pods, whose uid has no dashes; kind's kubelet slice.
+    (f"0::/kubepods.slice/kubepods-pod{UNDER}.slice/crio-0123456789abcdef.scope", Owner(job=UID)),
+    (f"0::/kubepods.slice/kubepods-pod{UNDER}.slice/crio-0123.scope/container", Owner(job=UID)),
+    ("0::/kubepods/besteffort/pod0123456789abcdef0123456789abcdef/ab", Owner(job="0123456789abcdef" * 2)),
+    (
+        f"0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
+        f"kubelet-kubepods-besteffort-pod{UNDER}.slice/cri-containerd-ab.scope",
+        Owner(job=UID),
+    ),
+    (
+        f"12:devices:/kubepods/burstable/pod{UID}/ab\n1:name=systemd:/system.slice/containerd.service",
+        Owner(job=UID),
+    ),
+    # A container of Slurm's (enroot, pyxis) stays in the step's cgroup; extern is where ssh sessions are adopted.
+    ("0::/system.slice/slurmstepd.scope/job_4711/step_extern/user/task_special", Owner(job="4711")),
+    ("0::/system.slice/slurmstepd.scope/system", Owner()),
+    ("0::/system.slice/slurmd.service", Owner(unit="slurmd.service")),
+    ("0::/machine.slice/libpod-0123456789abcdef.scope/container", Owner()),
     ("0::/system.slice/nvidia-dcgm.service", Owner(unit="nvidia-dcgm.service")),
     ("0::/system.slice/system-getty.slice/getty@tty1.service", Owner(unit="getty@tty1.service")),
     ("0::/system.slice/ollama.service/worker", Owner(unit="ollama.service")),
@@ -48,6 +66,7 @@ def test_the_cgroup_names_the_owner(cgroup: str, want: Owner) -> None:
     ("environ", "want"),
     [
         ("PATH=/bin\0SLURM_JOB_ID=4711\0", Owner(job="4711")),
+        ("SLURM_JOBID=4711_3\0", Owner(job="4711_3")),
         ("SLURM_JOB_ID=$(reboot)\0", Owner(unit="a.service")),
         ("XSLURM_JOB_ID=4711\0", Owner(unit="a.service")),
         ("", Owner(unit="a.service")),

@@ -5,7 +5,7 @@ docs/reference.md is generated from this table. A field's `unit` is empty where 
 """
 
 from agent.contract.errors import ContractError
-from agent.contract.kinds import fabric, gpu, host, kernel_lines, network, node, own
+from agent.contract.kinds import fabric, gpu, host, kernel_lines, network, node, nvml, own
 from agent.contract.kinds.base import Field as Field
 from agent.contract.kinds.base import Kind as Kind
 from agent.contract.messages import Draft
@@ -14,6 +14,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for area in (
         gpu.KINDS,
+        nvml.KINDS,
         fabric.KINDS,
         network.KINDS,
         node.KINDS,

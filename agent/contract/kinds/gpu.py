@@ -79,7 +79,9 @@ KINDS: tuple[Kind, ...] = (
         source="NVML",
         summary="NVML answers 'GPU is lost' or no longer finds a GPU that it had found.",
         fields=(
-            field("reason", "text", "lost | not_found | reset_required"),
+            field(
+                "reason", "text", "lost | not_found | reset_required | unbound (on the PCI bus, no driver)"
+            ),
             field("index", "int", "NVML index", always=False),
             field("uuid", "text", "GPU UUID", always=False),
         ),
@@ -138,6 +140,7 @@ KINDS: tuple[Kind, ...] = (
             field("call", "text", "the call"),
             field("waited_s", "float", "deadline", "s"),
             field("times", "int", "how often since the agent started"),
+            field("gpu", "text", "PCI address of the GPU that it was about", always=False),
         ),
         example={"call": "nvmlDeviceGetTemperature", "waited_s": 10.0, "times": 1},
     ),

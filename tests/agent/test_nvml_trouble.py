@@ -1,0 +1,194 @@
+"""Calls that hang, children that do not die, GPUs that NVML never showed; and how little the child costs."""
+
+import asyncio
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.collectors.readings import Gpu, GpuCount, GpuHealth, NvmlState
+from agent.host import Host
+from agent.sources.nvml import NvmlSource
+from agent.sources.nvml_process import MOST_UNDEAD, Timing, kill
+from tests.agent.nvml_kit import FIRST, QUICK, SECOND, Machine, ended, plug, running
+from tests.fixtures.nvml_fake import LOST, FakeNvml, build
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def fake(tmp_path: Path, library: Path) -> FakeNvml:
+    fake = FakeNvml(tmp_path / "state", library)
+    for index in (0, 1):
+        fake.well(index)
+    return fake
+
+
+@pytest.fixture
+def bus(tmp_path: Path) -> Path:
+    """A machine whose PCI bus a test fills; without GPUs the real one's do not disturb."""
+    (tmp_path / "bus").mkdir()
+    return tmp_path / "bus"
+
+
+async def test_one_gpus_hanging_call_does_not_blind_the_others(fake: FakeNvml, bus: Path) -> None:
+    """It is not made for a while; all else is sampled, of this GPU too. When it answers, that is said once."""
+    async with running(fake, bus, timing=replace(QUICK, skip_s=(3.0, 60.0))) as machine:
+        await machine.samples(2)
+        fake.hang("nvmlDeviceGetTemperature", 0)
+        hung = await machine.says("nvml.hung", "node")
+        assert (hung.data["call"], hung.data["gpu"]) == ("nvmlDeviceGetTemperature", FIRST)
+        await machine.samples(3, SECOND)
+        await machine.samples(2, FIRST)
+        assert machine.of("nvml.answers", "node") == []
+        await machine.says_again("nvml.hung", "node")  # it was tried again; now for the longer pause
+        before = len(machine.of("nvml.hung", "node"))
+        await machine.samples(20, SECOND)
+        assert len(machine.of("nvml.hung", "node")) == before
+    kinds_said = {draft.kind for draft in machine.drafts}
+    assert kinds_said == {"nvml.hung"}  # a GPU that is not asked is not lost
+
+
+async def test_a_gpu_that_hangs_when_it_is_opened_is_left_out_and_not_lost(fake: FakeNvml, bus: Path) -> None:
+    """Nobody knows how it is: gpu.lost would be a claim."""
+    plug(bus, FIRST)
+    plug(bus, SECOND)
+    fake.hang("nvmlDeviceGetHandleByIndex", 0)
+    async with running(fake, bus, timing=Timing(interval_s=0.05, deadline_s=0.5, settle_s=0.3)) as machine:
+        await machine.says("nvml.hung", "node")
+        await machine.samples(10, SECOND)
+        assert not [draft for draft in machine.drafts if draft.kind == "gpu.lost"]
+
+
+async def test_children_that_cannot_be_killed_are_few_and_said(fake: FakeNvml, bus: Path) -> None:
+    """A process in an uninterruptible call ignores SIGKILL until the driver lets go. Then all goes on."""
+    spared: list[asyncio.subprocess.Process] = []
+    source = NvmlSource(Host(), timing=QUICK, env=fake.env, bus=Host(root=bus), kill=spared.append)
+    fake.hang("nvmlInit")
+    machine = Machine(source)
+    try:
+        await machine.says("nvml.blind", "node")
+        await asyncio.sleep(0.5)  # that no further child is started has no other sign
+        assert len(machine.of("nvml.blind", "node")) == 1
+        assert len(spared) == MOST_UNDEAD
+        fake.resume()
+        for process in spared[:MOST_UNDEAD]:
+            process.send_signal(signal.SIGKILL)
+        await machine.says("nvml.answers", "node")
+        await machine.samples(2)
+    finally:
+        await ended(machine.task)
+        for process in spared:
+            if process.returncode is None:
+                kill(process)
+            await process.wait()
+
+
+@pytest.mark.parametrize(
+    ("driver", "reason"), [("nvidia", "not_found"), ("", "unbound"), ("vfio-pci", ""), ("excluded", "")]
+)
+async def test_a_gpu_that_nvml_never_showed_is_lost_by_its_address(
+    fake: FakeNvml, bus: Path, driver: str, reason: str
+) -> None:
+    """By the PCI bus; not one that belongs to a virtual machine or that the administrator excluded."""
+    plug(bus, FIRST)
+    plug(bus, SECOND)
+    plug(bus, "0000:5d:00", "nvidia" if driver == "excluded" else driver, excluded=driver == "excluded")
+    async with running(fake, bus) as machine:
+        await machine.until(lambda: any(isinstance(r, GpuCount) for r in machine.readings))
+        await machine.samples(12)
+    found = machine.of("gpu.lost", "gpu/0000:5d:00")
+    assert [draft.data for draft in found] == ([{"reason": reason}] if reason else [])
+    counts = [draft.data for draft in machine.drafts if draft.kind == "gpu.count"]
+    assert [(c["gpus"], c["expected"], c["unnamed"], c["basis"]) for c in counts] == (
+        [(2, 3, 0, "pci")] if reason else []
+    )
+
+
+async def test_nvmls_word_for_a_gpu_without_a_name_goes_to_the_one_that_is_missing(
+    fake: FakeNvml, bus: Path
+) -> None:
+    """Lost before the agent's first sample: NVML does not say which one it is, the bus does."""
+    plug(bus, FIRST)
+    plug(bus, SECOND)
+    fake.fail(0, LOST)
+    async with running(fake, bus) as machine:
+        draft = await machine.says("gpu.lost")
+    assert draft.data == {"reason": "lost"}
+
+
+async def test_a_gpu_missing_against_the_configuration_has_no_name(fake: FakeNvml, bus: Path) -> None:
+    """It is not even on the bus."""
+    async with running(fake, bus, expected=4) as machine:
+        draft = await machine.says("gpu.count", "node")
+    assert draft.data == {"gpus": 2, "expected": 4, "missing": 2, "unnamed": 2, "basis": "config"}
+
+
+def memory_kb(pid: int) -> int:
+    return int(re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1])  # type: ignore[index]
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def child_of_us() -> Iterator[int]:
+    for task in Path("/proc/self/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            if b"nvml_child" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                yield int(pid)
+
+
+@pytest.mark.slow
+async def test_the_child_is_small_and_lazy(tmp_path: Path, library: Path, bus: Path) -> None:
+    """Eight GPUs at the default pace: at most 12 MB, and well within the 0.5 % of a core that the whole agent may use.
+
+    Our library reads files where the driver would make a system call: its time is in the figure.
+    """
+    fake = FakeNvml(tmp_path / "eight", library, gpus=8)
+    for index in range(8):
+        fake.well(index)
+        fake.hold(index, (os.getpid(), 700))
+    async with running(fake, bus, timing=Timing()) as machine:
+        await machine.until(lambda: any(isinstance(r, Gpu) for r in machine.readings))
+        (child,) = child_of_us()
+        begin_s, used_s = time.monotonic(), cpu_s(child)
+        await machine.samples(31, within_s=60.0)
+        share = (cpu_s(child) - used_s) / (time.monotonic() - begin_s)
+        assert memory_kb(child) <= 12 * 1024
+    print(f"NVML child: {share:.4%} of a core")
+    assert share <= 0.005
+    assert machine.drafts == []
+
+
+NVIDIA = Path("/dev/nvidia0")
+
+
+@pytest.mark.skipif(not NVIDIA.exists(), reason="no NVIDIA device (/dev/nvidia0): nothing to sample")
+async def test_a_real_driver_is_sampled() -> None:
+    """Every GPU answers with its address, and what a data-centre driver always says is there."""
+    machine = Machine(NvmlSource(Host(), timing=Timing(interval_s=0.2, slow_every=2, rare_every=4)))
+    try:
+        await machine.until(lambda: any(isinstance(r, GpuHealth) for r in machine.readings), within_s=60)
+        bdf = next(r.bdf for r in machine.readings if isinstance(r, GpuHealth))
+        await machine.samples(12, bdf)
+        (child,) = child_of_us()
+        assert memory_kb(child) <= 40 * 1024  # the real library is larger than ours
+    finally:
+        await ended(machine.task)
+    gpu = next(r for r in machine.readings if isinstance(r, Gpu))
+    assert gpu.utilization is not None
+    assert gpu.temperature_c is not None
+    health = next(r for r in machine.readings if isinstance(r, GpuHealth))
+    assert {"driver", "power_limit", "pcie.width", "persistence"} <= set(health.values)
+    assert [r.state for r in machine.readings if isinstance(r, NvmlState)] == ["ready"]
+    assert not {draft.kind for draft in machine.drafts} & {"gpu.lost", "gpu.count"}
