@@ -10,11 +10,12 @@ from agent.contract.errors import ContractError
 from agent.contract.messages import Draft, Scalar, Severity, clip
 
 _BACK_PERCENT = 3.0  # a full file system is no longer full so far below the threshold
+_REPEAT_S = 3600.0  # what is still wrong is said again: the brain lets go of what nobody repeats
 _FEW_BYTES = 64 * 1024 * 1024 * 1024  # local only: where more is left, a percentage alone is no need
 
 
 class MountCollector:
-    """Each state and each fullness is said when it begins and when it ends.
+    """Each state and each fullness is said when it begins and when it ends, and each hour while it lasts.
 
     `full_percent` 0: fullness is not said. A remote file system counts by its percentage alone.
     """
@@ -26,7 +27,8 @@ class MountCollector:
     def __init__(self, *, full_percent: float = 95.0) -> None:
         self._full_percent = full_percent
         self._states: dict[str, str] = {}
-        self._full: set[tuple[str, str]] = set()
+        self._said_s: dict[str, float] = {}
+        self._full: dict[tuple[str, str], float] = {}  # when it was said last
 
     def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
         """See agent.collectors.base."""
@@ -34,7 +36,9 @@ class MountCollector:
             return
         before = self._states.get(reading.path, "ok")
         self._states[reading.path] = reading.state
-        if reading.state != before:
+        again = reading.state != "ok" and reading.mono_s - self._said_s.get(reading.path, 0.0) >= _REPEAT_S
+        if reading.state != before or again:
+            self._said_s[reading.path] = reading.mono_s
             yield _state(reading, before)
         if reading.state == "ok" and self._full_percent:
             free_mb = reading.free_bytes >> 20
@@ -53,9 +57,12 @@ class MountCollector:
         key = (mount.path, what)
         was = key in self._full
         full = used >= self._full_percent - (_BACK_PERCENT if was else 0.0) and not plenty
-        if full == was:
+        if full == was and (not full or mount.mono_s - self._full[key] < _REPEAT_S):
             return
-        (self._full.add if full else self._full.discard)(key)
+        if full:
+            self._full[key] = mount.mono_s
+        else:
+            del self._full[key]
         yield Draft(
             kind="mount.space",
             component=_component(mount.path),

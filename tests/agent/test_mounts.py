@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,14 @@ def test_a_mount_that_hangs_and_answers_again() -> None:
         ("mount//data", "error", "hung", Severity.ERROR),
         ("mount//data", "ok", "error", Severity.INFO),
     ]
+
+
+def test_what_lasts_is_said_each_hour() -> None:
+    """The brain lets go of what nobody repeats; a node that rebooted has nothing to take back."""
+    hung = [replace(mount("hung"), mono_s=60.0 * minute) for minute in range(121)]
+    assert [d.data["before"] for d in told(MountCollector(), *hung)] == ["ok", "hung", "hung"]
+    full = [replace(mount(used=99), mono_s=60.0 * minute) for minute in range(121)]
+    assert [d.data["full"] for d in told(MountCollector(), *full)] == [True] * 3
 
 
 @pytest.mark.parametrize(
