@@ -7,6 +7,8 @@ from agent.config import AgentConfig
 from agent.host import Host
 from agent.sources.base import Source
 
+NVSWITCHES = "/dev/nvidia-nvswitchctl"  # made by the driver where there are NVSwitches
+
 
 def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | None = None) -> list[Source]:
     """The sources of a machine. `kmsg_start`: where the last run ended in the kernel log (KmsgSource)."""
@@ -33,11 +35,17 @@ def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | No
 
         pattern = config.job_id_pattern
         found.append(JobLogSource(host, globs=config.job_logs, job_pattern=pattern, markers=MARKERS))
+    log = config.fabric_manager_log
+    if log and (host.path(NVSWITCHES).exists() or host.path(log).exists()):
+        from agent.sources.fabric_manager import FabricManagerSource
+
+        found.append(FabricManagerSource(host, path=log))
     return found
 
 
 def source_types() -> list[type[Source]]:
     """Every source that there is, for `gpuward-agent list`."""
+    from agent.sources.fabric_manager import FabricManagerSource
     from agent.sources.infiniband import InfinibandSource
     from agent.sources.joblog import JobLogSource
     from agent.sources.kmsg import KmsgSource
@@ -46,4 +54,13 @@ def source_types() -> list[type[Source]]:
     from agent.sources.systemd import SystemdSource
     from agent.sources.udev import UdevSource
 
-    return [KmsgSource, UdevSource, NetlinkSource, InfinibandSource, NvmlSource, SystemdSource, JobLogSource]
+    return [
+        KmsgSource,
+        UdevSource,
+        NetlinkSource,
+        InfinibandSource,
+        NvmlSource,
+        SystemdSource,
+        JobLogSource,
+        FabricManagerSource,
+    ]
