@@ -9,7 +9,19 @@ from agent.host import Host
 
 def collectors_for(host: Host, config: AgentConfig) -> list[Collector]:
     """Fresh collectors, which know this machine's NVIDIA driver."""
-    return collectors(Settings(driver=nvidia_driver(host), idle_window_s=config.idle_window_s))
+    return collectors(
+        Settings(driver=nvidia_driver(host), idle_window_s=config.idle_window_s, nics=nic_names(host))
+    )
+
+
+def nic_names(host: Host) -> dict[str, str]:
+    """PCI address with the function → InfiniBand device, e.g. `0000:5e:00.0` → `mlx5_0`; drivers name the first."""
+    names = {}
+    for name in host.listdir("/sys/class/infiniband"):
+        for line in host.read(f"/sys/class/infiniband/{name}/device/uevent").splitlines():
+            if line.startswith("PCI_SLOT_NAME="):
+                names[line.partition("=")[2]] = name
+    return names
 
 
 def nvidia_driver(host: Host) -> str:
