@@ -1,8 +1,9 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint bench docs lock clean
+.PHONY: help setup up test quick lint bench fuzz docs lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
+FUZZ_S ?= 60
 
 help:            ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +26,13 @@ lint: setup      ## ruff, mypy strict, import rules, and gpuward check
 
 bench: setup     ## the benchmarks of docs/benchmarks.md
 	@$(BIN)/python -m tests.benchmarks
+
+fuzz: setup      ## coverage-guided fuzzing of every parser, FUZZ_S seconds each (installs atheris)
+	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r deploy/dev/fuzz.txt
+	@mkdir -p .fuzz; for target in kernel_line kernel_log xid job_line cgroup; do \
+		$(BIN)/python -m tests.fuzz $$target $(FUZZ_S) > .fuzz/$$target.log 2>&1 || { tail -40 .fuzz/$$target.log; exit 1; }; \
+		echo "$$target: $$(grep number_of_executed_units .fuzz/$$target.log | tr -dc 0-9) inputs, none failed"; \
+	done
 
 docs: setup      ## regenerates the generated documents (docs/reference.md, docs/actions.md)
 	@$(BIN)/python -m docs.generate

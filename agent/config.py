@@ -75,6 +75,10 @@ class AgentConfig:
         "kernel log facilities that are believed; 0 is the kernel, and any local user can write the others",
     )
     job_logs: tuple[str, ...] = _option((), "glob patterns of job logs to follow; empty: none")
+    fabric_manager_log: str = _option(
+        "/var/log/fabricmanager.log",
+        "log of NVIDIA's fabric manager, followed where there are NVSwitches; empty: not",
+    )
     job_id_pattern: str = _option(
         r"(?P<job>\d+)", "regular expression searched in a job log's file name; its group `job` is the job id"
     )

@@ -15,6 +15,7 @@ def collectors_for(
         Settings(
             driver=nvidia_driver(host),
             lost_before=lost_before,
+            nics=nic_names(host),
             idle_window_s=config.idle_window_s,
             ib_exempt=config.ib_exempt,
             ib_expected_gbps=config.ib_expected_gbps,
@@ -28,6 +29,16 @@ def collectors_for(
             job_nan_loss=config.job_nan_loss,
         )
     )
+
+
+def nic_names(host: Host) -> dict[str, str]:
+    """PCI address with the function → InfiniBand device, e.g. `0000:5e:00.0` → `mlx5_0`; drivers name the first."""
+    names = {}
+    for name in host.listdir("/sys/class/infiniband"):
+        for line in host.read(f"/sys/class/infiniband/{name}/device/uevent").splitlines():
+            if line.startswith("PCI_SLOT_NAME="):
+                names[line.partition("=")[2]] = name
+    return names
 
 
 def nvidia_driver(host: Host) -> str:

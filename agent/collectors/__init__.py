@@ -31,7 +31,7 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
     settings = settings or Settings()
     return [
         XidCollector(driver=settings.driver, burst_s=settings.burst_s),
-        KernelLinesCollector(burst_s=settings.burst_s),
+        KernelLinesCollector(burst_s=settings.burst_s, nics=settings.nics),
         GpuCollector(lost_before=settings.lost_before),
         StuckCollector(idle_window_s=settings.idle_window_s),
         GpuUseCollector(idle_window_s=settings.idle_window_s),

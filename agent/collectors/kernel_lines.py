@@ -1,6 +1,6 @@
 """All that the kernel log says besides XIDs (agent.contract.lines has the areas), equal facts held together."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -22,9 +22,10 @@ class KernelLinesCollector:
     wants: ClassVar[tuple[type, ...]] = (Line, Tick)
     kinds: ClassVar[tuple[str, ...]] = tuple(kind for area in areas() for kind in area.kinds)
 
-    def __init__(self, *, burst_s: float = 5.0) -> None:
-        """`burst_s`: see Bursts."""
+    def __init__(self, *, burst_s: float = 5.0, nics: Mapping[str, str] | None = None) -> None:
+        """`burst_s`: see Bursts; `nics`: see Settings. A card that it does not name keeps its PCI address."""
         self._reader = LineReader()
+        self._nics = {f"nic/{address}": f"nic/{name}" for address, name in (nics or {}).items()}
         self._bursts = Bursts(window_s=burst_s)
 
     def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
@@ -37,7 +38,8 @@ class KernelLinesCollector:
         return ()
 
     def _told(self, draft: Draft, line: Line, now_s: float) -> list[Draft]:
-        draft = replace(draft, age_s=max(0.0, now_s - line.mono_s))
+        component = self._nics.get(draft.component, draft.component)
+        draft = replace(draft, component=component, age_s=max(0.0, now_s - line.mono_s))
         data = draft.data
         group: Group = (draft.kind, draft.component, draft.severity, *(data.get(name) for name in _TELLING))
         detail = tuple(data.get(name) for name in _DETAIL)

@@ -1,6 +1,7 @@
 """What an operator can change about collectors."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,6 +11,8 @@ class Settings:
     driver: str = ""  # version of the NVIDIA driver, e.g. `580.82`; empty: not known
     burst_s: float = 5.0  # equal facts within this time are held together, seconds; 0: every one is said
     idle_window_s: float = 600.0  # how long a held GPU must show zero utilisation to be reported, seconds
+    # PCI address with the function -> InfiniBand device
+    nics: Mapping[str, str] = field(default_factory=dict)
     lost_before: frozenset[str] = (
         frozenset()
     )  # addresses of GPUs that an earlier run of the agent reported lost

@@ -8,6 +8,7 @@ from agent.config import AgentConfig
 from agent.host import Host
 from agent.sources.base import Source
 
+NVSWITCHES = "/dev/nvidia-nvswitchctl"  # made by the driver where there are NVSwitches
 _UNIT_PATHS = (
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -63,6 +64,11 @@ def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | No
 
         field = config.journal_job_field
         found.append(JournalSource(host, units=config.journal_units, job_field=field, markers=markers))
+    log = config.fabric_manager_log
+    if log and (host.path(NVSWITCHES).exists() or host.path(log).exists()):
+        from agent.sources.fabric_manager import FabricManagerSource
+
+        found.append(FabricManagerSource(host, path=log))
     return found
 
 
@@ -77,6 +83,7 @@ def installed(host: Host, units: tuple[str, ...]) -> tuple[str, ...]:
 def source_types() -> list[type[Source]]:
     """Every source that there is, for `gpuward-agent list`."""
     from agent.sources.bond import BondSource
+    from agent.sources.fabric_manager import FabricManagerSource
     from agent.sources.infiniband import InfinibandSource
     from agent.sources.inventory import InventorySource
     from agent.sources.joblog import JobLogSource
@@ -93,4 +100,5 @@ def source_types() -> list[type[Source]]:
     return [
         *(KmsgSource, UdevSource, NetlinkSource, InfinibandSource, NicSource, BondSource, NodeSource),
         *(MountSource, InventorySource, NvmlSource, SystemdSource, JobLogSource, JournalSource),
+        FabricManagerSource,
     ]

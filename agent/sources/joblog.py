@@ -45,8 +45,8 @@ class JobLogSource:
         self._globs = globs
         self._job = re.compile(job_pattern)
         self._markers = tuple(marker.encode() for marker in markers)
-        self._files: dict[str, _Tail] | None = None
-        self._followed: list[_Tail] = []
+        self._files: dict[str, Tail] | None = None
+        self._followed: list[Tail] = []
         self._rescan_at_s = 0.0
         self._poller = Poller(self._poll, what=self.name, period_s=poll_s, hang_s=hang_s)
 
@@ -57,7 +57,7 @@ class JobLogSource:
     async def once(self, emit: Emit) -> None:
         """Every line of the files that there are now."""
         for path in self._found():
-            tail = _Tail(path=path, shown=self._shown(path), job=self._job_of(path))
+            tail = Tail(path=path, shown=self._shown(path), job=self._job_of(path))
             at = -1
             while at != tail.offset:
                 at = tail.offset
@@ -84,7 +84,7 @@ class JobLogSource:
         found = self._found()
         for path in found:
             if path not in files:
-                files[path] = _Tail(path=path, shown=self._shown(path), job=self._job_of(path))
+                files[path] = Tail(path=path, shown=self._shown(path), job=self._job_of(path))
                 if at_start:
                     files[path].skip_to_end()
         for path in [path for path in files if not files[path].there()]:
@@ -110,13 +110,13 @@ class JobLogSource:
         match = self._job.search(path)
         return (match[match.re.groups and 1] or "") if match else ""
 
-    def _reading(self, tail: "_Tail", line: bytes) -> JobLine:
+    def _reading(self, tail: "Tail", line: bytes) -> Reading:
         text = line.decode(errors="replace").rstrip("\r")
         return JobLine(text=text, file=tail.shown, job=tail.job, mono_s=self._host.mono_s())
 
 
 @dataclass(slots=True, kw_only=True)
-class _Tail:
+class Tail:
     """Where we are in one file."""
 
     path: str
@@ -212,6 +212,6 @@ def _stat(path: str) -> os.stat_result | None:
     return info if stat.S_ISREG(info.st_mode) else None
 
 
-def _mtime(tail: _Tail) -> float:
+def _mtime(tail: Tail) -> float:
     info = _stat(tail.path)
     return info.st_mtime if info is not None else 0.0

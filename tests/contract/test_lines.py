@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.contract import kinds
+from agent.contract import kernel_text, kinds
 from agent.contract.components import check
 from agent.contract.lines import KernelReader, LineReader, areas
 from agent.contract.messages import Draft
+from tests.fixtures import ordinary
 
 NVSWITCH = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): "
 # line, kind, component, severity, fields
@@ -179,6 +180,19 @@ def test_what_a_line_says(text: str, kind: str, component: str, severity: str, d
 def test_what_only_looks_alike_says_nothing(text: str) -> None:
     """Ordinary lines of the same drivers."""
     assert read(text) == []
+
+
+@pytest.mark.parametrize("text", [row[0] for row in TABLE if "\n" not in row[0]], ids=lambda text: text[:40])
+def test_all_four_encodings_say_the_same(text: str) -> None:
+    """One record read from /dev/kmsg, journald, dmesg and dmesg --decode leads to equal facts."""
+    answers = []
+    for encoded in ordinary.encoded(text, 7).values():
+        (line,) = [line for _, line in kernel_text.records([encoded])]
+        answers.append(
+            [(one.kind, one.component, one.severity, one.data) for one in LineReader().read(line.text)]
+        )
+    assert answers[0] != []
+    assert all(answer == answers[0] for answer in answers)
 
 
 def test_every_area_and_kind_has_a_line_here() -> None:

@@ -1,0 +1,69 @@
+"""Kernel lines in time and on a machine: one event for a burst, and a card by the name that its ports have."""
+
+from pathlib import Path
+
+from agent import config, wiring
+from agent.collectors.kernel_lines import KernelLinesCollector
+from agent.collectors.readings import Line, Reading, Tick
+from agent.contract.messages import Draft
+from agent.host import Host
+
+DEAD = "mlx5_core 0000:5e:00.0: poll_health:776:(pid 0): device's health compromised - reached miss count"
+
+
+def told(collector: KernelLinesCollector, *readings: Reading) -> list[Draft]:
+    """What it says, each reading at its own time."""
+    return [draft for reading in readings for draft in collector.feed(reading, reading.mono_s)]
+
+
+def test_a_burst_is_said_at_once_and_then_counted() -> None:
+    """A disk that fails sector by sector is one event now, and one with the count; another disk is news."""
+    collector = KernelLinesCollector()
+    lines = [
+        Line(text=f"I/O error, dev sda, sector {n} op 0x0:(READ)", mono_s=10 + n / 1000) for n in range(500)
+    ]
+    (first,) = told(collector, *lines)
+    assert (first.count, first.data["sector"]) == (1, 0)
+    assert len(told(collector, Line(text="I/O error, dev sdb, sector 1 op 0x0:(READ)", mono_s=11.0))) == 1
+    (rest,) = told(collector, Tick(mono_s=15.1))
+    assert (rest.count, rest.component) == (499, "disk/sda")
+
+
+def test_gone_and_back_are_never_held_together() -> None:
+    """A server's answer within the window of its silence is news, and so is a worse error of one device."""
+    texts = (
+        "nfs: server s1 not responding, still trying",
+        "nfs: server s1 OK",
+        "nfs: server s2 not responding, timed out",
+    )
+    assert len(told(KernelLinesCollector(), *(Line(text=text, mono_s=1.0) for text in texts))) == 3
+    head = "nvidia 0000:3b:00.0: PCIe Bus Error: severity="
+    classes = ("Corrected", "Uncorrected (Non-Fatal)", "Uncorrected (Fatal)")
+    lines = [
+        Line(text=f"{head}{word}, type=Transaction Layer, (Requester ID)", mono_s=1.0) for word in classes
+    ]
+    assert len(told(KernelLinesCollector(), *lines)) == 3
+
+
+def test_a_late_line_is_as_old_as_it_is() -> None:
+    """What was read after a pause carries its age."""
+    (draft,) = KernelLinesCollector().feed(Line(text=DEAD, mono_s=40.0), 100.0)
+    assert draft.age_s == 60.0
+
+
+def test_a_card_has_the_name_of_its_infiniband_device(tmp_path: Path) -> None:
+    """The driver's line and the counters of the port are then about one card."""
+    device = tmp_path / "sys/class/infiniband/mlx5_3/device"
+    device.mkdir(parents=True)
+    (device / "uevent").write_text("DRIVER=mlx5_core\nPCI_SLOT_NAME=0000:5e:00.0\n")
+    host = Host(root=tmp_path)
+    assert wiring.nic_names(host) == {"0000:5e:00.0": "mlx5_3"}
+    collectors = wiring.collectors_for(host, config.load(None, {"root": str(tmp_path)}))
+    (collector,) = [one for one in collectors if one.name == "kernel_lines"]
+    other = DEAD.replace("5e:00.0", "5e:00.1")
+    said = [
+        draft.component
+        for text in (DEAD, other)
+        for draft in collector.feed(Line(text=text, mono_s=1.0), 1.0)
+    ]
+    assert said == ["nic/mlx5_3", "nic/0000:5e:00.1"]

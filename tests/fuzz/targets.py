@@ -1,0 +1,99 @@
+"""What is fuzzed: each target takes any text, and fails by raising, or by taking too long for one line."""
+
+import time
+from collections.abc import Callable
+
+from agent.collectors.joblog import JobLogCollector
+from agent.collectors.readings import JobLine
+from agent.contract import kernel_text, kinds
+from agent.contract.components import check
+from agent.contract.lines import KernelReader
+from agent.contract.owner import owner
+from agent.contract.xid import parse, parse_off_bus
+from agent.contract.xid_details import details
+
+SLOW_S = 0.25  # for one record, even under the fuzzer's instrumentation
+
+# Beginnings that lead into each parser; the fuzzer finds the rest by coverage.
+SEEDS = (
+    "NVRM: Xid (PCI:0000:3b:00 GPU-I:05 GPU-CI:00): 31, pid=7, name=a, Ch 1, MMU Fault: ENGINE GRAPHICS GPC3 GPCCLIENT_T1_0 "
+    "faulted @ 0x7f12_34567000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ",
+    "NVRM: Xid (PCI:0003:00:00): 74, NVLink: fatal error detected on link 14(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0, 0x0)",
+    "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 09 (0x025525c6 0x00000000 0x0 0x0 0x0)",
+    "NVRM: Xid (PCI:0018:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
+    "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error (First)",
+    "mlx5_core 0000:5e:00.0: Port module event[error]: module 0, Cable error, High Temperature",
+    "pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: 0000:81:00.0",
+    "nvidia 0000:3b:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)",
+    "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1 offset:0x940 grain:32)",
+    "mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 1: bf80000000100134",
+    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a,task=p,pid=1,uid=0",
+    "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:7kB, anon-rss:6kB",
+    "I/O error, dev nvme0n1, sector 8 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
+    "nvme0n1: Read(0x2) @ LBA 5120, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) MORE DNR",
+    "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0",
+    "XFS (nvme1n1): Log I/O Error Detected.  Shutting down filesystem",
+    "nfs: server 10.0.0.5 not responding, still trying",
+    "Lustre: work-OST0003-osc-ffff9a: Connection restored to work-OST0003 (at 10.1.0.9@o2ib)",
+    "INFO: task kworker/u256:1:88 blocked for more than 241 seconds.",
+    "python3[4711]: segfault at 7f31c0 ip 00007f31 sp 00007ffd error 4 in libnccl.so.2.18.5[7f31d0000000+9a8000]",
+    "[Jul 09 2026 18:14:07] [ERROR] [tid 1] detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:C1:00.0",
+    "3,342,692641414,-;NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.\\x0a",
+    "kern  :err   : 2026-11-20T13:17:35,651653+00:00 NVRM: Xid (PCI:0000:38:00): 79",
+    "<3>[  692.641414][ T1234] x",
+    "RuntimeError: CUDA error: an illegal memory access was encountered busId 3b000",
+    "0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0",
+)
+
+
+def kernel_line(text: str) -> None:
+    """One record as each reader gets it: the facts are declared ones about parts that exist."""
+    reader = KernelReader()
+    for _ in range(2):
+        for draft in reader.read(text):
+            kinds.check(draft)
+            check(draft.component)
+
+
+def kernel_log(text: str) -> None:
+    """A log of several lines in any mix of encodings; joining what belongs together never runs away."""
+    for _, line in kernel_text.records(text.split("\n")):
+        if len(line.text) > kernel_text.MAX_TEXT * 3:
+            raise AssertionError("a record grew beyond its lines")
+
+
+def xid(text: str) -> None:
+    """The parsers below the reader, and every XID's details with any message."""
+    parse(text)
+    parse_off_bus(text)
+    for code in (13, 31, 48, 63, 64, 74, 94, 95):
+        details(code, text)
+
+
+def job_line(text: str) -> None:
+    """A line that a job wrote."""
+    for draft in JobLogCollector().feed(JobLine(text=text, file="a.log"), 1.0):
+        kinds.check(draft)
+        check(draft.component)
+
+
+def cgroup(text: str) -> None:
+    """A control group's path and an environment."""
+    owner(text, text)
+
+
+TARGETS: dict[str, Callable[[str], None]] = {
+    "kernel_line": kernel_line,
+    "kernel_log": kernel_log,
+    "xid": xid,
+    "job_line": job_line,
+    "cgroup": cgroup,
+}
+
+
+def attempt(target: Callable[[str], None], text: str) -> None:
+    """Runs one input, and fails when it takes too long."""
+    began = time.process_time()
+    target(text)
+    if time.process_time() - began > SLOW_S:
+        raise TimeoutError(f"{len(text)} characters took too long")
