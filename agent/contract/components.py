@@ -4,8 +4,8 @@ A component is `<type>/<name>`: `gpu/0000:3b:00` (PCI address without the functi
 `nvswitch/0000:c1:00`, `nic/mlx5_0` (an InfiniBand or RoCE device; `nic/0000:5e:00.0` where only its address is known),
 `port/mlx5_0.1` (its port), `link/eth0` (a network interface), `bond/bond0`, `service/nvidia-persistenced.service`,
 `job/<id>`, `disk/nvme0n1`, `mount//data` (a file system by its path), `pcie/0000:17:00` (an address whose device type
-is not known), or just `node` (the whole
 is not known), or just `node` (the whole machine).
+"""
 
 import re
 
