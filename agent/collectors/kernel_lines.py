@@ -10,7 +10,7 @@ from agent.contract.lines import LineReader, areas
 from agent.contract.messages import Draft
 
 # What tells two facts of one kind and component apart. Not what differs with every line: a sector, a process, a time.
-_TELLING = ("code", "what", "class", "link", "server", "answers", "scope", "dimm", "library", "command")
+_TELLING = ("code", "what", "class", "link", "server", "scope", "dimm", "library", "command")
 # These may vary, but only as long as there are few: see Bursts.
 _DETAIL = ("pid",)
 

@@ -9,7 +9,7 @@ from agent.contract.commands import ACTIONS
 from agent.contract.lines import KernelReader
 from agent.contract.messages import Severity
 from brain.adapters import pack as packs
-from brain.core import examples, lint
+from brain.core import examples, lint, symptoms
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.spec import Match, Override, Pack
@@ -93,3 +93,21 @@ def test_overrides_are_read_from_files_and_travel_with_the_pack(tmp_path: Path) 
     file.write_text(text.replace("severity", "sevrity"))
     (fault,) = packs.scan(tmp_path / "rules", tmp_path / "runbooks").faults
     assert "rules/site.yaml:4: overrides.our-62s.sevrity" in str(fault)
+
+
+def test_the_first_override_that_fits_says_action_and_severity() -> None:
+    """What an override does not name stays as the node said it; an event that none fits is the same event."""
+    (draft,) = KernelReader().read(XID_62)
+    event = examples.event_of(draft, "n1")
+    later = replace(QUIET, name="later", severity=Severity.FATAL)
+    judged = symptoms.overruled([QUIET, later], event)
+    assert (judged.severity, judged.data["action"], judged.data["overruled_by"]) == (
+        Severity.INFO,
+        "IGNORE",
+        "our-62s",
+    )
+    assert judged.id == event.id
+    only_severity = symptoms.overruled([replace(QUIET, action="")], event)
+    assert only_severity.data["action"] == "RESET_GPU"
+    assert symptoms.overruled([replace(QUIET, severity=None)], event).severity is event.severity
+    assert symptoms.overruled([replace(QUIET, on=Match(kind="gpu.xid", where={"code": 1}))], event) is event

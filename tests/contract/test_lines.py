@@ -63,7 +63,7 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1f6a2 offset:0x940 grain:32 syndrome:0x0)", "memory.ecc", "node", "warning", {"class": "corrected", "errors": 1, "controller": "MC0", "dimm": "CPU_SrcID#0_MC#0_Chan#1_DIMM#0"}),
     ("EDAC MC3: 2 UE memory scrubbing error on P1-DIMMH1 (channel:0 slot:0 page:0x0 offset:0x0 grain:32)", "memory.ecc", "node", "fatal", {"class": "uncorrected", "errors": 2, "dimm": "P1-DIMMH1"}),
     ("Memory failure: 0x3cf25b: recovery action for dirty LRU page: Recovered", "memory.ecc", "node", "error", {"page": "0x3cf25b"}),
-    ("mce: [Hardware Error]: CPU 12: Machine Check: 0 Bank 9: 8c00004000010090", "cpu.machine_check", "node", "warning", {"class": "corrected", "cpu": 12, "bank": 9}),
+    ("mce: [Hardware Error]: CPU 12: Machine Check: 0 Bank 9: 9c00004000010090", "cpu.machine_check", "node", "warning", {"class": "corrected", "cpu": 12, "bank": 9}),
     ("mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 1: bf80000000100134", "cpu.machine_check", "node", "fatal", {"class": "uncorrected", "cpu": 3, "bank": 1}),
     ("mce: [Hardware Error]: Machine check events logged", "cpu.machine_check", "node", "warning", {"class": "logged"}),
     ("[Hardware Error]: Corrected error, no action required.", "cpu.machine_check", "node", "warning", {"class": "corrected"}),
