@@ -56,9 +56,10 @@ def test_growth_is_said_when_it_is_there_and_then_a_window_later() -> None:
         (123, 131),
         (124, 3),
         (125, 13),
+        (190, 14),
     ]
     said = [(at_s, growth.offer("x", v, at_s, least=9, window_s=60.0)) for at_s, v in values]
-    assert [(at_s, delta) for at_s, delta in said if delta] == [(63, 10), (123, 15)]
+    assert [(at_s, delta) for at_s, delta in said if delta] == [(63, 10), (123, 15), (190, 11)]
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 2**64)), max_size=50), st.integers(0, 20))

@@ -68,6 +68,24 @@ async def test_a_gpu_that_hangs_when_it_is_opened_is_left_out_and_not_lost(fake:
         assert not [draft for draft in machine.drafts if draft.kind == "gpu.lost"]
 
 
+async def test_a_known_gpu_that_hangs_when_it_is_opened_anew_is_not_lost_either(
+    fake: FakeNvml, bus: Path
+) -> None:
+    """NVML is opened anew when it counts another number of GPUs."""
+    async with running(fake, bus, timing=replace(QUICK, skip_s=(60.0,))) as machine:
+        await machine.samples(2)
+        fake.hang("nvmlDeviceGetHandleByIndex", 0)
+        fake.set_count(1)
+        await machine.says("nvml.hung", "node")
+        await machine.says("gpu.lost", f"gpu/{SECOND}")
+        fake.set_count(2)
+        heard = [r for r in machine.readings if isinstance(r, Gpu) and r.bdf == FIRST]
+        await machine.samples(3, SECOND)
+        # Nothing is claimed: neither that it is lost nor that it answers.
+        assert [r for r in machine.readings if isinstance(r, Gpu) and r.bdf == FIRST] == heard
+        assert machine.of("gpu.lost", f"gpu/{FIRST}") == []
+
+
 async def test_children_that_cannot_be_killed_are_few_and_said(fake: FakeNvml, bus: Path) -> None:
     """A process in an uninterruptible call ignores SIGKILL until the driver lets go. Then all goes on."""
     spared: list[asyncio.subprocess.Process] = []
