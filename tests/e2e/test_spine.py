@@ -107,14 +107,16 @@ def test_a_broker_that_is_killed_for_twenty_seconds_loses_and_doubles_nothing(tm
         stop = threading.Event()
 
         def load() -> None:
-            # Different process ids make different facts, so that none is counted together with another.
+            # Each line names a GPU of its own, so that none is counted together with another.
             while not stop.wait(0.02):
-                written.append(len(written))
+                number = len(written)
+                written.append(number)
+                where = f"{domain}:{number // 32:02x}:{number % 32:02x}"
                 write_kernel_line(
-                    f"NVRM: Xid (PCI:{where}): 31, pid={100000 + written[-1]}, name={token}, MMU Fault"
+                    f"NVRM: Xid (PCI:{where}): 31, pid={100000 + number}, name={token}, MMU Fault"
                 )
 
-        where = address()
+        domain = address().partition(":")[0]
         writer = threading.Thread(target=load)
         writer.start()
         try:
@@ -133,7 +135,7 @@ def test_a_broker_that_is_killed_for_twenty_seconds_loses_and_doubles_nothing(tm
             found = [
                 json.loads(body) for body in asyncio.run(read_log(whole.nats.url, count=100_000, within_s=2))
             ]
-            return [event["data"]["pid"] for event in found if event.get("component") == f"gpu/{where}"]
+            return [event["data"]["pid"] for event in found if event.get("data", {}).get("process") == token]
 
         whole.wait_for(lambda: len(pids()) >= len(written), "all events came", within_s=30)
         assert pids() == [100000 + number for number in written], "each once, in order"
