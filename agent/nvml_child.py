@@ -26,9 +26,10 @@ import types
 from typing import Any
 
 # pynvml imports ctypes.util for Windows; here that would bring subprocess, tempfile and lzma: 2.4 MB for nothing.
-sys.modules.setdefault("ctypes.util", types.ModuleType("ctypes.util")).__dict__.setdefault(
-    "find_library", None
-)
+if __name__ == "__main__":  # in the child alone: others, as pyudev, need the real one
+    sys.modules.setdefault("ctypes.util", types.ModuleType("ctypes.util")).__dict__.setdefault(
+        "find_library", None
+    )
 import pynvml  # noqa: E402  # after the line above
 
 BOARD = struct.Struct("=Qi52s")  # start of the call in ns (0: none), NVML index (-1: none), name

@@ -14,6 +14,7 @@ from agent.contract import kinds
 from agent.contract.components import NODE, check
 from agent.contract.messages import Draft, Severity, clip
 from agent.host import Host
+from agent.tasks import end
 from agent.uplink.spool import Spool
 
 FIRST_PAUSE_S = 1.0  # before a broken source is opened again; doubled up to MAX_PAUSE_S
@@ -107,11 +108,7 @@ def keep_going(
     """Starts `work`, keeps it going, and ends it when the stack is undone."""
     task = asyncio.create_task(_keep(name, work, feeder, host, needs), name=name)
 
-    async def end() -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    undo.push_async_callback(end)
+    undo.push_async_callback(end, task)
 
 
 async def _keep(

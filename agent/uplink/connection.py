@@ -19,6 +19,7 @@ from nats.aio.client import Client
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
+from agent.tasks import end
 
 _log = logging.getLogger(__name__)
 
@@ -109,9 +110,7 @@ class Connection:
             if task.done():
                 task.result()
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, *LOST):
-                await task
+            await end(task)
 
     async def _on_error(self, error: Exception) -> None:
         self._say(f"{type(error).__name__}: {error}")
@@ -134,9 +133,7 @@ async def together(*works: Coroutine[Any, Any, None]) -> None:
         for task in done:
             task.result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*tasks)
 
 
 async def _close(client: Client) -> None:

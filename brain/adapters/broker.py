@@ -17,6 +17,7 @@ from nats.js.errors import Error as JetStreamError
 
 from agent.contract.errors import ConfigError
 from brain.adapters.keys import read_secret
+from brain.adapters.tasks import end
 from brain.config import NatsConfig
 
 _log = logging.getLogger(__name__)
@@ -98,8 +99,7 @@ class Broker:
             if not task.done():
                 self._say("connection lost")
         finally:
-            task.cancel()
-            await asyncio.wait({task})  # unlike awaiting the task, this tells its cancellation from ours
+            await end(task)  # unlike awaiting the task, this tells its cancellation from ours
         if not task.cancelled():
             task.result()
 

@@ -9,6 +9,21 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any
 
+CANCEL_AGAIN_S = 1.0  # a task that has not ended so long after its cancellation is cancelled again
+
+
+async def end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancels tasks and waits until they have ended, whatever they raise.
+
+    Again and again: nats-py waits with `asyncio.wait_for`, which on Python 3.11 loses a cancellation that comes at the
+    moment at which the wait is over; the task would go on for ever.
+    """
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_S)
+
 
 class Tasks:
     """An async context manager; leaving it cancels what still runs. `wait` raises the first error."""
@@ -43,7 +58,4 @@ class Tasks:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*self._tasks)

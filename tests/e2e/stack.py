@@ -111,20 +111,23 @@ class Stack:
         process.wait(10)
 
     def stop(self, name: str) -> int:
-        """SIGTERM; the exit status."""
+        """SIGTERM; the exit status. One that does not stop in time is killed, and the test fails."""
         process = self._processes.pop(name)
         process.send_signal(signal.SIGTERM)
-        return process.wait(20)
+        try:
+            return process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+            raise AssertionError(f"{name} did not stop on SIGTERM:\n{self.log(name)}") from None
 
     def end(self) -> None:
         """Everything that still runs."""
-        for name in ("agent", "brain", "standby", "receiver"):
-            if name in self._processes:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.stop(name)
-        for process in self._processes.values():
-            process.kill()
-        self.nats.stop()
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.nats.stop)
+            for name in ("receiver", "standby", "brain", "agent"):  # the last one first
+                if name in self._processes:
+                    undo.callback(self.stop, name)
 
     def get(self, path: str, url: str = "") -> Any:
         """A JSON answer of the API; an empty object while it does not answer."""

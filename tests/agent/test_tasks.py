@@ -1,0 +1,35 @@
+"""Ending background work: also when a library swallows a cancellation."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from agent import tasks as agent_tasks
+from brain.adapters import tasks as brain_tasks
+
+
+@pytest.mark.parametrize("module", [agent_tasks, brain_tasks])
+async def test_a_task_that_loses_its_first_cancellation_still_ends(
+    module: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As asyncio.wait_for does on Python 3.11 when the wait is over at the same moment; a plain cancel would hang."""
+    monkeypatch.setattr(module, "CANCEL_AGAIN_S", 0.01)
+    swallowed = []
+
+    async def deaf() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        swallowed.append(True)
+        await asyncio.Event().wait()
+
+    async def broken() -> None:
+        raise OSError("it fails by itself")
+
+    deaf_task, broken_task = asyncio.create_task(deaf()), asyncio.create_task(broken())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        await module.end(deaf_task, broken_task)  # type: ignore[attr-defined]  # both modules have it
+    assert swallowed
+    assert deaf_task.cancelled()
+    assert isinstance(broken_task.exception(), OSError)
