@@ -30,7 +30,7 @@ if __name__ == "__main__":  # in the child alone: others, as pyudev, need the re
     sys.modules.setdefault("ctypes.util", types.ModuleType("ctypes.util")).__dict__.setdefault(
         "find_library", None
     )
-import pynvml  # after the line above
+import pynvml
 
 BOARD = struct.Struct("=Qi52s")  # start of the call in ns (0: none), NVML index (-1: none), name
 _LOST = {
