@@ -68,7 +68,7 @@ class Client:
     def _request(self, path: tuple[str, ...], query: str = "") -> urllib.request.Request:
         parts = "/".join(quote(part, safe="") for part in path)
         try:
-            request = urllib.request.Request(f"{self._url}/api/{parts}{f'?{query}' if query else ''}")  # noqa: S310
+            request = urllib.request.Request(f"{self._url}/api/{parts}{f'?{query}' if query else ''}")  # noqa: S310 - http(s), checked
         except ValueError as error:
             raise click.UsageError(f"--url {self._url!r}: {error}") from error
         if request.type not in ("http", "https"):
@@ -82,7 +82,7 @@ class Client:
 
     def _open(self, request: urllib.request.Request, timeout_s: float) -> http.client.HTTPResponse:
         try:
-            answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=timeout_s)  # noqa: S310
+            answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=timeout_s)  # noqa: S310 - http(s), checked
             return answer
         except urllib.error.HTTPError as error:
             raise click.ClickException(_says(error)) from error
