@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.contract import subjects
-from agent.contract.commands import ACTIONS
+from agent.contract.actions import ACTIONS
 from agent.contract.errors import ConfigError
 from agent.host import Host
 

@@ -4,7 +4,7 @@ import json
 from typing import Any, TextIO
 
 from agent.collectors import collectors
-from agent.contract.commands import ACTIONS
+from agent.contract.actions import ACTIONS
 from agent.contract.kinds import KINDS
 from agent.sources import source_types
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from agent.contract import subjects
-from agent.contract.commands import ACTIONS
 from agent.contract.errors import BugError, ConfigError, Unreachable
 from brain.adapters import keys, liveness, log
 from brain.adapters.broker import LOST, Broker
@@ -38,6 +37,7 @@ from brain.console.desk import NodeHeard
 from brain.console.feed import Feed
 from brain.console.server import Console
 from brain.core import examples, lint
+from brain.core.actions import ACTIONS
 from brain.core.inputs import Leader, PackLoaded, Said
 from brain.core.spec import Pack
 from brain.hands import RealHands

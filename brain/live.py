@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from agent.contract.commands import ActionSpec
+from agent.contract.actions.spec import ActionSpec
 from brain.adapters.codec import Codec, malformed
 from brain.adapters.log import LogClock, LogInfo, Record
 from brain.adapters.poison import DEATHS, Poison

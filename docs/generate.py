@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from agent import config as agent_config
 from agent.contract import kinds
-from agent.contract.commands import ACTIONS, Disrupts, Repeat
+from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.kinds import Kind
 from brain.core import incidents, runs, vocabulary
+from brain.core.actions import ACTIONS
 
 DOCS = Path(__file__).resolve().parent
 Before = TypeVar("Before", bound=Enum)

@@ -16,7 +16,8 @@ import orjson
 from agent import __version__
 from agent.actions.base import Done, Params
 from agent.commander import Commander
-from agent.contract.commands import ACTIONS, Outcome
+from agent.contract.actions import ACTIONS
+from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import Beat, Draft, Event, Severity, encode_beat
 from agent.host import Host

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from agent.contract.commands import ACTIONS
 from brain.adapters import pack as packs
 from brain.adapters.marked_yaml import Fault
 from brain.core import examples, lint
+from brain.core.actions import ACTIONS
 from brain.core.spec import Pack
 
 _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package

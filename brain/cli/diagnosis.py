@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agent.contract import kernel_text
-from agent.contract.commands import ACTIONS
 from agent.contract.kernel_text import Clock
 from agent.contract.lines import KernelReader
 from agent.contract.messages import Draft
+from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
 from brain.core.examples import event_of
 from brain.core.inputs import EventSeen, PackLoaded

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.contract.commands import Disrupts, Repeat
+from agent.contract.actions.spec import Disrupts, Repeat
 from brain.core.spec import Scalar
 from brain.core.state import Incident, Run
 

@@ -6,7 +6,8 @@ It reads no clock, draws no random number and does no I/O; the same inputs give 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agent.contract.commands import ActionSpec, Outcome
+from agent.contract.actions.spec import ActionSpec
+from agent.contract.commands import Outcome
 from agent.contract.errors import BugError
 from agent.contract.messages import Event, Scalar, Severity
 from brain.core import incidents, judge, paging, people, runs, symptoms, vocabulary

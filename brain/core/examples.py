@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from agent.contract import kernel_text
-from agent.contract.commands import ActionSpec
+from agent.contract.actions.spec import ActionSpec
 from agent.contract.lines import KernelReader
 from agent.contract.messages import Draft, Event, Severity
 from brain.core.engine import Engine

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from agent.contract.commands import ActionSpec
+from agent.contract.actions.spec import ActionSpec
 from agent.contract.errors import ConfigError
 from brain.core import lint_overrides, lint_rules, lint_runbooks, lint_symptoms
 from brain.core.conditions import symptoms_in

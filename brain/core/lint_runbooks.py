@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from agent.contract.commands import ActionSpec, Disrupts, Param, Repeat, check_params
+from agent.contract.actions.spec import ActionSpec, Disrupts, Param, Repeat
+from agent.contract.commands import check_params
 from agent.contract.errors import ContractError
 from brain.core.conditions import symptoms_in
 from brain.core.finding import Finding

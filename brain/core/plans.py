@@ -1,6 +1,6 @@
 """What a run would do: rungs with their parameters filled in. Performs nothing; `explain` and shadow mode print it."""
 
-from agent.contract.commands import Disrupts, Repeat
+from agent.contract.actions.spec import Disrupts, Repeat
 from brain.core import gates, judge
 from brain.core.spec import Rung, Scalar
 from brain.core.state import Incident, Run

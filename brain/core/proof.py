@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agent.contract.commands import ActionSpec
+from agent.contract.actions.spec import ActionSpec
 from brain.core import examples, lint
 from brain.core.spec import Pack
 

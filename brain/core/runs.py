@@ -6,7 +6,8 @@ brain acts. A step of which nobody knows whether it was done is handled by its r
 
 from enum import StrEnum
 
-from agent.contract.commands import Disrupts, Outcome, Repeat
+from agent.contract.actions.spec import Disrupts, Repeat
+from agent.contract.commands import Outcome
 from brain.core import conditions, gates, judge, paging, plans, symptoms
 from brain.core.effects import Perform, Step, WriteIntent
 from brain.core.spec import Mode, Rung

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
-from agent.contract.commands import Disrupts, Repeat
+from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.messages import Severity
 
 Scalar = str | int | float | bool

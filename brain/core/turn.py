@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agent.contract.commands import ActionSpec
+from agent.contract.actions.spec import ActionSpec
 from brain.core.compiled import Compiled
 from brain.core.effects import Effect, Note, SetTimer, ShowIncident, ShowRun
 from brain.core.index import Index

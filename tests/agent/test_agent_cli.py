@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.collectors import collectors
-from agent.contract.commands import ACTIONS
+from agent.contract.actions import ACTIONS
 from agent.contract.kinds import KINDS
 from agent.sources import source_types
 

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent.contract.commands import ACTIONS
 from agent.contract.messages import Event, Severity
 from brain.adapters import pack as packs
+from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input, Leader, PackLoaded
 from brain.core.spec import Mode, ModeSetting, Pack, Settings

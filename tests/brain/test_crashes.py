@@ -6,8 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.contract.commands import ACTIONS, ActionSpec, Outcome, Repeat
+from agent.contract.actions.spec import ActionSpec, Repeat
+from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
+from brain.core.actions import ACTIONS
 from brain.core.effects import Effect, Perform, SendPage, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import Delivery, EventSeen, Input, Intent, Leader, PackLoaded, TimerFired

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from agent.contract.commands import ACTIONS
+from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Leader, PackLoaded
 from brain.core.spec import Mode, Place, Runbook, Rung

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.contract.commands import ACTIONS
 from brain.adapters import pack as packs
 from brain.core import examples
+from brain.core.actions import ACTIONS
 from brain.core.spec import Example, Expect, Given, Mode, ModeSetting, Pack, Place, Settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from agent.contract.commands import ACTIONS, Outcome, Repeat
+from agent.contract.actions.spec import Repeat
+from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
+from brain.core.actions import ACTIONS
 from brain.core.effects import Effect, Note, Perform, SendPage, SetTimer, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import (

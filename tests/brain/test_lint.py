@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent.contract.commands import ACTIONS, Disrupts, Repeat
+from agent.contract.actions.spec import Disrupts, Repeat
 from brain.adapters import pack as packs
 from brain.core import lint, proof
+from brain.core.actions import ACTIONS
 from brain.core.spec import (
     Example,
     Expect,

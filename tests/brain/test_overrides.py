@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.contract.commands import ACTIONS
 from agent.contract.lines import KernelReader
 from agent.contract.messages import Severity
 from brain.adapters import pack as packs
 from brain.core import examples, lint, symptoms
+from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.spec import Match, Override, Pack

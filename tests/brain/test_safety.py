@@ -5,11 +5,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.contract.commands import ACTIONS
 from agent.contract.messages import Event, Severity
 from agent.contract.xid_facts import XidReader
 from agent.contract.xid_table import XIDS
 from brain.adapters import pack as packs
+from brain.core.actions import ACTIONS
 from brain.core.effects import Effect, Note, Perform, SendPage, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Leader, NodeState, PackLoaded

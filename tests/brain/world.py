@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from agent.contract.commands import ACTIONS, Outcome
+from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
+from brain.core.actions import ACTIONS
 from brain.core.effects import Effect, Perform, SendPage
 from brain.core.engine import Engine
 from brain.core.inputs import Delivery, EventSeen, Input, Leader, PackLoaded, Said, StepResult

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from agent.contract.commands import ACTIONS
 from agent.contract.errors import ConfigError
+from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
 from brain.core.inputs import PackLoaded
 from brain.core.spec import Mode

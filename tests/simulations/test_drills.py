@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.contract.commands import ACTIONS
 from brain.adapters import pack as packs
+from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
 from brain.core.spec import Mode, ModeSetting, Place, Settings
 from brain.core.timeline import Timeline

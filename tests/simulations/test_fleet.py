@@ -13,7 +13,9 @@ from nacl.signing import SigningKey
 from nats.aio.client import Client
 
 from agent.contract import subjects
-from agent.contract.commands import ACTIONS, Disrupts, Outcome, Repeat
+from agent.contract.actions import ACTIONS
+from agent.contract.actions.spec import Disrupts, Repeat
+from agent.contract.commands import Outcome
 from agent.contract.errors import ConfigError
 from agent.contract.messages import Event, decode_event
 from brain.adapters.keys import Signer

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agent.contract.commands import Disrupts
+from agent.contract.actions.spec import Disrupts
 from brain.core.effects import SendPage
 from brain.core.spec import Knowledge, Priority, Rule, Runbook, Rung, Text, Verify
 from brain.core.state import Evidence, Incident, IncidentState, Run, RunState, StepRecord

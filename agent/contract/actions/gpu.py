@@ -1,0 +1,75 @@
+"""Actions on GPUs and their driver."""
+
+from agent.contract.actions.spec import ActionSpec, Disrupts, Param, Repeat
+
+_GPU = Param(name="gpu", type="component", summary="`gpu/<bdf>`")
+
+ACTIONS = (
+    ActionSpec(
+        name="gpu.reset",
+        summary="Resets one GPU, or all where the topology wants it (A100 with NVSwitch); stops the services that hold "
+        "it and starts them again whatever the outcome. Refused while a process holds it.",
+        disrupts=Disrupts.NODE,
+        repeat=Repeat.PROBE,
+        timeout_s=300,
+        params=(
+            Param(name="gpu", type="component", summary="`gpu/<bdf>`; `node`: all GPUs", required=False),
+        ),
+    ),
+    ActionSpec(
+        name="gpu.power_limit",
+        summary="Sets a GPU's power limit, within what the card allows.",
+        disrupts=Disrupts.JOB,
+        repeat=Repeat.SAFE,
+        timeout_s=30,
+        params=(
+            _GPU,
+            Param(
+                name="percent",
+                type="float",
+                summary="of the card's default limit, 40 to 100",
+            ),
+        ),
+    ),
+    ActionSpec(
+        name="gpu.persistence",
+        summary="Switches persistence mode on, for one GPU or all.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=30,
+        params=(Param(name="gpu", type="component", summary="`gpu/<bdf>` (default: all)", required=False),),
+    ),
+    ActionSpec(
+        name="gpu.diagnose",
+        summary="Runs NVIDIA's diagnostics (`dcgmi diag`); refused while a process holds a GPU.",
+        disrupts=Disrupts.NODE,
+        repeat=Repeat.SAFE,
+        timeout_s=1800,
+        params=(
+            Param(name="level", type="int", summary="1 (seconds), 2 (minutes) or 3 (a quarter of an hour)"),
+        ),
+    ),
+    ActionSpec(
+        name="pci.rescan",
+        summary="Lets the kernel look for PCI devices again, after it removed what is left of a lost GPU.",
+        disrupts=Disrupts.JOB,
+        repeat=Repeat.SAFE,
+        timeout_s=60,
+        params=(_GPU,),
+    ),
+    ActionSpec(
+        name="driver.reload",
+        summary="Unloads and loads the NVIDIA driver in the documented order, with the services that need it; "
+        "refused while a process holds a GPU.",
+        disrupts=Disrupts.NODE,
+        repeat=Repeat.PROBE,
+        timeout_s=300,
+    ),
+    ActionSpec(
+        name="fabricmanager.restart",
+        summary="Restarts NVIDIA's fabric manager and waits until every GPU's fabric state is completed.",
+        disrupts=Disrupts.NODE,
+        repeat=Repeat.SAFE,
+        timeout_s=180,
+    ),
+)

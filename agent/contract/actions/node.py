@@ -1,0 +1,97 @@
+"""Actions on services, modules, processes and the node as a whole."""
+
+from agent.contract.actions.spec import ActionSpec, Disrupts, Param, Repeat
+
+_UNIT = Param(name="unit", type="text", summary="unit name; must be listed in the agent's `services`")
+_STAY = Param(
+    name="stay_s",
+    type="float",
+    summary="how long it must stay active, 0 to 60 s (default 2)",
+    required=False,
+)
+
+ACTIONS = (
+    ActionSpec(
+        name="service.restart",
+        summary="Restarts one systemd unit and waits until it has stayed active.",
+        disrupts=Disrupts.JOB,
+        repeat=Repeat.SAFE,
+        timeout_s=60,
+        params=(_UNIT, _STAY),
+    ),
+    ActionSpec(
+        name="service.start",
+        summary="Starts one systemd unit and waits until it has stayed active; one that runs is left alone.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=60,
+        params=(_UNIT, _STAY),
+    ),
+    ActionSpec(
+        name="service.stop",
+        summary="Stops one systemd unit and waits until it is inactive.",
+        disrupts=Disrupts.JOB,
+        repeat=Repeat.SAFE,
+        timeout_s=60,
+        params=(_UNIT,),
+    ),
+    ActionSpec(
+        name="module.load",
+        summary="Loads one kernel module that the agent's config lists, and sees that it is there.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=60,
+        params=(Param(name="module", type="text", summary="e.g. mlx5_ib, rdma_cm, nvidia_peermem"),),
+    ),
+    ActionSpec(
+        name="node.reboot",
+        summary="Reboots the node in an orderly way; done when the node is back with another boot id.",
+        disrupts=Disrupts.NODE,
+        repeat=Repeat.NEVER,
+        timeout_s=1200,
+    ),
+    ActionSpec(
+        name="process.signal",
+        summary="Sends a signal to the processes of one job on this node; refused for any other process.",
+        disrupts=Disrupts.JOB,
+        repeat=Repeat.NEVER,
+        timeout_s=30,
+        params=(
+            Param(name="job", type="text", summary="the job that the incident names; its processes only"),
+            Param(name="pid", type="int", summary="only this one of them (default: all)", required=False),
+            Param(
+                name="signal",
+                type="text",
+                summary="ABRT, INT, TERM, KILL or USR1 (default TERM)",
+                required=False,
+            ),
+        ),
+    ),
+    ActionSpec(
+        name="evidence.collect",
+        summary="Collects a bounded bundle: kernel log window, GPU, link and InfiniBand state, processes, jobs.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=60,
+        params=(
+            Param(name="component", type="component", summary="what the evidence is about"),
+            Param(
+                name="window_s",
+                type="float",
+                summary="how far back in the kernel log, 1 to 86,400 s (default 600)",
+                required=False,
+            ),
+        ),
+    ),
+    ActionSpec(
+        name="fs.usage",
+        summary="Finds the largest directories of a watched mount, within a time limit; reads only.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=120,
+        params=(
+            Param(name="mount", type="text", summary="mount point; must be watched by the agent"),
+            Param(name="depth", type="int", summary="levels below it, 1 to 4 (default 2)", required=False),
+        ),
+    ),
+)
