@@ -89,6 +89,10 @@ class BrainConfig(_Model):
     topology: Path | None = None  # YAML: node -> {leaf, rack, pod, fabric}; none: places are not known
     channels: Mapping[str, Mapping[str, Any]] = {}  # name -> type and its options (brain/notify)
     groups: Mapping[str, tuple[str, ...]] = {}  # oncall, scheduler, ... -> channels, in order of trying
+    bmc: Mapping[str, Mapping[str, Any]] = {}  # name -> type, nodes (glob) and options (brain/actions)
+    schedulers: Mapping[str, Mapping[str, Any]] = {}  # name -> type, nodes (glob) and options
+    subnet_managers: Mapping[str, Mapping[str, Any]] = {}  # fabric -> its hosts and how to reach them
+    switches: Mapping[str, Mapping[str, Any]] = {}  # name -> type and options: who can set switch ports
     signing_key_file: Path | None = (
         None  # Ed25519 seed, base64; none: <data_dir>/signing.key, made when missing
     )

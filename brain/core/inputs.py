@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent.contract.commands import Outcome
-from agent.contract.messages import Event
+from agent.contract.messages import Event, Severity
 from brain.core.spec import Pack, Scalar
 
 
@@ -60,6 +60,39 @@ class StepResult:
     step: str
     outcome: Outcome
     why: str
+    data: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepProgress:
+    """A long step is still under way. (A node says it by an event `command.progress`.)"""
+
+    id: str
+    step: str
+    elapsed_s: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPlan:
+    """What a step would do, as the one who would do it says; it was not done. Not `ok`: it would be refused."""
+
+    id: str
+    step: str
+    ok: bool
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """A fact about a node that another system reports (a fabric manager's event, say), not the node itself."""
+
+    id: str  # derived from the other system's own id, so that the same report counts once
+    source: str  # e.g. ufm
+    node: str
+    kind: str  # one of agent/contract/kinds
+    component: str
+    severity: Severity
     data: Mapping[str, Scalar] = field(default_factory=dict)
 
 
@@ -122,6 +155,9 @@ Input = (
     | TimerFired
     | Intent
     | StepResult
+    | StepProgress
+    | StepPlan
+    | Reported
     | Said
     | NodeState
     | Leader
