@@ -1,0 +1,1 @@
+"""The way back into service, requests, schedules, approvals that lapse, cancelled steps, gates of issue four."""
