@@ -4,6 +4,7 @@ that it is seen, paged and explained like any other.
 
 import base64
 import hashlib
+import heapq
 
 from brain.core import incidents, runs
 from brain.core.gates import SCHEDULE
@@ -15,6 +16,7 @@ from brain.core.turn import Turn
 REQUEST = "request"  # stands where a rule would in the support of such an incident
 LOOK_S = 900.0  # how often a schedule looks which node is due
 _QUIET_S = 1.0
+_PAUSE_S = 10.0  # between two nodes
 
 
 def request(turn: Turn, runbook: str, node: str, who: str, why: str) -> str:
@@ -65,6 +67,8 @@ def ended(turn: Turn, run: Run) -> None:
         for support in incident.support:
             turn.index.by_support.pop(support, None)
         incident.support.clear()
+    if run.requested_by == SCHEDULE:
+        turn.set_timer(f"schedule:{run.runbook.name}", turn.now + _PAUSE_S)
 
 
 def plan_schedules(turn: Turn) -> None:
@@ -82,22 +86,26 @@ def plan_schedules(turn: Turn) -> None:
 
 
 def due(turn: Turn, runbook: str) -> None:
-    """The schedule's timer fired: the node that has waited longest gets its turn, if none is being looked at."""
+    """The schedule's timer fired, or one of its runs is over: the nodes that have waited longest get their turn."""
     book = turn.book.runbooks.get(runbook)
     if book is None or book.every_s <= 0:
         return
     turn.set_timer(f"schedule:{runbook}", turn.now + _look_s(book))
-    if any(run.runbook.name == runbook and run.state not in runs.OVER for run in turn.state.runs.values()):
-        return
+    runs_now = [run for run in turn.state.runs.values() if run.state not in runs.OVER]
+    free = turn.book.settings.disruptive_runs_per_runbook - sum(
+        run.runbook.name == runbook for run in runs_now
+    )
     troubled = {incident.node for incident in turn.state.incidents.values()}
-    waiting = [
-        (turn.state.inspected.get(f"{runbook}@{node.name}", 0.0), node.name)
+    before = turn.now - book.every_s
+    ready = [
+        (last, node.name)
         for node in turn.state.nodes.values()
-        if node.alive and node.name not in troubled
+        if node.alive
+        and node.name not in troubled
+        and (last := turn.state.inspected.get(f"{runbook}@{node.name}", before)) <= before
     ]
-    ready = [entry for entry in waiting if entry[0] <= turn.now - book.every_s]
-    if ready:
-        request(turn, runbook, min(ready)[1], SCHEDULE, f"every {book.every_s / 86400:g} days")
+    for _, node in heapq.nsmallest(max(0, free), ready):
+        request(turn, runbook, node, SCHEDULE, f"every {book.every_s / 86400:g} days")
 
 
 def _under_way(turn: Turn, runbook: str, node: str) -> str | None:
