@@ -136,7 +136,7 @@ async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander)
     while True:
         now_s = host.mono_s()
         feeder.emit(Tick(mono_s=now_s))
-        commander.say_refusals()
+        commander.tick()
         for trouble in spool.take_trouble():
             feeder.failed("spool", trouble, again=True)
         spool.report_dropped()

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from agent.actions.base import Action
 from agent.actions.evidence import EvidenceCollect
 from agent.actions.link import LinkBounce
-from agent.actions.service import ServiceRestart
+from agent.actions.reboot import NodeReboot
+from agent.actions.service import ServiceRestart, ServiceStart, ServiceStop
 from agent.config import AgentConfig
 from agent.host import Host
 
@@ -20,5 +21,8 @@ def actions(
     """
     found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence")]
     if host.live:  # a recorded machine is only read
-        found += [LinkBounce(host, peer), ServiceRestart(config.dbus_address, config.services)]
+        found += [LinkBounce(host, peer), NodeReboot(config.dbus_address)]
+        found += [
+            one(config.dbus_address, config.services) for one in (ServiceRestart, ServiceStart, ServiceStop)
+        ]
     return {action.name: action for action in found}
