@@ -8,6 +8,7 @@ from agent.actions.base import Action
 from agent.actions.evidence import EvidenceCollect
 from agent.actions.link import LinkBounce
 from agent.actions.service import ServiceRestart
+from agent.actions.subnet import SmState
 from agent.config import AgentConfig
 from agent.host import Host
 
@@ -21,4 +22,5 @@ def actions(
     found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence")]
     if host.live:  # a recorded machine is only read
         found += [LinkBounce(host, peer), ServiceRestart(config.dbus_address, config.services)]
+        found.append(SmState(host, tools=config.ib_tools, root=config.ib_root))
     return {action.name: action for action in found}
