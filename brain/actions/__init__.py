@@ -9,6 +9,7 @@ from typing import Protocol
 
 from agent.contract.errors import Refused
 from brain.actions.base import Action, Fleet, Scheduler
+from brain.actions.subnet_manager import subnet_managers
 from brain.config import BrainConfig
 
 
@@ -30,7 +31,11 @@ class Area(Protocol):
         ...
 
 
-AREAS: tuple[Area, ...] = ()
+def _subnet_managers(site: Site) -> list[Action]:
+    return subnet_managers(dict(site.config.subnet_managers), site.fleet)
+
+
+AREAS: tuple[Area, ...] = (_subnet_managers,)
 
 
 def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Mapping[str, Action]:
