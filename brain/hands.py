@@ -6,12 +6,13 @@ Nothing here waits.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from nats.aio.client import Client
 
+from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError
-from agent.contract.messages import clip
+from agent.contract.messages import Event, clip
 from brain.adapters.codec import Codec
 from brain.adapters.lease import Lease
 from brain.adapters.nodes import Nodes
@@ -19,6 +20,7 @@ from brain.adapters.outbox import Outbox
 from brain.core.effects import SendPage, Step
 from brain.core.inputs import Delivery, Input, JobsTold, StepPlan
 from brain.core.state import Incident, IncidentState, State
+from brain.fleet import NodeFleet
 from brain.notify import notifier as notify
 from brain.performer import Performer
 
@@ -28,14 +30,6 @@ MAX_LINES = 40  # of a plan
 Start = Callable[[Coroutine[Any, Any, None], str], object]
 FIRST_PAUSE_S = 5.0  # after a page of the brain's own trouble that nobody took
 MAX_PAUSE_S = 300.0
-
-
-class Orders(Protocol):
-    """Who waits for results of commands that are parts of the brain's own steps."""
-
-    def heard(self, command: str, outcome: str, why: str) -> None:
-        """A command has ended."""
-        ...
 
 
 class RealHands:
@@ -49,7 +43,7 @@ class RealHands:
         outbox: Outbox,
         nodes: Nodes,
         own: Performer,
-        fleet: Orders,
+        fleet: NodeFleet,
         jobs: JobsOf,
         notifier: notify.Notifier,
         lease: Lease,
@@ -128,9 +122,11 @@ class RealHands:
         self._count += 1
         self.put(await self._jobs(node, f"j:{node}:{self._lease.epoch}.{self._count}"), keep=False)
 
-    def heard(self, command: str, outcome: str, why: str) -> None:
+    def heard(self, result: Event) -> None:
         """A node's command has ended."""
-        self._fleet.heard(command, outcome, why)
+        command, outcome, why = (str(result.data.get(key, "")) for key in ("command", "outcome", "why"))
+        known = outcome in {one.value for one in Outcome}
+        self._fleet.heard(command, Outcome(outcome) if known else Outcome.UNKNOWN, why)
 
     def page(self, page: SendPage) -> None:
         """Begins to tell people."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from agent.contract.actions.spec import ActionSpec
+from agent.contract.messages import Event
 from brain.adapters.codec import Codec, malformed
 from brain.adapters.log import LogClock, LogInfo, Record
 from brain.adapters.poison import DEATHS, Poison
@@ -68,7 +69,7 @@ class Hands(Protocol):
         """Asks the scheduler what runs on a node; the answer becomes an input."""
         ...
 
-    def heard(self, command: str, outcome: str, why: str) -> None:
+    def heard(self, result: Event) -> None:
         """A node's command has ended: perhaps a part of one of our own steps waits for it."""
         ...
 
@@ -224,8 +225,7 @@ class Live:
         if effects:
             self._effects(effects, record.seq)
         if isinstance(given, EventSeen) and given.event.kind == "command.result":
-            data = given.event.data
-            self._hands.heard(*(str(data.get(key, "")) for key in ("command", "outcome", "why")))
+            self._hands.heard(given.event)
         if isinstance(given, Leader) and self.leads():
             self.timers.reset(self.engine.state.timers)
             self._leading()

@@ -123,7 +123,7 @@ class Nodes:
     ) -> bytes:
         """`cancels`: why the step is not wanted any more; then the envelope asks to stop it."""
         payload = Command(
-            id=step.id,
+            id=f"{step.id}.cancel" if cancels else step.id,
             node=step.node,
             action=step.action,
             params=step.params,

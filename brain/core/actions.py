@@ -17,6 +17,14 @@ _PORT = Param(
 )
 
 
+_FABRIC = Param(
+    name="fabric",
+    type="text",
+    summary="as in [subnet_managers] (default: the only one there)",
+    required=False,
+)
+
+
 def _spec(
     name: str,
     summary: str,
@@ -162,6 +170,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NOTHING,
             Repeat.SAFE,
             60,
+            (_FABRIC,),
         ),
         _spec(
             "sm.start_standby",
@@ -169,6 +178,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.FABRIC,
             Repeat.SAFE,
             120,
+            (_FABRIC,),
         ),
         _spec(
             "sm.stop_master",
@@ -176,6 +186,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.FABRIC,
             Repeat.PROBE,
             180,
+            (_FABRIC,),
         ),
         _spec(
             "switch.port_bounce",
