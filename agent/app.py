@@ -6,6 +6,7 @@ Sources → collectors → spool → broker, and commands the other way.
 import asyncio
 import contextlib
 import fcntl
+import gc
 import logging
 import secrets
 import signal
@@ -110,6 +111,9 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         )  # every source takes its first step: the kernel log stands where it is followed from
         spool.put(_started(host), host.mono_s())
         _log.info("agent %s of node %s, cell %s, session %s", __version__, config.node, config.cell, session)
+        # What stands now stays: each full collection would look at all of it again.
+        gc.collect()
+        gc.freeze()
         await stop.wait()
         _log.info("stopping")
 

@@ -162,7 +162,7 @@ def cpu_s(pid: int) -> float:
 def child_of_us() -> Iterator[int]:
     for task in Path("/proc/self/task").iterdir():
         for pid in (task / "children").read_text().split():
-            if b"nvml_child" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"nvml_start" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 yield int(pid)
 
 
