@@ -42,6 +42,7 @@ class Timing:
 
     interval_s: float = 1.0  # between samples
     deadline_s: float = 10.0  # for one call
+    look_s: float = 2.5  # how often a silent child is looked at
     retry_s: float = 60.0  # until a missing library is looked for again
     slow_every: int = 5  # samples: power, temperature, processes and counters are asked in each n-th one
     rare_every: int = 30  # samples: modes, limits, PCIe and NVLink state are asked in each n-th one
@@ -121,7 +122,7 @@ class Child:
         assert self._process.stdout is not None  # noqa: S101  # PIPE above
         while True:
             try:
-                async with asyncio.timeout(self._timing.deadline_s / 4):  # seldom while samples come
+                async with asyncio.timeout(min(self._timing.look_s, self._timing.deadline_s / 4)):
                     line = await self._process.stdout.readline()
             except TimeoutError:
                 self._judge(now_s())
