@@ -140,7 +140,7 @@ class Card:
         self.handle: Any = None
         # health: what changed since the last sample, by key; null: it is not said any more.
         self.says: dict[str, Any] = {
-            "index": index, "bdf": "", "uuid": "", "lost": "", "util": None, "mem": None, "power": None,
+            "index": index, "bdf": "", "uuid": "", "serial": "", "lost": "", "util": None, "mem": None, "power": None,
             "temp": None, "reasons": None, "procs": None, "health": {},
         }  # fmt: skip
         self._told: dict[str, dict[str, Any]] = {}  # tier → what it said last
@@ -151,6 +151,7 @@ class Card:
                 pci = self._ask("nvmlDeviceGetPciInfo")
                 self.says["bdf"] = _text(pci.busId) if pci is not None else ""
                 self.says["uuid"] = _text(self._ask("nvmlDeviceGetUUID"))
+                self.says["serial"] = _text(self._ask("nvmlDeviceGetSerial"))  # boards alone have one
         except pynvml.NVMLError as error:
             self.says["lost"] = _LOST[error.value]
 

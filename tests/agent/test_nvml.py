@@ -105,7 +105,13 @@ async def test_it_samples_every_gpu_and_names_the_holders(fake: FakeNvml) -> Non
     async with running(fake.env) as heard:
         assert (await heard.state("ready")).gpus == 2
         gpu = await heard.gpu(SECOND)
-    assert (gpu.index, gpu.uuid, gpu.utilization, gpu.memory_used_mb) == (1, "GPU-1", 50, 1000)
+    assert (gpu.index, gpu.uuid, gpu.serial, gpu.utilization, gpu.memory_used_mb) == (
+        1,
+        "GPU-1",
+        "1653023018211",
+        50,
+        1000,
+    )
     assert (gpu.power_w, gpu.temperature_c) == (300.5, 40)
     (process,) = gpu.processes
     assert (process.pid, process.memory_mb) == (os.getpid(), 700)
