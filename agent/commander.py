@@ -66,6 +66,7 @@ class Commander:
             host=host, node=node, actions=actions, journal=journal, uplink=uplink, bundle_made=bundle_made
         )
         self._one_at_a_time = asyncio.Lock()
+        self._answering: set[asyncio.Future[Reply]] = set()  # the loop itself keeps no strong reference
         self._refusals = 0  # since they were last reported
         self._last_refusal = ("", "")  # (command, why)
         self._refusals_said_s = -REFUSALS_EVERY_S
@@ -82,9 +83,18 @@ class Commander:
         await asyncio.Event().wait()
 
     async def handle(self, envelope: bytes) -> Reply:
-        """The answer to one request; what is accepted has begun to run."""
+        """The answer to one request; what is accepted has begun to run.
+
+        A lost connection cancels the one who asks, not this: what is in the journal must be begun.
+        """
         if _is_hello(envelope):
             return self._reply(Answer.ACCEPTED, "hello")
+        answer = asyncio.ensure_future(self._in_turn(envelope))
+        self._answering.add(answer)
+        answer.add_done_callback(self._answering.discard)
+        return await asyncio.shield(answer)
+
+    async def _in_turn(self, envelope: bytes) -> Reply:
         async with self._one_at_a_time:  # the same id twice at once must meet in the journal
             try:
                 return await self._answer(envelope)
@@ -98,6 +108,7 @@ class Commander:
 
     async def stop(self) -> None:
         """At the end: see Runner.stop."""
+        await asyncio.gather(*self._answering, return_exceptions=True)
         await self.runner.stop()
 
     def tick(self) -> None:

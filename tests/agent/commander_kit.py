@@ -94,6 +94,7 @@ class Node:
 
     def restart(self, session: str) -> None:
         """As after SIGKILL: only the journal's file is left."""
+        self.journal = Journal(self.path)
         actions: dict[str, Action] = {self.action.name: self.action}
         self.commander = Commander(
             host=FakeHost(self.clock),
@@ -103,7 +104,7 @@ class Node:
             keys=KEYS,
             allow=self.allow,
             actions=actions,
-            journal=Journal(self.path),
+            journal=self.journal,
             uplink=self,
         )
 
@@ -129,3 +130,9 @@ class Node:
 def tasks_of(node: Node) -> list[asyncio.Task[None]]:
     """What runs."""
     return [run.task for run in node.commander.runner.running.values() if run.task is not None]
+
+
+def accepted(node: Node, command: Command) -> None:
+    """The command is in the journal and about to begin; nothing has run yet."""
+    node.journal.accept(command, "boot-1", "run-1", node.clock.mono_s)
+    node.commander.runner.start(command, node.action)

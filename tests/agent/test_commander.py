@@ -3,15 +3,17 @@
 import asyncio
 import json
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.contract.commands import Answer, Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.uplink.journal import MAX_IDS, Journal, Result
-from tests.agent.commander_kit import OTHER, Node, order, signed, tasks_of
+from tests.agent.commander_kit import OTHER, Node, accepted, order, signed, tasks_of
 
 REFUSALS: list[tuple[str, bytes, str]] = [
     ("not JSON", b"\xff\xfe", "not a signed envelope"),
@@ -81,6 +83,33 @@ async def test_a_command_runs_and_its_result_goes_up(tmp_path: Path) -> None:
         "evidence": "gpu-1/inc-1.r1.s1.a1",
         "evidence_bytes": 17,
     }
+
+
+async def test_a_command_that_is_in_the_journal_runs_even_when_the_connection_is_lost_at_that_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nats-py cancels the callback when the broker goes. Accepted and never begun, nobody would ever hear of it."""
+    node = Node(tmp_path)
+    writing, may_end = threading.Event(), threading.Event()
+    accept = Journal.accept
+
+    def slow(journal: Journal, *args: Any) -> None:
+        accept(journal, *args)
+        writing.set()
+        may_end.wait(10)
+
+    monkeypatch.setattr(Journal, "accept", slow)
+    asking = asyncio.create_task(node.commander.handle(signed(order().payload())))
+    await asyncio.to_thread(writing.wait, 10)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    may_end.set()
+    async with asyncio.timeout(10):
+        while not node.results():
+            await asyncio.sleep(0.01)
+    assert node.results() == [(order().id, "ok")]
+    assert node.action.runs == 1
 
 
 @pytest.mark.parametrize(
@@ -193,7 +222,7 @@ async def test_stopping_the_agent_writes_down_what_was_cut(tmp_path: Path) -> No
     node.action.go.clear()
     await node.commander.handle(signed(order().payload()))
     await asyncio.sleep(0)
-    await node.commander.handle(signed(order(id="just-accepted").payload()))
+    accepted(node, order(id="just-accepted"))
     await node.commander.stop()
     assert node.results() == [(order().id, "unknown"), ("just-accepted", "unreachable")]
     assert node.action.runs == 1

@@ -11,7 +11,7 @@ from agent.actions.base import Done, Outliving, Params, Underway, say
 from agent.contract.commands import Answer, Command, decode_command
 from agent.contract.errors import ActionError, ContractError, TimedOut, Unreachable
 from agent.uplink.journal import Journal
-from tests.agent.commander_kit import Node, Rehearsal, order, signed, tasks_of
+from tests.agent.commander_kit import Node, Rehearsal, accepted, order, signed, tasks_of
 
 ID = order().id
 
@@ -118,7 +118,7 @@ async def test_cancelled_before_it_began(tmp_path: Path) -> None:
     """Then nothing was done, and the result says so: refused."""
     node = Node(tmp_path)
     node.action.go.clear()
-    await node.commander.handle(signed(order().payload()))
+    accepted(node, order())
     node.commander.runner.cancel(ID, "too late")
     await node.settled()
     assert node.results() == [(ID, "refused")]
