@@ -64,7 +64,7 @@ async def test_a_bundle_tells_the_story(tmp_path: Path, monkeypatch: pytest.Monk
             b"rubbish",
         ]
     )
-    monkeypatch.setattr("agent.actions.evidence.os.read", kmsg.read)
+    monkeypatch.setattr("agent.actions.evidence_files.os.read", kmsg.read)
     folder = tmp_path / "evidence"
     action = EvidenceCollect(FakeHost(Clock(mono_s=1000.0), root), folder)
     done = await action.run({"component": "gpu/0000:3b:00", "window_s": 100})
@@ -92,7 +92,7 @@ async def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (root / f"proc/driver/nvidia/gpus/{number}").mkdir(parents=True)
         (root / f"proc/driver/nvidia/gpus/{number}/information").write_bytes(noise.randbytes(900_000))
     records = [b"6,%d,%d,-;%s\n" % (n, n, noise.randbytes(3500).hex().encode()) for n in range(1500)]
-    monkeypatch.setattr("agent.actions.evidence.os.read", Kmsg(records).read)
+    monkeypatch.setattr("agent.actions.evidence_files.os.read", Kmsg(records).read)
     folder = tmp_path / "evidence"
     action = EvidenceCollect(FakeHost(Clock(mono_s=10.0), root), folder)
     done = await action.run({"component": "node"})
