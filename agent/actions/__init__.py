@@ -7,6 +7,7 @@ from collections.abc import Callable
 from agent.actions.base import Action
 from agent.actions.evidence import EvidenceCollect
 from agent.actions.evidence_tools import Tools
+from agent.actions.fs_usage import FsUsage
 from agent.actions.link import LinkBounce
 from agent.actions.reboot import NodeReboot
 from agent.actions.service import ServiceRestart, ServiceStart, ServiceStop
@@ -25,7 +26,7 @@ def actions(
     )
     found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence", tools)]
     if host.live:  # a recorded machine is only read
-        found += [LinkBounce(host, peer), NodeReboot(config.dbus_address)]
+        found += [LinkBounce(host, peer), NodeReboot(config.dbus_address), FsUsage(host, config.mounts)]
         found += [
             one(config.dbus_address, config.services) for one in (ServiceRestart, ServiceStart, ServiceStop)
         ]
