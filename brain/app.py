@@ -205,7 +205,7 @@ class Brain:
                 tasks.start(self._outbox.serve(client), "outbox")
                 tasks.start(self._read(reader), "reader")
                 tasks.start(self._compete(client), "lease")
-                tasks.start(self._evidence(client), "evidence")
+                tasks.start(evidence.offer(client, self.config, self.live), "evidence")
                 tasks.start(self._timers(), "timers")
                 tasks.start(self._sweeps(), "liveness")
                 tasks.start(self.packs.serve(self._take_pack, self._refuse_pack), "packs")
@@ -225,17 +225,6 @@ class Brain:
         while not self.live.caught_up:
             await self.live.reached(self.live.seq + 1, log.HEARTBEAT_S)
         await self.lease.serve(client, self._won, lambda: self.live.state.epoch)
-
-    async def _evidence(self, client: Client) -> None:
-        """The bucket for evidence; after the log and the lease, which need their room first. Healing goes on without."""
-        while not self.live.state.epoch or not self.live.caught_up:
-            await self.live.reached(self.live.seq + 1, log.HEARTBEAT_S)
-        try:
-            await evidence.ensure(client, self.config.cell, self.config.evidence, self.config.nats.replicas)
-        except (*LOST, ConfigError, Unreachable) as error:
-            if client.is_closed:
-                raise
-            self.live.tell("brain.evidence_failed", f"evidence bundles cannot be kept in NATS: {error}")
 
     async def _timers(self) -> None:
         while True:
@@ -341,21 +330,20 @@ class Brain:
 
     async def ask(self, subject: str, body: bytes, timeout_s: float) -> bytes:
         """A request on NATS that is not stored, and its answer. Unreachable when nobody answers in time."""
-        client = self.hands.client
-        if client is None:
-            raise Unreachable("there is no connection to NATS")
         try:
-            answer = await client.request(subject, body, timeout=timeout_s)
+            answer = await self._client().request(subject, body, timeout=timeout_s)
         except LOST as error:
             raise Unreachable(f"no answer on {subject}: {error or type(error).__name__}") from error
         return bytes(answer.data)
 
+    def _client(self) -> Client:
+        if self.hands.client is None:
+            raise Unreachable("there is no connection to NATS")
+        return self.hands.client
+
     async def evidence(self, node: str, command: str) -> bytes | None:
         """An evidence bundle; None: there is none (yet). Unreachable, ActionError: see brain/adapters/evidence."""
-        client = self.hands.client
-        if client is None:
-            raise Unreachable("there is no connection to NATS")
-        return await evidence.fetch(client, self.config.cell, node, command)
+        return await evidence.fetch(self._client(), self.config.cell, node, command)
 
     async def say(self, word: Said) -> int:
         """Puts a person's word on the log; its place there.

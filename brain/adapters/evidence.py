@@ -6,6 +6,7 @@ message of each subject only (see agent/uplink/bundles.py). The oldest bundles g
 
 import base64
 import hashlib
+from typing import Protocol
 
 import orjson
 from nats.aio.client import Client
@@ -13,14 +14,50 @@ from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfi
 from nats.js.errors import NotFoundError
 
 from agent.contract import subjects
-from agent.contract.errors import ActionError, Unreachable
+from agent.contract.errors import ActionError, ConfigError, Unreachable
 from brain.adapters import log
 from brain.adapters.broker import LOST
-from brain.config import EvidenceConfig
+from brain.config import BrainConfig, EvidenceConfig
 
 LEAST_BYTES = 16 * 1024**2
 MAX_BYTES = 64 * 1024**2  # of one bundle: it is held in memory while it is handed on
 _MAX_CHUNKS = MAX_BYTES // subjects.MAX_BUNDLE_CHUNK
+
+
+class Live(Protocol):
+    """What `offer` needs of the live loop."""
+
+    @property
+    def seq(self) -> int:
+        """The last place on the log that was handled."""
+        ...
+
+    @property
+    def caught_up(self) -> bool:
+        """Was the whole log read since the start?"""
+        ...
+
+    async def reached(self, seq: int, timeout_s: float) -> bool:
+        """Waits until the input at `seq` was handled."""
+        ...
+
+    def tell(self, kind: str, text: str) -> None:
+        """A note of the brain itself."""
+        ...
+
+
+async def offer(client: Client, config: BrainConfig, live: Live) -> None:
+    """Makes the bucket, once the log is read: the log and the lease need their room first. Where NATS has none, the
+    brain goes on without, and says so.
+    """
+    while not live.caught_up:
+        await live.reached(live.seq + 1, log.HEARTBEAT_S)
+    try:
+        await ensure(client, config.cell, config.evidence, config.nats.replicas)
+    except (*LOST, ConfigError, Unreachable) as error:
+        if client.is_closed:
+            raise
+        live.tell("brain.evidence_failed", f"evidence bundles cannot be kept in NATS: {error}")
 
 
 async def ensure(client: Client, cell: str, config: EvidenceConfig, replicas: int = 1) -> None:
