@@ -5,6 +5,7 @@ A relative path is relative to the folder of the file that names it.
 
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -137,11 +138,9 @@ class BrainConfig(_Model):
         return self.runbooks or _BESIDE / "runbooks"
 
     def site_settings(self) -> Settings:
-        """The settings with the configured modes."""
-        if not self.modes:
-            return self.settings
-        plain = {name: getattr(self.settings, name) for name in Settings.__slots__}
-        return Settings(**plain | {"modes": self.settings.modes + self.modes})
+        """The settings with the configured modes; a configured scheduler is asked before its jobs are disturbed."""
+        ask = self.settings.ask_jobs or bool(self.schedulers)
+        return replace(self.settings, modes=self.settings.modes + self.modes, ask_jobs=ask)
 
     def places(self) -> dict[str, Place]:
         """Node → place, read from the topology file now; ConfigError names file and node."""

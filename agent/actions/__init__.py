@@ -1,5 +1,5 @@
 """All actions of a node, by name. A new one is one file and one line here, and its row in
-agent.contract.commands.
+agent.contract.actions.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from agent.actions.fs_usage import FsUsage
 from agent.actions.link import LinkBounce
 from agent.actions.reboot import NodeReboot
 from agent.actions.service import ServiceRestart, ServiceStart, ServiceStop
+from agent.actions.subnet import SmState
 from agent.config import AgentConfig
 from agent.host import Host
 
@@ -30,4 +31,5 @@ def actions(
         found += [
             one(config.dbus_address, config.services) for one in (ServiceRestart, ServiceStart, ServiceStop)
         ]
+        found.append(SmState(host, tools=config.ib_tools, root=config.ib_root))
     return {action.name: action for action in found}

@@ -23,6 +23,7 @@ from agent.collectors.node import NodeCollector
 from agent.collectors.service import ServiceCollector
 from agent.collectors.settings import Settings
 from agent.collectors.stuck import StuckCollector
+from agent.collectors.subnet import SubnetCollector
 from agent.collectors.xid import XidCollector
 
 
@@ -41,6 +42,7 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
         GpuStateCollector(),
         InfinibandCollector(congestion_per_s=settings.congestion_per_s),
         IbRateCollector(expected_gbps=settings.ib_expected_gbps, exempt=settings.ib_exempt),
+        SubnetCollector(),
         NicCollector(congestion_per_s=settings.congestion_per_s),
         BondCollector(),
         LinkCollector(),

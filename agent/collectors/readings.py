@@ -80,6 +80,17 @@ class IbDevices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SmAnswer:
+    """What the subnet manager that a port knows answered to a question."""
+
+    device: str
+    port: int
+    sm_lid: int
+    state: str  # MASTER | STANDBY | DISCOVERING | NOTACTIVE; empty: no answer
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProcess:
     """A process that holds a GPU."""
 
@@ -199,6 +210,7 @@ Reading = (
     | Link
     | IbPort
     | IbDevices
+    | SmAnswer
     | Gpu
     | GpuHealth
     | GpuCount

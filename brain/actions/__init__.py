@@ -9,6 +9,7 @@ from typing import Protocol
 
 from agent.contract.errors import Refused
 from brain.actions.base import Action, Fleet, Scheduler
+from brain.actions.subnet_manager import subnet_managers
 from brain.config import BrainConfig
 
 
@@ -30,18 +31,31 @@ class Area(Protocol):
         ...
 
 
-AREAS: tuple[Area, ...] = ()
+def _subnet_managers(site: Site) -> list[Action]:
+    return subnet_managers(dict(site.config.subnet_managers), site.fleet)
 
 
-def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Mapping[str, Action]:
-    """The actions that this site's configuration makes possible, by name; closed with `stack`."""
+AREAS: tuple[Area, ...] = (_subnet_managers,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """What this site's configuration makes possible."""
+
+    actions: Mapping[str, Action]  # by name
+    schedulers: Callable[[str], Scheduler | None]  # node -> the scheduler that has it
+
+
+def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Own:
+    """Everything, closed with `stack`. ConfigError names the key."""
     site = Site(
         config=config,
         fleet=fleet,
         schedulers=lambda _: None,
         on_close=stack.push_async_callback,
     )
-    return {action.name: action for area in AREAS for action in area(site)}
+    built = {action.name: action for area in AREAS for action in area(site)}
+    return Own(actions=built, schedulers=site.schedulers)
 
 
 def missing(action: str) -> Refused:
