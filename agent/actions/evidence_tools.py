@@ -124,7 +124,7 @@ async def _ask(question: _Question, argv: list[str], found: Answers) -> None:
         found.how[name] = str(error)
         return
     found.how[name] = "ok" if ran.status == 0 else f"status {ran.status}: {ran.says}"
-    if ran.out:
+    if ran.out or ran.status == 0:  # no rules at all is an answer too
         found.files.append((question.file, ran.out.encode()))
 
 

@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import random
-import shutil
 import tarfile
 import time
 from pathlib import Path
@@ -152,25 +151,6 @@ def script(path: Path, text: str) -> str:
 def test_every_tool_has_a_place_in_the_configuration() -> None:
     """And only those."""
     assert set(EVIDENCE_TOOLS) == NAMES
-
-
-@pytest.mark.root
-@pytest.mark.component("iproute2")
-async def test_about_the_network_the_firewall_and_the_links_are_asked(tmp_path: Path) -> None:
-    """This machine's real `ip` and `rdma`; what is not installed is not asked; about.json says how each went."""
-    there = {name: path for name in ("ip", "rdma", "nft") if (path := shutil.which(name))}
-    tools = Tools(paths=there | {"nft": there.get("nft", "/nowhere/nft")})
-    action = EvidenceCollect(FakeHost(Clock()), tmp_path, tools)
-    planned = await action.plan({"component": "link/lo"})
-    assert f"{there['ip']} -s -d link" in planned
-    done = await action.run({"component": "link/lo"})
-    files = members(tmp_path, done.evidence)
-    assert b"LOOPBACK" in files["tools/ip-link.txt"]
-    assert b"RX:" in files["tools/ip-link.txt"]
-    how = json.loads(files["about.json"])["tools"]
-    assert how["ip -s -d link"] == "ok"
-    assert set(how) == {" ".join([Path(line.split()[0]).name, *line.split()[1:]]) for line in planned[1:]}
-    assert done.evidence_bytes == (tmp_path / done.evidence).stat().st_size
 
 
 async def test_about_a_gpu_its_tools_are_asked_and_a_report_is_made(tmp_path: Path) -> None:
