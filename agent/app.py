@@ -29,6 +29,7 @@ from agent.sources.base import Source
 from agent.sources.kmsg import KmsgSource
 from agent.supervisor import Feeder, keep_going
 from agent.uplink.beat import Beats
+from agent.uplink.bundles import Bundles
 from agent.uplink.connection import Connection, together
 from agent.uplink.journal import Journal
 from agent.uplink.publisher import Publisher
@@ -89,6 +90,8 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             version=__version__,
             interval_s=config.beat_interval_s,
         )
+        journal = Journal(config.data_dir / "journal.jsonl")
+        bundles = Bundles(journal, config.data_dir / "evidence", config.cell, config.node)
         commander = Commander(
             host=host,
             cell=config.cell,
@@ -97,13 +100,16 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             keys=config.public_keys(),
             allow=frozenset(config.allow),
             actions=actions(host, config, peer=lambda: connection.peer),
-            journal=Journal(config.data_dir / "journal.jsonl"),
+            journal=journal,
             uplink=spool,
+            bundle_made=bundles.look,
         )
         await commander.recover()
 
         async def session_with(client: "Client") -> None:
-            await together(publisher.serve(client), commander.serve(client), beats.serve(client))
+            await together(
+                publisher.serve(client), commander.serve(client), beats.serve(client), bundles.serve(client)
+            )
 
         keep_going(undo, "uplink", lambda: connection.serve(session_with), feeder, host)
         undo.push_async_callback(_last_words, spool, connection)

@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from agent.contract import subjects
 from agent.contract.errors import BugError, ConfigError, Unreachable
 from brain import actions, jobs
-from brain.adapters import keys, liveness, log
+from brain.adapters import evidence, keys, liveness, log
 from brain.adapters.broker import LOST, Broker
 from brain.adapters.codec import Codec
 from brain.adapters.files import only_one
@@ -213,6 +213,7 @@ class Brain:
                 tasks.start(self._outbox.serve(client), "outbox")
                 tasks.start(self._read(reader), "reader")
                 tasks.start(self._compete(client), "lease")
+                tasks.start(evidence.offer(client, self.config, self.live), "evidence")
                 tasks.start(self._timers(), "timers")
                 tasks.start(self._sweeps(), "liveness")
                 tasks.start(self.packs.serve(self._take_pack, self._refuse_pack), "packs")
@@ -341,14 +342,20 @@ class Brain:
 
     async def ask(self, subject: str, body: bytes, timeout_s: float) -> bytes:
         """A request on NATS that is not stored, and its answer. Unreachable when nobody answers in time."""
-        client = self.hands.client
-        if client is None:
-            raise Unreachable("there is no connection to NATS")
         try:
-            answer = await client.request(subject, body, timeout=timeout_s)
+            answer = await self._client().request(subject, body, timeout=timeout_s)
         except LOST as error:
             raise Unreachable(f"no answer on {subject}: {error or type(error).__name__}") from error
         return bytes(answer.data)
+
+    def _client(self) -> Client:
+        if self.hands.client is None:
+            raise Unreachable("there is no connection to NATS")
+        return self.hands.client
+
+    async def evidence(self, node: str, command: str) -> bytes | None:
+        """An evidence bundle; None: there is none (yet). Unreachable, ActionError: see brain/adapters/evidence."""
+        return await evidence.fetch(self._client(), self.config.cell, node, command)
 
     async def say(self, word: Said) -> int:
         """Puts a person's word on the log; its place there.

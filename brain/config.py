@@ -58,6 +58,13 @@ class LogConfig(_Model):
     duplicate_window_s: float = Field(default=300, ge=120)  # how long a message id is remembered
 
 
+class EvidenceConfig(_Model):
+    """How long evidence bundles are kept in NATS. What is gone may still lie on its node."""
+
+    keep_s: float = Field(default=14 * 86400, ge=3600)
+    max_bytes: int = Field(default=1024**3, ge=16 * 1024**2)  # above, the oldest bundles go
+
+
 class ConsoleConfig(_Model):
     """The HTTP API."""
 
@@ -81,6 +88,7 @@ class BrainConfig(_Model):
     data_dir: Path = Path("/var/lib/gpuward")  # snapshot, read model, keys, embedded NATS
     nats: NatsConfig = NatsConfig()
     log: LogConfig = LogConfig()
+    evidence: EvidenceConfig = EvidenceConfig()
     console: ConsoleConfig = ConsoleConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     rules: Path | None = None  # folder; none: the rules that came with gpuward

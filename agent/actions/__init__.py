@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from agent.actions.base import Action
 from agent.actions.evidence import EvidenceCollect
+from agent.actions.evidence_tools import Tools
+from agent.actions.fs_usage import FsUsage
 from agent.actions.link import LinkBounce
 from agent.actions.reboot import NodeReboot
 from agent.actions.service import ServiceRestart, ServiceStart, ServiceStop
@@ -20,9 +22,12 @@ def actions(
     """What this machine can do. `peer` says host and port of the broker that we are connected to, for the
     actions that must not cut the way to it; None before the first connection.
     """
-    found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence")]
+    tools = Tools(
+        paths=config.evidence_tools, report_s=config.bug_report_s, report_bytes=config.bug_report_bytes
+    )
+    found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence", tools)]
     if host.live:  # a recorded machine is only read
-        found += [LinkBounce(host, peer), NodeReboot(config.dbus_address)]
+        found += [LinkBounce(host, peer), NodeReboot(config.dbus_address), FsUsage(host, config.mounts)]
         found += [
             one(config.dbus_address, config.services) for one in (ServiceRestart, ServiceStart, ServiceStop)
         ]

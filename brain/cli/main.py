@@ -18,6 +18,7 @@ COMMANDS: dict[str, Lazy] = {
     "incidents": lazy("brain.cli.look:incidents", "What is open."),
     "nodes": lazy("brain.cli.look:nodes", "The nodes and their signs of life."),
     "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
+    "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
     "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they come."),
     "hold": lazy("brain.cli.say:hold", "Nothing disruptive is done in a scope until it is released."),
     "release": lazy("brain.cli.say:release", "Ends a hold."),

@@ -1,6 +1,8 @@
 """service.restart, service.start and service.stop against a real systemd."""
 
-from collections.abc import Iterator
+import asyncio
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -122,3 +124,30 @@ async def test_starting_what_cannot_start(box: nspawn.Machine) -> None:
     for action in (ServiceStart(box.bus_address, ()), ServiceStop(box.bus_address, ())):
         with pytest.raises(Refused, match="not among this node's `services`"):
             await action.run({"unit": "good.service"})
+
+
+async def test_a_cancelled_restart_leaves_the_service_running(box: nspawn.Machine) -> None:
+    """Cancelled while systemd still stops it: systemd's job goes on, and the service is there again."""
+    params: dict[str, str | float] = {"unit": "stubborn.service", "stay_s": 0}
+    await ServiceStart(box.bus_address, ("stubborn.service",)).run(params)
+    before = pid(box, "stubborn.service")
+    task = asyncio.create_task(ServiceRestart(box.bus_address, ("stubborn.service",)).run(params))
+    await until(lambda: state(box, "stubborn.service") == "deactivating")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: state(box, "stubborn.service") == "active")
+    assert pid(box, "stubborn.service") not in (before, "0")
+
+
+def state(box: nspawn.Machine, unit: str) -> str:
+    """active, deactivating, ..."""
+    return box.run("systemctl", "show", "-P", "ActiveState", unit).stdout.strip()
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Waits for a condition, with a bound."""
+    deadline = time.monotonic() + 10
+    while not await asyncio.to_thread(true):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        await asyncio.sleep(0.01)
