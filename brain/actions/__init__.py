@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.contract.errors import Refused
+from brain.actions import bmc
 from brain.actions.base import Action, Fleet, Scheduler
 from brain.config import BrainConfig
 
@@ -30,7 +31,7 @@ class Area(Protocol):
         ...
 
 
-AREAS: tuple[Area, ...] = ()
+AREAS: tuple[Area, ...] = (bmc.area,)
 
 
 def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Mapping[str, Action]:
