@@ -223,7 +223,7 @@ async def _proof(bmc: Bmc, before: str, within_s: float) -> str:
                 return "seen off"
             if before and await bmc.last_reset() != before:
                 return "the time of its last reset is new"
-        except Unreachable:
+        except ActionError:
             pass  # the BMC is busy with it, or shares the node's power; it is asked until the time is over
         if loop.time() >= ends:
             return ""

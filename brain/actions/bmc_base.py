@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import Field
 
-from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
+from agent.contract.errors import ActionError, Refused, TimedOut
 from agent.contract.messages import Scalar
 
 Seconds = Annotated[float, Field(gt=0, le=600)]
@@ -139,11 +139,13 @@ async def settled(bmc: Bmc, want: Power, within_s: float) -> bool:
     loop = asyncio.get_running_loop()
     ends = loop.time() + within_s
     while True:
-        trouble: Unreachable | None = None
+        trouble: ActionError | None = None
         try:
             if await bmc.power() is want:
                 return True
-        except Unreachable as error:  # a BMC that has just been asked for something is often busy
+        except (
+            ActionError
+        ) as error:  # a BMC that has just been asked for something is often busy, or restarts
             trouble = error
         if loop.time() >= ends:
             break

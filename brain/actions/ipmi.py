@@ -1,4 +1,4 @@
-"""BMCs that speak IPMI 2.0 over LAN (RMCP+), by `ipmitool` (decision 11). Each command is a login of its own.
+"""BMCs that speak IPMI 2.0 over LAN (RMCP+), by `ipmitool` (decision 12). Each command is a login of its own.
 
 `-v` makes ipmitool say why a session failed; without it a wrong password and a dead BMC read the same.
 """

@@ -1,4 +1,4 @@
-"""BMCs that speak Redfish, by the client library sushy (decision 11). One session a visit, closed at its end.
+"""BMCs that speak Redfish, by the client library sushy (decision 12). One session a visit, closed at its end.
 
 Values and states: DSP0268 (ComputerSystem: PowerState, ResetType), DSP0266 (sessions).
 """

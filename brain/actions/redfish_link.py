@@ -1,7 +1,7 @@
 """The careful HTTP link under sushy: one try, one host, bounded answers, and it knows whether a request was sent.
 
 sushy repeats a request up to three times after a time-out, whatever it is: a power cycle, too. Here nothing is
-repeated (`server_side_retries=1`), a BMC's answers never lead to another host, proxies and .netrc of the environment
+repeated but a reading after a lost session, a BMC's answers never lead to another host, proxies and .netrc of the environment
 are not used, and an answer is at most `MAX_ANSWER` bytes and `answer_s` seconds long.
 """
 
@@ -40,7 +40,7 @@ class Link(Connector):  # type: ignore[misc]  # sushy ships no types
         super().__init__(
             url,
             verify=verify,
-            server_side_retries=1,
+            server_side_retries=1,  # to sushy: one try (0 would be three)
             default_request_timeout=answer_s,
             connect_timeout=connect_s,
         )
@@ -48,6 +48,7 @@ class Link(Connector):  # type: ignore[misc]  # sushy ships no types
         self.given_up = (
             0  # set by the event loop: what this work and those before it have not sent must not be sent
         )
+        self._log_in_again = True  # once: a BMC that restarted has lost our session
         self.sent = ""  # method of the job's last request; read after `given_up` was set
         self._session.trust_env = False
         for scheme in ("https://", "http://"):
@@ -62,8 +63,13 @@ class Link(Connector):  # type: ignore[misc]  # sushy ships no types
         self.sent = method  # before the look: who gives up afterwards sees it
         if self.job <= self.given_up:
             raise GivenUp
-        kwargs["allow_redirects"] = False
-        response = super()._op(method, _local(path), *args, **kwargs)
+        kwargs |= {"allow_redirects": False, "server_side_retries_left": 0}
+        kwargs["allow_reauth"] = method == "GET" and self._log_in_again
+        try:
+            response = super()._op(method, _local(path), *args, **kwargs)
+        except says.AccessError:
+            self._log_in_again = False
+            raise
         for _ in range(_REDIRECTS):
             if not response.is_redirect or method != "GET":
                 break
@@ -114,6 +120,7 @@ def meaning(
         return Refused(f"{where} refuses our user or password, or its rights ({error.status_code})")
     if isinstance(error, says.HTTPError):
         code = error.status_code
+        text = f"{where} says no ({code}): {clip(' '.join(str(error.detail or 'without a reason').split()), _MAX_SAYS)}"
         if code in _LATER:
             return Unreachable(f"{where} says not now ({code})")
         if code >= 500 and code != 501:
@@ -127,7 +134,9 @@ def meaning(
     if isinstance(error, says.ConnectionError | wire.HTTPError | OSError):
         if asking and not any(isinstance(cause, _NOT_SENT) for cause in causes):
             return TimedOut(f"{where} did not answer the request: it may or may not have been done")
-        return Unreachable(text)
+        return Unreachable(
+            f"{where} does not answer: {clip(str(causes[-1]) or type(error).__name__, _MAX_SAYS)}"
+        )
     return Refused(text)  # an answer that is not Redfish, an action or attribute that it lacks
 
 
@@ -139,7 +148,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             return
         one = todo.pop(0)
         if isinstance(one, BaseException):
-            yield one
+            yield one  # the innermost comes last
             todo += [*one.args, getattr(one, "reason", None), one.__cause__, one.__context__]
 
 
