@@ -32,14 +32,18 @@ _COMMANDS = {
     Wish.RESET: "reset",
     Wish.NMI: "diag",
 }
-_LOGIN = re.compile(r"RAKP [24].*(invalid|error)|unauthorized|insufficient privilege", re.IGNORECASE)
-_SESSION = re.compile(r"Error in open session response message : (?!insufficient)", re.IGNORECASE)
+_LOGIN = re.compile(r"RAKP [24].*(invalid|error)|unauthorized name", re.IGNORECASE)
+_SESSION = re.compile(
+    r"Error in open session response message : (?!insufficient)|Set Session Privilege Level to \w+ failed",
+    re.IGNORECASE,
+)
 _NO_SESSION = "Unable to establish"  # said before any command is sent
-_SAID_NO = re.compile(
-    r"failed: (?!.*(busy|timeout|unspecified))(.+)", re.IGNORECASE
-)  # the BMC's completion code
-_BUSY = re.compile(r"failed: .*busy", re.IGNORECASE)
-_NOISE = re.compile(r"^Loading IANA.*$|^Running .*$", re.MULTILINE)
+_SAID_NO = re.compile(r"failed: (?!.*(timeout|unspecified))", re.IGNORECASE)  # the BMC's completion code
+_BUSY = re.compile(r"failed: .*(node busy|initialization in progress)", re.IGNORECASE)
+_NOISE = re.compile(  # what -v says of every session
+    r"^(Loading IANA|Running |Discovered IPMB|Get HPM\.x Capabilities|Invalid completion code received).*$",
+    re.MULTILINE,
+)
 _FACTS = ("Manufacturer Name", "Product Name", "Firmware Revision")
 _EVENTS = 20
 _WELL = ("ok", "ns", "na", "")
