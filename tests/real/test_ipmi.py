@@ -75,7 +75,7 @@ async def test_a_request_whose_answer_is_lost_is_unknown_and_sent_once(
     """The BMC freezes with the request in its hands: ipmitool must not send it again by itself."""
     host.set("freezes")
     with pytest.raises(TimedOut, match="may or may not"):
-        await perform(site(answer_s=1.5, unseen_s=0.3)["bmc.power_cycle"])
+        await perform(site(answer_s=1.0, unseen_s=0.2)["bmc.power_cycle"])
     (host.folder / "freezes").unlink()
     await asyncio.to_thread(host.until, lambda: bool(host.ask("status")), "the BMC came back")
     await asyncio.to_thread(host.until, lambda: "is on" in host.ask("status"), "the cycle came to its end")

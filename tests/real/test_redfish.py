@@ -2,7 +2,9 @@
 
 import asyncio
 import ssl
+import tomllib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from brain.actions.base import Action
+from brain.actions.ipmi import IpmiOptions
+from brain.actions.redfish import RedfishOptions
 from tests.real.bmc_kit import QUICK, built, certificate, order, password_file, perform, server_tls
 from tests.real.redfish_fake import RedfishFake
 
@@ -411,6 +415,19 @@ def test_a_wrong_table_names_its_key(
     """At the brain's start, not at the first fault."""
     with pytest.raises(ConfigError, match=says):
         site(**changes)
+
+
+def test_the_example_configuration_names_every_option(tmp_path: Path) -> None:
+    """deploy/brain.toml is what people copy from: it must build, and hide nothing."""
+    text = (Path(__file__).resolve().parents[2] / "deploy" / "brain.toml").read_text()
+    section = text[text.index("# [bmc.racks]") :].partition("\n\n")[0]
+    tables = tomllib.loads("\n".join(line.removeprefix("# ") for line in section.splitlines()))["bmc"]
+    named = {key for table in tables.values() for key in table} - {"type"} | {"addresses"}
+    assert named == {field.name for kind in (RedfishOptions, IpmiOptions) for field in fields(kind)}
+    for table in tables.values():
+        table["password_file"] = str(password_file(tmp_path))
+    tables["racks"]["ca_file"] = str(password_file(tmp_path))
+    assert len(built(tables)) == 7
 
 
 async def test_nodes_without_a_bmc_and_bmcs_with_two_systems_are_refused(
