@@ -143,10 +143,8 @@ async def settled(bmc: Bmc, want: Power, within_s: float) -> bool:
         try:
             if await bmc.power() is want:
                 return True
-        except (
-            ActionError
-        ) as error:  # a BMC that has just been asked for something is often busy, or restarts
-            trouble = error
+        except ActionError as error:
+            trouble = error  # a BMC that has just been asked for something is often busy, or restarts
         if loop.time() >= ends:
             break
         await asyncio.sleep(min(bmc.pace.poll_s, max(ends - loop.time(), 0.01)))

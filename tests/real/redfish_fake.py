@@ -56,6 +56,7 @@ class RedfishFake:
         self.extra: dict[str, Any] = {}  # path -> resource
         self.systems = [_SYSTEM]
         self.asked: list[str] = []  # reset types that came in
+        self.asked_while: list[str] = []  # and the power state at that moment
         self.logins = 0  # attempts, right or wrong, by session or basic
         self.open_sessions: set[str] = set()
         self.log: list[str] = []  # method and path of every request
@@ -136,6 +137,7 @@ class RedfishFake:
 
     async def _reset(self, kind: str) -> web.Response:
         self.asked.append(kind)
+        self.asked_while.append(self.power)
         if self.reset_answer < 300 and not self.lies:
             asyncio.get_running_loop().call_later(self.settle_s, self._do, kind)
         await self.answers_reset.wait()

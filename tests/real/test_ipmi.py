@@ -51,6 +51,14 @@ def table(host: Host, **changes: Any) -> dict[str, Any]:
     }
 
 
+def wrapper(folder: Path, line: str) -> str:
+    """The path of an ipmitool that runs a line of shell before it is itself."""
+    path = folder / "ipmitool"
+    path.write_text(f'#!/bin/sh\n{line}\nexec ipmitool "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
 async def test_off_and_on_end_and_start_the_node(host: Host, site: Callable[..., Actions]) -> None:
     """The process that stands for the node is really gone; what is so already is not asked for."""
     actions = site()
@@ -70,16 +78,20 @@ async def test_a_power_cycle_brings_another_process(host: Host, site: Callable[.
 
 
 async def test_a_request_whose_answer_is_lost_is_unknown_and_sent_once(
-    host: Host, site: Callable[..., Actions]
+    host: Host, site: Callable[..., Actions], tmp_path: Path
 ) -> None:
-    """The BMC freezes with the request in its hands: ipmitool must not send it again by itself."""
+    """The BMC freezes with the request in its hands: whoever wants it again must know what became of it."""
+    tool = wrapper(tmp_path, f'echo "$@" >> {tmp_path}/calls')
     host.set("freezes")
     with pytest.raises(TimedOut, match="may or may not"):
-        await perform(site(answer_s=1.0, unseen_s=0.2)["bmc.power_cycle"])
+        await perform(site(tool=tool, answer_s=0.6, unseen_s=0.1)["bmc.power_cycle"])
     (host.folder / "freezes").unlink()
-    await asyncio.to_thread(host.until, lambda: bool(host.ask("status")), "the BMC came back")
     await asyncio.to_thread(host.until, lambda: "is on" in host.ask("status"), "the cycle came to its end")
     assert host.asked() == ["set power 0", "set power 1"]
+    calls = (tmp_path / "calls").read_text()
+    (sent,) = [line for line in calls.splitlines() if line.endswith("power cycle")]
+    assert " -R 1 " in sent, "ipmitool must not send it again by itself"
+    assert "secret" not in calls
 
 
 async def test_restart_and_a_refused_interrupt(host: Host, site: Callable[..., Actions]) -> None:
@@ -161,10 +173,17 @@ async def test_a_wrong_password_is_tried_once(host: Host, tmp_path: Path) -> Non
     assert host.node == 0
 
 
-async def test_a_dead_bmc_is_unreachable(site: Callable[..., Actions]) -> None:
-    """Nothing was done."""
+async def test_a_bmc_that_is_dead_or_dies_before_the_request_is_unreachable(
+    host: Host, site: Callable[..., Actions], tmp_path: Path
+) -> None:
+    """Without a session nothing was sent, so even a power cycle may be asked for again."""
+    dead = free_udp_port()
+    with pytest.raises(Unreachable, match="no answer"):
+        await perform(site(address=f"127.0.0.1:{dead}", answer_s=0.3)["bmc.power_cycle"])
+    dies = wrapper(tmp_path, f'case "$*" in *cycle) set -- $(echo "$@" | sed s/{host.port}/{dead}/) ;; esac')
     with pytest.raises(Unreachable, match="Unable to establish"):
-        await perform(site(address=f"127.0.0.1:{free_udp_port()}", connect_s=1.0, tries=1)["bmc.power_cycle"])
+        await perform(site(tool=dies, connect_s=1.0, tries=1)["bmc.power_cycle"])
+    assert host.asked() == []
 
 
 async def test_ipmi_is_the_fallback_when_redfish_does_not_answer(host: Host, tmp_path: Path) -> None:

@@ -94,12 +94,25 @@ async def test_a_bmc_that_lies_is_found_out(bmc: RedfishFake, site: Callable[...
     assert type(caught.value) is ActionError
     assert bmc.asked == ["ForceOff"]
     with pytest.raises(TimedOut, match="never seen off"):
-        await perform(site()["bmc.power_cycle"])
+        await perform(site(unseen_s=0.3)["bmc.power_cycle"])
     bmc.last_reset = "2026-01-01T00:00:00Z"
     with pytest.raises(ActionError, match="last reset still 2026") as caught:
-        await perform(site()["bmc.power_cycle"])
+        await perform(site(unseen_s=0.3)["bmc.power_cycle"])
     assert type(caught.value) is ActionError
     assert bmc.asked == ["ForceOff", "PowerCycle", "PowerCycle"]
+
+
+async def test_a_node_that_was_not_seen_off_is_not_isolated(
+    bmc: RedfishFake, site: Callable[..., Actions]
+) -> None:
+    """Nobody may take a node for fenced because its BMC said "accepted"; and without a BMC nothing is begun."""
+    bmc.lies = True
+    with pytest.raises(ActionError, match="does not do what it says"):
+        await perform(site(settle_s=0.4)["node.isolate"], timeout_s=300.0, shutdown_s=0.2)
+    assert bmc.asked == ["GracefulShutdown", "ForceOff"]
+    await bmc.gone()
+    with pytest.raises(Unreachable, match="NOT isolated"):
+        await perform(site()["node.isolate"], timeout_s=300.0)
 
 
 async def test_a_power_cycle_by_the_bmc_is_proved_by_seeing_it_off(
@@ -119,6 +132,7 @@ async def test_without_a_power_cycle_it_is_off_seen_off_and_on(
     bmc.allowed, bmc.by_action_info, bmc.settle_s = ("On", "ForceOff"), True, 0.2
     await perform(site()["bmc.power_cycle"])
     assert bmc.asked == ["ForceOff", "On"]
+    assert bmc.asked_while == ["On", "Off"]
     assert bmc.power == "On"
     bmc.allowed, bmc.asked, bmc.lies = ("ForceOff",), [], True
     with pytest.raises(Refused, match="neither"):

@@ -16,7 +16,7 @@ case $op in
         *) echo "$name:0" ;;
       esac
     done ;;
-  set) [ ! -e "$folder/freezes" ] || sleep 2 # the request has come, and its answer does not go
+  set) [ ! -e "$folder/freezes" ] || sleep 1.6 # the request has come, and its answer does not go
     while [ $# -gt 0 ]; do
       case $1 in
         power) if [ "$2" = 0 ]; then off; elif ! alive; then on; fi ;;
