@@ -208,3 +208,53 @@ class RedfishFake:
 
 def _error(status: int, text: str) -> web.Response:
     return web.json_response({"error": {"code": "Base.1.0.GeneralError", "message": text}}, status=status)
+
+
+def resources() -> dict[str, Any]:
+    """The resources of a node with an old chassis, a new one, and one that answers 404."""
+    base, logs = "/redfish/v1/Chassis", "/redfish/v1/Systems/1/LogServices"
+
+    def entry(day: int) -> dict[str, Any]:
+        return {
+            "Created": f"2026-05-{day:02}T00:00:00Z",
+            "Severity": "Critical",
+            "Message": f"fault {day} " + "x" * 400,
+        }
+
+    ok = {"State": "Enabled", "Health": "OK"}
+    return {
+        "/redfish/v1/Systems/1": {
+            "SerialNumber": "S123",
+            "LogServices": {"@odata.id": logs},
+            "Links": {"Chassis": [{"@odata.id": f"{base}/{name}"} for name in ("gone", "old", "new")]},
+        },
+        f"{base}/old": {
+            "Thermal": {"@odata.id": f"{base}/old/Thermal"},
+            "Power": {"@odata.id": f"{base}/old/Power"},
+        },
+        f"{base}/old/Thermal": {
+            "Temperatures": [
+                {"Name": "Inlet", "ReadingCelsius": 22, "Status": ok},
+                *({"Name": f"DIMM {n}", "ReadingCelsius": 40 + n, "Status": ok} for n in range(40)),
+            ],
+            "Fans": [{"Name": "Empty slot", "Status": {"State": "Absent"}}],
+        },
+        f"{base}/old/Power": {
+            "PowerSupplies": [
+                {"Name": "PSU 1", "LastPowerOutputWatts": 700, "Status": ok},
+                {"Name": "PSU 2", "Status": {"State": "Enabled", "Health": "Critical"}},
+            ]
+        },
+        f"{base}/new": {
+            "ThermalSubsystem": {"@odata.id": f"{base}/new/ThermalSubsystem"},
+            "EnvironmentMetrics": {"@odata.id": f"{base}/new/EnvironmentMetrics"},
+        },
+        f"{base}/new/ThermalSubsystem": {"ThermalMetrics": {"@odata.id": f"{base}/new/ThermalMetrics"}},
+        f"{base}/new/ThermalMetrics": {
+            "TemperatureReadingsCelsius": [{"DeviceName": "GPU 0", "Reading": 61.5}]
+        },
+        f"{base}/new/EnvironmentMetrics": {"PowerWatts": {"Reading": 5400}},
+        logs: {"Members": [{"@odata.id": f"{logs}/SEL"}]},
+        f"{logs}/SEL": {"Entries": {"@odata.id": f"{logs}/SEL/Entries"}},
+        f"{logs}/SEL/Entries": {"Members@odata.count": 30, "Members": [entry(day) for day in range(1, 31)]},
+    }

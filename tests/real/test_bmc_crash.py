@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pytest
+
 from brain.core.effects import Effect, Perform
 from brain.core.inputs import Input, Leader
 from brain.core.spec import Pack, Paging, Priority, Runbook, Rung, Verify
@@ -39,6 +41,7 @@ class Unanswered(Story):
         return super()._answer(effect, now)
 
 
+@pytest.mark.component("openssl")
 async def test_a_power_cycle_is_not_repeated_after_the_brain_died_in_it(tmp_path: Path) -> None:
     """The engine decides, a real performer asks the BMC and is killed, the next leader verifies and calls a person."""
     story = Unanswered(cycling())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
+from agent.contract.errors import Refused, TimedOut, Unreachable
 from brain.actions.base import Action
 from tests.real.bmc_kit import QUICK, Slurm, built, order, password_file, perform
 from tests.real.ipmi_host import Host, free_udp_port, ipmi_host, missing
@@ -205,21 +205,3 @@ async def test_ipmi_is_the_fallback_when_redfish_does_not_answer(host: Host, tmp
     assert host.node == 0
     assert "redfish https://127.0.0.1:1 does not answer" in said[0]
     assert f"going on with ipmi 127.0.0.1:{host.port}" in said[0]
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"address": "-oProxy"}, r"bmc\.racks\.address: the address must be host"),
-        ({"address": "host:0"}, r"bmc\.racks\.address: the address must be host"),
-        ({"user": "-x"}, r"bmc\.racks\.user"),
-        ({"cipher_suite": 4}, r"bmc\.racks\.cipher_suite"),
-        ({"tool": "ipmitool"}, r"bmc\.racks\.tool: must be an absolute path"),
-    ],
-)
-def test_a_wrong_table_names_its_key(
-    site: Callable[..., Actions], changes: dict[str, Any], says: str
-) -> None:
-    """Nothing of it can be taken for an option of the tool."""
-    with pytest.raises(ConfigError, match=says):
-        site(**changes)

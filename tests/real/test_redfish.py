@@ -2,21 +2,18 @@
 
 import asyncio
 import ssl
-import tomllib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from brain.actions.base import Action
-from brain.actions.ipmi import IpmiOptions
-from brain.actions.redfish import RedfishOptions
 from tests.real.bmc_kit import QUICK, built, certificate, order, password_file, perform, server_tls
-from tests.real.redfish_fake import RedfishFake
+from tests.real.redfish_fake import RedfishFake, resources
 
+pytestmark = pytest.mark.component("openssl")
 Actions = dict[str, Action]
 
 
@@ -338,7 +335,7 @@ async def test_evidence_tells_what_is_unwell_first_and_the_newest_events(
     bmc: RedfishFake, site: Callable[..., Actions]
 ) -> None:
     """Old and new kinds of chassis, a failed power supply, two logs with more entries than a page; bounded."""
-    bmc.extra = evidence()
+    bmc.extra = resources()
     done = await perform(site()["bmc.evidence"])
     assert "not well: PSU 2" in done.text
     assert done.data["power"] == "on"
@@ -353,95 +350,6 @@ async def test_evidence_tells_what_is_unwell_first_and_the_newest_events(
     assert "sensor Empty slot" not in done.data
     assert "Chassis/gone" in str(done.data["not read"])
     assert sum(len(f"{key}{value}") for key, value in done.data.items()) < 16_000
-
-
-def evidence() -> dict[str, Any]:
-    """The resources of a node with an old chassis, a new one, and one that answers 404."""
-    base, logs = "/redfish/v1/Chassis", "/redfish/v1/Systems/1/LogServices"
-
-    def entry(day: int) -> dict[str, Any]:
-        return {
-            "Created": f"2026-05-{day:02}T00:00:00Z",
-            "Severity": "Critical",
-            "Message": f"fault {day} " + "x" * 400,
-        }
-
-    ok = {"State": "Enabled", "Health": "OK"}
-    return {
-        "/redfish/v1/Systems/1": {
-            "SerialNumber": "S123",
-            "LogServices": {"@odata.id": logs},
-            "Links": {"Chassis": [{"@odata.id": f"{base}/{name}"} for name in ("gone", "old", "new")]},
-        },
-        f"{base}/old": {
-            "Thermal": {"@odata.id": f"{base}/old/Thermal"},
-            "Power": {"@odata.id": f"{base}/old/Power"},
-        },
-        f"{base}/old/Thermal": {
-            "Temperatures": [
-                {"Name": "Inlet", "ReadingCelsius": 22, "Status": ok},
-                *({"Name": f"DIMM {n}", "ReadingCelsius": 40 + n, "Status": ok} for n in range(40)),
-            ],
-            "Fans": [{"Name": "Empty slot", "Status": {"State": "Absent"}}],
-        },
-        f"{base}/old/Power": {
-            "PowerSupplies": [
-                {"Name": "PSU 1", "LastPowerOutputWatts": 700, "Status": ok},
-                {"Name": "PSU 2", "Status": {"State": "Enabled", "Health": "Critical"}},
-            ]
-        },
-        f"{base}/new": {
-            "ThermalSubsystem": {"@odata.id": f"{base}/new/ThermalSubsystem"},
-            "EnvironmentMetrics": {"@odata.id": f"{base}/new/EnvironmentMetrics"},
-        },
-        f"{base}/new/ThermalSubsystem": {"ThermalMetrics": {"@odata.id": f"{base}/new/ThermalMetrics"}},
-        f"{base}/new/ThermalMetrics": {
-            "TemperatureReadingsCelsius": [{"DeviceName": "GPU 0", "Reading": 61.5}]
-        },
-        f"{base}/new/EnvironmentMetrics": {"PowerWatts": {"Reading": 5400}},
-        logs: {"Members": [{"@odata.id": f"{logs}/SEL"}]},
-        f"{logs}/SEL": {"Entries": {"@odata.id": f"{logs}/SEL/Entries"}},
-        f"{logs}/SEL/Entries": {"Members@odata.count": 30, "Members": [entry(day) for day in range(1, 31)]},
-    }
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"address": "http://127.0.0.1:1"}, r"bmc\.racks: .*insecure"),
-        ({"address": "127.0.0.1"}, r"bmc\.racks: the address"),
-        ({"nodes": "gpu*"}, r"bmc\.racks\.address: must contain \{node\}"),
-        ({"address": "https://{rack}"}, r"bmc\.racks\.address: knows only"),
-        ({"address": None}, r"bmc\.racks: give either"),
-        ({"password_file": "relative"}, r"bmc\.racks\.password_file: must be an absolute path"),
-        ({"password_file": "/nowhere"}, r"bmc\.racks\.password_file: /nowhere cannot be read"),
-        ({"ca_file": "/nowhere"}, r"bmc\.racks\.ca_file"),
-        ({"fallback": "other"}, r"bmc\.racks\.fallback: there is no"),
-        ({"fallback": "racks"}, r"bmc\.racks\.fallback: goes round"),
-        ({"colour": "blue"}, r"bmc\.racks\.colour: is not an option"),
-        ({"poll_s": 0}, r"bmc\.racks\.poll_s"),
-        ({"type": "serial"}, r"bmc\.racks\.type: unknown type 'serial' \(have: redfish, ipmi\)"),
-    ],
-)
-def test_a_wrong_table_names_its_key(
-    site: Callable[..., Actions], changes: dict[str, Any], says: str
-) -> None:
-    """At the brain's start, not at the first fault."""
-    with pytest.raises(ConfigError, match=says):
-        site(**changes)
-
-
-def test_the_example_configuration_names_every_option(tmp_path: Path) -> None:
-    """deploy/brain.toml is what people copy from: it must build, and hide nothing."""
-    text = (Path(__file__).resolve().parents[2] / "deploy" / "brain.toml").read_text()
-    section = text[text.index("# [bmc.racks]") :].partition("\n\n")[0]
-    tables = tomllib.loads("\n".join(line.removeprefix("# ") for line in section.splitlines()))["bmc"]
-    named = {key for table in tables.values() for key in table} - {"type"} | {"addresses"}
-    assert named == {field.name for kind in (RedfishOptions, IpmiOptions) for field in fields(kind)}
-    for table in tables.values():
-        table["password_file"] = str(password_file(tmp_path))
-    tables["racks"]["ca_file"] = str(password_file(tmp_path))
-    assert len(built(tables)) == 7
 
 
 async def test_nodes_without_a_bmc_and_bmcs_with_two_systems_are_refused(
