@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.contract.errors import Refused
+from brain.actions import bmc
 from brain.actions.base import Action, Fleet, Scheduler
 from brain.actions.subnet_manager import subnet_managers
 from brain.config import BrainConfig
@@ -35,7 +36,7 @@ def _subnet_managers(site: Site) -> list[Action]:
     return subnet_managers(dict(site.config.subnet_managers), site.fleet)
 
 
-AREAS: tuple[Area, ...] = (_subnet_managers,)
+AREAS: tuple[Area, ...] = (bmc.area, _subnet_managers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,103 @@
+"""node.isolate: a node that must not touch shared data any more is off, and was seen off (fencing).
+
+Drain, orderly shutdown, power off. Only the last one counts, so nothing before it can stop it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import ClassVar
+
+from agent.contract.errors import ActionError, Refused, Unreachable
+from agent.contract.messages import clip
+from brain.actions.base import Done, Order, Scheduler, number
+from brain.actions.bmc_base import Bmc, Power, Wish, settled, switch
+from brain.actions.bmc_tables import Bmcs
+
+SHUTDOWN_S = 120.0
+_MAX_SHUTDOWN_S = 600.0
+_DRAIN_S = 30.0  # a scheduler that hangs does not keep a node on
+_OFF_S = 150.0  # of the order's time is kept for the power
+
+
+class Isolate:
+    """The only action that ends with a node off on purpose. Twice is the same as once."""
+
+    name: ClassVar[str] = "node.isolate"
+
+    def __init__(self, bmcs: Bmcs, schedulers: Callable[[str], Scheduler | None]) -> None:
+        self._bmcs, self._schedulers = bmcs, schedulers
+
+    async def plan(self, order: Order) -> list[str]:
+        """As in Action."""
+        shutdown_s = _shutdown_s(order)
+        scheduler = self._schedulers(order.node)
+        drain = (
+            f"drain it in {scheduler.name}" if scheduler else "no scheduler is configured for it: no drain"
+        )
+        async with self._bmcs.open(order.node) as bmc:
+            power, offers = await bmc.power(), await bmc.offers()
+            if Wish.OFF not in offers:
+                raise Refused(f"{bmc.where} offers no {Wish.OFF!s}")
+            lines = [f"{bmc.where}: {order.node} is {power!s}", drain]
+            if Wish.SHUTDOWN in offers and shutdown_s:
+                lines.append(f"ask for an orderly shutdown, wait {shutdown_s:g} s at most")
+            return [*lines, "switch it off by the BMC unless it is off; see that it is off"]
+
+    async def run(self, order: Order) -> Done:
+        """As in Action. Refused before anything is done when no BMC could switch it off."""
+        shutdown_s = _shutdown_s(order)
+        self._bmcs.of(order.node)
+        drained = await self._drain(order)
+        order.say(drained)
+        try:
+            async with self._bmcs.open(order.node, order.say) as bmc:
+                how = await self._off(bmc, order, shutdown_s)
+        except Refused as error:
+            raise Refused(f"{drained}; NOT isolated: {error}") from error
+        except Unreachable as error:
+            raise Unreachable(f"{drained}; NOT isolated: {error}") from error
+        return Done(
+            text=f"{drained}; {how}: {order.node} is off, says {bmc.where}", data={"power": Power.OFF.value}
+        )
+
+    async def _drain(self, order: Order) -> str:
+        scheduler = self._schedulers(order.node)
+        if scheduler is None:
+            return "no scheduler is configured for it, so nothing was drained"
+        try:
+            async with asyncio.timeout(_DRAIN_S):
+                await scheduler.drain(order.node, order.why)
+        except TimeoutError:
+            return f"not drained, {scheduler.name} did not answer within {_DRAIN_S:g} s"
+        except (ActionError, OSError) as error:  # fencing is for safety: the power goes off all the same
+            return f"not drained, {clip(f'{scheduler.name} failed: {error}', 200)}"
+        return f"drained in {scheduler.name}"
+
+    async def _off(self, bmc: Bmc, order: Order, shutdown_s: float) -> str:
+        if await bmc.power() is Power.OFF:
+            return "it was off already"
+        shutdown_s = min(shutdown_s, order.timeout_s - _DRAIN_S - _OFF_S)
+        if shutdown_s > 0 and await self._shut_down(bmc, order, shutdown_s):
+            return "its operating system shut down"
+        order.say(f"switching {order.node} off by {bmc.where}")
+        await switch(bmc, Wish.OFF, Power.OFF, _OFF_S)
+        return "switched off by its BMC"
+
+    async def _shut_down(self, bmc: Bmc, order: Order, within_s: float) -> bool:
+        """Did it go down by itself? Whatever hinders that, the power is next."""
+        try:
+            if Wish.SHUTDOWN not in await bmc.offers():
+                return False
+            order.say(f"waiting {within_s:g} s for the operating system of {order.node} to shut down")
+            await bmc.ask(Wish.SHUTDOWN)
+        except ActionError as error:
+            order.say(f"no orderly shutdown: {error}")
+            return False
+        try:
+            return await settled(bmc, Power.OFF, within_s)
+        except ActionError:
+            return False
+
+
+def _shutdown_s(order: Order) -> float:
+    return number(order.params, "shutdown_s", SHUTDOWN_S, 0, _MAX_SHUTDOWN_S)

@@ -1,0 +1,257 @@
+"""BMCs that speak Redfish, by the client library sushy (decision 12). One session a visit, closed at its end.
+
+Values and states: DSP0268 (ComputerSystem: PowerState, ResetType), DSP0266 (sessions).
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import sushy
+from sushy import auth as logins
+from sushy import exceptions as says
+from sushy.resources.system.system import System
+from urllib3 import exceptions as wire
+
+from agent.contract.errors import ConfigError, Refused, Unreachable
+from brain.actions import redfish_readings
+from brain.actions.bmc_base import Backend, BmcOptions, Pace, Power, Readings, Wish
+from brain.actions.bmc_tables import Addresses, password
+from brain.actions.redfish_link import GivenUp, Link, meaning
+from brain.options import options
+
+T = TypeVar("T")
+_ROOT = "/redfish/v1/"
+_LOGOUT_S = 5.0
+_FAILS = (says.SushyError, GivenUp, wire.HTTPError, OSError)  # requests' errors are OSErrors
+_POWER = {
+    "On": Power.ON,
+    "Paused": Power.ON,
+    "Off": Power.OFF,
+    "PoweringOn": Power.CHANGING,
+    "PoweringOff": Power.CHANGING,
+}
+_KINDS: Mapping[Wish, tuple[sushy.ResetType, ...]] = {  # the first one that the BMC allows is taken
+    Wish.ON: (sushy.ResetType.ON, sushy.ResetType.FORCE_ON),
+    Wish.OFF: (sushy.ResetType.FORCE_OFF,),
+    Wish.SHUTDOWN: (sushy.ResetType.GRACEFUL_SHUTDOWN,),
+    Wish.CYCLE: (sushy.ResetType.POWER_CYCLE,),
+    Wish.RESTART: (sushy.ResetType.GRACEFUL_RESTART,),
+    Wish.RESET: (sushy.ResetType.FORCE_RESTART,),
+    Wish.NMI: (sushy.ResetType.NMI,),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedfishOptions(BmcOptions):
+    """What a table of `type = "redfish"` holds."""
+
+    ca_file: Path | None = None  # PEM file with the CAs of the BMCs; none: the system's CAs
+    insecure: bool = (
+        False  # true: certificates are not verified, http:// is allowed: anybody in between can act
+    )
+    system: str = ""  # id of the system, may contain {node}; empty: the BMC has exactly one
+
+
+class Redfish:
+    """One table of the configuration."""
+
+    def __init__(self, given: RedfishOptions, where: str) -> None:
+        self._given, self._where = given, where
+        self._addresses = Addresses(given, where)
+        paths = ssl.get_default_verify_paths()
+        trusted = str(given.ca_file) if given.ca_file else paths.cafile or paths.capath or True
+        self._verify: bool | str = False if given.insecure else trusted
+        self._refused: dict[str, str] = {}  # node -> the password that its BMC refused: not tried again
+
+    @asynccontextmanager
+    async def open(self, node: str) -> AsyncIterator["_Visit"]:
+        """As in Backend."""
+        url = await asyncio.to_thread(self._addresses.of, node)
+        _check(url, self._where, insecure=self._given.insecure)
+        word = password(self._given, self._where)
+        if self._refused.get(node) == word:
+            raise Refused(
+                f"{url} has refused this password before; not tried again, so that it locks nobody out"
+            )
+        given = self._given
+        link = Link(url, verify=self._verify, connect_s=given.connect_s, answer_s=given.answer_s)
+        visit = _Visit(url, link, given.pace, 4 * (given.connect_s + given.answer_s))
+        try:
+            try:
+                await visit.enter(given.user, word, given.system.replace("{node}", node))
+            except Refused:
+                if visit.login_refused:
+                    self._refused[node] = word
+                raise
+            self._refused.pop(node, None)
+            yield visit
+        finally:
+            await visit.leave()
+
+
+class _Visit:
+    """One login at one BMC; all requests go through one thread of its own, one after the other."""
+
+    def __init__(self, url: str, link: Link, pace: Pace, most_s: float) -> None:
+        self.where, self.pace = f"redfish {url}", pace
+        self.login_refused = False
+        self._url, self._link, self._most_s = url, link, most_s
+        self._thread = ThreadPoolExecutor(1, "redfish")
+        self._jobs = 0
+        self._auth: logins.AuthBase | None = None
+        self._root: sushy.Sushy | None = None  # kept: its destructor closes the session
+        self._system: System | None = None
+
+    async def enter(self, user: str, word: str, system: str) -> None:
+        """Logs in and finds the system."""
+        await self._do(partial(self._log_in, user, word, system))
+
+    async def leave(self) -> None:
+        """Closes the session; one that cannot be closed ends by the BMC's own time limit."""
+        closing = self._in_thread(self._jobs + 1, self._log_out)
+        self._thread.shutdown(wait=False)
+        await asyncio.wait({closing}, timeout=_LOGOUT_S)
+
+    async def power(self) -> Power:
+        """As in Bmc."""
+        found = await self._do(lambda: self._fresh().json.get("PowerState"))
+        return _POWER.get(found, Power.UNKNOWN)
+
+    async def offers(self) -> frozenset[Wish]:
+        """As in Bmc: what stands in the allowable values, in the system or in its ActionInfo."""
+        allowed = await self._do(lambda: self._fresh().get_allowed_reset_system_values())
+        return frozenset(wish for wish, kinds in _KINDS.items() if allowed.intersection(kinds))
+
+    async def last_reset(self) -> str:
+        """As in Bmc: ComputerSystem.LastResetTime (since schema 1.12)."""
+        return str(await self._do(lambda: self._fresh().json.get("LastResetTime")) or "")
+
+    async def ask(self, wish: Wish) -> None:
+        """As in Bmc."""
+        await self._do(partial(self._ask, wish))
+
+    async def readings(self, within_s: float) -> Readings:
+        """As in Bmc."""
+        work = partial(redfish_readings.collect, self._get, self._found.json, within_s)
+        return await self._do(work, within_s + self._most_s)
+
+    @property
+    def _found(self) -> System:
+        if self._system is None:
+            raise Unreachable(f"{self.where}: not logged in")
+        return self._system
+
+    async def _do(self, work: Callable[[], T], most_s: float | None = None) -> T:
+        """Work in the thread. Whoever stops waiting has what is not sent yet not sent at all."""
+        self._jobs = number = self._jobs + 1
+        try:
+            async with asyncio.timeout(most_s or self._most_s):
+                return await self._in_thread(number, work)
+        except _FAILS as error:  # TimeoutError, ours as well, is an OSError
+            self._link.given_up = number
+            asking = self._link.job == number and self._link.sent == "POST" and self._system is not None
+            raise meaning(error, self.where, asking=asking) from error
+        except asyncio.CancelledError:
+            self._link.given_up = number
+            raise
+
+    def _in_thread(self, number: int, work: Callable[[], T]) -> asyncio.Future[T]:
+        def job() -> T:
+            self._link.job, self._link.sent = number, ""
+            return work()
+
+        return asyncio.get_running_loop().run_in_executor(self._thread, job)
+
+    def _log_in(self, user: str, word: str, system: str) -> None:
+        try:
+            root = self._link.get(_ROOT).json()
+        except says.AccessError:
+            root = {}  # some BMCs, against the standard, want a password even here; they know basic only
+        except ValueError as error:
+            raise Refused(f"{self.where} does not speak Redfish: {error}") from error
+        try:
+            self._start(root, user, word)
+            path = f"{_ROOT}Systems/{system}" if system else self._only(root)
+            self._system = System(self._link, path)
+        except says.AccessError:
+            self.login_refused = True  # the first use of the password, by either way
+            raise
+
+    def _start(self, root: Mapping[str, Any], user: str, word: str) -> None:
+        """A session where the BMC has sessions, else basic; a wrong password is sent once, never twice."""
+        if isinstance(root.get("Links"), dict) and root["Links"].get("Sessions"):
+            try:
+                self._auth = logins.SessionAuth(user, word)
+                self._root = sushy.Sushy(self._url, auth=self._auth, connector=self._link)
+                return
+            except says.AccessError:
+                raise
+            except says.HTTPError:  # sessions are switched off or all taken; no password was judged
+                pass
+        self._auth = logins.BasicAuth(user, word)
+        self._link.set_http_basic_auth(user, word)
+
+    def _only(self, root: Mapping[str, Any]) -> str:
+        path = (root.get("Systems") or {}).get("@odata.id", f"{_ROOT}Systems")
+        members = self._get(path).get("Members", [])
+        if len(members) != 1:
+            names = ", ".join(str(m.get("@odata.id", "?")).rsplit("/", 1)[-1] for m in members[:8])
+            raise Refused(f"{self.where} has {len(members)} systems ({names}): name one with `system`")
+        return str(members[0]["@odata.id"])
+
+    def _log_out(self) -> None:
+        try:
+            if self._auth is not None:
+                self._auth.close()
+        except _FAILS:
+            if isinstance(self._auth, logins.SessionAuth):
+                self._auth.reset_session_attrs()  # or its destructor would try again, anywhere
+        finally:
+            self._link.close()
+
+    def _fresh(self) -> System:
+        self._found.refresh()
+        return self._found
+
+    def _ask(self, wish: Wish) -> None:
+        allowed = self._fresh().get_allowed_reset_system_values()
+        kind = next((kind for kind in _KINDS[wish] if kind in allowed), None)
+        if kind is None:
+            has = ", ".join(sorted(one.value for one in allowed))
+            raise Refused(f"{self.where} does not offer {wish!s} (only {has})")
+        self._found.reset_system(kind)
+
+    def _get(self, path: str) -> dict[str, Any]:
+        found = self._link.get(path).json()
+        return found if isinstance(found, dict) else {}
+
+
+def _check(url: str, where: str, *, insecure: bool) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.path not in ("", "/"):
+        raise Refused(f"{where}: the address must be https://host or https://host:port, not {url!r}")
+    if parts.scheme == "http" and not insecure:
+        raise Refused(
+            f"{where}: {url} is not https; the password would be readable (insecure = true allows it)"
+        )
+
+
+def build(table: Mapping[str, Any], where: str) -> tuple[BmcOptions, Backend]:
+    """The back end of a table; ConfigError names the key."""
+    given = options(RedfishOptions, table, where)
+    if given.address:
+        try:
+            _check(given.address.replace("{node}", "n1"), where, insecure=given.insecure)
+        except (Refused, ValueError) as error:
+            raise ConfigError(str(error)) from error
+    if given.ca_file is not None and not given.ca_file.is_file():
+        raise ConfigError(f"{where}.ca_file: {given.ca_file} cannot be read")
+    return given, Redfish(given, where)
