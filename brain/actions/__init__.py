@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.contract.errors import Refused
+from brain.actions import scheduler
 from brain.actions.base import Action, Fleet, Scheduler
 from brain.config import BrainConfig
 
@@ -30,7 +31,7 @@ class Area(Protocol):
         ...
 
 
-AREAS: tuple[Area, ...] = ()
+AREAS: tuple[Area, ...] = (scheduler.area,)
 
 
 def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Mapping[str, Action]:
@@ -38,7 +39,7 @@ def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Mapping[s
     site = Site(
         config=config,
         fleet=fleet,
-        schedulers=lambda _: None,
+        schedulers=scheduler.choose(config.schedulers, stack.push_async_callback),
         on_close=stack.push_async_callback,
     )
     return {action.name: action for area in AREAS for action in area(site)}
