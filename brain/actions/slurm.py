@@ -157,10 +157,11 @@ class Slurm:
             raise Refused(
                 f"{node} is not rebooted under the drain of {row.by or 'somebody else'}: {_state(row)}"
             )
-        if not row.flags & {REBOOT_ASKED, REBOOTING}:
-            await self._cli.reboot(slurms, row.reason)
         try:
+            if not row.flags & {REBOOT_ASKED, REBOOTING}:
+                await self._cli.reboot(slurms, row.reason)
             await self._back(node, slurms, row.reason)
+            await self._sets.set_state(slurms, DRAIN, row.reason)  # DOWN alone ends with ReturnToService=2
         except asyncio.CancelledError:
             with contextlib.suppress(
                 ActionError
@@ -188,12 +189,8 @@ class Slurm:
                         f"the reason was changed meanwhile, {node} is left alone: {_state(row)}"
                     )
                 if not row.flags & {REBOOT_ASKED, REBOOTING}:
-                    if not begun or DOWN in row.flags:
-                        says = (
-                            "did not come back from its reboot"
-                            if begun
-                            else "was not rebooted, somebody called it off"
-                        )
+                    if not begun or row.gave_up:
+                        says = "did not come back" if begun else "was not rebooted, somebody called it off"
                         raise ActionError(f"{node} {says}: {_state(row)}")
                     return
             await asyncio.sleep(pause_s)

@@ -13,7 +13,7 @@ from pathlib import Path
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from brain.actions import tool
 from brain.actions.hostlist import expand
-from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, indices, written
+from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
 
 _STATE = re.compile(r"^ +State=(\S+)", re.MULTILINE)
 _REASON = re.compile(
@@ -64,12 +64,13 @@ class Cli:
         await self._write("requeue", job)
 
     async def reboot(self, node: str, reason: str) -> None:
-        """Asks for it, as soon as the node is idle.
+        """Asks for it, as soon as the node is idle; it comes back DOWN, and no more drained.
 
-        Without ASAP: the node is drained already, and with it (22.05) slurmctld would take any drain off afterwards,
-        also the one that an administrator put there in the meantime.
+        Not nextstate=RESUME, and not without it (22.05 takes it for RESUME on a node that is drained): slurmctld would
+        take every drain off afterwards, also one that an administrator has put there in the meantime, and `cancel_reboot`
+        too.
         """
-        await self._write("reboot", f"reason={reason}", node)
+        await self._write("reboot", "ASAP", "nextstate=DOWN", f"reason={reason}", node)
 
     async def cancel_reboot(self, node: str) -> None:
         """Takes back a reboot that has not begun."""
@@ -142,7 +143,12 @@ def parse_node(says: str) -> NodeRow:
         flags.add(SILENT)
     reason = _REASON.search(says)
     text = reason["text"] + reason["more"] if reason else ""
-    return NodeRow(flags=frozenset(flags), reason=written(text), by=reason["by"] if reason else "")
+    return NodeRow(
+        flags=frozenset(flags),
+        reason=written(text),
+        by=reason["by"] if reason else "",
+        gave_up=gave_up(text),
+    )
 
 
 def parse_gpus(says: str, node: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import aiohttp
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from brain.actions.hostlist import expand
-from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, indices, written
+from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
 from brain.options import secret
 
 SETS_NODES = 39  # v0.0.39 is the first in which POST /node exists
@@ -60,6 +60,7 @@ class Rest:
             flags=frozenset(names),
             reason=written(str(row.get("reason") or "")),
             by=str(row.get("reason_set_by_user") or ""),
+            gave_up=gave_up(str(row.get("reason") or "")),
         )
 
     async def jobs(self, node: str) -> list[JobRow]:

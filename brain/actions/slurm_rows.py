@@ -32,6 +32,7 @@ class NodeRow:
     flags: frozenset[str]  # IDLE, MIXED, DOWN, ... and DRAIN, NOT_RESPONDING, REBOOT_REQUESTED, ...
     reason: str  # without what Slurm itself appended ("reboot issued")
     by: str  # user who set the reason
+    gave_up: bool = False  # slurmctld has waited for ResumeTimeout until a reboot was over, in vain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,3 +101,8 @@ def indices(gres: str) -> tuple[str, ...]:
         for first, _, last in (part.partition("-") for part in ranges.split(","))
         for index in range(int(first), int(last or first) + 1)
     )
+
+
+def gave_up(reason: str) -> bool:
+    """Does slurmctld say that the node did not come back from its reboot?"""
+    return reason.endswith(" : reboot timed out")
