@@ -145,13 +145,15 @@ class KubeApi:
                 wanted.host = access.url
                 wanted.ssl_ca_cert = str(access.ca_file) if access.ca_file else None
                 wanted.refresh_api_key_hook = self._token
+                self._token(wanted)  # the library asks the hook only where a token is set already
             return client.ApiClient(configuration=wanted)
         except TimeoutError as error:
             raise Unreachable(
                 f"{access.where}: credentials were not ready in {access.timeout_s:g} s"
             ) from error
-        except (config.ConfigException, OSError, ValueError) as error:
-            raise Refused(f"{access.where}: {clip(str(error), 300)}") from error
+        except (config.ConfigException, ConfigError, OSError, ValueError) as error:
+            which = f"kubeconfig {access.kubeconfig}: " if access.kubeconfig else ""
+            raise Refused(f"{access.where}: {which}{clip(str(error), 300)}") from error
 
     def _token(self, configuration: Any) -> None:
         """Sets the token, read from its file each time: it is renewed there."""

@@ -6,6 +6,7 @@ requests); that a machine really boots (RebootProgram ends its slurmd, and a new
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -62,6 +63,11 @@ def order(node: str, params: Mapping[str, Scalar] | None = None, said: list[str]
         why="gpu_off_bus on gpu/0000:3b:00",
         say=(said if said is not None else []).append,
     )
+
+
+def said(cluster: Cluster, node: str) -> list[str]:
+    """State and reason, with who gave it and when, as scontrol says it."""
+    return re.findall(r"State=\S+|Reason=.*", cluster.node(node))
 
 
 async def run(
@@ -148,14 +154,14 @@ async def test_what_an_administrator_took_out_is_left_alone(cluster: Cluster) ->
         cluster.run(
             "scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=admin: new PSU [RMA 12]"
         )
-        before = cluster.node(node)
+        before = said(cluster, node)
 
         assert (await run(actions.Drain, slurm, order(node))).data["ours"] is False
         assert (await run(actions.Resume, slurm, order(node))).data == {"resumed": False, "takes_jobs": False}
         with pytest.raises(Refused, match="new PSU"):
             await actions.Reboot(lambda _: slurm).run(order(node))
 
-        assert cluster.node(node) == before
+        assert said(cluster, node) == before
 
 
 async def test_a_reason_that_an_administrator_changed_is_his(cluster: Cluster) -> None:
@@ -254,7 +260,7 @@ async def test_only_one_plain_known_node_is_touched(cluster: Cluster) -> None:
             await slurm.drain(node, "why")
         with pytest.raises(Refused):
             await slurm.jobs(node)
-    assert cluster.run("sinfo", "-h", "-o", "%T %D").split() == ["idle", "4"]
+    assert set(cluster.run("sinfo", "-h", "-o", "%T").split()) <= {"idle", "idle*"}
 
 
 async def test_a_job_that_has_ended_or_may_not_be_requeued_is_refused(cluster: Cluster) -> None:
@@ -270,21 +276,21 @@ async def test_a_job_that_has_ended_or_may_not_be_requeued_is_refused(cluster: C
     assert cluster.job(fixed)[0] == "RUNNING"
 
 
-async def test_missing_tools_are_refused(cluster: Cluster) -> None:
+async def test_missing_tools_are_refused(shared: Cluster) -> None:
     """The operator must mend the path."""
     with pytest.raises(Refused, match="/nonexistent/scontrol cannot be started"):
-        await scheduler(cluster, scontrol=Path("/nonexistent/scontrol")).drained("gpu1")
+        await scheduler(shared, scontrol=Path("/nonexistent/scontrol")).drained("gpu1")
 
 
-async def test_a_controller_that_hangs_or_is_gone(cluster: Cluster) -> None:
+async def test_a_controller_that_hangs_or_is_gone(shared: Cluster) -> None:
     """Frozen: a change may have been made, a reading was not. Killed: nothing was done. Last, for it stays dead."""
-    pid = cluster.pid("slurmctld")
+    pid = shared.pid("slurmctld")
     os.kill(pid, signal.SIGSTOP)
-    hasty = scheduler(cluster, timeout_s=0.5)
+    hasty = scheduler(shared, timeout_s=0.5)
     with pytest.raises(Unreachable):
         await hasty.drained("gpu1")
     with pytest.raises(TimedOut):
         await hasty._cli.set_state("gpu1", "DRAIN", "x")
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(Unreachable, match="Unable to contact"):
-        await scheduler(cluster).drain("gpu1", "why")
+        await scheduler(shared).drain("gpu1", "why")
