@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.contract.errors import Refused
-from brain.actions import bmc
+from brain.actions import bmc, scheduler
 from brain.actions.base import Action, Fleet, Scheduler
 from brain.actions.subnet_manager import subnet_managers
 from brain.config import BrainConfig
@@ -36,7 +36,7 @@ def _subnet_managers(site: Site) -> list[Action]:
     return subnet_managers(dict(site.config.subnet_managers), site.fleet)
 
 
-AREAS: tuple[Area, ...] = (bmc.area, _subnet_managers)
+AREAS: tuple[Area, ...] = (bmc.area, scheduler.area, _subnet_managers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Own:
     site = Site(
         config=config,
         fleet=fleet,
-        schedulers=lambda _: None,
+        schedulers=scheduler.choose(config.schedulers, stack.push_async_callback),
         on_close=stack.push_async_callback,
     )
     built = {action.name: action for area in AREAS for action in area(site)}

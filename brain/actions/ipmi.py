@@ -123,17 +123,17 @@ class _Host:
             raise Refused(f"IPMI has no {wish!s}")
         for left in reversed(range(self._given.tries)):
             done = await self._tool(["-R", "1", "-v", "chassis", "power", _COMMANDS[wish]])
-            if done.ok:
+            if done.status == 0:
                 return
             says = self._says(done)
-            if done.code is not None and _NO_SESSION in done.err:
+            if done.status is not None and _NO_SESSION in done.err:
                 self._login(says)
                 if left:
                     continue
                 raise Unreachable(f"{self.where}: {says}")
-            if done.code is not None and _BUSY.search(done.err):
+            if done.status is not None and _BUSY.search(done.err):
                 raise Unreachable(f"{self.where} says not now: {says}")
-            if done.code is not None and _SAID_NO.search(done.err):
+            if done.status is not None and _SAID_NO.search(done.err):
                 raise Refused(f"{self.where}: {says}")
             raise TimedOut(
                 f"{self.where} did not answer the request ({says}): it may or may not have been done"
@@ -149,7 +149,7 @@ class _Host:
             left_s = ends - loop.time()
             if left_s > 0:
                 done = await self._tool(["-R", str(self._given.tries), *command], left_s)
-                if done.ok or done.out.strip():
+                if done.status == 0 or done.out.strip():
                     return done.out
                 says = self._says(done)
             else:
@@ -175,7 +175,7 @@ class _Host:
 
     async def _read(self, *command: str) -> str:
         done = await self._tool(["-R", str(self._given.tries), *command])
-        if done.ok:
+        if done.status == 0:
             return done.out
         says = self._says(done)
         self._login(says)
@@ -189,15 +189,18 @@ class _Host:
             raise Refused(f"{self.where} refuses the session (cipher_suite, privilege): {says}")
 
     async def _tool(self, command: list[str], most_s: float | None = None) -> tool.Ran:
-        return await tool.run(
-            [*self._argv, *command], timeout_s=min(most_s or math.inf, self._given.answer_s)
+        try:
+            return await tool.run(
+            [*self._argv, *command], deadline_s=min(most_s or math.inf, self._given.answer_s)
         )
+        except tool.Late as late:
+            return late.ran
 
     def _says(self, done: tool.Ran) -> str:
-        if done.code is None:
+        if done.status is None:
             return f"no answer within {self._given.answer_s:g} s"
         text = " ".join(_NOISE.sub("", done.err).split())
-        return clip(text, 200) or f"{self._given.tool.name} ended with {done.code}"
+        return clip(text, 200) or f"{self._given.tool.name} ended with {done.status}"
 
 
 def _pairs(text: str) -> dict[str, str]:

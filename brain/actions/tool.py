@@ -1,74 +1,104 @@
-"""Runs a tool of this machine for an action: argument list, clean environment, deadline, bounded output."""
+"""Runs a tool: an argument list with an absolute path, a deadline, bounded output, a clean environment.
+
+The tool is the leader of a process group of its own, which does not outlive the wait for it. On time-out and on
+cancellation the group is asked to end and then killed; one that the kernel does not let die is left behind.
+"""
 
 import asyncio
+import contextlib
 import os
 import signal
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from agent.contract.errors import Refused
+from agent.contract.errors import Refused, TimedOut
 
-MAX_OUTPUT = 1 << 20  # bytes of each stream that are kept; the rest is read and thrown away
-_PIECE = 1 << 16
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+MAX_OUTPUT_BYTES = 8 * 1024 * 1024
+_CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "LANG": "C", "HOME": "/"}
+_GRACE_S = 0.5  # from SIGTERM to SIGKILL
+_DEATH_S = 5.0  # after SIGKILL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     """How a tool ended."""
 
-    code: int | None  # exit status, negative for a signal; None: killed at its deadline
+    status: int | None  # exit status; negative: the signal that ended it; None: killed at its deadline
     out: str
     err: str
 
     @property
-    def ok(self) -> bool:
-        """Did it end by itself, with success?"""
-        return self.code == 0
+    def says(self) -> str:
+        """Its last line, for people; of stderr when there is one."""
+        for text in (self.err, self.out):
+            if lines := [line.strip() for line in text.splitlines() if line.strip()]:
+                return lines[-1][:300]
+        return f"exit status {self.status}"
 
 
-async def run(argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None) -> Ran:
-    """Runs `argv` (`argv[0]`: an absolute path) in a process group of its own, which ends with the wait for it.
+class Late(TimedOut):
+    """It has not ended in time and was killed; `ran` is what it had said until then."""
 
-    Refused when the tool is not there or may not be run: nothing was done.
+    def __init__(self, why: str, ran: Ran) -> None:
+        super().__init__(why)
+        self.ran = ran
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    deadline_s: float,
+    env: Mapping[str, str] | None = None,
+    max_bytes: int = MAX_OUTPUT_BYTES,
+) -> Ran:
+    """Runs `argv` to its end. Refused when it cannot be started (nothing was done), Late when it has not ended in
+    time. Output above `max_bytes` is thrown away.
     """
-    tool = Path(argv[0])
-    if not tool.is_absolute():
-        raise Refused(f"{tool}: the path of a tool must be absolute")
+    if not argv[0].startswith("/"):
+        raise Refused(f"{argv[0]!r} is not an absolute path: set it in the brain's configuration")
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
-            env={"PATH": _PATH, "LC_ALL": "C", "HOME": "/", **(env or {})},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=_CLEAN | dict(env or {}),
             cwd="/",
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise Refused(f"{tool} cannot be run on the brain's machine: {error}") from error
+        raise Refused(f"{argv[0]} cannot be started: {error}") from error
+    assert process.stdout is not None  # noqa: S101  # PIPE above
+    assert process.stderr is not None  # noqa: S101  # PIPE above
     out, err = bytearray(), bytearray()
-    code: int | None = None
+    status: int | None = None
     try:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await asyncio.gather(_read(process.stdout, out), _read(process.stderr, err))
-                code = await process.wait()
+        async with asyncio.timeout(deadline_s):
+            await asyncio.gather(
+                _drain(process.stdout, out, max_bytes), _drain(process.stderr, err, max_bytes)
+            )
+            status = await process.wait()
+    except TimeoutError:
+        pass
     finally:
-        await _end(process)
-    return Ran(code=code, out=out.decode(errors="replace"), err=err.decode(errors="replace"))
+        await _kill(process)
+    ran = Ran(status=status, out=out.decode(errors="replace"), err=err.decode(errors="replace"))
+    if status is None:
+        raise Late(f"{argv[0]} did not end within {deadline_s:g} s", ran)
+    return ran
 
 
-async def _read(stream: asyncio.StreamReader | None, into: bytearray) -> None:
-    while stream is not None and (piece := await stream.read(_PIECE)):
-        into += piece[: MAX_OUTPUT - len(into)]
+async def _drain(stream: asyncio.StreamReader, into: bytearray, max_bytes: int) -> None:
+    """The stream's first `max_bytes`; the rest is read and forgotten, so that the tool does not block."""
+    while data := await stream.read(65536):
+        into += data[: max_bytes - len(into)]
 
 
-async def _end(process: Process) -> None:
-    """Kills the whole group: a tool's children must not outlive it, whatever it left behind."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    for number, wait_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _DEATH_S)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        if process.returncode is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await process.wait()

@@ -91,7 +91,8 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
         ),
         _spec(
             "scheduler.reboot",
-            "Lets the scheduler reboot the node as soon as it is idle (Slurm: reboot ASAP).",
+            "Lets the scheduler reboot the node as soon as it is idle (Slurm), and waits until it is back; it stays "
+            "drained with our mark.",
             Disrupts.NODE,
             Repeat.NEVER,
             3600,

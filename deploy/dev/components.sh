@@ -2,7 +2,10 @@
 # The real components that the tests talk to. As root on Debian or Ubuntu: installed here (their daemons are not
 # started). As an ordinary user: nothing is installed; the tests that need root or a component say so and are left out.
 set -eu
-packages="systemd-container dbus iproute2 nftables kmod user-mode-linux ibsim-utils opensm infiniband-diags openipmi ipmitool openssl qemu-system-x86"
+packages="systemd-container dbus iproute2 nftables kmod user-mode-linux ibsim-utils opensm infiniband-diags
+ openipmi ipmitool openssl qemu-system-x86 slurm-wlm munge slurmrestd slurm-wlm-jwt-plugin"
+# A kubectl that is there already, of whatever origin, is good.
+command -v kubectl >/dev/null 2>&1 || packages="$packages kubernetes-client"
 missing=""
 for package in $packages; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"

@@ -1,0 +1,182 @@
+"""The Kubernetes API, through kubernetes-asyncio: how it is reached, who we are, and errors by who must act.
+
+The library reads kubeconfig files with all their kinds of credentials; we send and read plain JSON through it, so that
+no field which a newer server has is lost. It is imported at the first request (0.3 s, 38 MB): only sites with
+Kubernetes pay for it.
+"""
+
+import asyncio
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from agent.contract.messages import clip
+from brain.options import secret
+
+MANAGER = "gpuward"  # field manager: whose the fields are that we set
+MERGE = "application/merge-patch+json"
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+NOT_FOUND, CONFLICT, TOO_MANY = 404, 409, 429
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How the API is reached: one of kubeconfig, in_cluster and url."""
+
+    kubeconfig: Path | None
+    context: str
+    in_cluster: bool
+    url: str
+    token_file: Path | None
+    ca_file: Path | None
+    where: str  # "schedulers.<name>", for errors
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the server said: 2xx, 404, 409 or 429."""
+
+    status: int
+    body: Mapping[str, Any]
+    retry_after_s: float
+
+    @property
+    def says(self) -> str:
+        """Its message, for people."""
+        return clip(str(self.body.get("message") or self.status), 300)
+
+
+class KubeApi:
+    """One API server. Connected at the first request; credentials are read anew when the server refuses them."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._client: Any = None  # kubernetes_asyncio.client.ApiClient: the library has no types
+        self._lock = asyncio.Lock()
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        body: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """One request. 404, 409 and 429 are answers; Refused: the server says no; Unreachable: nothing was done;
+        TimedOut: a change may have been made.
+        """
+        answer = await self._once(method, path, query, body)
+        if answer.status == 401:  # an expired token: kubeconfig plug-ins and files have a newer one
+            await self.close()
+            answer = await self._once(method, path, query, body)
+        status, text = answer.status, f"{method} {path}: {answer.status} {answer.says}"
+        if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT, TOO_MANY):
+            return answer
+        if status < 500:
+            raise Refused(text)
+        raise (Unreachable if method == "GET" else TimedOut)(text)
+
+    async def close(self) -> None:
+        """Closes the connections; the next request opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _once(
+        self, method: str, path: str, query: Sequence[tuple[str, str]], body: Mapping[str, Any] | None
+    ) -> Answer:
+        client = await self._connected()
+        kind = MERGE if method == "PATCH" else "application/json"
+        try:
+            async with asyncio.timeout(self._access.timeout_s):
+                answer = await client.call_api(
+                    path,
+                    method,
+                    query_params=list(query),
+                    header_params={"Accept": "application/json", "Content-Type": kind},
+                    body=body,
+                    auth_settings=["BearerToken"],
+                    _preload_content=False,
+                    _request_timeout=self._access.timeout_s,
+                )
+                try:
+                    said = await _bounded(answer.content)
+                finally:
+                    answer.release()
+        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
+            raise Unreachable(f"Kubernetes: {error}") from error
+        except ConfigError as error:
+            raise Refused(str(error)) from error
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            text = f"{method} {path}: {type(error).__name__} {error}"
+            raise (Unreachable if method == "GET" else TimedOut)(text) from error
+        return _answer(answer.status, said, answer.headers.get("Retry-After", ""))
+
+    async def _connected(self) -> Any:
+        async with self._lock:
+            if self._client is None:
+                self._client = await self._connect()
+            return self._client
+
+    async def _connect(self) -> Any:
+        access = self._access
+        client = await asyncio.to_thread(importlib.import_module, "kubernetes_asyncio.client")
+        config = await asyncio.to_thread(importlib.import_module, "kubernetes_asyncio.config")
+        wanted = client.Configuration()
+        try:
+            if access.in_cluster:
+                config.load_incluster_config(client_configuration=wanted)
+            elif access.kubeconfig is not None:
+                async with asyncio.timeout(access.timeout_s):  # a plug-in may fetch credentials
+                    await config.load_kube_config(
+                        config_file=str(access.kubeconfig),
+                        context=access.context or None,
+                        client_configuration=wanted,
+                        persist_config=False,
+                    )
+            else:
+                wanted.host = access.url
+                wanted.ssl_ca_cert = str(access.ca_file) if access.ca_file else None
+                wanted.refresh_api_key_hook = self._token
+                self._token(wanted)  # the library asks the hook only where a token is set already
+            return client.ApiClient(configuration=wanted)
+        except TimeoutError as error:
+            raise Unreachable(
+                f"{access.where}: credentials were not ready in {access.timeout_s:g} s"
+            ) from error
+        except (config.ConfigException, ConfigError, OSError, ValueError) as error:
+            which = f"kubeconfig {access.kubeconfig}: " if access.kubeconfig else ""
+            raise Refused(f"{access.where}: {which}{clip(str(error), 300)}") from error
+
+    def _token(self, configuration: Any) -> None:
+        """Sets the token, read from its file each time: it is renewed there."""
+        token = secret(self._access.token_file, f"{self._access.where}.token_file")
+        if token:
+            configuration.api_key["BearerToken"] = f"Bearer {token}"
+
+
+async def _bounded(stream: aiohttp.StreamReader) -> bytes:
+    said = bytearray()
+    async for part in stream.iter_chunked(1 << 16):
+        said += part
+        if len(said) > MAX_ANSWER_BYTES:
+            raise ActionError(f"Kubernetes answered more than {MAX_ANSWER_BYTES} bytes")
+    return bytes(said)
+
+
+def _answer(status: int, said: bytes, retry_after: str) -> Answer:
+    try:
+        body = json.loads(said or b"{}")
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        body = {"message": said[:200].decode(errors="replace")}
+    wait_s = float(retry_after) if retry_after.isdigit() else 0.0
+    return Answer(status=status, body=body, retry_after_s=min(wait_s, 60.0))

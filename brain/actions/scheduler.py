@@ -1,0 +1,291 @@
+"""What is asked of the scheduler that has a node: drain, resume, requeue, reboot, jobs.
+
+Which one has it stands in `[schedulers.<name>]`: the first table whose `nodes` pattern fits the node's name.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from agent.contract.errors import ActionError, Refused, Unreachable
+from agent.contract.messages import clip
+from brain.actions import kube, slurm
+from brain.actions.base import Action, Done, Job, Order, Scheduler, number, text
+from brain.actions.marks import ours
+from brain.actions.pauses import until
+from brain.options import kind
+
+if TYPE_CHECKING:
+    from brain.actions import Site
+
+Choice = Callable[[str], Scheduler | None]  # node -> the scheduler that has it
+MAX_WAIT_S = 86_400.0
+LEAVE_S = 120.0  # how long requeued jobs may take until they have left the node (KillWait, grace periods)
+SPARE_S = 5.0  # a wait ends so long before the step's deadline, so that its outcome can still be told
+ENDING = ("completing", "terminating")  # states of jobs that leave by themselves
+LISTED = 8  # jobs that one sentence names
+
+
+class Closing(Scheduler, Protocol):
+    """A scheduler with connections."""
+
+    async def close(self) -> None:
+        """Gives them back."""
+        ...
+
+
+# One line for each type: (name, its table, "schedulers.<name>" for errors) -> scheduler.
+TYPES: Mapping[str, Callable[[str, Mapping[str, Any], str], Closing]] = {
+    "slurm": slurm.build,
+    "kubernetes": kube.build,
+}
+
+
+def choose(
+    tables: Mapping[str, Mapping[str, Any]], on_close: Callable[[Callable[[], Awaitable[object]]], object]
+) -> Choice:
+    """The schedulers of a configuration, by node; ConfigError names `schedulers.<name>.<key>`."""
+    built: list[tuple[str, Scheduler]] = []
+    for name, table in tables.items():
+        where = f"schedulers.{name}"
+        scheduler = TYPES[kind(table, where, TYPES)](name, table, where)
+        on_close(scheduler.close)
+        built.append((str(table.get("nodes", "*")), scheduler))
+    return lambda node: next((found for glob, found in built if fnmatchcase(node, glob)), None)
+
+
+def area(site: "Site") -> list[Action]:
+    """The actions, when the site has a scheduler."""
+    if not site.config.schedulers:
+        return []
+    return [made(site.schedulers) for made in (Drain, Resume, Requeue, Reboot, Jobs)]
+
+
+class _OfNode:
+    """What the actions share: which scheduler, and which jobs may not be stopped."""
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+
+    def _of(self, order: Order) -> Scheduler:
+        found = self._choice(order.node) if order.node else None
+        if found is None:
+            raise Refused(f"no table [schedulers.*] has node {order.node!r}")
+        return found
+
+
+class Drain(_OfNode):
+    """No new jobs; then the jobs that run may end within `wait_s`."""
+
+    name: ClassVar[str] = "scheduler.drain"
+
+    async def plan(self, order: Order) -> list[str]:
+        """As in Action."""
+        scheduler, wait_s, then = self._of(order), *_wait(order)
+        drained, jobs = await scheduler.drained(order.node), await scheduler.jobs(order.node)
+        if then == "requeue":
+            _unprotected(order.node, jobs)
+        lines = [
+            f"{order.node} takes no new jobs already: {drained}"
+            if drained
+            else f"drain {order.node} in {scheduler.name}"
+        ]
+        if jobs:
+            lines.append(f"wait up to {wait_s:g} s for {_listed(jobs)}")
+            lines.append(f"with jobs left: {then}")
+        return lines
+
+    async def run(self, order: Order) -> Done:
+        """As in Action. ActionError with jobs left; the drain stays."""
+        scheduler, wait_s, then = self._of(order), *_wait(order)
+        if then == "requeue":
+            _unprotected(order.node, await scheduler.jobs(order.node))
+        await scheduler.drain(order.node, _why(order))
+        reason = await scheduler.drained(order.node)
+        if not reason:
+            raise ActionError(f"{order.node} still takes jobs")
+        left = await self._left(scheduler, order, wait_s)
+        if left and then == "requeue":
+            left = await self._requeued(scheduler, order, left)
+        whose = "by us" if ours(reason) else f"by somebody else, left as it is ({reason})"
+        if left and then != "go_on":
+            raise ActionError(f"drained {whose}, and there still run {_listed(left)}")
+        return Done(
+            text=f"{order.node} is drained {whose}; "
+            + (f"there still run {_listed(left)}" if left else "no jobs"),
+            data={"jobs_left": len(left), "reason": reason, "ours": ours(reason)},
+        )
+
+    async def _left(self, scheduler: Scheduler, order: Order, wait_s: float) -> list[Job]:
+        """The jobs that still run there after `wait_s`. A scheduler that is away meanwhile is asked again."""
+        jobs = await scheduler.jobs(order.node)
+        said = ""
+        for pause_s in until(wait_s, first_s=0.5, most_s=30.0):
+            if not jobs:
+                break
+            if (says := f"waiting for {_listed(jobs)}") != said:
+                said = says
+                order.say(says)
+            await asyncio.sleep(pause_s)
+            try:
+                jobs = await scheduler.jobs(order.node)
+                if not await scheduler.drained(order.node):
+                    raise ActionError(f"somebody has taken the drain off {order.node}")
+            except Unreachable as error:
+                order.say(f"still waiting: {error}")
+        return await scheduler.jobs(order.node) if jobs else []
+
+    async def _requeued(self, scheduler: Scheduler, order: Order, jobs: Sequence[Job]) -> list[Job]:
+        """Requeues them all; those that are left on the node. ActionError says why one could not be requeued."""
+        _unprotected(order.node, jobs)  # again: one may have begun before the drain
+        order.say(f"requeueing {_listed(jobs)}")
+        begun = [job for job in jobs if job.state not in ENDING]
+        failed = dict(await asyncio.gather(*(_requeue(scheduler, job) for job in begun)))
+        there = {job.id for job in await scheduler.jobs(order.node)}
+        if says := [why for job, why in failed.items() if why and job in there]:
+            raise ActionError(f"{order.node} is drained; not requeued: {'; '.join(says[:LISTED])}")
+        return await self._left(scheduler, order, LEAVE_S)
+
+
+class Resume(_OfNode):
+    """Takes our own drain off."""
+
+    name: ClassVar[str] = "scheduler.resume"
+
+    async def plan(self, order: Order) -> list[str]:
+        """As in Action."""
+        scheduler = self._of(order)
+        reason = await scheduler.drained(order.node)
+        if not reason:
+            return [f"nothing: {order.node} takes jobs"]
+        return [f"resume {order.node} in {scheduler.name} if the drain is ours and unchanged: {reason}"]
+
+    async def run(self, order: Order) -> Done:
+        """As in Action. Somebody else's drain stays, and that is no failure."""
+        scheduler = self._of(order)
+        resumed = await scheduler.resume(order.node)
+        reason = await scheduler.drained(order.node)
+        if reason:
+            says = f"{order.node} stays drained by somebody else: {reason}"
+        else:
+            says = f"{order.node} takes jobs again" if resumed else f"{order.node} was not drained"
+        return Done(text=says, data={"resumed": resumed, "takes_jobs": not reason})
+
+
+class Requeue(_OfNode):
+    """One job begins anew elsewhere."""
+
+    name: ClassVar[str] = "scheduler.requeue"
+
+    async def plan(self, order: Order) -> list[str]:
+        """As in Action."""
+        job = await self._job(order)
+        return [f"requeue {_listed([job])} of {order.node} in {self._of(order).name}"]
+
+    async def run(self, order: Order) -> Done:
+        """As in Action."""
+        job = await self._job(order)
+        await self._of(order).requeue(job.id)
+        return Done(text=f"{_listed([job])} was requeued", data={"job": job.id, "user": job.user})
+
+    async def _job(self, order: Order) -> Job:
+        """The job, on the order's node now. Refused when it is not there or is protected."""
+        wanted = text(order.params, "job", "")
+        for job in await self._of(order).jobs(order.node):
+            if job.id == wanted:
+                _unprotected(order.node, [job])
+                return job
+        raise Refused(f"job {wanted!r} is not on {order.node}")
+
+
+class Reboot(_OfNode):
+    """The scheduler reboots the node."""
+
+    name: ClassVar[str] = "scheduler.reboot"
+
+    async def plan(self, order: Order) -> list[str]:
+        """As in Action."""
+        scheduler, jobs = self._of(order), await self._checked(order)
+        first = [f"wait for {_listed(jobs)}"] if jobs else []
+        return [f"drain {order.node} in {scheduler.name}", *first, f"reboot {order.node} by {scheduler.name}"]
+
+    async def run(self, order: Order) -> Done:
+        """As in Action."""
+        await self._checked(order)
+        order.say(f"{order.node} is rebooted as soon as it is idle")
+        await self._of(order).reboot(order.node, _why(order))
+        return Done(text=f"{order.node} was rebooted and is back; it stays drained until it is resumed")
+
+    async def _checked(self, order: Order) -> list[Job]:
+        scheduler = self._of(order)
+        jobs = await scheduler.jobs(order.node)
+        _unprotected(order.node, jobs)
+        drained = await scheduler.drained(order.node)
+        if drained and not ours(drained):
+            raise Refused(f"{order.node} is not rebooted under somebody else's drain: {drained}")
+        return jobs
+
+
+class Jobs(_OfNode):
+    """Lists the jobs of a node."""
+
+    name: ClassVar[str] = "scheduler.jobs"
+
+    async def plan(self, order: Order) -> list[str]:
+        """As in Action."""
+        return [f"list the jobs of {order.node} in {self._of(order).name}"]
+
+    async def run(self, order: Order) -> Done:
+        """As in Action."""
+        scheduler = self._of(order)
+        jobs = await scheduler.jobs(order.node)
+        data: dict[str, str | int | bool] = {
+            "jobs": len(jobs),
+            "protected": sum(bool(job.protected) for job in jobs),
+            "drained": await scheduler.drained(order.node),
+            "ids": " ".join(job.id for job in jobs),
+        }
+        for job in jobs:
+            for gpu in job.gpus:
+                data[f"gpu/{gpu}"] = job.id
+        return Done(
+            text=f"on {order.node}: {_listed(jobs)}" if jobs else f"no jobs on {order.node}", data=data
+        )
+
+
+def _wait(order: Order) -> tuple[float, str]:
+    """How long jobs may go on, within the step's deadline; and what then."""
+    wait_s = number(order.params, "wait_s", 0.0, 0.0, MAX_WAIT_S)
+    then = text(order.params, "then", "fail", ("fail", "requeue", "go_on"))
+    spare_s = SPARE_S + (LEAVE_S if then == "requeue" else 0.0)
+    return max(0.0, min(wait_s, order.timeout_s - spare_s)), then
+
+
+def _why(order: Order) -> str:
+    return f"{clip(order.why, 150)} [{order.incident}]"
+
+
+def _unprotected(node: str, jobs: Sequence[Job]) -> None:
+    """Refused when one of the jobs is protected."""
+    for job in jobs:
+        if job.protected:
+            raise Refused(f"job {job.id} on {node} is protected ({job.protected}): a person must decide")
+
+
+def _listed(jobs: Sequence[Job]) -> str:
+    names = []
+    for job in jobs[:LISTED]:
+        gpus = f" GPU {','.join(job.gpus)}" if job.gpus else f" {job.gpu_count} GPUs" if job.gpu_count else ""
+        names.append(f"{job.id} ({' '.join(filter(None, (job.user, job.state)))}{gpus})")
+    more = f" and {len(jobs) - LISTED} more" if len(jobs) > LISTED else ""
+    return f"{len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}: {', '.join(names)}{more}"
+
+
+async def _requeue(scheduler: Scheduler, job: Job) -> tuple[str, str]:
+    """The job's id, and why it could not be requeued; empty when it was."""
+    try:
+        await scheduler.requeue(job.id)
+    except ActionError as error:
+        return job.id, f"{job.id}: {error}"
+    return job.id, ""

@@ -1,0 +1,257 @@
+"""Slurm as a `Scheduler`: only our own drains are taken off, and every change is read back.
+
+Names of nodes go to slurmctld only when they are plain: it reads `gpu[1-9]` and `ALL` as many nodes.
+A race is left that Slurm gives no means against: it sets a reason whatever it was, so that an administrator's words of
+the milliseconds between our look and our change are lost.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
+from brain.actions.base import Job
+from brain.actions.marks import marked, ours
+from brain.actions.pauses import until
+from brain.actions.slurm_cli import Cli
+from brain.actions.slurm_rest import Rest, version
+from brain.actions.slurm_rows import (
+    DOWN,
+    DRAIN,
+    NO_JOBS,
+    REBOOT_ASKED,
+    REBOOTING,
+    SILENT,
+    STOPPABLE,
+    Asks,
+    JobRow,
+    NodeRow,
+    Protected,
+)
+from brain.options import options
+
+SETTLE_S = 10.0  # how long slurmctld may take until a change that it took is seen
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_JOB = re.compile(r"[0-9]{1,10}(_[0-9]{1,10})?")
+_SLURMS_OWN = ("Not responding", "Node unexpectedly rebooted")  # reasons with which Slurm sets a node DOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmOptions:
+    """What a table of `type = "slurm"` holds."""
+
+    nodes: str = "*"  # shell pattern: the nodes that it has, by their name in gpuward
+    node_name: str = "{node}"  # NodeName of a node, {node} being its name in gpuward
+    scontrol: Path = Path("/usr/bin/scontrol")
+    squeue: Path = Path("/usr/bin/squeue")
+    conf: Path | None = None  # slurm.conf; none: the tools' own default
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 30.0  # for one question to slurmctld
+    slurm_user: str = "slurm"  # SlurmUser: a node that it set DOWN may be drained over
+    protected: Protected = field(default_factory=Protected)  # jobs that nobody stops without being asked
+    rest_url: str = ""  # http(s)://host:port of slurmrestd; empty: only the tools
+    rest_version: str = "v0.0.39"  # of its API; before v0.0.39 nodes are set by scontrol
+    rest_user: str = "slurm"  # whom the token is for
+    token_file: Path | None = None  # file with the JWT; needed with rest_url
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+class Slurm:
+    """One cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        cli: Cli,
+        rest: Rest | None = None,
+        *,
+        node_name: str = "{node}",
+        slurm_user: str = "slurm",
+        protected: Protected,
+    ) -> None:
+        """`rest`: asked instead of the tools where it can."""
+        self._name = name
+        self._cli = cli
+        self._rest = rest
+        self._node_name = node_name
+        self._slurm_user = slurm_user
+        self._protected = protected
+        self._asks: Asks = rest or cli
+        self._sets: Asks = rest if rest and rest.sets_nodes else cli
+
+    @property
+    def name(self) -> str:
+        """What the configuration calls it."""
+        return self._name
+
+    async def drained(self, node: str) -> str:
+        """As in Scheduler."""
+        row = await self._asks.node(self._of(node))
+        blocked = sorted(row.flags & NO_JOBS)
+        return (row.reason or f"{'+'.join(blocked)} without a reason") if blocked else ""
+
+    async def drain(self, node: str, why: str) -> None:
+        """As in Scheduler. A node that somebody set DOWN is left alone too; one that Slurm set DOWN is not."""
+        slurms = self._of(node)
+        row = await self._asks.node(slurms)
+        if row.flags & NO_JOBS and not self._may_take(row):
+            return
+        reason = marked(why)
+        await self._sets.set_state(slurms, DRAIN, reason)
+        after = await self._asks.node(slurms)
+        if DRAIN not in after.flags or after.reason != reason:
+            raise ActionError(f"{node} was not drained: {_state(after)}")
+
+    async def resume(self, node: str) -> bool:
+        """As in Scheduler. Unreachable for a node that does not answer slurmctld: it could run nothing."""
+        slurms = self._of(node)
+        row = await self._asks.node(slurms)
+        if not row.flags & {DRAIN, DOWN} or not ours(row.reason):
+            return False
+        if row.flags & {REBOOT_ASKED, REBOOTING}:
+            raise Refused(f"{node} is about to be rebooted: {_state(row)}")
+        if DOWN in row.flags and SILENT in row.flags:
+            raise Unreachable(f"{node} does not answer slurmctld, our drain stays: {_state(row)}")
+        await self._sets.set_state(slurms, "RESUME", "")
+        for pause_s in until(SETTLE_S):
+            row = await self._asks.node(slurms)
+            if not row.flags & NO_JOBS:
+                return True
+            await asyncio.sleep(pause_s)
+        raise ActionError(f"{node} was resumed and takes no jobs: {_state(row)}")
+
+    async def jobs(self, node: str) -> list[Job]:
+        """As in Scheduler."""
+        return [self._job(row) for row in await self._asks.jobs(self._of(node))]
+
+    async def requeue(self, job: str) -> None:
+        """As in Scheduler. Refused for a job that was submitted with --no-requeue or is interactive."""
+        if _JOB.fullmatch(job) is None:
+            raise Refused(f"{job!r} is not the id of a Slurm job")
+        before = await self._cli.job(job)
+        if before is None:
+            raise Refused(f"Slurm has no job {job}")
+        if before.states.isdisjoint(STOPPABLE):  # one that has ended would be run a second time
+            raise Refused(f"job {job} does not run: {'+'.join(sorted(before.states))}")
+        await self._cli.requeue(job)
+        for pause_s in until(SETTLE_S):
+            after = await self._cli.job(job)
+            if after is None or "RUNNING" not in after.states or after.started != before.started:
+                return
+            await asyncio.sleep(pause_s)
+        raise ActionError(f"job {job} was requeued and still runs")
+
+    async def reboot(self, node: str, why: str) -> None:
+        """As in Scheduler. Drained with our mark first, so that it comes back drained: it returns to service when it
+        was verified, by `resume`. Cancelled before the reboot has begun, it is taken back.
+        """
+        slurms = self._of(node)
+        await self.drain(node, why)
+        row = await self._asks.node(slurms)
+        if not ours(row.reason):
+            raise Refused(
+                f"{node} is not rebooted under the drain of {row.by or 'somebody else'}: {_state(row)}"
+            )
+        try:
+            if not row.flags & {REBOOT_ASKED, REBOOTING}:
+                await self._cli.reboot(slurms, row.reason)
+            await self._back(node, slurms, row.reason)
+            await self._sets.set_state(slurms, DRAIN, row.reason)  # DOWN alone ends with ReturnToService=2
+        except asyncio.CancelledError:
+            with contextlib.suppress(
+                ActionError
+            ):  # too late, or slurmctld is gone: the step is unknown anyway
+                if REBOOT_ASKED in (await self._asks.node(slurms)).flags:
+                    await self._cli.cancel_reboot(slurms)
+            raise
+
+    async def close(self) -> None:
+        """Gives connections back."""
+        if self._rest is not None:
+            await self._rest.close()
+
+    async def _back(self, node: str, slurms: str, reason: str) -> None:
+        """Returns when the node has rebooted; slurmctld gives up after ResumeTimeout and sets it DOWN."""
+        begun = False
+        for pause_s in until(float("inf"), most_s=3.0):
+            with contextlib.suppress(Unreachable):  # slurmctld restarts: it remembers
+                row = await self._asks.node(slurms)
+                begun = begun or REBOOTING in row.flags
+                if row.reason != reason:
+                    if REBOOT_ASKED in row.flags:
+                        await self._cli.cancel_reboot(slurms)
+                    raise ActionError(
+                        f"the reason was changed meanwhile, {node} is left alone: {_state(row)}"
+                    )
+                if not row.flags & {REBOOT_ASKED, REBOOTING}:
+                    if not begun or row.gave_up:
+                        says = "did not come back" if begun else "was not rebooted, somebody called it off"
+                        raise ActionError(f"{node} {says}: {_state(row)}")
+                    return
+            await asyncio.sleep(pause_s)
+
+    def _of(self, node: str) -> str:
+        name = self._node_name.replace("{node}", node)
+        if _NODE.fullmatch(name) is None or name.upper() in ("ALL", "DEFAULT"):
+            raise Refused(f"{name!r} is not the name of one Slurm node")
+        return name
+
+    def _may_take(self, row: NodeRow) -> bool:
+        """Is it only Slurm itself that took the node out?"""
+        return row.flags & NO_JOBS == {DOWN} and (
+            row.by == self._slurm_user or not row.reason or row.reason.startswith(_SLURMS_OWN)
+        )
+
+    def _job(self, row: JobRow) -> Job:
+        return Job(
+            id=row.id,
+            user=row.user,
+            state="+".join(sorted(row.states)).lower(),
+            gpus=row.gpus,
+            gpu_count=len(row.gpus),
+            name=row.name,
+            protected=self._protected.why(row),
+        )
+
+
+def _state(row: NodeRow) -> str:
+    return f"{'+'.join(sorted(row.flags))}, reason {row.reason!r} by {row.by or 'nobody'}"
+
+
+def build(name: str, table: Mapping[str, Any], where: str) -> Slurm:
+    """The scheduler of a configuration table; ConfigError names the key."""
+    want = options(SlurmOptions, table, where)
+    for key in ("scontrol", "squeue"):
+        if not getattr(want, key).is_absolute():
+            raise ConfigError(f"{where}.{key}: must be an absolute path")
+    if "{node}" not in want.node_name:
+        raise ConfigError(f"{where}.node_name: must contain {{node}}")
+    rest = None
+    if want.rest_url:
+        if not want.rest_url.startswith(("http://", "https://")):
+            raise ConfigError(f"{where}.rest_url: want http://host:port or https://host:port")
+        if want.token_file is None:
+            raise ConfigError(f"{where}.token_file: is missing; rest_url needs it")
+        version(want.rest_version, f"{where}.rest_version")
+        rest = Rest(
+            url=want.rest_url.rstrip("/"),
+            api=want.rest_version,
+            user=want.rest_user,
+            token_file=want.token_file,
+            where=f"{where}.token_file",
+            timeout_s=want.timeout_s,
+        )
+    cli = Cli(scontrol=want.scontrol, squeue=want.squeue, conf=want.conf, timeout_s=want.timeout_s)
+    return Slurm(
+        name,
+        cli,
+        rest,
+        node_name=want.node_name,
+        slurm_user=want.slurm_user,
+        protected=want.protected,
+    )

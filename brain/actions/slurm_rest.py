@@ -1,0 +1,172 @@
+"""Slurm by slurmrestd, for a brain that has no munge: nodes and jobs are read, and a node's state is set from
+v0.0.39 (Slurm 23.02) on. 22.05 answers POST /node with 405, and no version can requeue or reboot: that needs scontrol.
+
+The token is read from its file for each request, since it expires (`scontrol token`).
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from agent.contract.messages import clip
+from brain.actions.hostlist import expand
+from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
+from brain.options import secret
+
+SETS_NODES = 39  # v0.0.39 is the first in which POST /node exists
+MAX_ANSWER_BYTES = 256 * 1024 * 1024  # all jobs of a large cluster
+_VERSION = re.compile(r"v0\.0\.([0-9]{2})")
+
+
+def version(text: str, where: str) -> int:
+    """The last number of e.g. v0.0.40; ConfigError when it is no version of the API."""
+    found = _VERSION.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"{where}: must be like v0.0.40, not {text!r}")
+    return int(found[1])
+
+
+@dataclass(slots=True, kw_only=True)
+class Rest:
+    """One slurmrestd. The HTTP session is opened at the first request."""
+
+    url: str
+    api: str  # v0.0.38
+    user: str
+    token_file: Path
+    where: str  # of the token's key, for errors
+    timeout_s: float
+    _session: aiohttp.ClientSession | None = None
+
+    @property
+    def sets_nodes(self) -> bool:
+        """Can it set a node's state?"""
+        return version(self.api, "") >= SETS_NODES
+
+    async def node(self, node: str) -> NodeRow:
+        """As in Asks."""
+        found = (await self._ask("GET", f"node/{node}")).get("nodes") or []
+        if not found:
+            raise Refused(f"Slurm has no node {node}")
+        row = found[0]
+        names = [*_names(row.get("state")), *_names(row.get("state_flags"))]
+        return NodeRow(
+            flags=frozenset(names),
+            reason=written(str(row.get("reason") or "")),
+            by=str(row.get("reason_set_by_user") or ""),
+            gave_up=gave_up(str(row.get("reason") or "")),
+        )
+
+    async def jobs(self, node: str) -> list[JobRow]:
+        """As in Asks. The API has no filter: this reads every job that slurmctld remembers."""
+        rows = []
+        for job in (await self._ask("GET", "jobs")).get("jobs") or []:
+            states = frozenset(_names(job.get("job_state")))
+            if states.isdisjoint(ON_NODE):
+                continue
+            try:
+                nodes = expand(str(job.get("nodes") or ""))
+            except ValueError:
+                continue
+            if node in nodes:
+                rows.append(_job(job, states, nodes.index(node)))
+        return rows
+
+    async def set_state(self, node: str, state: str, reason: str) -> None:
+        """As in Asks; only where `sets_nodes`."""
+        body = {"state": [state]} | ({"reason": reason} if reason else {})
+        await self._ask("POST", f"node/{node}", body)
+
+    async def close(self) -> None:
+        """Closes the HTTP session."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The answer's JSON object; errors as in `Action`."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=self.timeout_s))
+        try:
+            token = secret(self.token_file, self.where)
+        except ConfigError as error:
+            raise Refused(str(error)) from error
+        sent = False
+        try:
+            async with self._session.request(
+                method,
+                f"{self.url}/slurm/{self.api}/{path}",
+                json=body,
+                headers={"X-SLURM-USER-NAME": self.user, "X-SLURM-USER-TOKEN": token},
+                allow_redirects=False,
+            ) as answer:
+                sent = True
+                said = bytearray()
+                async for part in answer.content.iter_chunked(1 << 16):
+                    said += part
+                    if len(said) > MAX_ANSWER_BYTES:
+                        raise ActionError(f"slurmrestd: more than {MAX_ANSWER_BYTES} bytes")
+                status = answer.status
+        except aiohttp.ClientConnectorError as error:
+            raise Unreachable(f"slurmrestd {self.url}: {error}") from error
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            text = (
+                f"slurmrestd {self.url}: {type(error).__name__} {'while answering' if sent else ''}".rstrip()
+            )
+            raise (Unreachable(text) if method == "GET" else TimedOut(text)) from error
+        return _checked(status, bytes(said), f"slurmrestd {method} {path}", reads=method == "GET")
+
+
+def _checked(status: int, said: bytes, what: str, *, reads: bool) -> dict[str, Any]:
+    try:
+        found = json.loads(said)
+        if not isinstance(found, dict):
+            raise TypeError("not an object")  # noqa: TRY301  # the same answer to both
+    except (ValueError, TypeError):
+        found = {}
+    errors = "; ".join(
+        str(error.get("error") or error.get("description") or error)
+        for error in found.get("errors") or []
+        if isinstance(error, dict)
+    )
+    if status < 300 and not errors and found:
+        return found
+    text = clip(f"{what}: {status} {errors or said[:200].decode(errors='replace')}", 300)
+    if "Invalid node name" in errors or 400 <= status < 500:
+        raise Refused(text)
+    if "Unable to contact" in errors or "connect" in errors.lower():
+        raise Unreachable(text)
+    raise (Unreachable if reads else TimedOut)(text)
+
+
+def _names(value: Any) -> list[str]:
+    """`"idle"`, `["IDLE", "DRAIN"]` or `"MIXED+DRAIN"`, as the versions have it, in capitals."""
+    values = value if isinstance(value, list) else [value] if value else []
+    return [
+        found
+        for text in values
+        for name in str(text).upper().split("+")
+        for found in ([name.rstrip("*"), SILENT] if name.endswith("*") else [name])
+        if found
+    ]
+
+
+def _job(job: Mapping[str, Any], states: frozenset[str], at: int) -> JobRow:
+    gres = job.get("gres_detail") or []
+    started = job.get("start_time")
+    return JobRow(
+        id=str(job.get("job_id")),
+        user=str(job.get("user_name") or ""),
+        account=str(job.get("account") or ""),
+        partition=str(job.get("partition") or ""),
+        states=states,
+        name=str(job.get("name") or ""),
+        started=str(started.get("number") if isinstance(started, dict) else started),
+        gpus=indices(str(gres[at]) if at < len(gres) else ""),
+    )

@@ -1,0 +1,265 @@
+"""Which scheduler has a node, whose a drain is, and what slurmrestd of 23.02 and later is asked."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from brain import actions
+from brain.actions import scheduler
+from brain.actions import slurm as module
+from brain.actions.base import Job, Order, Scheduler
+from brain.actions.hostlist import expand
+from brain.actions.marks import MAX_WHY, marked, ours
+from brain.actions.slurm import Slurm
+from brain.actions.slurm_cli import parse_node
+from brain.config import parse
+from tests.brain.actions.idle_fleet import FLEET
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", []),
+        ("gpu1", ["gpu1"]),
+        ("gpu[1-3,07],cpu4", ["gpu1", "gpu2", "gpu3", "gpu07", "cpu4"]),
+        ("r[1-2]n[08-10]", ["r1n08", "r1n09", "r1n10", "r2n08", "r2n09", "r2n10"]),
+        ("a-b,c", ["a-b", "c"]),
+    ],
+)
+def test_hostlists(text: str, names: list[str]) -> None:
+    """Slurm's short form, read as `scontrol show hostnames` reads it."""
+    assert expand(text) == names
+
+
+@pytest.mark.parametrize("text", ["gpu[1-", "gpu[a-b]", "[1-999999999]", ",", "gpu[]"])
+def test_what_is_no_hostlist(text: str) -> None:
+    """It is refused, and does not fill the memory."""
+    with pytest.raises(ValueError):
+        expand(text)
+
+
+def test_a_mark_is_known_again_only_unchanged() -> None:
+    """Cut, lengthened or retyped it is somebody else's; it is one line of plain characters."""
+    reason = marked('xid 79 "on"\n gpu/0000:3b:00 \\ 显卡 [inc-1]')
+    assert reason.startswith("gpuward: xid 79 on gpu/0000:3b:00 [inc-1] #")
+    assert ours(reason)
+    assert len(marked("x" * 999)) < MAX_WHY + 20
+    for changed in (
+        reason[:-1],
+        f"{reason} ",
+        f"{reason}\nadmin",
+        f"admin: {reason}",
+        reason.replace("79", "80"),
+        "",
+    ):
+        assert not ours(changed)
+
+
+def test_states_as_older_versions_write_them() -> None:
+    """`DOWN*` does not answer; what slurmctld appends at a reboot is not part of the reason."""
+    row = parse_node(
+        "NodeName=a\n   State=DOWN*+DRAIN ThreadsPerCore=1\n"
+        "   Reason=mine : reboot issued : reboot timed out [slurm@2026-01-01T00:00:00]\n      second line\n"
+    )
+    assert row.flags == {"DOWN", "DRAIN", "NOT_RESPONDING"}
+    assert (row.by, row.reason) == ("slurm", "mine : reboot issued : reboot timed out\n      second line")
+    with pytest.raises(ActionError):
+        parse_node("something else")
+
+
+async def test_the_first_table_that_fits_has_the_node() -> None:
+    """And a node that nobody has is refused with what to do."""
+    tables = {
+        "train": {"type": "slurm", "nodes": "gpu*"},
+        "serve": {"type": "kubernetes", "nodes": "*", "url": "https://127.0.0.1:1"},
+    }
+    config = parse({"schedulers": tables}, "brain.toml", Path("/"))
+    async with AsyncExitStack() as stack:
+        built = actions.build(config, FLEET, stack)
+        assert {name for name in built if name.startswith("scheduler.")} == {
+            f"scheduler.{name}" for name in ("drain", "resume", "requeue", "reboot", "jobs")
+        }
+        choice = scheduler.choose(tables, stack.push_async_callback)
+        names = [found.name for node in ("gpu1", "web1") if (found := choice(node)) is not None]
+        assert names == ["train", "serve"]
+        nobody = scheduler.Drain(scheduler.choose({}, stack.push_async_callback))
+        with pytest.raises(Refused, match="no table"):
+            await nobody.plan(_order("gpu1"))
+    async with AsyncExitStack() as stack:
+        without = actions.build(parse({}, "brain.toml", Path("/")), FLEET, stack)
+        assert not any(name.startswith("scheduler.") for name in without)
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"type": "lsf"}, "type: unknown type 'lsf'"),
+        ({"type": "slurm", "scontrol": "scontrol"}, "scontrol: must be an absolute path"),
+        ({"type": "slurm", "rest_url": "http://s:6820"}, "token_file: is missing"),
+        (
+            {"type": "slurm", "rest_url": "http://s:6820", "token_file": "t", "rest_version": "1"},
+            "rest_version",
+        ),
+        ({"type": "slurm", "protected": {"user": ["root"]}}, "protected.*user: is not an option here"),
+        ({"type": "slurm", "protected": {"users": "root"}}, "protected.*users"),
+        ({"type": "slurm", "node_name": "gpu"}, "node_name: must contain"),
+    ],
+)
+def test_tables_that_the_operator_must_mend(table: dict[str, Any], says: str) -> None:
+    """The message names the key; a typing error in what is protected is one too."""
+    with pytest.raises(ConfigError, match=f"schedulers.x.{says}"):
+        scheduler.choose({"x": table}, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    "params", [{"wait_s": -1.0}, {"wait_s": 90_000.0}, {"then": "kill"}, {"wait_s": "long"}]
+)
+async def test_parameters_out_of_their_limits(params: dict[str, Any]) -> None:
+    """Refused before the scheduler is asked for anything."""
+    with pytest.raises(Refused):
+        await scheduler.Drain(lambda _: Flaky()).run(_order("gpu1", **params))
+
+
+async def test_a_wait_outlives_a_scheduler_that_is_away_and_ends_when_the_drain_is_taken_off() -> None:
+    """A controller that restarts is asked again; somebody who resumes the node meanwhile is believed."""
+    flaky, said = Flaky(), list[str]()
+    order = _order("gpu1", said, wait_s=20.0)
+    with pytest.raises(ActionError, match="taken the drain off gpu1"):
+        await scheduler.Drain(lambda _: flaky).run(order)
+    assert any("still waiting: away" in text for text in said)
+
+
+class Flaky:
+    """A scheduler whose controller is away at the second look, and whose drain is gone at the third."""
+
+    name = "flaky"
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    async def drained(self, node: str) -> str:
+        """Ours, until the third look at the jobs."""
+        return "" if self.looks >= 3 else marked("why")
+
+    async def drain(self, node: str, why: str) -> None:
+        """Done."""
+
+    async def resume(self, node: str) -> bool:
+        """Never."""
+        return False
+
+    async def jobs(self, node: str) -> list[Job]:
+        """One that never ends."""
+        self.looks += 1
+        if self.looks == 2:
+            raise Unreachable("away")
+        return [Job(id="1", user="alice", state="running")]
+
+    async def requeue(self, job: str) -> None:
+        """Done."""
+
+    async def reboot(self, node: str, why: str) -> None:
+        """Done."""
+
+
+def _order(node: str, said: list[str] | None = None, **params: Any) -> Order:
+    say = (said if said is not None else []).append
+    return Order(id="s", incident="inc-1", node=node, params=params, timeout_s=60, why="w", say=say)
+
+
+async def test_slurmrestd_of_today_sets_nodes_and_is_believed_only_when_read_back(tmp_path: Path) -> None:
+    """v0.0.40's shapes; no scontrol is needed. Trouble is told by who must act."""
+    token = tmp_path / "token"
+    token.write_text("jwt\n")
+    async with _restd() as (state, url):
+        slurm = _rest(url, token)
+        found: Scheduler = slurm
+        assert await found.drained("gpu2") == ""
+        await found.drain("gpu2", "why")
+        assert ours(await found.drained("gpu2"))
+        assert [(job.id, job.gpus, job.state) for job in await found.jobs("gpu2")] == [
+            ("7", ("4", "5"), "running")
+        ]
+        assert await found.resume("gpu2")
+        assert state["asked"] == [
+            {"state": ["DRAIN"], "reason": marked("why")},
+            {"state": ["RESUME"]},
+        ]
+        state["lies"] = True
+        with pytest.raises(ActionError, match="was not drained"):
+            await found.drain("gpu2", "why")
+        state["status"] = 500
+        with pytest.raises(Unreachable):
+            await found.drained("gpu2")
+        with pytest.raises(TimedOut):
+            await slurm._sets.set_state("gpu2", "DRAIN", "x")
+        state["status"] = 401
+        with pytest.raises(Refused):
+            await found.drained("gpu2")
+        await slurm.close()
+    with pytest.raises(Unreachable):
+        await found.drain("gpu2", "why")
+    await slurm.close()
+
+
+def _rest(url: str, token: Path) -> Slurm:
+    table = {
+        "rest_url": url,
+        "rest_version": "v0.0.40",
+        "token_file": token,
+        "scontrol": Path("/nonexistent/scontrol"),
+    }
+    return module.build("slurm", table, "schedulers.slurm")
+
+
+@asynccontextmanager
+async def _restd() -> AsyncIterator[tuple[dict[str, Any], str]]:
+    """A slurmrestd of v0.0.40 with one node that can be drained."""
+    state: dict[str, Any] = {"flags": ["IDLE"], "reason": "", "asked": [], "lies": False, "status": 0}
+
+    async def node(request: web.Request) -> web.Response:
+        assert request.headers["X-SLURM-USER-TOKEN"] == "jwt"
+        if state["status"]:
+            return web.json_response({"errors": [{"error": "trouble"}]}, status=state["status"])
+        if request.method == "POST":
+            body = await request.json()
+            state["asked"].append(body)
+            if not state["lies"]:
+                state["flags"] = ["IDLE", "DRAIN"] if body["state"] == ["DRAIN"] else ["IDLE"]
+                state["reason"] = body.get("reason", "")
+            return web.json_response({"errors": [], "meta": {}})
+        row = {
+            "name": "gpu2",
+            "state": state["flags"],
+            "reason": state["reason"],
+            "reason_set_by_user": "slurm",
+        }
+        return web.json_response({"nodes": [row], "errors": []})
+
+    async def jobs(_: web.Request) -> web.Response:
+        row = {
+            "job_id": 7,
+            "job_state": ["RUNNING"],
+            "nodes": "gpu[1-2]",
+            "user_name": "alice",
+            "start_time": {"set": True, "number": 1},
+            "gres_detail": ["gpu:h200:1(IDX:0)", "gpu:h200:2(IDX:4-5)"],
+        }
+        ended, elsewhere = row | {"job_state": ["COMPLETED"]}, row | {"nodes": "gpu1"}
+        return web.json_response({"jobs": [ended, row, elsewhere], "errors": []})
+
+    app = web.Application()
+    app.router.add_route("*", "/slurm/v0.0.40/node/{name}", node)
+    app.router.add_get("/slurm/v0.0.40/jobs", jobs)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield state, f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()

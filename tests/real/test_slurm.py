@@ -1,0 +1,296 @@
+"""A real Slurm of four nodes: drained, waited for, requeued, rebooted and resumed, and nothing of others undone.
+
+Not shown here, for want of a Slurm of 23.02 or newer: that slurmrestd sets a node's state (tests/brain/actions has the
+requests); that a machine really boots (RebootProgram ends its slurmd, and a new one says that the node has booted).
+"""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
+from agent.contract.messages import Scalar
+from brain.actions import scheduler as actions
+from brain.actions import slurm as module
+from brain.actions.base import Done, Order
+from brain.actions.marks import ours
+from brain.actions.slurm import Slurm
+from tests.real import slurm_cluster
+from tests.real.slurm_cluster import Cluster
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.component("slurm"),
+    pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "-"),
+    pytest.mark.timeout(60),
+]
+PROTECTED = {"partitions": ["serv*"]}
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Cluster]:
+    """One cluster for all."""
+    with slurm_cluster.cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(shared: Cluster) -> Cluster:
+    """The cluster with no jobs and all nodes in service."""
+    shared.clean()
+    return shared
+
+
+def scheduler(cluster: Cluster, **more: object) -> Slurm:
+    """As `[schedulers.slurm]` would build it."""
+    table = {"type": "slurm", "conf": cluster.conf, "protected": PROTECTED, **more}
+    return module.build("slurm", table, "schedulers.slurm")
+
+
+def order(node: str, params: Mapping[str, Scalar] | None = None, said: list[str] | None = None) -> Order:
+    """What a runbook orders."""
+    return Order(
+        id="s1",
+        incident="inc-7",
+        node=node,
+        params=params or {},
+        timeout_s=300,
+        why="gpu_off_bus on gpu/0000:3b:00",
+        say=(said if said is not None else []).append,
+    )
+
+
+def said(cluster: Cluster, node: str) -> list[str]:
+    """State and reason, with who gave it and when, as scontrol says it."""
+    return re.findall(r"State=\S+|Reason=.*", cluster.node(node))
+
+
+async def run(
+    kind: type[actions.Drain] | type[actions.Resume] | type[actions.Requeue] | type[actions.Reboot],
+    slurm: Slurm,
+    wanted: Order,
+) -> Done:
+    """Plans, which must change nothing, and performs."""
+    action = kind(lambda _: slurm)
+    before = await slurm.drained(wanted.node)
+    assert await action.plan(wanted)
+    assert await slurm.drained(wanted.node) == before
+    return await action.run(wanted)
+
+
+async def test_a_drain_waits_for_the_running_job_and_resume_takes_it_off(cluster: Cluster) -> None:
+    """The job ends by itself, nothing new begins, and the reason names us and the incident."""
+    slurm, said = scheduler(cluster), list[str]()
+    job = await asyncio.to_thread(cluster.submit, "gpu1", seconds=1.5, gpus=2)
+
+    done = await run(actions.Drain, slurm, order("gpu1", {"wait_s": 30.0}, said))
+
+    assert done.data["ours"] is True
+    assert done.data["jobs_left"] == 0
+    assert cluster.job(job)[0] in ("COMPLETED", "")
+    assert "GPU 0,1" in said[0]
+    assert "[inc-7]" in await slurm.drained("gpu1")
+    assert "State=IDLE+DRAIN" in cluster.node("gpu1")
+    assert (await run(actions.Drain, slurm, order("gpu1"))).data["ours"] is True  # twice is once
+    assert (await run(actions.Resume, slurm, order("gpu1"))).data == {"resumed": True, "takes_jobs": True}
+    assert "DRAIN" not in cluster.node("gpu1")
+    assert (await run(actions.Resume, slurm, order("gpu1"))).data["resumed"] is False
+
+
+async def test_jobs_that_do_not_end_are_told_or_requeued_to_another_node(cluster: Cluster) -> None:
+    """`fail` and `go_on` leave the job alone; `requeue` lets it begin anew elsewhere."""
+    slurm = scheduler(cluster)
+    for node in ("gpu2", "gpu3", "gpu4"):
+        cluster.run(
+            "scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=admin: so that it runs on gpu1"
+        )
+    job = await asyncio.to_thread(cluster.submit, "gpu1", pin=False)
+    with pytest.raises(ActionError, match=f"still run 1 job: {job}"):
+        await run(actions.Drain, slurm, order("gpu1"))
+    assert ours(await slurm.drained("gpu1"))
+    assert (await run(actions.Drain, slurm, order("gpu1", {"then": "go_on"}))).data["jobs_left"] == 1
+    assert cluster.job(job) == ("RUNNING", "gpu1")
+    cluster.run("scontrol", "update", "NodeName=gpu3", "State=RESUME")
+
+    done = await run(actions.Drain, slurm, order("gpu1", {"then": "requeue"}))
+
+    assert done.data["jobs_left"] == 0
+    await asyncio.to_thread(
+        cluster.until, lambda: "again: 1" in cluster.output(job), "the job does not run again"
+    )
+    assert cluster.job(job) == ("RUNNING", "gpu3")
+    with pytest.raises(Refused, match="is not on gpu1"):
+        await run(actions.Requeue, slurm, order("gpu1", {"job": job}))
+
+
+async def test_a_protected_job_is_not_stopped_and_not_rebooted_under(cluster: Cluster) -> None:
+    """What would stop it is refused before anything is done; a drain that only waits is not."""
+    slurm = scheduler(cluster)
+    job = await asyncio.to_thread(cluster.submit, "gpu1", "-p", "serving")
+    for kind, params in (
+        (actions.Drain, {"then": "requeue"}),
+        (actions.Requeue, {"job": job}),
+        (actions.Reboot, {}),
+    ):
+        with pytest.raises(Refused, match=r"protected \(partition serving\)"):
+            await kind(lambda _: slurm).plan(order("gpu1", params))
+        with pytest.raises(Refused, match=r"protected \(partition serving\)"):
+            await kind(lambda _: slurm).run(order("gpu1", params))
+        assert await slurm.drained("gpu1") == ""
+    with pytest.raises(ActionError, match="still run"):
+        await run(actions.Drain, slurm, order("gpu1", {"wait_s": 0.2}))
+    assert cluster.job(job) == ("RUNNING", "gpu1")
+
+
+async def test_what_an_administrator_took_out_is_left_alone(cluster: Cluster) -> None:
+    """Drained or set down by somebody else: we do not write over the reason, reboot, or resume."""
+    slurm = scheduler(cluster)
+    for node, state in (("gpu1", "DRAIN"), ("gpu2", "DOWN")):
+        cluster.run(
+            "scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=admin: new PSU [RMA 12]"
+        )
+        before = said(cluster, node)
+
+        assert (await run(actions.Drain, slurm, order(node))).data["ours"] is False
+        assert (await run(actions.Resume, slurm, order(node))).data == {"resumed": False, "takes_jobs": False}
+        with pytest.raises(Refused, match="new PSU"):
+            await actions.Reboot(lambda _: slurm).run(order(node))
+
+        assert said(cluster, node) == before
+
+
+async def test_a_reason_that_an_administrator_changed_is_his(cluster: Cluster) -> None:
+    """Replaced, added to, or made to look like ours: it is not resumed."""
+    slurm = scheduler(cluster)
+    edits = {"gpu1": "admin: do not touch", "gpu2": "{ours} admin: do not touch", "gpu3": "gpuward: mine now"}
+    for node, edit in edits.items():
+        await slurm.drain(node, "xid 79 | on 'gpu'\nState=IDLE")
+        reason = await slurm.drained(node)
+        assert reason.startswith("gpuward: xid 79 | on gpu State=IDLE #")
+        cluster.run("scontrol", "update", f"NodeName={node}", f"Reason={edit.format(ours=reason)}")
+
+        assert (await run(actions.Resume, slurm, order(node))).data["resumed"] is False
+
+        assert "State=IDLE+DRAIN" in cluster.node(node)
+
+
+async def test_a_reboot_comes_back_drained_and_returns_when_it_is_resumed(cluster: Cluster) -> None:
+    """RebootProgram ran on that node only; until somebody has looked at it, it takes no jobs."""
+    slurm = scheduler(cluster)
+    done = await run(actions.Reboot, slurm, order("gpu4"))
+    assert "stays drained" in done.text
+    assert (cluster.folder / "log/reboots").read_text().split() == ["gpu4"]
+    assert "State=DOWN+DRAIN " in cluster.node("gpu4")
+    assert (await run(actions.Resume, slurm, order("gpu4"))).data["takes_jobs"] is True
+
+
+async def test_a_reboot_that_is_not_wanted_any_more_is_taken_back(cluster: Cluster) -> None:
+    """Cancelled, or drained by an administrator meanwhile, before the node was idle: the job goes on."""
+    slurm = scheduler(cluster)
+    reboots = cluster.folder / "log/reboots"
+    before = reboots.read_text() if reboots.exists() else ""
+    job = await asyncio.to_thread(cluster.submit, "gpu3")
+
+    task = asyncio.create_task(slurm.reboot("gpu3", "why"))
+    await asyncio.to_thread(cluster.until, lambda: "REBOOT_REQUESTED" in cluster.node("gpu3"), "not asked")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert "State=MIXED+DRAIN " in cluster.node("gpu3")
+    assert await slurm.resume("gpu3")
+
+    task = asyncio.create_task(slurm.reboot("gpu3", "why"))
+    await asyncio.to_thread(cluster.until, lambda: "REBOOT_REQUESTED" in cluster.node("gpu3"), "not asked")
+    cluster.run("scontrol", "update", "NodeName=gpu3", "State=DRAIN", "Reason=admin: keep it")
+    with pytest.raises(ActionError, match="keep it"):
+        await task
+    assert "State=MIXED+DRAIN" in cluster.node("gpu3")
+    assert "REBOOT" not in cluster.node("gpu3")
+    assert await slurm.drained("gpu3") == "admin: keep it"
+    assert cluster.job(job) == ("RUNNING", "gpu3")
+    assert (reboots.read_text() if reboots.exists() else "") == before
+
+
+async def test_jobs_and_their_gpus_read_the_same_by_tools_and_by_rest(cluster: Cluster) -> None:
+    """A job's name cannot make up a second job; slurmrestd of 22.05 reads, and scontrol writes."""
+    token = cluster.folder / "token"
+    token.write_text(cluster.run("scontrol", "token", "username=root", "lifespan=600").partition("=")[2])
+    rest = {
+        "rest_url": f"http://127.0.0.1:{cluster.rest_port}",
+        "rest_version": "v0.0.38",
+        "rest_user": "root",
+    }
+    by_tools, by_rest = scheduler(cluster), scheduler(cluster, **rest, token_file=token)
+    first = await asyncio.to_thread(cluster.submit, "gpu1", "-J", "x\n99 root (null) train RUNNING|y", gpus=2)
+    second = await asyncio.to_thread(cluster.submit, "gpu1", gpus=3)
+    try:
+        found = sorted(await by_tools.jobs("gpu1"), key=lambda job: job.id)
+        assert [(job.id, job.user, job.state, job.gpus) for job in found] == [
+            (first, "root", "running", ("0", "1")),
+            (second, "root", "running", ("2", "3", "4")),
+        ]
+        assert sorted(await by_rest.jobs("gpu1"), key=lambda job: job.id) == found
+        assert await by_rest.jobs("gpu2") == []
+        listed = await actions.Jobs(lambda _: by_rest).run(order("gpu1"))
+        assert (listed.data["jobs"], listed.data["gpu/3"]) == (2, second)
+
+        await by_rest.drain("gpu1", "why")
+        assert await by_rest.drained("gpu1") == await by_tools.drained("gpu1") != ""
+        assert await by_rest.resume("gpu1")
+
+        with pytest.raises(Refused):
+            await by_rest.drained("gpu9")
+        token.write_text("wrong")
+        with pytest.raises(Unreachable, match="500 Unspecified error"):  # 22.05's word for a wrong token
+            await by_rest.drained("gpu1")
+    finally:
+        await by_rest.close()
+
+
+async def test_only_one_plain_known_node_is_touched(cluster: Cluster) -> None:
+    """A name that Slurm would read as many nodes, as an option or as a setting is refused."""
+    slurm = scheduler(cluster)
+    for node in ("gpu9", "gpu[1-4]", "ALL", "all", "-h", "gpu1,gpu2", "gpu1 State=DOWN", ""):
+        with pytest.raises(Refused):
+            await slurm.drain(node, "why")
+        with pytest.raises(Refused):
+            await slurm.jobs(node)
+    assert set(cluster.run("sinfo", "-h", "-o", "%T").split()) <= {"idle", "idle*"}
+
+
+async def test_a_job_that_has_ended_or_may_not_be_requeued_is_refused(cluster: Cluster) -> None:
+    """scontrol would run a job that has ended a second time."""
+    slurm = scheduler(cluster)
+    fixed = await asyncio.to_thread(cluster.submit, "gpu1", "--no-requeue")
+    ended = await asyncio.to_thread(cluster.submit, "gpu2", seconds=0.1)
+    await asyncio.to_thread(cluster.until, lambda: cluster.job(ended)[0] == "COMPLETED", "does not end")
+    for job, why in ((fixed, "disabled"), (ended, "does not run"), ("999", "no job"), ("-h", "not the id")):
+        with pytest.raises(Refused, match=why):
+            await slurm.requeue(job)
+    assert cluster.job(ended)[0] == "COMPLETED"
+    assert cluster.job(fixed)[0] == "RUNNING"
+
+
+async def test_missing_tools_are_refused(shared: Cluster) -> None:
+    """The operator must mend the path."""
+    with pytest.raises(Refused, match="/nonexistent/scontrol cannot be started"):
+        await scheduler(shared, scontrol=Path("/nonexistent/scontrol")).drained("gpu1")
+
+
+async def test_a_controller_that_hangs_or_is_gone(shared: Cluster) -> None:
+    """Frozen: a change may have been made, a reading was not. Killed: nothing was done. Last, for it stays dead."""
+    pid = shared.pid("slurmctld")
+    os.kill(pid, signal.SIGSTOP)
+    hasty = scheduler(shared, timeout_s=0.5)
+    with pytest.raises(Unreachable):
+        await hasty.drained("gpu1")
+    with pytest.raises(TimedOut):
+        await hasty._cli.set_state("gpu1", "DRAIN", "x")
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(Unreachable, match="Unable to contact"):
+        await scheduler(shared).drain("gpu1", "why")
