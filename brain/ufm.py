@@ -11,6 +11,7 @@ they begin with /ufmRest.
 """
 
 import asyncio
+import base64
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,8 +63,8 @@ class Ufm:
         self.name = name
         self.options = found
         self._base = found.url.rstrip("/") + ("/ufmRestV3" if token else "/ufmRest")
-        self._headers = {"Authorization": f"Basic {token}"} if token else {}
-        self._auth = None if token else aiohttp.BasicAuth(found.user, password)
+        basic = token or base64.b64encode(f"{found.user}:{password}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {basic}"}
         self._tls: ssl.SSLContext | bool = True
         if found.ca_file is not None:
             try:
@@ -142,7 +143,6 @@ class Ufm:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers=self._headers,
-                auth=self._auth,
                 timeout=aiohttp.ClientTimeout(total=self.options.timeout_s),
             )
         about = f"UFM {self.name}"

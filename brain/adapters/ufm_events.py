@@ -140,6 +140,11 @@ class UfmEvents:
         if what not in _NO_PORT:
             end = await self._end(event.object)
             if end is None:
+                if not self.unplaced:
+                    says = f"{event.name} of {event.object or 'no port'} belongs to no node"
+                    self._tell(
+                        "ufm.unplaced", f"UFM {self._ufm.name}: {says}: such events are counted, no more"
+                    )
                 self.unplaced += 1
                 return 0
         found = fact(event, what, counter, side=end.side if end else "")
@@ -175,6 +180,8 @@ class UfmEvents:
         return self._ends.get(port)
 
     def _remember(self, last: int) -> None:
+        if last == self._last:
+            return
         self._last = last
         draft = self._store.with_suffix(".part")
         with contextlib.suppress(OSError):  # a full disk: after a restart the log tells where we were
