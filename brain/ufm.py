@@ -17,13 +17,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 import orjson
 from pydantic import Field
 
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from brain.config import LOOPBACK
 from brain.options import options, secret
 
 MAX_BYTES = 64 * 1024 * 1024  # of one answer: all ports of a fabric of 10,000 nodes are some 30 MB
@@ -54,8 +55,9 @@ class Ufm:
     def __init__(self, name: str, found: UfmOptions) -> None:
         """ConfigError when the secrets or the CA cannot be read."""
         where = f"ufm.{name}"
-        if not found.url.startswith(("https://", "http://")):
-            raise ConfigError(f"{where}.url: must begin with https:// (http:// only for tests)")
+        url = urlsplit(found.url)
+        if url.scheme != "https" and not (url.scheme == "http" and url.hostname in LOOPBACK):
+            raise ConfigError(f"{where}.url: must begin with https://: the token must not be read on the way")
         token = secret(found.token_file, f"{where}.token_file")
         password = secret(found.password_file, f"{where}.password_file")
         if bool(token) == bool(found.user):

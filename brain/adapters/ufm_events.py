@@ -19,7 +19,7 @@ import orjson
 from agent.contract.errors import ActionError, ConfigError
 from brain.adapters.ufm_meanings import Event, Meaning, fact, meaning, read
 from brain.core.inputs import Reported
-from brain.ufm import Ufm
+from brain.ufm import Ufm, ufms
 
 SOURCE = "ufm"
 MOST = 500  # events of one look that are brought; of a storm the newest
@@ -72,6 +72,10 @@ class UfmEvents:
         self._trouble = False
         self.unknown: Counter[str] = Counter()  # event type -> seen; never acted on
         self.unplaced = 0  # events of ports that belong to no node: links between switches
+
+    async def close(self) -> None:
+        """Closes the connection to UFM."""
+        await self._ufm.close()
 
     async def run(self) -> None:
         """Looks until cancelled; what UFM does wrong is told once and tried again with growing pauses."""
@@ -187,6 +191,22 @@ class UfmEvents:
         with contextlib.suppress(OSError):  # a full disk: after a restart the log tells where we were
             draft.write_bytes(orjson.dumps({"last": last}))
             draft.replace(self._store)
+
+
+def listeners(
+    tables: Mapping[str, Any],
+    *,
+    put: Callable[[Reported], None],
+    tell: Callable[[str, str], None],
+    leads: Callable[[], bool],
+    data_dir: Path,
+) -> list[UfmEvents]:
+    """One for each table of `[ufm]` whose events are wanted; ConfigError names the key."""
+    return [
+        UfmEvents(ufm, put=put, tell=tell, leads=leads, store=data_dir / f"ufm-{name}.json")
+        for name, ufm in ufms(tables).items()
+        if ufm.options.every_s
+    ]
 
 
 def _stored(path: Path) -> int | None:

@@ -5,6 +5,7 @@ Three nodes with a port each on `leaf-1`, which has a link to `spine-1`. `faults
 
 import asyncio
 import base64
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -111,16 +112,16 @@ class FakeUfm:
 
 
 @asynccontextmanager
-async def ufm() -> AsyncIterator[FakeUfm]:
+async def ufm(tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeUfm]:
     """One that listens on loopback."""
     fake = FakeUfm()
     app = web.Application()
     app.router.add_route("*", "/{rest:.*}", fake.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
-    fake.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    fake.url = f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield fake
     finally:

@@ -1,6 +1,9 @@
 """Switch ports by UFM: asked what it allows, set, read back; cables that are not sure are left alone."""
 
 import asyncio
+import shutil
+import ssl
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -169,11 +172,46 @@ async def test_user_and_password_use_the_other_path(fake: FakeUfm, tmp_path: Pat
         await one.close()
 
 
+@pytest.mark.component("openssl")
+async def test_a_certificate_that_is_not_the_sites_is_not_trusted(tmp_path: Path) -> None:
+    """Nothing is sent to a UFM whose certificate the CA file does not vouch for."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs apt-get install openssl")
+    for name in ("own", "other"):
+        argv = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+        ]
+        argv += ["-subj", "/CN=ufm", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+        argv += ["-keyout", f"{tmp_path}/{name}.key", "-out", f"{tmp_path}/{name}.pem"]
+        subprocess.run(argv, check=True, capture_output=True, timeout=20)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(tmp_path / "own.pem", tmp_path / "own.key")
+    (tmp_path / "token").write_text(TOKEN)
+    async with ufm(tls) as fake:
+        table = {"url": fake.url, "token_file": tmp_path / "token"}
+        both = ufms({name: table | {"ca_file": tmp_path / f"{name}.pem"} for name in ("own", "other")})
+        assert len(await both["own"].ports()) == len(fake.ports)
+        asked = len(fake.asked)
+        with pytest.raises(Unreachable, match="certificate"):
+            await both["other"].ports()
+        assert len(fake.asked) == asked
+        for one in both.values():
+            await one.close()
+
+
 def test_a_wrong_table_is_refused_by_name(tmp_path: Path) -> None:
     """Table and key stand in the error."""
     (tmp_path / "token").write_text("x")
     for table, why in (
         ({"url": "ufm"}, r"ufm\.a\.url: must begin with https"),
+        ({"url": "http://ufm.example.com"}, r"ufm\.a\.url: must begin with https"),
         ({"url": "https://u"}, r"ufm\.a: give token_file, or user and password_file"),
         ({"url": "https://u", "tokn": "x"}, r"ufm\.a\.tokn: is not an option here"),
         ({"url": "https://u", "token_file": tmp_path / "none"}, r"ufm\.a\.token_file: .* cannot be read"),

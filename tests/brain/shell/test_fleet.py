@@ -13,6 +13,7 @@ from brain.actions.base import Order
 from brain.core.effects import Step
 from brain.core.inputs import StepResult
 from brain.fleet import NodeFleet
+from tests.brain.world import Story
 
 OK = (Outcome.OK, "done")
 STEP = Order(id="inc-1.r1.s1.a1", incident="inc-1", node="", params={}, timeout_s=60, why="a test")
@@ -141,3 +142,25 @@ async def test_a_cancelled_order_waits_for_nothing_and_two_of_one_id_hear_the_sa
     await asyncio.gather(third, return_exceptions=True)
     found.heard(ID, *OK)
     assert [await one, await two] == [OK, OK]
+
+
+def test_the_engine_leaves_the_results_of_parts_alone() -> None:
+    """A part's failure is not the step's: only the step's own result moves the run."""
+    story = Story(heals=False)
+    story.event(10, "link.state", "link/eth0", up=False)
+    story.run(11)
+    while not story.performed:
+        story.run(story.time.now + 0.1)
+    (performed,) = story.performed
+    story.event(
+        story.time.now + 0.1,
+        "command.result",
+        command=f"{performed.step.id}.look-1-n1",
+        outcome="failed",
+        why="x",
+    )
+    story.event(
+        story.time.now + 0.1, "command.result", command=f"{performed.step.id}.start-n1", outcome="ok", why="x"
+    )
+    story.run(story.time.now + 2)
+    assert story.notes("step.result") == ["bounce: ok: did it"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.contract.errors import ConfigError
-from brain.adapters.ufm_events import MOST, UfmEvents
+from brain.adapters.ufm_events import MOST, UfmEvents, listeners
 from brain.core.inputs import Reported
 from brain.core.lint_symptoms import KINDS
 from brain.ufm import Ufm, ufms
@@ -160,6 +160,20 @@ async def test_only_the_leader_asks_and_a_sick_ufm_is_told_once(
     await until(["ufm.unreachable", "ufm.reachable"])
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_listener_for_each_ufm_whose_events_are_wanted(tmp_path: Path) -> None:
+    """`every_s = 0` leaves a UFM to the switches alone."""
+    (tmp_path / "token").write_text("x")
+    table = {"url": "https://u", "token_file": tmp_path / "token"}
+    found = listeners(
+        {"a": table, "b": table | {"every_s": 0}},
+        put=lambda _: None,
+        tell=lambda *_: None,
+        leads=lambda: True,
+        data_dir=tmp_path,
+    )
+    assert len(found) == 1
 
 
 def test_a_meaning_that_there_is_not_is_refused(tmp_path: Path) -> None:
