@@ -46,6 +46,7 @@ class Cell:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.performed: list[str] = []
+        self.ill: set[str] = set()  # scopes of which nothing is expected
         self._remedies = {action.name: action for action in subnet_managers(TABLE, site)}
         self._collectors = {node: (InfinibandCollector(), SubnetCollector()) for node in NODES}
         self._order = dict.fromkeys(NODES, 0)
@@ -71,7 +72,7 @@ class Cell:
         return [
             f"{one.cause} at {one.scope}: {one.state.value}"
             for one in self.time.incidents.values()
-            if one.state is not IncidentState.EXPLAINED
+            if one.state is not IncidentState.EXPLAINED and one.scope not in self.ill
         ]
 
     def _said(self, node: str, at: float) -> Iterator[Draft]:
@@ -93,6 +94,12 @@ class Cell:
             yield now, Delivery(id=f"d:{effect.id}:{now}", page=effect.id, ok=True, channel="test")
         elif isinstance(effect, Perform):
             step = effect.step
+            if step.action == "evidence.collect":
+                yield (
+                    now + 1,
+                    StepResult(id=f"r:{step.id}", step=step.id, outcome=Outcome.OK, why="collected"),
+                )
+                return
             self.performed.append(step.action)
             order = Order(
                 id=step.id,
@@ -145,6 +152,7 @@ def test_a_failover_is_one_incident_and_a_frozen_master_is_replaced(site: Site) 
     assert cell.performed == []
 
     site.net.console('Error "H2"[1] 100')
+    cell.ill = {"node/H2"}  # all of its packets are lost: it may see no manager but its own
     site.net.until(lambda: not master(site, "H2"), "H2 still answers")
     cell.rounds(5)
     assert cell.performed == ["sm.status", "sm.start_standby"]
@@ -152,6 +160,6 @@ def test_a_failover_is_one_incident_and_a_frozen_master_is_replaced(site: Site) 
     cell.rounds(1)
     cell.time.run(cell.time.now + 600)
     assert cell.causes()[1:] == ["no-working-sm at fabric/default: closed"]
-    (run,) = cell.time.runs.values()
+    (run,) = [run for run in cell.time.runs.values() if run.runbook.name == "restore-subnet-manager"]
     assert (run.state.value, [step.outcome for step in run.steps]) == ("succeeded", ["ok", "ok"])
     assert site.orders == [("H1", "service.start")]

@@ -11,7 +11,7 @@ from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, U
 from agent.contract.messages import Scalar
 from brain.actions.base import Action, Order
 from brain.actions.subnet_manager import subnet_managers
-from brain.actions.subnet_view import same
+from brain.actions.subnet_view import FabricView, ManagerHost, same
 
 SM1, SM2 = "0x100001", "0x100003"
 
@@ -252,6 +252,42 @@ async def test_nodes_that_cannot_be_asked_are_named_and_without_any_nothing_is_d
         with pytest.raises(Unreachable, match="no node could be asked"):
             await remedies(cluster)[name].run(order())
     assert cluster.orders == []
+
+
+def seen(lid: int, sm_lid: int, sm: str, here: str = "") -> subnet.SubnetView:
+    """A node with one port."""
+    own = subnet.Manager(guid=SM1, lid=lid, priority=5, state=here, here=True)
+    port = subnet.PortView(port="mlx5_0.1", lid=lid, sm_lid=sm_lid, sm=sm)
+    return subnet.SubnetView(ports=(port,), managers=(own,) if here else ())
+
+
+def look(**nodes: subnet.SubnetView) -> FabricView:
+    """sm1 and sm2 can manage; n1, n2 and n3 are asked."""
+    hosts = (ManagerHost(node="sm1"), ManagerHost(node="sm2"))
+    return FabricView(hosts=hosts, ask=("n1", "n2", "n3"), seen=nodes, silent={})
+
+
+def test_a_master_that_answers_anybody_is_never_sick() -> None:
+    """A node without an answer may be ill itself: most count, and one answer is enough to spare the master."""
+    well, ill = seen(5, 1, "MASTER"), seen(6, 1, "none")
+    sm1, sm2 = seen(1, 1, "none", "MASTER"), seen(3, 1, "none", "")
+    assert look(n1=well, n2=well, n3=ill, sm1=sm1, sm2=sm2).works
+    assert not look(n1=well, n2=ill, sm1=sm1, sm2=sm2).works
+    split = look(n1=well, n2=ill, n3=ill, sm1=sm1, sm2=sm2)
+    assert (split.works, split.sick()) == (False, [])
+    assert [host.node for host in look(n1=ill, n2=ill, sm1=sm1, sm2=sm2).sick()] == ["sm1"]
+
+
+def test_the_sick_one_is_followed_in_vain_or_calls_itself_master() -> None:
+    """The one that was just started calls itself master too, and is not it."""
+    ill, fresh = seen(5, 1, "none"), seen(5, 0, "none")
+    frozen, mute = seen(1, 1, "none", "MASTER"), seen(1, 1, "none", "")
+    started, idle = seen(3, 3, "none", "MASTER"), seen(3, 0, "none", "")
+    assert [host.node for host in look(n1=ill, sm1=frozen, sm2=started).sick()] == ["sm1"]
+    assert [host.node for host in look(n1=ill, sm1=mute, sm2=started).sick()] == ["sm1"]
+    assert [host.node for host in look(n1=fresh, sm1=idle, sm2=started).sick()] == ["sm2"]
+    assert look(n1=fresh, sm1=idle, sm2=idle).sick() == []
+    assert look(sm1=frozen).sick() == []
 
 
 def test_guids_are_the_same_in_any_spelling() -> None:
