@@ -5,6 +5,7 @@ A relative path is relative to the folder of the file that names it.
 
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,6 +58,13 @@ class LogConfig(_Model):
     duplicate_window_s: float = Field(default=300, ge=120)  # how long a message id is remembered
 
 
+class EvidenceConfig(_Model):
+    """How long evidence bundles are kept in NATS. What is gone may still lie on its node."""
+
+    keep_s: float = Field(default=14 * 86400, ge=3600)
+    max_bytes: int = Field(default=1024**3, ge=16 * 1024**2)  # above, the oldest bundles go
+
+
 class ConsoleConfig(_Model):
     """The HTTP API."""
 
@@ -80,6 +88,7 @@ class BrainConfig(_Model):
     data_dir: Path = Path("/var/lib/gpuward")  # snapshot, read model, keys, embedded NATS
     nats: NatsConfig = NatsConfig()
     log: LogConfig = LogConfig()
+    evidence: EvidenceConfig = EvidenceConfig()
     console: ConsoleConfig = ConsoleConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     rules: Path | None = None  # folder; none: the rules that came with gpuward
@@ -130,11 +139,9 @@ class BrainConfig(_Model):
         return self.runbooks or _BESIDE / "runbooks"
 
     def site_settings(self) -> Settings:
-        """The settings with the configured modes."""
-        if not self.modes:
-            return self.settings
-        plain = {name: getattr(self.settings, name) for name in Settings.__slots__}
-        return Settings(**plain | {"modes": self.settings.modes + self.modes})
+        """The settings with the configured modes; a configured scheduler is asked before its jobs are disturbed."""
+        ask = self.settings.ask_jobs or bool(self.schedulers)
+        return replace(self.settings, modes=self.settings.modes + self.modes, ask_jobs=ask)
 
     def places(self) -> dict[str, Place]:
         """Node → place, read from the topology file now; ConfigError names file and node."""

@@ -36,7 +36,7 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
         GpuCollector(lost_before=settings.lost_before),
         StuckCollector(idle_window_s=settings.idle_window_s),
         GpuUseCollector(idle_window_s=settings.idle_window_s),
-        GpuMemoryCollector(),
+        GpuMemoryCollector(ecc_before=settings.ecc_before),
         GpuHeatCollector(),
         GpuLinksCollector(),
         GpuStateCollector(),
@@ -57,6 +57,6 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
         ),
         MountCollector(full_percent=settings.disk_full_percent),
         ClockCollector(offset_s=settings.clock_offset_s),
-        InventoryCollector(),
+        InventoryCollector(before=settings.node_before),
         AgentHealthCollector(),
     ]

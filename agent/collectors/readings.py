@@ -108,6 +108,7 @@ class Gpu:
     index: int
     bdf: str  # `0000:3b:00`
     uuid: str
+    serial: str = ""  # of the board; empty: not known
     lost: str = ""  # "" when it answers, else lost | not_found | reset_required
     utilization: int | None = None  # %
     memory_used_mb: int | None = None

@@ -58,15 +58,24 @@ _SWITCHES = {"ufm": UfmSwitches, "command": CommandSwitches}
 AREAS: tuple[Area, ...] = (_subnet_managers, _switches)
 
 
-def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Mapping[str, Action]:
-    """The actions that this site's configuration makes possible, by name; closed with `stack`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """What this site's configuration makes possible."""
+
+    actions: Mapping[str, Action]  # by name
+    schedulers: Callable[[str], Scheduler | None]  # node -> the scheduler that has it
+
+
+def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Own:
+    """Everything, closed with `stack`. ConfigError names the key."""
     site = Site(
         config=config,
         fleet=fleet,
         schedulers=lambda _: None,
         on_close=stack.push_async_callback,
     )
-    return {action.name: action for area in AREAS for action in area(site)}
+    built = {action.name: action for area in AREAS for action in area(site)}
+    return Own(actions=built, schedulers=site.schedulers)
 
 
 def missing(action: str) -> Refused:

@@ -62,6 +62,10 @@ class Job:
     state: str = ""
     gpus: tuple[str, ...] = ()  # indices or UUIDs as the scheduler knows them; empty: not known
     name: str = ""
+    gpu_count: int = 0  # how many it has there; the scheduler may know the number but not which
+    protected: str = (
+        ""  # the setting by which nobody may stop it, e.g. "user alice"; empty: it is not protected
+    )
 
 
 class Scheduler(Protocol):
@@ -93,7 +97,9 @@ class Scheduler(Protocol):
         ...
 
     async def reboot(self, node: str, why: str) -> None:
-        """Reboots the node when it is idle. Refused where the scheduler has no such thing."""
+        """Reboots the node when it is idle and waits until it is back; it stays drained by us. Refused where the
+        scheduler has no such thing, and under somebody else's drain.
+        """
         ...
 
 

@@ -32,6 +32,8 @@ def _spec(
     repeat: Repeat,
     timeout_s: float,
     params: tuple[Param, ...] = (),
+    *,
+    heals: bool = True,
 ) -> ActionSpec:
     return ActionSpec(
         name=name,
@@ -41,6 +43,7 @@ def _spec(
         timeout_s=timeout_s,
         params=params,
         where="brain",
+        heals=heals,
     )
 
 
@@ -64,10 +67,11 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
                 Param(
                     name="then",
                     type="text",
-                    summary="with jobs left after it: fail, requeue or go_on (default fail)",
+                    summary="with jobs left after it: fail (the drain stays), undo (it goes), requeue or go_on (default fail)",
                     required=False,
                 ),
             ),
+            heals=False,
         ),
         _spec(
             "scheduler.resume",
@@ -83,6 +87,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Repeat.PROBE,
             120,
             (_JOB,),
+            heals=False,
         ),
         _spec(
             "scheduler.reboot",
@@ -118,6 +123,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.SAFE,
             180,
+            heals=False,
         ),
         _spec(
             "bmc.power_cycle",
@@ -139,6 +145,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             60,
+            heals=False,
         ),
         _spec(
             "node.isolate",
@@ -155,6 +162,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
                     required=False,
                 ),
             ),
+            heals=False,
         ),
         _spec(
             "sm.status",
@@ -195,6 +203,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Repeat.SAFE,
             60,
             (_PORT,),
+            heals=False,
         ),
         _spec(
             "switch.port_enable",

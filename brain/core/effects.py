@@ -64,6 +64,13 @@ class CancelStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskJobs:
+    """Ask the scheduler what runs on the node; publish the JobsTold."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendPage:
     """Tell people, by the channels of `to`; publish the Delivery."""
 
@@ -103,4 +110,15 @@ class ShowRun:
     run: Run
 
 
-Effect = SetTimer | WriteIntent | Perform | AskPlan | CancelStep | SendPage | Note | ShowIncident | ShowRun
+Effect = (
+    SetTimer
+    | WriteIntent
+    | Perform
+    | AskPlan
+    | CancelStep
+    | AskJobs
+    | SendPage
+    | Note
+    | ShowIncident
+    | ShowRun
+)

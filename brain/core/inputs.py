@@ -84,6 +84,18 @@ class StepPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobsTold:
+    """What the scheduler says that runs on a node. `protected` names a job that must not be disturbed."""
+
+    id: str
+    node: str
+    known: bool  # False: the scheduler could not be asked; `why` says it
+    jobs: tuple[str, ...] = ()
+    protected: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
     """A fact about a node that another system reports (a fabric manager's event, say), not the node itself."""
 
@@ -101,8 +113,8 @@ class Said:
     """A person's word. Verbs and their args:
 
     hold {scope, why, for_s?} · release {scope} · approve {id} · deny {id, why?} · ack {id} · close {id, why?} ·
-    mode {runbook, mode, nodes?} · return {node}. `id` is a run's or an incident's; `scope` is a scope as in incidents
-    (`node/n1`, `leaf/l3`) or `all`.
+    mode {runbook, mode, nodes?} · return {node} · start {runbook, node, why?} · reset {} (the breaker).
+    `id` is a run's or an incident's; `scope` is a scope as in incidents (`node/n1`, `leaf/l3`) or `all`.
     """
 
     id: str
@@ -157,6 +169,7 @@ Input = (
     | StepResult
     | StepProgress
     | StepPlan
+    | JobsTold
     | Reported
     | Said
     | NodeState
