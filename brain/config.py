@@ -102,6 +102,7 @@ class BrainConfig(_Model):
     schedulers: Mapping[str, Mapping[str, Any]] = {}  # name -> type, nodes (glob) and options
     subnet_managers: Mapping[str, Mapping[str, Any]] = {}  # fabric -> its hosts and how to reach them
     switches: Mapping[str, Mapping[str, Any]] = {}  # name -> type and options: who can set switch ports
+    ufm: Mapping[str, Mapping[str, Any]] = {}  # name -> NVIDIA UFM: url, token_file, events (brain/ufm.py)
     signing_key_file: Path | None = (
         None  # Ed25519 seed, base64; none: <data_dir>/signing.key, made when missing
     )

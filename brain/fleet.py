@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from nats.aio.client import Client
 
@@ -22,11 +22,19 @@ from agent.contract.commands import Outcome, check_params
 from agent.contract.errors import ContractError, Refused, TimedOut
 from agent.contract.messages import Scalar
 from brain.actions.base import Order
-from brain.adapters.nodes import Nodes
 from brain.adapters.tasks import end
 from brain.core.effects import Step
+from brain.core.inputs import StepResult
 
 GRACE_S = 15.0  # a result's way from the node onto the log, beyond the command's own time
+
+
+class Sender(Protocol):
+    """What brings a command to its node (brain.adapters.nodes.Nodes)."""
+
+    async def perform(self, client: Client, step: Step, epoch: int) -> StepResult | None:
+        """None: the node has it and will tell its result, or this brain leads no more."""
+        ...
 
 
 class NodeFleet:
@@ -34,7 +42,7 @@ class NodeFleet:
 
     def __init__(
         self,
-        nodes: Nodes,
+        nodes: Sender,
         *,
         client: Callable[[], Client | None],
         epoch: Callable[[], int],

@@ -11,7 +11,12 @@ from agent.contract.errors import Refused
 from brain.actions import bmc, scheduler
 from brain.actions.base import Action, Fleet, Scheduler
 from brain.actions.subnet_manager import subnet_managers
+from brain.actions.switch import Switches, port_actions
+from brain.actions.switch_command import CommandSwitches, command_switches
+from brain.actions.switch_ufm import UfmSwitches, ufm_switches
 from brain.config import BrainConfig
+from brain.options import kind
+from brain.ufm import ufms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +41,22 @@ def _subnet_managers(site: Site) -> list[Action]:
     return subnet_managers(dict(site.config.subnet_managers), site.fleet)
 
 
-AREAS: tuple[Area, ...] = (bmc.area, scheduler.area, _subnet_managers)
+def _switches(site: Site) -> list[Action]:
+    known = ufms(site.config.ufm)
+    for one in known.values():
+        site.on_close(one.close)
+    backends: list[Switches] = []
+    for name, table in site.config.switches.items():
+        where = f"switches.{name}"
+        if kind(table, where, _SWITCHES) == "ufm":
+            backends.append(ufm_switches(table, where, known))
+        else:
+            backends.append(command_switches(table, where))
+    return port_actions(backends)
+
+
+_SWITCHES = {"ufm": UfmSwitches, "command": CommandSwitches}
+AREAS: tuple[Area, ...] = (bmc.area, scheduler.area, _subnet_managers, _switches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ class Fabrics:
 
     def of(self, order: Order) -> ManagersOptions:
         """The fabric that the order is about: its `fabric`, or the only one. Refused when there is none."""
-        name = str(order.params.get("fabric", ""))
+        name = str(order.params.get("fabric", "")).removeprefix("fabric/")
         if not name and len(self._fabrics) == 1:
             return next(iter(self._fabrics.values()))
         if name not in self._fabrics:

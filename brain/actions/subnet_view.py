@@ -31,8 +31,9 @@ class FabricView:
 
     @property
     def works(self) -> bool:
-        """Has every port that could be asked a master that answers?"""
-        return self.asked and all(self.seen[node].works for node in self.ask if node in self.seen)
+        """Have most of the nodes that could be asked a master that answers? One that has none may be ill itself."""
+        asked = [self.seen[node] for node in self.ask if node in self.seen]
+        return 2 * sum(view.works for view in asked) > len(asked)
 
     def runs(self, host: ManagerHost) -> subnet.Manager | None:
         """The manager that answers on the host itself or, where its agent cannot be asked, from elsewhere by its GUID."""
@@ -44,15 +45,22 @@ class FabricView:
 
     def known_to_ports(self, host: ManagerHost) -> bool:
         """Is it the manager that ports without a working master were told of?"""
-        lost = {
+        return self._followed(host, works=False)
+
+    def answers(self, host: ManagerHost) -> bool:
+        """Is it the master that any port gets an answer from?"""
+        return self._followed(host, works=True)
+
+    def _followed(self, host: ManagerHost, *, works: bool) -> bool:
+        lids = {
             port.sm_lid
             for node in self.ask
             if node in self.seen
             for port in self.seen[node].ports
-            if not port.works and port.sm_lid
+            if port.works is works and port.sm_lid
         }
         view = self.seen.get(host.node)
-        return view is not None and any(port.lid in lost for port in view.ports)
+        return view is not None and any(port.lid in lids for port in view.ports)
 
     def startable(self) -> list[ManagerHost]:
         """Hosts on which no manager answers, those first that the ports do not follow: that one may be frozen."""
@@ -60,16 +68,19 @@ class FabricView:
         return sorted(idle, key=lambda host: (self.known_to_ports(host), host.node not in self.seen))
 
     def sick(self) -> list[ManagerHost]:
-        """While no master answers: the hosts that call themselves master, else the one that the ports follow."""
+        """While no master answers: the host that the ports follow in vain, else those that call themselves master.
+
+        Never one that answers anybody as the master.
+        """
         if self.works or not self.asked:
             return []
+        silent = [host for host in self.hosts if not self.answers(host)]
         named = [
             host
-            for host in self.hosts
+            for host in silent
             if (manager := self.runs(host)) is not None and manager.state == subnet.MASTER
         ]
-        followed = [host for host in self.hosts if self.known_to_ports(host)]
-        return [host for host in named if host in followed] or named or followed
+        return [host for host in silent if self.known_to_ports(host)] or named
 
     def ready(self) -> list[ManagerHost]:
         """Hosts other than the sick ones whose manager answers: they take over when the sick one is gone."""

@@ -20,7 +20,7 @@ _PORT = Param(
 _FABRIC = Param(
     name="fabric",
     type="text",
-    summary="as in [subnet_managers] (default: the only one there)",
+    summary="its name in [subnet_managers], also as `fabric/<name>` (default: the only one)",
     required=False,
 )
 

@@ -34,7 +34,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def order(name: str, step: str, timeout_s: float = 20.0) -> Order:
     """One attempt of one step."""
-    params = {"fabric": "default"}
+    params = {"fabric": "fabric/default"}
     return Order(
         id=f"inc-1.r1.{step}.a1", incident="inc-1", node="", params=params, timeout_s=timeout_s, why=name
     )
