@@ -5,8 +5,12 @@ agent.contract.commands.
 from collections.abc import Callable
 
 from agent.actions.base import Action
+from agent.actions.bond import BondFailover
 from agent.actions.evidence import EvidenceCollect
+from agent.actions.ib_port import IbPortReset
 from agent.actions.link import LinkBounce
+from agent.actions.mtu import MtuSet
+from agent.actions.nic import NicReset
 from agent.actions.service import ServiceRestart
 from agent.config import AgentConfig
 from agent.host import Host
@@ -21,4 +25,8 @@ def actions(
     found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence")]
     if host.live:  # a recorded machine is only read
         found += [LinkBounce(host, peer), ServiceRestart(config.dbus_address, config.services)]
+        found.append(NicReset.of(host, peer, config))
+        found.append(IbPortReset(host, peer, ibportstate=config.ibportstate, ib_root=config.ib_root))
+        found.append(BondFailover(host, peer))
+        found.append(MtuSet(host, peer))
     return {action.name: action for action in found}
