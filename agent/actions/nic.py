@@ -15,7 +15,6 @@ import contextlib
 import threading
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import ClassVar
 
 from agent.actions.base import Done, Params
@@ -53,31 +52,40 @@ class Tools:
 
 
 class NicReset:
-    """See the module's docstring. `peer`: host and port of the broker that we are connected to; `folder`: where it is
-    written down what must be put back; `settle_s`: how long a card may take to be healthy after each way.
+    """See the module's docstring. `peer`: host and port of the broker that we are connected to; `keeper`: where it is
+    written down what must be put back; `settle_s`: how long a card may take to be healthy after each way; `down_s`: how long a link
+    stays down.
     """
 
     name: ClassVar[str] = "nic.reset"
 
     def __init__(
-        self, host: Host, peer: Peer, tools: Tools, folder: Path, *, settle_s: float = SETTLE_S
+        self,
+        host: Host,
+        peer: Peer,
+        tools: Tools,
+        keeper: Keeper,
+        *,
+        settle_s: float = SETTLE_S,
+        down_s: float = DOWN_S,
     ) -> None:
         self._host = host
         self._peer = peer
         self._cards, self._devlink, self._modules = tools.cards, tools.devlink, tools.modules
-        self._keeper = Keeper(host, self._cards, folder)
+        self._keeper, self._down_s = keeper, down_s
         self._looker = Looker(self._cards, self._devlink, settle_s=settle_s)
         self._one_at_a_time = asyncio.Lock()
 
     @classmethod
     def of(cls, host: Host, peer: Peer, config: AgentConfig) -> "NicReset":
         """With the tools that the configuration names."""
+        cards = Cards(host, config.ib_root)
         tools = Tools(
-            cards=Cards(host, config.ib_root),
+            cards=cards,
             devlink=Devlink(config.devlink),
             modules=DriverModules(host, rmmod=config.rmmod, modprobe=config.modprobe, reloaded=RELOADED),
         )
-        return cls(host, peer, tools, config.data_dir / "nic-reset")
+        return cls(host, peer, tools, Keeper(host, cards, config.data_dir / "nic-reset"))
 
     async def plan(self, params: Params) -> list[str]:
         """Each way with what it does, or why it would be left out."""
@@ -155,8 +163,9 @@ class NicReset:
             case Way.HEALTH:
                 reporters = await self._devlink.in_error(card.bdf)
                 for reporter in reporters:
-                    await self._devlink.recover(card.bdf, reporter)
-                return f"{', '.join(reporters)} recovered" if reporters else "no reporter is in error"
+                    await self._devlink.recover(reporter)
+                names = ", ".join(reporter.name for reporter in reporters)
+                return f"{names} recovered" if names else "no reporter is in error"
             case Way.RELOAD:
                 await self._devlink.reload(card.bdf)
                 return "driver initialised anew"
@@ -173,7 +182,7 @@ class NicReset:
             names.append(card.wanted)  # set down; to bounce it sets it up
         for name in names:
             stop = threading.Event()
-            work = asyncio.ensure_future(asyncio.to_thread(bounce, name, DOWN_S, stop))
+            work = asyncio.ensure_future(asyncio.to_thread(bounce, name, self._down_s, stop))
             try:
                 await asyncio.shield(work)
             except asyncio.CancelledError:

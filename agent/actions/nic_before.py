@@ -4,19 +4,21 @@ must put right.
 
 import asyncio
 import contextlib
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import orjson
 
 from agent.actions import rtnetlink
 from agent.actions.cards import Cards
 from agent.contract.errors import Unreachable
 from agent.host import Host
 
-_RENAMED_S = 10.0  # udev has given an interface its name again by then
-_ADDRESS_S = 10.0  # the node's network configuration has given it its addresses
+PATIENCE_S = (
+    10.0  # by then udev has given an interface its name, and the node's network configuration its addresses
+)
 _LOOK_S = 0.1
 
 
@@ -28,7 +30,7 @@ class Interface:
     bdf: str  # PCI function
     dev_port: str  # its number there
     up: bool
-    running: bool
+    carrier: bool
     mtu: int
     master: str
     addresses: list[str]
@@ -45,12 +47,15 @@ class Before:
 
 
 class Keeper:
-    """Keeps it in `folder`, one file a card, and restores it."""
+    """Keeps it in `folder`, one file a card, and restores it. `patience_s`: how long an interface may take to have its
+    name again, and then its addresses.
+    """
 
-    def __init__(self, host: Host, cards: Cards, folder: Path) -> None:
+    def __init__(self, host: Host, cards: Cards, folder: Path, *, patience_s: float = PATIENCE_S) -> None:
         self._host = host
         self._cards = cards
         self._folder = folder
+        self._patience_s = patience_s
 
     def take(self, bdf: str, functions: Iterable[str], modules: list[str]) -> Before:
         """Looks and writes it down. Unreachable when that cannot be done: then nothing may be touched. Blocks."""
@@ -59,8 +64,8 @@ class Keeper:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = path.with_suffix(".part")
-            with draft.open("w", encoding="utf-8") as file:
-                json.dump(asdict(before), file)
+            with draft.open("wb") as file:
+                file.write(orjson.dumps(asdict(before)))
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
@@ -76,7 +81,7 @@ class Keeper:
         with contextlib.suppress(OSError):
             for path in sorted(self._folder.glob("*.json")):
                 try:
-                    raw = json.loads(path.read_text(encoding="utf-8"))
+                    raw = orjson.loads(path.read_bytes())
                     interfaces = [Interface(**one) for one in raw.pop("interfaces")]
                     before = Before(interfaces=interfaces, **raw)
                 except (ValueError, TypeError, KeyError):  # a power cut: not of this boot
@@ -98,7 +103,7 @@ class Keeper:
         not there yet, and for udev to name them: an interface that is up cannot be renamed on older kernels.
         """
         loop = asyncio.get_running_loop()
-        end_s = loop.time() + _RENAMED_S
+        end_s = loop.time() + self._patience_s
         while not all(one.name in self._cards.interfaces(one.bdf) for one in before.interfaces):
             if loop.time() > end_s:
                 break
@@ -114,7 +119,7 @@ class Keeper:
     async def addresses_lost(self, before: Before) -> list[str]:
         """Addresses that the node's network configuration has not given back after a while: `ib0 10.0.0.1/24`."""
         loop = asyncio.get_running_loop()
-        end_s = loop.time() + _ADDRESS_S
+        end_s = loop.time() + self._patience_s
         while True:
             now = await asyncio.to_thread(rtnetlink.addresses)
             lost = [
@@ -140,7 +145,7 @@ class Keeper:
                             bdf=bdf,
                             dev_port=self._dev_port(name),
                             up=link.up,
-                            running=link.running,
+                            carrier=link.carrier,
                             mtu=link.mtu,
                             master=link.master,
                             addresses=addresses.get(name, []),

@@ -30,7 +30,7 @@ class Looker:
         them active is not the card's fault.
         """
         names = [one.name for one in before.interfaces if one.up and one.bdf == card.bdf]
-        had = {one.name for one in before.interfaces if one.running and one.bdf == card.bdf}
+        had = {one.name for one in before.interfaces if one.carrier and one.bdf == card.bdf}
         had |= {port for port, state in self._cards.infiniband(card.bdf).items() if state == _LINK_UP}
         must = had | {card.wanted} if card.wanted else had
 
@@ -56,7 +56,7 @@ class Looker:
         for name in self._cards.interfaces(card.bdf):
             if name in names or name in must:
                 try:
-                    links[name] = (await asyncio.to_thread(rtnetlink.link, name)).running
+                    links[name] = (await asyncio.to_thread(rtnetlink.link, name)).carrier
                 except OSError:  # it is about to be renamed
                     links[name] = False
         if absent := sorted(one for one in must if not links.get(one, False)):
@@ -67,6 +67,8 @@ class Looker:
 
     async def _reporters(self, card: Card) -> list[str]:
         try:
-            return [f"devlink's {one} is in error" for one in await self._devlink.in_error(card.bdf)]
+            return [
+                f"devlink's reporter {one.name} is in error" for one in await self._devlink.in_error(card.bdf)
+            ]
         except ActionError:  # no devlink here: the links must do
             return []

@@ -20,7 +20,7 @@ _DST, _OIF = 1, 4
 _MTU, _MASTER, _LINKINFO, _MIN_MTU, _MAX_MTU = 4, 10, 18, 50, 51
 _INFO_KIND, _INFO_DATA, _BOND_ACTIVE_SLAVE = 1, 2, 2
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
-_UP, _LOOPBACK, _RUNNING = 0x1, 0x8, 0x40
+_UP, _LOOPBACK, _RUNNING, _LOWER_UP = 0x1, 0x8, 0x40, 0x10000
 _LINK_SCOPE, _PERMANENT = 253, 0x80
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 _IFINFO = struct.Struct("=BxHiII")  # family, type, index, flags, change
@@ -37,7 +37,8 @@ class Link:
 
     name: str
     up: bool  # it is set up
-    running: bool  # it has its carrier
+    carrier: bool  # its other end is there
+    running: bool  # and the kernel lets packets through: it may think about a carrier for a second
     loopback: bool
     mtu: int  # bytes
     min_mtu: int  # bytes; 0: the kernel does not say
@@ -57,7 +58,8 @@ def link(name: str) -> Link:
     return Link(
         name=name,
         up=bool(flags & _UP),
-        running=bool(flags & _RUNNING),
+        carrier=bool(flags & _LOWER_UP),
+        running=bool(flags & _RUNNING) and bool(flags & _LOWER_UP),
         loopback=bool(flags & _LOOPBACK),
         mtu=words.get(_MTU, 0),
         min_mtu=words.get(_MIN_MTU, 0),

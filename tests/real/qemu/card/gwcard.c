@@ -4,23 +4,18 @@
 //
 // How broken it is stands in /sys/bus/pci/devices/<bdf>/broken; only the remedy of that number or a harder one heals it:
 //   1 the interface is set up   2 devlink health recover (fw_fatal)   3 devlink dev reload   4 the driver is loaded anew
-//   5 nothing
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/etherdevice.h>
 #include <linux/pci.h>
 #include <net/devlink.h>
 
-enum { HEALTHY, NEEDS_LINK, NEEDS_HEALTH, NEEDS_RELOAD, NEEDS_DRIVER, NEEDS_LUCK };
-
-// Survives the driver's death as a card's own fault does.
-static int lasting;
-module_param(lasting, int, 0644);
-MODULE_PARM_DESC(lasting, "how broken every card is when the driver comes");
+enum { HEALTHY, NEEDS_LINK, NEEDS_HEALTH, NEEDS_RELOAD, NEEDS_DRIVER };
 
 struct card {
 	struct pci_dev *pdev;
 	struct net_device *netdev;
+	struct devlink_port port;
 	struct devlink_health_reporter *fatal, *tx;
 	int broken;
 };
@@ -45,6 +40,8 @@ static void healed_by(struct card *card, int remedy)
 		card->broken = HEALTHY;
 		if (card->fatal)
 			devlink_health_reporter_state_update(card->fatal, DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
+		if (card->tx)
+			devlink_health_reporter_state_update(card->tx, DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
 	}
 	carrier(card);
 }
@@ -165,8 +162,10 @@ static ssize_t broken_store(struct device *dev, struct device_attribute *attr, c
 
 	if (err)
 		return err;
-	if (card->broken >= NEEDS_HEALTH)
+	if (card->broken >= NEEDS_HEALTH) {
 		devlink_health_report(card->fatal, "broken on purpose", card);
+		devlink_health_report(card->tx, "broken on purpose", card);
+	}
 	carrier(card);
 	return count;
 }
@@ -182,7 +181,6 @@ static int card_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return -ENOMEM;
 	card = devlink_priv(devlink);
 	card->pdev = pdev;
-	card->broken = lasting;
 	pci_set_drvdata(pdev, card);
 	err = card_netdev_add(card);
 	if (err) {
@@ -190,9 +188,11 @@ static int card_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return err;
 	}
 	card->fatal = devlink_health_reporter_create(devlink, &fatal_ops, 0, card);
-	card->tx = devlink_health_reporter_create(devlink, &tx_ops, 0, card);
+	err = devlink_port_register(devlink, &card->port, 1);
+	if (!err) // as mlx5 has it: what watches the queues belongs to the port
+		card->tx = devlink_port_health_reporter_create(&card->port, &tx_ops, 0, card);
 	devlink_set_features(devlink, DEVLINK_F_RELOAD);
-	err = device_create_file(&pdev->dev, &dev_attr_broken);
+	err = err ?: device_create_file(&pdev->dev, &dev_attr_broken);
 	devlink_register(devlink);
 	return err;
 }
@@ -204,7 +204,8 @@ static void card_remove(struct pci_dev *pdev)
 
 	device_remove_file(&pdev->dev, &dev_attr_broken);
 	devlink_unregister(devlink);
-	devlink_health_reporter_destroy(card->tx);
+	devlink_port_health_reporter_destroy(card->tx);
+	devlink_port_unregister(&card->port);
 	devlink_health_reporter_destroy(card->fatal);
 	card_netdev_del(card);
 	devlink_free(devlink);
