@@ -65,7 +65,7 @@ class Lab:
 
 
 def tell(story: str, **values: object) -> None:
-    print("GUEST", json.dumps({"story": story, **values}), flush=True)
+    print(json.dumps({"story": story, **values}), flush=True)
 
 
 async def main() -> None:
@@ -97,7 +97,8 @@ async def main() -> None:
             left=len(list(lab.folder.iterdir())),
         )
 
-    await cut_short(0, "link", lambda: not state(ONE)["up"])
+    flags = Path(f"/sys/class/net/{interface(ONE)}/flags")
+    await cut_short(0, "link", lambda: not int(flags.read_text(), 0) & 1)
     await cut_short(4, "driver", lambda: not Path("/sys/module/gwcard").exists())
 
     # The agent dies with the driver unloaded.
