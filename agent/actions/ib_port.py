@@ -19,6 +19,7 @@ from agent.host import Host
 
 ACTIVE_S = 35.0  # training takes seconds, and the subnet manager may look only every 10 s
 _TOOL_S = 10.0
+_STAY_S = 1.0  # a bad cable trains and falls again at once
 _LOOK_S = 0.02  # training takes at least some 100 ms
 _IS_SM = 0x2  # of cap_mask: PortInfo:CapabilityMask.IsSM (InfiniBand Architecture Specification, 14.2.5.6)
 _UP, _DISABLED = "LinkUp", "Disabled"
@@ -75,26 +76,29 @@ class IbPortReset:
         await self._enable(self._port(params))
 
     async def _trained(self, port: _Port, *, fell: bool) -> float:
-        """Seconds until it was down and ACTIVE again; ActionError when it was not within the bound."""
+        """Seconds until it was down and ACTIVE again, and stayed so; ActionError when it was not within the bound."""
         loop = asyncio.get_running_loop()
-        started_s = loop.time()
+        started_s = up_s = loop.time()
         while True:
+            now_s = loop.time()
             state, physical = self._state(port)
-            up = (state, physical) == ("ACTIVE", _UP)
-            fell = fell or not up
-            if up and fell:
-                return loop.time() - started_s
-            if loop.time() - started_s > self._active_s:
+            if (state, physical) != ("ACTIVE", _UP):
+                fell, up_s = True, now_s + _LOOK_S
+            elif fell and now_s - up_s >= _STAY_S:
+                return up_s - started_s
+            if now_s - started_s > self._active_s:
                 break
             await asyncio.sleep(_LOOK_S)
         if not fell:
             raise ActionError(f"{port.text} did not go down: its firmware did not obey")
-        if physical == _UP:
+        if physical == _UP and state != "ACTIVE":
             raise ActionError(
                 f"{port.text} has trained but is {state} after {self._active_s:g} s: "
                 "no subnet manager makes it active"
             )
-        raise ActionError(f"{port.text} has not come up after {self._active_s:g} s: {state}, {physical}")
+        raise ActionError(
+            f"{port.text} has not come up to stay after {self._active_s:g} s: {state}, {physical}"
+        )
 
     async def _enable(self, port: _Port) -> None:
         if self._state(port)[1] == _DISABLED:

@@ -53,8 +53,8 @@ class Tools:
 
 class NicReset:
     """See the module's docstring. `peer`: host and port of the broker that we are connected to; `keeper`: where it is
-    written down what must be put back; `settle_s`: how long a card may take to be healthy after each way; `down_s`: how long a link
-    stays down.
+    written down what must be put back; `settle_s`: how long a card may take to be healthy after each way; `down_s`: how
+    long a link stays down.
     """
 
     name: ClassVar[str] = "nic.reset"

@@ -11,6 +11,7 @@ from agent.actions.base import Params
 from agent.actions.cards import Cards
 from agent.actions.devlink import Devlink
 from agent.actions.driver_modules import DriverModules
+from agent.actions.mtu import MtuSet
 from agent.actions.nic import NicReset, Tools
 from agent.actions.nic_before import Keeper
 from agent.contract.errors import ActionError
@@ -96,6 +97,16 @@ async def main() -> None:
             other=state(OTHER),
             left=len(list(lab.folder.iterdir())),
         )
+
+    for size in (9001, 9000):  # the driver takes at most 9000
+        try:
+            text = (
+                await MtuSet(Host(), lambda: ELSEWHERE).run({"link": f"link/{interface(ONE)}", "mtu": mtu})
+            ).text
+        except ActionError as error:
+            text = f"{type(error).__name__}: {error}"
+        tell(f"mtu {size}", said=text, after=state(ONE))
+    sh("ip", "link", "set", interface(ONE), "mtu", "5000")
 
     flags = Path(f"/sys/class/net/{interface(ONE)}/flags")
     await cut_short(0, "link", lambda: not int(flags.read_text(), 0) & 1)
