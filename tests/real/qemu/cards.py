@@ -101,7 +101,7 @@ async def main() -> None:
     for size in (9001, 9000):  # the driver takes at most 9000
         try:
             text = (
-                await MtuSet(Host(), lambda: ELSEWHERE).run({"link": f"link/{interface(ONE)}", "mtu": mtu})
+                await MtuSet(Host(), lambda: ELSEWHERE).run({"link": f"link/{interface(ONE)}", "mtu": size})
             ).text
         except ActionError as error:
             text = f"{type(error).__name__}: {error}"
