@@ -33,15 +33,16 @@ def stories(said: dict[str, list[Said]]) -> dict[str, Said]:
 def test_the_port_of_a_real_rdma_device_goes_down_and_comes_back(said: dict[str, list[Said]]) -> None:
     """Down with its physical state, up again, the driver's own counter of it; and nothing else about the device."""
     events = [event for event in said[RDMA] if event["component"] == "port/rxe0.1"]
-    assert [(event["kind"], event["severity"]) for event in events] == [
-        ("ib.port_state", "warning"),
-        ("ib.errors", "warning"),
-        ("ib.port_state", "info"),
-    ]
-    down, counted, up = (event["data"] for event in events)
-    assert down == {"state": "DOWN", "before": "ACTIVE", "phys_state": "Disabled"}
-    assert (counted["counter"], counted["delta"]) == ("link_downed", 1), "read from hw_counters"
-    assert up == {"state": "ACTIVE", "before": "DOWN", "phys_state": "LinkUp"}
+    states = [event for event in events if event["kind"] == "ib.port_state"]
+    assert states[0]["data"] == {"state": "DOWN", "before": "ACTIVE", "phys_state": "Disabled"}
+    assert states[-1]["data"] == {"state": "ACTIVE", "before": "DOWN", "phys_state": "LinkUp"}
+    assert (states[0]["severity"], states[-1]["severity"]) == ("warning", "info")
+    # On the way up a slow reader may see it train.
+    assert all(event["data"]["phys_state"] == "Polling" for event in states[1:-1])
+    (counted,) = [event for event in events if event["kind"] != "ib.port_state"]
+    assert counted["kind"] == "ib.errors"
+    counter = counted["data"]
+    assert (counter["counter"], counter["delta"]) == ("link_downed", 1), "read from hw_counters"
 
 
 def test_the_agent_says_nothing_else_in_the_guest(said: dict[str, list[Said]]) -> None:
@@ -54,7 +55,7 @@ def test_the_agent_says_nothing_else_in_the_guest(said: dict[str, list[Said]]) -
         if "/card" not in event["component"] and "/0000:" not in event["component"]
     ]
     kinds = {event["kind"] for event in own if not event["kind"].startswith("ib.")}
-    assert kinds == {"agent.started", "node.inventory", "node.inventory.nic", "nvml.absent", "link.state"}
+    assert kinds <= {"agent.started", "node.inventory", "node.inventory.nic", "nvml.absent", "link.state"}
     links = [event["component"] for event in own if event["kind"] == "link.state"]
     assert sorted(links) == ["link/v0", "link/v0", "link/v1", "link/v1"]
 
