@@ -1,6 +1,5 @@
 """Network cards in a recorded /sys: which one is meant, and which ways to reset it would cut the control path."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ VIRTUAL, HALF, VIRTIO = "0000:5e:00.2", "0000:3b:00.0", "0000:00:03.0"
 
 
 @pytest.fixture
-def sys(tmp_path: Path) -> Iterator[Path]:
+def sys(tmp_path: Path) -> Path:
     """A card with two functions and a virtual one, its other half in another slot (one firmware), a card of the same
     driver, a virtio card, a VLAN and an SSD.
     """
