@@ -166,6 +166,12 @@ class AgentConfig:
     spool_max_bytes: int = _option(
         64 * 1024 * 1024, "size of the kept events; as above", unit="bytes", least=65536
     )
+    devlink: str = _option("/usr/sbin/devlink", "absolute path of devlink (iproute2), for nic.reset")
+    ibportstate: str = _option(
+        "/usr/sbin/ibportstate", "absolute path of ibportstate (infiniband-diags), for ib.port_reset"
+    )
+    modprobe: str = _option("/usr/sbin/modprobe", "absolute path of modprobe")
+    rmmod: str = _option("/usr/sbin/rmmod", "absolute path of rmmod")
     dbus_address: str = _option("unix:path=/run/dbus/system_bus_socket", "D-Bus on which systemd answers")
     evidence_tools: Mapping[str, str] = _option(
         EVIDENCE_TOOLS,
@@ -356,6 +362,9 @@ def _checked(config: AgentConfig, where: str) -> AgentConfig:
             raise ConfigError(
                 f"{where}: evidence_tools.{name}: give the absolute path of one of {', '.join(EVIDENCE_TOOLS)}"
             )
+    for key in ("devlink", "ibportstate", "modprobe", "rmmod"):
+        if not getattr(config, key).startswith("/"):
+            raise ConfigError(f"{where}: {key} must be an absolute path, not {getattr(config, key)!r}")
     if not config.servers():
         raise ConfigError(f"{where}: nats_url must name at least one server, e.g. nats://127.0.0.1:4222")
     return replace(config, node=node)

@@ -209,4 +209,21 @@ class _Collect(_Action):
     name = "evidence.collect"
 
 
-_ACTIONS = (_Restart, _Bounce, _Collect)  # law: as many as the agent has (a test compares)
+class _ResetNic(_Action):
+    name = "nic.reset"
+
+
+class _ResetPort(_Action):
+    name = "ib.port_reset"
+
+
+class _Failover(_Action):
+    name = "bond.failover"
+
+
+class _SetMtu(_Action):
+    name = "mtu.set"
+
+
+_NETWORK = (_ResetNic, _ResetPort, _Failover, _SetMtu)
+_ACTIONS = (_Restart, _Bounce, _Collect, *_NETWORK)  # law: as many as the agent has (a test compares)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 STOP_S = 0.2  # stopping a unit
 START_S = 0.6  # and starting it
 TRAIN_S = 1.0  # a link trains
+RESET_S = 3.0  # a card is reset
 COLLECT_S = 0.5
 ASK_S = 0.1
 
@@ -53,6 +54,39 @@ def restart_service(machine: "Machine", params: Mapping[str, Scalar]) -> Perform
 def bounce_link(machine: "Machine", params: Mapping[str, Scalar]) -> Performed:
     """link.bounce: down, a pause, up."""
     component, down_s = str(params["link"]), float(params.get("down_s", 0.5))
+    return _down_and_up(machine, component, down_s, f"{component} down for {down_s:g} s, then up")
+
+
+def reset_nic(machine: "Machine", params: Mapping[str, Scalar]) -> Performed:
+    """nic.reset: what bouncing its link would do, whatever way it took."""
+    component = str(params["nic"])
+    kind, name = components.type_of(component), components.name_of(component)
+    link = f"port/{name}.1" if kind == "nic" else component  # each simulated card has one port
+    return _down_and_up(machine, link, RESET_S, f"{component} is healthy")
+
+
+def reset_port(machine: "Machine", params: Mapping[str, Scalar]) -> Performed:
+    """ib.port_reset: the port trains anew."""
+    component = str(params["port"])
+    return _down_and_up(machine, component, 0.0, f"{component} was reset and is ACTIVE again")
+
+
+def fail_over(machine: "Machine", params: Mapping[str, Scalar]) -> Performed:  # noqa: ARG001  the port of remedies
+    """bond.failover: a simulated machine has no bonds."""
+    return _refused(f"there is no bond {components.name_of(str(params['bond']))} on this node")
+
+
+def set_mtu(machine: "Machine", params: Mapping[str, Scalar]) -> Performed:
+    """mtu.set: nothing on a simulated machine depends on it."""
+    name = components.name_of(str(params["link"]))
+    if name == CONTROL_LINK:
+        return _refused(f"{name} carries the control path of this node")
+    if name not in machine.links:
+        return _refused(f"there is no interface {name} on this node")
+    return Performed(outcome=Outcome.OK, why=f"the MTU of {name} is {params['mtu']}")
+
+
+def _down_and_up(machine: "Machine", component: str, down_s: float, why: str) -> Performed:
     kind, name = components.type_of(component), components.name_of(component)
     if kind == "link" and name == CONTROL_LINK:
         return _refused(f"{name} carries the control path of this node")
@@ -66,9 +100,7 @@ def bounce_link(machine: "Machine", params: Mapping[str, Scalar]) -> Performed:
         )
     else:
         return _refused(f"there is no {component} on this node")
-    return Performed(
-        outcome=Outcome.OK, why=f"{component} down for {down_s:g} s, then up", took_s=up.s, then=(down, up)
-    )
+    return Performed(outcome=Outcome.OK, why=why, took_s=up.s, then=(down, up))
 
 
 def collect_evidence(machine: "Machine", params: Mapping[str, Scalar]) -> Performed:
@@ -112,4 +144,8 @@ REMEDIES: Mapping[str, Callable[["Machine", Mapping[str, Scalar]], Performed]] =
     "link.bounce": bounce_link,
     "evidence.collect": collect_evidence,
     "ib.sm_state": see_managers,
+    "nic.reset": reset_nic,
+    "ib.port_reset": reset_port,
+    "bond.failover": fail_over,
+    "mtu.set": set_mtu,
 }

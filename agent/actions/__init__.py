@@ -5,10 +5,14 @@ agent.contract.actions.
 from collections.abc import Callable
 
 from agent.actions.base import Action
+from agent.actions.bond import BondFailover
 from agent.actions.evidence import EvidenceCollect
 from agent.actions.evidence_tools import Tools
 from agent.actions.fs_usage import FsUsage
+from agent.actions.ib_port import IbPortReset
 from agent.actions.link import LinkBounce
+from agent.actions.mtu import MtuSet
+from agent.actions.nic import NicReset
 from agent.actions.reboot import NodeReboot
 from agent.actions.service import ServiceRestart, ServiceStart, ServiceStop
 from agent.actions.subnet import SmState
@@ -27,9 +31,11 @@ def actions(
     )
     found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence", tools)]
     if host.live:  # a recorded machine is only read
-        found += [LinkBounce(host, peer), NodeReboot(config.dbus_address), FsUsage(host, config.mounts)]
+        found += [NodeReboot(config.dbus_address), FsUsage(host, config.mounts)]
         found += [
             one(config.dbus_address, config.services) for one in (ServiceRestart, ServiceStart, ServiceStop)
         ]
-        found.append(SmState(host, tools=config.ib_tools, root=config.ib_root))
+        found += [LinkBounce(host, peer), BondFailover(host, peer), MtuSet(host, peer)]
+        found += [NicReset.of(host, peer, config), SmState(host, tools=config.ib_tools, root=config.ib_root)]
+        found.append(IbPortReset(host, peer, ibportstate=config.ibportstate, ib_root=config.ib_root))
     return {action.name: action for action in found}

@@ -3,14 +3,18 @@
 # started). As an ordinary user: nothing is installed; the tests that need root or a component say so and are left out.
 set -eu
 packages="systemd-container dbus iproute2 nftables kmod user-mode-linux ibsim-utils opensm infiniband-diags
- openipmi ipmitool openssl qemu-system-x86 slurm-wlm munge slurmrestd slurm-wlm-jwt-plugin"
+ openipmi ipmitool openssl slurm-wlm munge slurmrestd slurm-wlm-jwt-plugin
+ qemu-system-x86 busybox-static gcc libc6-dev make linux-headers-amd64"
 # A kubectl that is there already, of whatever origin, is good.
 command -v kubectl >/dev/null 2>&1 || packages="$packages kubernetes-client"
 missing=""
 for package in $packages; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
-[ -n "$missing" ] || exit 0
+prepare() {  # the guest's kernel: downloaded and unpacked, not installed
+  [ "$(id -u)" != 0 ] || "$(dirname "$0")/../../tests/real/qemu/prepare.sh" /var/cache/gpuward-guest >/dev/null
+}
+[ -n "$missing" ] || { prepare; exit 0; }
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
   echo "gpuward test: not root on Debian or Ubuntu, so these are not installed:$missing (their tests are left out)" >&2
   exit 0
@@ -27,3 +31,4 @@ apt-get -qq update >/dev/null
 # shellcheck disable=SC2086  # a list of package names
 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $missing >/dev/null
 [ -z "$made_policy" ] || rm -f /usr/sbin/policy-rc.d
+prepare

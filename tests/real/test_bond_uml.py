@@ -1,4 +1,4 @@
-"""A real bond fails over, in a User-mode Linux kernel over this machine's root (read-only)."""
+"""A real bond fails over, by itself and by bond.failover, in a User-mode Linux kernel over this machine's root (read-only)."""
 
 import json
 import os
@@ -19,7 +19,9 @@ BOOT_AND_RUN_S = 90.0  # 7 s on two cores; a machine under load takes longer
 @pytest.mark.component("user-mode-linux")
 @pytest.mark.slow
 def test_the_active_slave_changes_when_its_cable_goes() -> None:
-    """Carrier lost on the active slave: the other takes over, one is missing; it returns; the bond goes."""
+    """Carrier lost on the active slave: the other takes over, one is missing; it returns; the bond goes. In between
+    bond.failover moves it, and refuses what it must.
+    """
     if shutil.which("linux.uml") is None or shutil.which("modprobe") is None:
         pytest.skip("needs apt-get install user-mode-linux kmod")
     said = run_guest(HERE / "uml/guest.py")
@@ -29,6 +31,24 @@ def test_the_active_slave_changes_when_its_cable_goes() -> None:
     assert failover["bond.slaves"]["down"] == "va"
     assert said[3] == {"kind": "bond.slaves", "up": 2, "slaves": 2, "down": "", "degraded": False}
     assert said[-1]["kind"] == "bond.removed"
+    stories = {row["story"]: (row["said"], row["active"]) for row in said if row["kind"] == "story"}
+    assert stories["plan"] == ("['make va the active slave of bond0 (now vb)']", "vb")
+    assert stories["other"] == ("va is the active slave of bond0, was vb", "va")
+    assert stories["back"] == ("vb is the active slave of bond0, was va", "vb")
+    assert stories["already"] == ("vb is the active slave of bond0 already", "vb")
+    refused = {
+        "stranger": "va1 is no slave of bond0",
+        "dead": "the MII status of va is down",
+        "none": "no other slave whose MII status is up",
+        "no bond": "there is no bond va",
+        "mode": "bond1 is in mode balance-rr",
+        "control": "bond0 carries the control path",
+    }
+    for story, why in refused.items():
+        text, active = stories[story]
+        assert str(text).startswith("Refused: ")
+        assert why in str(text)
+        assert active == "vb", story
 
 
 def run_guest(script: Path) -> list[dict[str, object]]:

@@ -54,7 +54,8 @@ ACTIONS = (
     ),
     ActionSpec(
         name="bond.failover",
-        summary="Makes another slave of an active-backup bond the active one; only one whose MII status is up.",
+        summary="Makes another slave of an active-backup bond the active one; only one whose MII status is up. "
+        "Refused on the bond of the control path.",
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=20,

@@ -8,8 +8,10 @@ import json
 import subprocess
 import time
 
+from agent.actions.bond import BondFailover
 from agent.collectors.bond import BondCollector
 from agent.collectors.readings import Reading
+from agent.contract.errors import ActionError
 from agent.host import Host
 from agent.sources.bond import BondSource
 
@@ -56,9 +58,46 @@ async def main() -> None:
     await until("bond.slaves", 1)
     ip("link", "set", "va1", "up")
     await until("bond.slaves", 2)
+    following.cancel()
+    await failovers()
+    following = asyncio.create_task(BondSource(Host(), period_s=0.05).run(emit))
+    await asyncio.sleep(0.5)
     ip("link", "del", "bond0")
     await until("bond.removed", 1)
     following.cancel()
+
+
+async def failovers() -> None:
+    """bond.failover on the bond, whose slaves are both up and whose active one is vb."""
+    peer = ("127.0.0.1", 4222)
+    action = BondFailover(Host(), lambda: peer)
+
+    async def tell(story: str, what: str, **params: str) -> None:
+        try:
+            said = str(await action.plan(params)) if what == "plan" else (await action.run(params)).text
+        except ActionError as error:
+            said = f"{type(error).__name__}: {error}"
+        active = Host().read("/sys/class/net/bond0/bonding/active_slave")
+        print(
+            "GUEST", json.dumps({"kind": "story", "story": story, "said": said, "active": active}), flush=True
+        )
+
+    await tell("plan", "plan", bond="bond/bond0")
+    await tell("other", "run", bond="bond/bond0")
+    await tell("back", "run", bond="link/bond0", to="vb")
+    await tell("already", "run", bond="bond/bond0", to="vb")
+    await tell("stranger", "run", bond="bond/bond0", to="va1")
+    ip("link", "set", "va1", "down")
+    while Host().read("/sys/class/net/va/bonding_slave/mii_status") != "down":
+        await asyncio.sleep(0.05)
+    await tell("dead", "run", bond="bond/bond0", to="va")
+    await tell("none", "run", bond="bond/bond0")
+    await tell("no bond", "run", bond="bond/va")
+    ip("link", "add", "bond1", "type", "bond", "mode", "balance-rr")
+    await tell("mode", "run", bond="bond/bond1")
+    ip("addr", "add", "10.4.0.1/24", "dev", "bond0")
+    peer = ("10.4.0.2", 4222)
+    await tell("control", "run", bond="bond/bond0", to="va")
 
 
 asyncio.run(main())

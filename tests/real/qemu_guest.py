@@ -1,0 +1,98 @@
+"""A guest with a kernel of its own: Debian's, in QEMU's pure emulation, over this machine's root (read-only).
+
+    said = guest("tests.real.qemu.rdma")     # modules that print JSON lines, run by the venv's own python
+
+What the guest has: rxe, bonding, veth, devlink with two cards that can be broken (qemu/card/gwcard.c), /dev/ipmi0 with
+QEMU's BMC, /dev/watchdog. About 3 s to the first script; each `import` costs more than on the machine itself.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent / "qemu"
+REPO = HERE.parents[2]
+CACHE = Path(os.environ.get("GPUWARD_GUEST_CACHE", "/var/cache/gpuward-guest"))
+PREPARE_S = 120.0
+RUN_S = 120.0  # 12 s on two cores; a machine under load takes longer
+_TOOLS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "busybox": "busybox-static",
+    "modprobe": "kmod",
+    "make": "make",
+    "gcc": "gcc",
+    "devlink": "iproute2",
+}
+Said = dict[str, Any]
+_DEVICES = (
+    *("-device", "edu,addr=5.0,multifunction=on", "-device", "edu,addr=5.1", "-device", "edu,addr=6.0"),
+    *("-device", "ipmi-bmc-sim,id=bmc0", "-device", "isa-ipmi-kcs,bmc=bmc0", "-device", "i6300esb"),
+)
+
+
+def missing() -> str:
+    """Why there can be no guest here; empty when there can."""
+    absent = [package for tool, package in _TOOLS.items() if shutil.which(tool) is None]
+    absent += [] if list(Path("/usr/src").glob("linux-headers-*-amd64")) else ["linux-headers-amd64"]
+    return f"needs apt-get install {' '.join(absent)}" if absent else ""
+
+
+def guest(*modules: str) -> dict[str, list[Said]]:
+    """Boots, runs these Python modules side by side; the JSON lines that each printed. Fails when one of them did."""
+    ready = Path(
+        subprocess.run(
+            [HERE / "prepare.sh", CACHE], check=True, stdout=subprocess.PIPE, text=True, timeout=PREPARE_S
+        ).stdout.strip()
+    )
+    # The guest writes no bytecode that anybody reads again, and compiles slowly.
+    subprocess.run(
+        [sys.executable, "-m", "compileall", "-q", "agent", "tests/real"], cwd=REPO, check=True, timeout=60
+    )
+    words = {
+        "python": sys.executable,
+        "repo": str(REPO),
+        "modules": str(ready / "modules"),
+        "scripts": ",".join(modules),
+    }
+    # A processor without vector units: emulating them costs half as much again.
+    argv = [
+        *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "qemu64", "-smp", "2", "-m", "640"),
+        *("-display", "none", "-no-reboot", "-nic", "none", "-serial", "stdio"),
+        *("-kernel", str(ready / "vmlinuz"), "-initrd", str(ready / "initrd"), "-append"),
+        "console=ttyS0 quiet panic=-1 " + " ".join(f"{name}={value}" for name, value in words.items()),
+        "-virtfs",
+        "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",
+        *_DEVICES,
+    ]
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=RUN_S)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        pytest.fail(f"the guest did not end within {RUN_S:.0f} s:\n{output[-6000:]}")
+    assert "QEMU-DONE" in output, output[-6000:]
+    assert "QEMU-FAILED" not in output, output[-6000:]
+    said: dict[str, list[Said]] = {module: [] for module in modules}
+    for line in output.splitlines():
+        if line.startswith("GUEST "):
+            _, module, text = line.split(" ", 2)
+            said[module].append(json.loads(text))
+    return said
