@@ -1,7 +1,10 @@
-"""Ending background work for certain."""
+"""Ending background work for certain, and work that must not be cut short."""
 
 import asyncio
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 CANCEL_AGAIN_S = 1.0  # a task that has not ended so long after its cancellation is cancelled again
 
@@ -17,3 +20,17 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
         for task in left:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_S)
+
+
+async def to_the_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """Runs `work` to its end even when the caller is cancelled meanwhile; the cancellation comes after it."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()

@@ -5,20 +5,40 @@ agent.contract.commands.
 from collections.abc import Callable
 
 from agent.actions.base import Action
+from agent.actions.driver_reload import DriverReload
 from agent.actions.evidence import EvidenceCollect
+from agent.actions.fabricmanager import FabricManagerRestart
+from agent.actions.gpu_diagnose import GpuDiagnose
+from agent.actions.gpu_persistence import GpuPersistence
+from agent.actions.gpu_power import GpuPowerLimit
+from agent.actions.gpu_reset import GpuReset
+from agent.actions.gpus import gpu_kit
 from agent.actions.link import LinkBounce
+from agent.actions.module_load import ModuleLoad
+from agent.actions.pci_rescan import PciRescan
+from agent.actions.process_signal import ProcessSignal
 from agent.actions.service import ServiceRestart
 from agent.config import AgentConfig
 from agent.host import Host
+from agent.nvml_pause import NvmlPause
 
 
 def actions(
-    host: Host, config: AgentConfig, *, peer: Callable[[], tuple[str, int] | None]
+    host: Host,
+    config: AgentConfig,
+    *,
+    peer: Callable[[], tuple[str, int] | None],
+    pause: NvmlPause | None = None,
 ) -> dict[str, Action]:
     """What this machine can do. `peer` says host and port of the broker that we are connected to, for the
-    actions that must not cut the way to it; None before the first connection.
+    actions that must not cut the way to it; None before the first connection. `pause`: by which the agent's own
+    NVML source lets go of the driver.
     """
     found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence")]
     if host.live:  # a recorded machine is only read
         found += [LinkBounce(host, peer), ServiceRestart(config.dbus_address, config.services)]
+        kit = gpu_kit(host, config, pause or NvmlPause())
+        found += [GpuReset(kit), GpuPowerLimit(kit), GpuPersistence(kit), GpuDiagnose(kit), PciRescan(kit)]
+        found += [DriverReload(kit), FabricManagerRestart(kit)]
+        found += [ModuleLoad(kit.modules, config.loadable_modules), ProcessSignal(host)]
     return {action.name: action for action in found}
