@@ -6,6 +6,7 @@ for the last open file.
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import ClassVar
 
 from agent.actions.base import Done, Params
@@ -42,12 +43,14 @@ class PciRescan:
         async with kit.quiet.have(devices=self._devices(bdf)):
             if present and kit.is_gpu(bdf):  # asked again: it may have gone by itself meanwhile
                 await self._write(f"/sys/bus/pci/devices/{bdf}.0/remove")
+                await self._until(
+                    lambda: not self._present(bdf), f"GPU {bdf} was not removed from the PCI bus"
+                )
             await self._write("/sys/bus/pci/rescan")
-            end_s = kit.host.mono_s() + kit.settle_s
-            while not kit.is_gpu(bdf) or kit.off_bus(bdf):
-                if kit.host.mono_s() > end_s:
-                    raise ActionError(f"GPU {bdf} did not come back to the PCI bus")
-                await asyncio.sleep(_LOOK_S)
+            await self._until(
+                lambda: kit.is_gpu(bdf) and not kit.off_bus(bdf),
+                f"GPU {bdf} did not come back to the PCI bus",
+            )
             await kit.until_answers(frozenset((bdf,)))
         return Done(text=f"GPU {bdf} is back on the PCI bus and answers")
 
@@ -61,13 +64,23 @@ class PciRescan:
     async def _checked(self, params: Params) -> tuple[str, bool]:
         """Its address, and whether something of it is left on the bus."""
         bdf = wanted_gpu(str(params["gpu"]))
-        present = self._kit.host.path(f"/sys/bus/pci/devices/{bdf}.0").exists()
+        present = self._present(bdf)
         if present and not self._kit.is_gpu(bdf):
             raise Refused(f"the device at {bdf} is not an NVIDIA GPU: it stays")
         well = any(card.bdf == bdf and not card.lost for card in await self._kit.cards())
         if present and well and not self._kit.off_bus(bdf):
             raise Refused(f"GPU {bdf} answers: there is nothing to look for")
         return bdf, present
+
+    def _present(self, bdf: str) -> bool:
+        return self._kit.host.path(f"/sys/bus/pci/devices/{bdf}.0").exists()
+
+    async def _until(self, holds: Callable[[], bool], otherwise: str) -> None:
+        end_s = self._kit.host.mono_s() + self._kit.settle_s
+        while not holds():
+            if self._kit.host.mono_s() > end_s:
+                raise ActionError(otherwise)
+            await asyncio.sleep(_LOOK_S)
 
     def _devices(self, bdf: str) -> tuple[str, ...]:
         """Its device file; empty when nobody knows which it is: then any counts."""
