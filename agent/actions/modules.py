@@ -1,6 +1,6 @@
 """Kernel modules: what is loaded, who uses it, load and unload."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agent.actions import tool
@@ -39,13 +39,13 @@ class Modules:
         """Loaded, or built into the kernel."""
         return name in self.loaded() or self._host.path(f"/sys/module/{name}").exists()
 
-    def blocked(self, names: Iterable[str]) -> str:
+    def blocked(self, names: Collection[str]) -> str:
         """Why these cannot be unloaded together; empty when they can."""
         loaded = self.loaded()
-        going = set(names)
-        for name in going & loaded.keys():
-            module = loaded[name]
-            if others := [user for user in module.by if user not in going]:
+        for name in names:
+            if (module := loaded.get(name)) is None:
+                continue
+            if others := [user for user in module.by if user not in names]:
                 return f"{name} is used by {', '.join(others)}"
             if module.uses < 0 or module.uses > len(module.by):
                 return f"{name} is in use ({module.uses - len(module.by)} open files or devices)"
