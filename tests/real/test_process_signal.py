@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions import process_signal
 from agent.actions.process_signal import ProcessSignal
 from agent.contract.errors import ActionError, Refused
 from agent.host import Host
@@ -171,7 +170,7 @@ async def test_a_pid_that_changes_hands(action: ProcessSignal, monkeypatch: pyte
             _wait(lambda: not alive(one.pid))
             return fd
 
-        monkeypatch.setattr(process_signal.os, "pidfd_open", late)
+        monkeypatch.setattr("agent.actions.process_signal.os.pidfd_open", late)
         with pytest.raises(Refused):
             await action.run({"job": JOB, "signal": "KILL"})
         assert alive(other.pid)

@@ -5,6 +5,7 @@ what it stands on, which use one another as NVIDIA's modules do. One JSON line f
 """
 
 import asyncio
+import dataclasses
 import json
 import socket
 import subprocess
@@ -13,8 +14,9 @@ from pathlib import Path
 from agent.actions.driver_reload import DriverReload
 from agent.actions.gpus import GpuKit, gpu_kit
 from agent.actions.module_load import ModuleLoad
+from agent.actions.nvml import Card, Nvml
 from agent.config import AgentConfig
-from agent.contract.errors import ActionError
+from agent.contract.errors import ActionError, Refused
 from agent.host import Host
 from agent.nvml_pause import NvmlPause
 
@@ -44,6 +46,13 @@ async def attempt(what: str, action: DriverReload | ModuleLoad, params: dict[str
     tell(what, [done, loaded()])
 
 
+class NoNvml(Nvml):
+    """What the real one finds out here too, but a Python that starts costs it a second each time."""
+
+    async def look(self) -> list[Card]:
+        raise Refused("there is no NVML here")
+
+
 def kit() -> GpuKit:
     """As an agent that has just been started would make it."""
     config = AgentConfig(
@@ -54,7 +63,7 @@ def kit() -> GpuKit:
         modprobe=str(MODPROBE),
         rmmod="/usr/sbin/rmmod",
     )
-    return gpu_kit(Host(), config, NvmlPause())
+    return dataclasses.replace(gpu_kit(Host(), config, NvmlPause()), nvml=NoNvml())
 
 
 async def main() -> None:
