@@ -6,10 +6,11 @@ Sources → collectors → spool → broker, and commands the other way.
 import asyncio
 import contextlib
 import fcntl
+import gc
 import logging
 import secrets
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agent import __version__
@@ -21,6 +22,7 @@ from agent.contract.components import NODE
 from agent.contract.errors import ConfigError
 from agent.contract.messages import Draft, Severity
 from agent.host import Host
+from agent.last_known import LastKnown
 from agent.lost_gpus import LostGpus
 from agent.nvml_pause import NvmlPause
 from agent.sources import sources
@@ -66,8 +68,15 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         )
         undo.callback(spool.close)
         lost = LostGpus(config.data_dir / "lost_gpus.json")
-        readers = collectors_for(host, config, lost_before=lost.addresses)
-        feeder = Feeder(host, readers, spool, heard=lost.note)
+        known = LastKnown(config.data_dir / "last_known.json")
+        undo.callback(known.save)
+        readers = collectors_for(host, config, lost_before=lost.addresses, known=known)
+
+        def heard(drafts: Sequence[Draft]) -> None:
+            lost.note(drafts)
+            known.note(drafts)
+
+        feeder = Feeder(host, readers, spool, heard=heard)
         connection = Connection(
             config.servers(), config.node, seed_file=config.nats_seed_file, ca_file=config.nats_ca_file
         )
@@ -102,7 +111,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         undo.push_async_callback(_last_words, spool, connection)
         undo.push_async_callback(commander.stop)
         found = sources(host, config, kmsg_start=spool.position, pause=pause)
-        keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander), feeder, host)
+        keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander, known), feeder, host)
         for source in found:
             if isinstance(source, KmsgSource):
                 keep_going(undo, "position", _remembering(spool, source), feeder, host)
@@ -112,6 +121,9 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         )  # every source takes its first step: the kernel log stands where it is followed from
         spool.put(_started(host), host.mono_s())
         _log.info("agent %s of node %s, cell %s, session %s", __version__, config.node, config.cell, session)
+        # What stands now stays: each full collection would look at all of it again.
+        gc.collect()
+        gc.freeze()
         await stop.wait()
         _log.info("stopping")
 
@@ -132,19 +144,20 @@ def _following(source: Source, feeder: Feeder) -> Callable[[], Awaitable[None]]:
     return lambda: source.run(feeder.emit)
 
 
-async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander) -> None:
+async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander, known: LastKnown) -> None:
     """Once a second: what must be said although nothing happened."""
     disk_s = host.mono_s()
     while True:
         now_s = host.mono_s()
         feeder.emit(Tick(mono_s=now_s))
-        commander.say_refusals()
+        commander.tick()
         for trouble in spool.take_trouble():
             feeder.failed("spool", trouble, again=True)
         spool.report_dropped()
         if now_s - disk_s > DISK_EVERY_S:
             disk_s = now_s
             spool.retry_disk()
+            known.save()
         await asyncio.sleep(1.0)
 
 

@@ -18,6 +18,7 @@ from agent.contract.errors import ConfigError
 from agent.host import Host
 
 _ROOT = Path("/")
+_IB_TOOLS = Path("/usr/sbin")
 _DATA_DIR = Path("/var/lib/gpuward-agent")
 
 
@@ -96,6 +97,13 @@ class AgentConfig:
     )
     ib_expected_gbps: float = _option(
         0.0, "rate that every active port must have; 0: each is compared with its like", unit="Gb/s", least=0
+    )
+    ib_tools: Path = field(default=_IB_TOOLS, metadata=_meta("folder of infiniband-diags (sminfo, saquery)"))
+    sm_interval_s: float = _option(
+        30.0,
+        "pause between questions (sminfo) whether the subnet manager answers; 0: it is not asked",
+        unit="s",
+        least=0,
     )
     nic_links: tuple[str, ...] = _option(
         (), "interfaces whose driver counters (ethtool -S) are read; empty: those of RDMA devices"

@@ -1,5 +1,5 @@
 """All actions of a node, by name. A new one is one file and one line here, and its row in
-agent.contract.commands.
+agent.contract.actions.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,9 @@ from agent.actions.link import LinkBounce
 from agent.actions.module_load import ModuleLoad
 from agent.actions.pci_rescan import PciRescan
 from agent.actions.process_signal import ProcessSignal
-from agent.actions.service import ServiceRestart
+from agent.actions.reboot import NodeReboot
+from agent.actions.service import ServiceRestart, ServiceStart, ServiceStop
+from agent.actions.subnet import SmState
 from agent.config import AgentConfig
 from agent.host import Host
 from agent.nvml_pause import NvmlPause
@@ -36,9 +38,13 @@ def actions(
     """
     found: list[Action] = [EvidenceCollect(host, config.data_dir / "evidence")]
     if host.live:  # a recorded machine is only read
-        found += [LinkBounce(host, peer), ServiceRestart(config.dbus_address, config.services)]
         kit = gpu_kit(host, config, pause or NvmlPause())
         found += [GpuReset(kit), GpuPowerLimit(kit), GpuPersistence(kit), GpuDiagnose(kit), PciRescan(kit)]
         found += [DriverReload(kit), FabricManagerRestart(kit)]
         found += [ModuleLoad(kit.modules, config.loadable_modules), ProcessSignal(host)]
+        found += [LinkBounce(host, peer), NodeReboot(config.dbus_address)]
+        found += [
+            one(config.dbus_address, config.services) for one in (ServiceRestart, ServiceStart, ServiceStop)
+        ]
+        found.append(SmState(host, tools=config.ib_tools, root=config.ib_root))
     return {action.name: action for action in found}

@@ -19,7 +19,7 @@ class DriverReload:
     def __init__(self, kit: GpuKit) -> None:
         self._kit = kit
 
-    async def plan(self, params: Params) -> list[str]:
+    async def plan(self, params: Params) -> list[str]:  # noqa: ARG002 - it has none
         """Services, modules, the way back."""
         going, coming = self._tables()
         await self._kit.quiet.check(named=await self._pids())
@@ -28,7 +28,7 @@ class DriverReload:
         lines += [f"unload {name}" for name in going] + [f"load {name}" for name in coming]
         return lines + [f"start {unit}" for unit in reversed(services)]
 
-    async def run(self, params: Params) -> Done:
+    async def run(self, params: Params) -> Done:  # noqa: ARG002 - it has none
         """Does it."""
         going, coming = self._tables()
         kit = self._kit
@@ -50,7 +50,7 @@ class DriverReload:
         loaded = ", ".join(name for name in coming if name not in skipped)
         return Done(text=f"driver reloaded: {loaded}{missing}; {len(well)} GPUs answer{fabric}")
 
-    async def recover(self, params: Params) -> None:
+    async def recover(self, params: Params) -> None:  # noqa: ARG002 - it has none
         """The agent died while it ran: loads what was unloaded, starts what was stopped."""
         await self._kit.quiet.recover()
 

@@ -20,13 +20,13 @@ class FabricManagerRestart:
         self._kit = kit
         self._unit = kit.config.fabric_manager_unit
 
-    async def plan(self, params: Params) -> list[str]:
+    async def plan(self, params: Params) -> list[str]:  # noqa: ARG002 - it has none
         """Stop, start, wait."""
         runs = await self._checked()
         stop = [f"stop {self._unit}"] if runs else []
         return [*stop, f"start {self._unit}", "wait until the fabric state of every GPU is completed"]
 
-    async def run(self, params: Params) -> Done:
+    async def run(self, params: Params) -> Done:  # noqa: ARG002 - it has none
         """Does it. However it ends, the unit is started."""
         runs = await self._checked()
         try:
@@ -40,7 +40,7 @@ class FabricManagerRestart:
         fabric = f"{count} GPUs are in the fabric" if count else "no GPU tells its fabric state"
         return Done(text=f"{self._unit} restarted; {fabric}")
 
-    async def recover(self, params: Params) -> None:
+    async def recover(self, params: Params) -> None:  # noqa: ARG002 - it has none
         """The agent died while it may have been stopped: starts it."""
         await self._kit.units.start(self._unit)
 

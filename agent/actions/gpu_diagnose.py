@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agent.actions import tool
-from agent.actions.base import Done, Params, number
+from agent.actions.base import Done, Params, number, say
 from agent.actions.gpus import GpuKit
 from agent.contract.errors import ActionError, Unreachable
 
@@ -46,6 +46,7 @@ class GpuDiagnose:
         """Runs it."""
         level = await self._checked(params)
         argv = [self._kit.config.dcgmi, "diag", "-r", str(level), "-j"]
+        say(f"dcgmi diag -r {level}")
         ran = await tool.run(argv, deadline_s=DEADLINES_S[level])
         found = results(ran.out, ran.says)
         passed = sum(1 for one in found if one.status == "Pass")

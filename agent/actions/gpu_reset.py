@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from agent.actions import tool
-from agent.actions.base import Done, Params
+from agent.actions.base import Done, Params, say
 from agent.actions.gpus import GpuKit
 from agent.actions.nvml import AMPERE, Card, wanted_gpu
 from agent.contract.components import NODE
@@ -75,7 +75,7 @@ class GpuReset:
         services = f", {len(note.services)} services stopped and started" if note.services else ""
         return Done(text=f"{which} reset and well again{services}{fabric}")
 
-    async def recover(self, params: Params) -> None:
+    async def recover(self, params: Params) -> None:  # noqa: ARG002 - the note says all
         """The agent died while it ran: loads and starts what was taken away."""
         await self._kit.quiet.recover()
 
@@ -108,6 +108,7 @@ class GpuReset:
     async def _reset(self, job: _Job) -> None:
         chosen = [] if job.every else ["-i", job.cards[0].uuid or job.cards[0].bus]
         argv = [self._kit.config.nvidia_smi, "--gpu-reset", *chosen]
+        say(f"resetting {'all GPUs' if job.every else job.cards[0].bdf}")
         ran = await tool.run(argv, deadline_s=RESET_S)
         if ran.status in _SMI_NO:
             raise Refused(f"nvidia-smi refuses the reset: {ran.says}")

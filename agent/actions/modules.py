@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from agent.actions import tool
+from agent.actions.base import say
 from agent.contract.errors import ActionError, Refused
 from agent.host import Host
 
@@ -53,12 +54,14 @@ class Modules:
 
     async def load(self, name: str) -> None:
         """ActionError when it is not there afterwards; Refused when there is no modprobe."""
+        say(f"loading {name}")
         ran = await tool.run([self._modprobe, name], deadline_s=_LOAD_S)
         if ran.status != 0 or not self.present(name):
             raise ActionError(f"{name} could not be loaded: {ran.says}")
 
     async def unload(self, name: str) -> None:
         """ActionError when it is still there."""
+        say(f"unloading {name}")
         ran = await tool.run([self._rmmod, name], deadline_s=_UNLOAD_S)
         if ran.status != 0 or name in self.loaded():
             raise ActionError(f"{name} could not be unloaded: {ran.says}")

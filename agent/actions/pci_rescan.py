@@ -54,7 +54,7 @@ class PciRescan:
             await kit.until_answers(frozenset((bdf,)))
         return Done(text=f"GPU {bdf} is back on the PCI bus and answers")
 
-    async def recover(self, params: Params) -> None:
+    async def recover(self, params: Params) -> None:  # noqa: ARG002 - the note says all
         """The agent died while it ran: starts the services, and scans, as it may have been between the two."""
         try:
             await self._write("/sys/bus/pci/rescan")

@@ -27,6 +27,8 @@ COMMANDS: dict[str, Lazy] = {
     "close": lazy("brain.cli.say:close", "Closes an incident."),
     "mode": lazy("brain.cli.say:mode", "How far a runbook may go by itself: observe, approve or auto."),
     "return": lazy("brain.cli.say:return_", "A node is healthy again: its symptoms end."),
+    "start": lazy("brain.cli.say:start", "Starts a runbook on a node without a fault."),
+    "reset": lazy("brain.cli.say:reset", "Lets disruptive runs begin again after the breaker has tripped."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }

@@ -78,7 +78,7 @@ def run(raw: Mapping[str, Any]) -> Json:
         "rungs": [
             {"name": rung["name"], "do": rung["do"], "params": rung["params"]} for rung in book["rungs"]
         ],
-        "approved_by": raw["approved_by"],
+        "approved_by": (raw["approved"] or {}).get("who", ""),
         "steps": [step(item) for item in raw["steps"]],
     }
 

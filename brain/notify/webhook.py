@@ -22,8 +22,8 @@ from pydantic import Field
 
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
-from brain.notify.base import options
 from brain.notify.message import PageMessage
+from brain.options import options
 
 _SAYS_MAX = 200  # characters of the receiver's answer that we quote
 _AGAIN = (408, 425, 429)  # of the 4xx, these say "later", not "no"

@@ -1,127 +1,17 @@
 """Commands: what a node refuses, and that what it accepts runs once, whatever crashes when."""
 
 import asyncio
-import base64
 import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
 
 import pytest
-from nacl.signing import SigningKey
 
-from agent.actions.base import Action, Done, Params
-from agent.commander import Commander
-from agent.contract import kinds
-from agent.contract.commands import Answer, Command, Outcome
+from agent.contract.commands import Answer, Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from agent.contract.messages import Draft
 from agent.uplink.journal import MAX_IDS, Journal, Result
-from tests.agent.uplink_kit import Clock, FakeHost
-
-KEY = SigningKey(b"\x01" * 32)
-OTHER = SigningKey(b"\x02" * 32)
-KEYS = {"brain-1": bytes(KEY.verify_key)}
-
-
-def order(**changes: Any) -> Command:
-    """A command that is in order, but for `changes`."""
-    fields: dict[str, Any] = {
-        "id": "inc-1.r1.s1.a1",
-        "node": "gpu-1",
-        "action": "evidence.collect",
-        "params": {"component": "node"},
-        "epoch": 5,
-        "session": "run-1",
-        "not_after_s": 1060.0,
-        "timeout_s": 10.0,
-        "why": "inc-1 gpu-off-bus",
-    }
-    return Command(**(fields | changes))
-
-
-def signed(payload: bytes, key: SigningKey = KEY, key_id: str = "brain-1") -> bytes:
-    """An envelope around these bytes."""
-    signature = base64.b64encode(key.sign(payload).signature).decode()
-    return json.dumps({"payload": payload.decode(), "key": key_id, "sig": signature}).encode()
-
-
-class Rehearsal:
-    """An action that the test steers."""
-
-    name: ClassVar[str] = "evidence.collect"
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.recovered: list[Params] = []
-        self.ends: Exception | None = None
-        self.go = asyncio.Event()
-        self.go.set()
-
-    async def plan(self, params: Params) -> list[str]:
-        """One line."""
-        return [f"look at {params['component']}"]
-
-    async def run(self, params: Params) -> Done:
-        """Waits until it may go on, then ends as it was told."""
-        self.runs += 1
-        await self.go.wait()
-        if self.ends:
-            raise self.ends
-        return Done(text="looked", evidence="bundle.tar.gz")
-
-    async def recover(self, params: Params) -> None:
-        """Remembers that it was asked."""
-        self.recovered.append(params)
-
-
-class Node:
-    """A commander with its clock, journal and what it sent up; `restart` starts it anew on the same
-    journal.
-    """
-
-    def __init__(self, folder: Path, allow: frozenset[str] = frozenset({"evidence.collect"})) -> None:
-        self.path = folder / "journal.jsonl"
-        self.clock = Clock()
-        self.allow = allow
-        self.action = Rehearsal()
-        self.sent: list[Draft] = []
-        self.restart("run-1")
-
-    def restart(self, session: str) -> None:
-        """As after SIGKILL: only the journal's file is left."""
-        actions: dict[str, Action] = {self.action.name: self.action}
-        self.commander = Commander(
-            host=FakeHost(self.clock),
-            cell="default",
-            node="gpu-1",
-            session=session,
-            keys=KEYS,
-            allow=self.allow,
-            actions=actions,
-            journal=Journal(self.path),
-            uplink=self,
-        )
-
-    def put(self, draft: Draft, mono_s: float) -> None:
-        """The uplink."""
-        self.sent.append(kinds.check(draft))
-
-    async def settled(self) -> None:
-        """Until nothing runs."""
-        async with asyncio.timeout(5):
-            while self.commander._running:
-                await asyncio.sleep(0)
-
-    def results(self) -> list[tuple[str, str]]:
-        """(command, outcome) of every result sent."""
-        return [
-            (str(draft.data["command"]), str(draft.data["outcome"]))
-            for draft in self.sent
-            if draft.kind == "command.result"
-        ]
-
+from tests.agent.commander_kit import OTHER, Node, order, signed, tasks_of
 
 REFUSALS: list[tuple[str, bytes, str]] = [
     ("not JSON", b"\xff\xfe", "not a signed envelope"),
@@ -188,7 +78,8 @@ async def test_a_command_runs_and_its_result_goes_up(tmp_path: Path) -> None:
         "outcome": "ok",
         "why": "looked",
         "took_s": 2.5,
-        "evidence": "bundle.tar.gz",
+        "evidence": "gpu-1/inc-1.r1.s1.a1",
+        "evidence_bytes": 17,
     }
 
 
@@ -208,7 +99,7 @@ async def test_how_an_action_may_end(tmp_path: Path, error: Exception, outcome: 
     node = Node(tmp_path)
     node.action.ends = error
     await node.commander.handle(signed(order().payload()))
-    tasks = list(node.commander._running.values())
+    tasks = tasks_of(node)
     await asyncio.gather(*tasks, return_exceptions=True)
     assert node.results() == [(order().id, outcome.value)]
 
@@ -263,7 +154,7 @@ async def test_the_agent_dies_between_accepted_and_done(tmp_path: Path, boot: st
     node.action.go.clear()
     await node.commander.handle(signed(order().payload()))
     await asyncio.sleep(0)
-    dead = list(node.commander._running.values())
+    dead = tasks_of(node)
     text = node.path.read_text()
     node.clock.boot = boot
     node.restart("run-2")

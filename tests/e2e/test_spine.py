@@ -199,5 +199,10 @@ def test_when_the_leader_is_killed_the_standby_acts_within_seconds(tmp_path: Pat
         whole.url = standby
         whole.wait_for(lambda: [p for p in whole.pages() if where in p["title"]], "people are told")
         (incident,) = [i for i in whole.incidents("gpu-lost") if where in i["scope"]]
-        runs = whole.get(f"/api/explain/{incident['id']}")["runs"]
-        assert [[step["action"] for step in run["steps"]] for run in runs] == [["evidence.collect", "page"]]
+
+        def steps() -> list[list[str]]:
+            runs = whole.get(f"/api/explain/{incident['id']}")["runs"]
+            return [[step["action"] for step in run["steps"]] for run in runs]
+
+        # The page is out before the history for people is written.
+        whole.wait_for(lambda: steps() == [["evidence.collect", "page"]], "the history tells of both")

@@ -189,7 +189,7 @@ async def test_units(box: nspawn.Machine) -> None:
     assert not await units.active("no-such.service")
     with pytest.raises(Refused, match="no-such"):
         await units.start("no-such.service")
-    with pytest.raises(ActionError, match=r"StartUnit of fails\.service: it is failed"):
+    with pytest.raises(ActionError, match=r"starting fails\.service ended with 'failed'"):
         await units.start("fails.service")
     with pytest.raises(TimedOut, match=r"slow\.service was not done within 0\.5 s"):
         await units.start("slow.service")

@@ -34,6 +34,7 @@ ACTIONS = (
         repeat=Repeat.SAFE,
         timeout_s=60,
         params=(_UNIT,),
+        heals=False,
     ),
     ActionSpec(
         name="module.load",
@@ -66,6 +67,7 @@ ACTIONS = (
                 required=False,
             ),
         ),
+        heals=False,
     ),
     ActionSpec(
         name="evidence.collect",

@@ -1,11 +1,11 @@
-"""service.restart against a real systemd."""
+"""service.restart, service.start and service.stop against a real systemd."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agent.actions.service import ServiceRestart
+from agent.actions.service import ServiceRestart, ServiceStart, ServiceStop
 from agent.contract.errors import ActionError, Refused, Unreachable
 from tests.real import nspawn
 
@@ -18,7 +18,14 @@ pytestmark = [
 FAILS = "[Service]\nType=exec\nExecStart=/bin/false-that-is-not-there\n"
 SOON = "[Service]\nType=exec\nExecStart=/bin/sh -c 'sleep 0.5; exit 3'\n"
 LOOPS = SOON + "Restart=always\nRestartSec=0.1\nStartLimitIntervalSec=0\n"
-UNITS = {"good.service": nspawn.SLEEPER, "fails.service": FAILS, "soon.service": SOON, "loops.service": LOOPS}
+STUBBORN = "[Service]\nType=exec\nExecStart=/bin/sh -c 'trap \"\" TERM; while :; do sleep 0.1; done'\nTimeoutStopSec=0.3\n"
+UNITS = {
+    "stubborn.service": STUBBORN,
+    "good.service": nspawn.SLEEPER,
+    "fails.service": FAILS,
+    "soon.service": SOON,
+    "loops.service": LOOPS,
+}
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +84,41 @@ async def test_no_bus(tmp_path: Path) -> None:
     for address in (f"unix:path={tmp_path}/nobody", "nonsense"):
         with pytest.raises(Unreachable):
             await ServiceRestart(address, ("good.service",)).run({"unit": "good.service"})
+
+
+async def test_a_service_is_stopped_and_started(box: nspawn.Machine) -> None:
+    """Stopped: no process any more. Started: it runs; started again: the same process, left alone. Plans say so first."""
+    stop = ServiceStop(box.bus_address, ("good.service",))
+    start = ServiceStart(box.bus_address, ("good.service",))
+    params = {"unit": "good.service"}
+    assert await stop.plan(params) == ["stop good.service (now active (running))"]
+    done = await stop.run(params)
+    assert done.text == "good.service stopped: it is inactive (dead) (was active (running))"
+    assert pid(box, "good.service") == "0"
+    assert (await stop.run(params)).text.endswith("(was inactive (dead))"), "stopped is stopped"
+    assert (await start.plan(params))[0] == "start good.service (now inactive (dead))"
+    done = await start.run({"unit": "good.service", "stay_s": 0.1})
+    assert done.text == "good.service started (was inactive (dead)), active for 0.1 s"
+    before = pid(box, "good.service")
+    assert (await start.plan(params))[0] == "leave good.service (now active (running))"
+    assert (await start.run({"unit": "good.service", "stay_s": 0})).text.startswith(
+        "good.service was active already"
+    )
+    assert pid(box, "good.service") == before != "0"
+
+
+async def test_a_service_that_does_not_want_to_stop(box: nspawn.Machine) -> None:
+    """systemd kills it in the end: it does not run, and the result says how that was."""
+    action = ServiceStop(box.bus_address, ("stubborn.service",))
+    await ServiceStart(box.bus_address, ("stubborn.service",)).run({"unit": "stubborn.service", "stay_s": 0})
+    assert "failed (failed, timeout)" in (await action.run({"unit": "stubborn.service"})).text
+    assert pid(box, "stubborn.service") == "0"
+
+
+async def test_starting_what_cannot_start(box: nspawn.Machine) -> None:
+    """As for a restart; and only listed units may be touched."""
+    with pytest.raises(ActionError, match=r"starting fails\.service ended with 'failed'"):
+        await ServiceStart(box.bus_address, ("fails.service",)).run({"unit": "fails.service"})
+    for action in (ServiceStart(box.bus_address, ()), ServiceStop(box.bus_address, ())):
+        with pytest.raises(Refused, match="not among this node's `services`"):
+            await action.run({"unit": "good.service"})
