@@ -24,6 +24,7 @@ from agent.contract.messages import Draft, Severity
 from agent.host import Host
 from agent.last_known import LastKnown
 from agent.lost_gpus import LostGpus
+from agent.nvml_pause import NvmlPause
 from agent.sources import sources
 from agent.sources.base import Source
 from agent.sources.kmsg import KmsgSource
@@ -81,6 +82,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             config.servers(), config.node, seed_file=config.nats_seed_file, ca_file=config.nats_ca_file
         )
         publisher = Publisher(spool, config.cell, config.node)
+        pause = NvmlPause()
         beats = Beats(
             host,
             spool,
@@ -99,7 +101,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             session=session,
             keys=config.public_keys(),
             allow=frozenset(config.allow),
-            actions=actions(host, config, peer=lambda: connection.peer),
+            actions=actions(host, config, peer=lambda: connection.peer, pause=pause),
             journal=journal,
             uplink=spool,
             bundle_made=bundles.look,
@@ -114,7 +116,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         keep_going(undo, "uplink", lambda: connection.serve(session_with), feeder, host)
         undo.push_async_callback(_last_words, spool, connection)
         undo.push_async_callback(commander.stop)
-        found = sources(host, config, kmsg_start=spool.position)
+        found = sources(host, config, kmsg_start=spool.position, pause=pause)
         keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander, known), feeder, host)
         for source in found:
             if isinstance(source, KmsgSource):

@@ -170,6 +170,31 @@ class AgentConfig:
     ibportstate: str = _option(
         "/usr/sbin/ibportstate", "absolute path of ibportstate (infiniband-diags), for ib.port_reset"
     )
+    gpu_services: tuple[str, ...] = _option(
+        (
+            *("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service", "dcgm-exporter.service"),
+            *("nvidia-dcgm.service", "nvidia-imex.service", "nvidia-persistenced.service"),
+            "nvidia-fabricmanager.service",
+        ),
+        "systemd units that hold the GPUs: gpu.reset, pci.rescan and driver.reload stop those that run, in this order, "
+        "and start them again; list no unit that runs your jobs",
+    )
+    fabric_manager_unit: str = _option(
+        "nvidia-fabricmanager.service", "systemd unit that fabricmanager.restart restarts"
+    )
+    driver_unload: tuple[str, ...] = _option(
+        ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia_peermem", "nvidia"),
+        "kernel modules of the GPU driver in the order in which driver.reload unloads them",
+    )
+    driver_load: tuple[str, ...] = _option(
+        ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem"),
+        "the same in the order in which those that were there are loaded again; the first must load",
+    )
+    loadable_modules: tuple[str, ...] = _option(
+        ("mlx5_ib", "rdma_cm", "nvidia_peermem"), "kernel modules that module.load may load"
+    )
+    nvidia_smi: str = _option("/usr/bin/nvidia-smi", "absolute path of nvidia-smi")
+    dcgmi: str = _option("/usr/bin/dcgmi", "absolute path of dcgmi")
     modprobe: str = _option("/usr/sbin/modprobe", "absolute path of modprobe")
     rmmod: str = _option("/usr/sbin/rmmod", "absolute path of rmmod")
     dbus_address: str = _option("unix:path=/run/dbus/system_bus_socket", "D-Bus on which systemd answers")
@@ -362,9 +387,11 @@ def _checked(config: AgentConfig, where: str) -> AgentConfig:
             raise ConfigError(
                 f"{where}: evidence_tools.{name}: give the absolute path of one of {', '.join(EVIDENCE_TOOLS)}"
             )
-    for key in ("devlink", "ibportstate", "modprobe", "rmmod"):
+    for key in ("nvidia_smi", "dcgmi", "devlink", "ibportstate", "modprobe", "rmmod"):
         if not getattr(config, key).startswith("/"):
             raise ConfigError(f"{where}: {key} must be an absolute path, not {getattr(config, key)!r}")
+    if sorted(config.driver_unload) != sorted(config.driver_load) or not config.driver_load:
+        raise ConfigError(f"{where}: driver_unload and driver_load must name the same modules")
     if not config.servers():
         raise ConfigError(f"{where}: nats_url must name at least one server, e.g. nats://127.0.0.1:4222")
     return replace(config, node=node)

@@ -1,10 +1,10 @@
-"""Ending background work for certain, and leaving alone what cannot be ended."""
+"""Ending background work for certain, leaving alone what cannot be ended, finishing what must not be cut short."""
 
 import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -51,3 +51,17 @@ async def abandonable(work: Callable[[], T], name: str) -> T:
     context = contextvars.copy_context()
     threading.Thread(target=lambda: context.run(body), name=name, daemon=True).start()
     return await ended
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Runs `work` to its end even when the caller is cancelled meanwhile; the cancellation comes after it."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()

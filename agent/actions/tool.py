@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.contract.errors import Refused, TimedOut
+from agent.tasks import to_the_end
 
 MAX_OUTPUT_BYTES = 1024 * 1024
 _CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "LANG": "C", "HOME": "/"}
@@ -48,8 +49,8 @@ async def run(
     """
     if not argv[0].startswith("/"):
         raise Refused(f"{argv[0]!r} is not an absolute path: set it in the agent's configuration")
-    try:
-        process = await asyncio.create_subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -58,6 +59,13 @@ async def run(
             cwd="/",
             start_new_session=True,
         )
+    )
+    try:
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # asyncio would kill the leader alone, and wait for the last of the group to close its output.
+        await to_the_end(_kill_once_started(starting))
+        raise
     except OSError as error:
         raise Refused(f"{argv[0]} cannot be started: {error.strerror or error}") from error
     assert process.stdout is not None  # noqa: S101  # PIPE above
@@ -74,7 +82,7 @@ async def run(
         raise TimedOut(f"{argv[0]} did not end within {deadline_s:g} s") from None
     finally:
         if not ended:
-            await _kill(process)
+            await to_the_end(_kill(process))
     return Ran(status=status, out=out, err=err)
 
 
@@ -84,6 +92,11 @@ async def _drained(stream: asyncio.StreamReader, max_bytes: int) -> str:
     while data := await stream.read(65536):
         kept += data[: max_bytes - len(kept)]
     return kept.decode(errors="replace")
+
+
+async def _kill_once_started(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
+    with contextlib.suppress(OSError):
+        await _kill(await starting)
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

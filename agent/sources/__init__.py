@@ -6,6 +6,7 @@ Modules are imported where they are used: a node whose agent watches no systemd 
 from agent.collectors.joblog import MARKERS, NAN_MARKERS
 from agent.config import AgentConfig
 from agent.host import Host
+from agent.nvml_pause import NvmlPause
 from agent.sources.base import Source
 
 NVSWITCHES = "/dev/nvidia-nvswitchctl"  # made by the driver where there are NVSwitches
@@ -19,8 +20,16 @@ _UNIT_PATHS = (
 )
 
 
-def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | None = None) -> list[Source]:
-    """The sources of a machine. `kmsg_start`: where the last run ended in the kernel log (KmsgSource)."""
+def sources(
+    host: Host,
+    config: AgentConfig,
+    *,
+    kmsg_start: tuple[str, int] | None = None,
+    pause: NvmlPause | None = None,
+) -> list[Source]:
+    """The sources of a machine. `kmsg_start`: where the last run ended in the kernel log (KmsgSource); `pause`: by
+    which actions get the driver to themselves.
+    """
     from agent.sources.bond import BondSource
     from agent.sources.infiniband import InfinibandSource
     from agent.sources.inventory import InventorySource
@@ -48,7 +57,12 @@ def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | No
             deadline_s=config.mount_deadline_s,
         ),
         InventorySource(host, ib_root=config.ib_root, period_s=config.inventory_interval_s),
-        NvmlSource(host, timing=Timing(interval_s=config.nvml_interval_s), expected=config.expected_gpus),
+        NvmlSource(
+            host,
+            timing=Timing(interval_s=config.nvml_interval_s),
+            expected=config.expected_gpus,
+            pause=pause,
+        ),
     ]
     if units := (*config.services, *installed(host, config.watch_services)):
         from agent.sources.systemd import SystemdSource

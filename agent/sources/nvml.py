@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from agent.collectors.readings import Gpu, GpuCount, GpuEvent, GpuHealth, GpuProcess, NvmlState
 from agent.contract.owner import Owner, owner
 from agent.host import Host
+from agent.nvml_pause import NvmlPause
 from agent.sources.base import Emit
 from agent.sources.nvml_bus import address, gpus_on_bus
 from agent.sources.nvml_process import MOST_UNDEAD, Absent, Child, Hung, Kill, Skips, Timing, Undead, kill
@@ -30,8 +31,10 @@ class NvmlSource:
         env: Mapping[str, str] | None = None,
         bus: Host | None = None,
         kill: Kill = kill,
+        pause: NvmlPause | None = None,
     ) -> None:
-        """`expected`: GPUs that this node should have, 0: those on the PCI bus or ever seen.
+        """`expected`: GPUs that this node should have, 0: those on the PCI bus or ever seen. `pause`: for actions that
+        must have the driver to themselves.
 
         For tests: `env` is added to the child's environment (a library path), `bus` has the PCI bus, `kill` kills.
         """
@@ -39,6 +42,7 @@ class NvmlSource:
         self._timing = timing or Timing()
         self._env = dict(env or {})
         self._expected = expected
+        self._pause = pause or NvmlPause()
         self._undead = Undead(kill=kill)
         self._known: dict[str, Gpu] = {}  # address -> last reading; survives the child
         self._health: dict[str, dict[str, Any]] = {}  # address -> all that was said of it
@@ -55,6 +59,9 @@ class NvmlSource:
         """Follows NVML; OSError when the child cannot be started or dies by itself."""
         if not self._host.live:
             await asyncio.get_running_loop().create_future()
+        await self._pause.between(lambda: self._follow(emit))
+
+    async def _follow(self, emit: Emit) -> None:
         hangs = 0
         while True:
             try:

@@ -191,8 +191,8 @@ class _Host:
     async def _tool(self, command: list[str], most_s: float | None = None) -> tool.Ran:
         try:
             return await tool.run(
-            [*self._argv, *command], deadline_s=min(most_s or math.inf, self._given.answer_s)
-        )
+                [*self._argv, *command], deadline_s=min(most_s or math.inf, self._given.answer_s)
+            )
         except tool.Late as late:
             return late.ran
 

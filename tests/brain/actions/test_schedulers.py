@@ -80,7 +80,7 @@ async def test_the_first_table_that_fits_has_the_node() -> None:
     }
     config = parse({"schedulers": tables}, "brain.toml", Path("/"))
     async with AsyncExitStack() as stack:
-        built = actions.build(config, FLEET, stack)
+        built = actions.build(config, FLEET, stack).actions
         assert {name for name in built if name.startswith("scheduler.")} == {
             f"scheduler.{name}" for name in ("drain", "resume", "requeue", "reboot", "jobs")
         }
@@ -91,7 +91,7 @@ async def test_the_first_table_that_fits_has_the_node() -> None:
         with pytest.raises(Refused, match="no table"):
             await nobody.plan(_order("gpu1"))
     async with AsyncExitStack() as stack:
-        without = actions.build(parse({}, "brain.toml", Path("/")), FLEET, stack)
+        without = actions.build(parse({}, "brain.toml", Path("/")), FLEET, stack).actions
         assert not any(name.startswith("scheduler.") for name in without)
 
 

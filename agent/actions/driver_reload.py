@@ -1,0 +1,80 @@
+"""driver.reload: unloads and loads the GPU driver's modules in the order of the agent's configuration.
+
+The order of NVIDIA's gpu-driver-container: services stop, reference counts are checked, modules go from the one that
+nobody uses to the base, come back the other way, services start. However it ends, what was loaded is loaded again.
+"""
+
+from typing import ClassVar
+
+from agent.actions.base import Done, Params
+from agent.actions.gpus import GpuKit
+from agent.contract.errors import ActionError, Refused
+
+
+class DriverReload:
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "driver.reload"
+
+    def __init__(self, kit: GpuKit) -> None:
+        self._kit = kit
+
+    async def plan(self, params: Params) -> list[str]:  # noqa: ARG002 - it has none
+        """Services, modules, the way back."""
+        going, coming = self._tables()
+        await self._kit.quiet.check(named=await self._pids())
+        services = await self._kit.quiet.running()
+        lines = ["pause the agent's own NVML source", *(f"stop {unit}" for unit in services)]
+        lines += [f"unload {name}" for name in going] + [f"load {name}" for name in coming]
+        return lines + [f"start {unit}" for unit in reversed(services)]
+
+    async def run(self, params: Params) -> Done:  # noqa: ARG002 - it has none
+        """Does it."""
+        going, coming = self._tables()
+        kit = self._kit
+        before = await kit.cards()
+        pids = [pid for card in before for pid in card.pids]
+        async with kit.quiet.have(named=pids, unloading=going):
+            if why := kit.modules.blocked(going):
+                raise Refused(f"the driver cannot be unloaded: {why}")
+            for name in going:
+                await kit.modules.unload(name)
+            skipped = await self._load(coming, going)
+            well = frozenset(card.bdf for card in before if card.bdf and not card.lost)
+            if well:  # those that were lost may come back; those that were well must
+                await kit.until_answers(well)
+        fabric = ""
+        if well and (count := await kit.until_fabric()):
+            fabric = f", {count} GPUs in the fabric"
+        missing = f"; without {', '.join(skipped)}" if skipped else ""
+        loaded = ", ".join(name for name in coming if name not in skipped)
+        return Done(text=f"driver reloaded: {loaded}{missing}; {len(well)} GPUs answer{fabric}")
+
+    async def recover(self, params: Params) -> None:  # noqa: ARG002 - it has none
+        """The agent died while it ran: loads what was unloaded, starts what was stopped."""
+        await self._kit.quiet.recover()
+
+    def _tables(self) -> tuple[list[str], list[str]]:
+        """What goes, and what comes, each in order."""
+        config, loaded = self._kit.config, self._kit.modules.loaded()
+        going = [name for name in config.driver_unload if name in loaded]
+        if not going and not any(self._kit.modules.present(name) for name in config.driver_load):
+            return [], list(config.driver_load)  # it is not loaded: then all that there is
+        if not going:
+            raise Refused("the driver is built into this kernel: it cannot be unloaded")
+        return going, [name for name in config.driver_load if name in going]
+
+    async def _load(self, coming: list[str], going: list[str]) -> list[str]:
+        """Loads `coming`; those that could not be and had not been there either. The first must come."""
+        skipped = []
+        for number, name in enumerate(coming):
+            try:
+                await self._kit.modules.load(name)
+            except ActionError:
+                if not number or name in going:
+                    raise
+                skipped.append(name)
+        return skipped
+
+    async def _pids(self) -> list[int]:
+        return [pid for card in await self._kit.cards() for pid in card.pids]
