@@ -188,9 +188,8 @@ class Fake:
             wanted = (patch.get("metadata") or {}).get("resourceVersion")
             if wanted not in (None, node["metadata"]["resourceVersion"]):
                 return _status(409, "Conflict", "the object has been modified")
-            strategic = "strategic" in request.headers["Content-Type"]
             before = copy.deepcopy(node["spec"])
-            _merge(node, patch, strategic=strategic)
+            _merge(node, patch)
             if not node["spec"].get("unschedulable"):
                 node["spec"].pop("unschedulable", None)
             if before.get("unschedulable") != node["spec"].get("unschedulable"):
@@ -276,24 +275,15 @@ def _list(kind: str, items: list[Json], more: str = "") -> web.Response:
     )
 
 
-def _merge(into: Json, patch: Json, *, strategic: bool) -> None:
+def _merge(into: Json, patch: Json) -> None:
+    """A merge patch, and as far as nodes go a strategic one: their taints have no merge key."""
     for key, value in patch.items():
         if value is None:
             into.pop(key, None)
         elif isinstance(value, dict):
-            _merge(into.setdefault(key, {}), value, strategic=strategic)
-        elif strategic and key == "taints":
-            _merge_taints(into.setdefault(key, []), value)
+            _merge(into.setdefault(key, {}), value)
         elif not key.startswith("$"):
             into[key] = value
-
-
-def _merge_taints(into: list[Json], patch: list[Json]) -> None:
-    """Taints are merged by their key in a strategic merge patch."""
-    for taint in patch:
-        into[:] = [old for old in into if old["key"] != taint["key"]]
-        if taint.get("$patch") != "delete":
-            into.append(taint)
 
 
 _DAEMON_SET: Json = {

@@ -88,7 +88,7 @@ async def test_kubectl_and_we_ask_for_the_same(fake: Fake, kube: Kubernetes) -> 
     await kubectl(fake, "taint", "node", "gpu1", "gpuward/drained=true:NoSchedule")
     await kubectl(fake, "label", "node", "gpu1", "gpuward/drained=true")
     drained = await kubectl(fake, "drain", "gpu1", "--ignore-daemonsets", "--force", "--timeout=30s")
-    assert "drained" in drained
+    assert "pod/train-gpu1 evicted" in drained
     by_kubectl, fake.asked = [one for one in fake.asked if "eviction" in one], []
 
     fake.budget_answers = 1
