@@ -79,7 +79,7 @@ def forget_if_done(turn: Turn, incident: Incident) -> None:
     """A closed incident is forgotten with its runs, once its last page is delivered. The read model keeps it."""
     if incident.state in OVER and not incident.pages.waiting:
         turn.state.incidents.pop(incident.id, None)
-        turn.cancel_timer(f"page:{incident.id}")
+        paging.forget(turn, incident)
         for run in incident.runs:
             turn.state.runs.pop(run, None)
             turn.index.claims.pop(run, None)
@@ -200,7 +200,8 @@ def _join(turn: Turn, incident: Incident, rule: Rule, scope: str, support: str) 
             incident=incident.id,
             scope=scope,
         )
-        incident.severity = rule.severity.value
+        before, incident.severity = incident.severity, rule.severity.value
+        paging.raised(turn, incident, before)
     if rule.page is Paging.OPEN:
         incident.page = Paging.OPEN.value
     if rule.runbook and not incident.runbook:
