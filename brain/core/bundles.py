@@ -124,7 +124,9 @@ def _enqueue(turn: Turn, bundle: Bundle, incident: Incident, what: postbox.What,
     page_id = postbox.number(incident)
     incident.pages.waiting[page_id] = PendingPage(what=what, to=bundle.to, text=text, bundle=bundle.id)
     bundle.queued.append(page_id)
-    postbox.tell(turn, incident, "page.sent", f"{what} to {bundle.to}, with others ({bundle.id}): {text}", page_id)
+    postbox.tell(
+        turn, incident, "page.sent", f"{what} to {bundle.to}, with others ({bundle.id}): {text}", page_id
+    )
 
 
 def _agree(turn: Turn, bundle: Bundle, why: str, who: str) -> None:
@@ -137,7 +139,9 @@ def _agree(turn: Turn, bundle: Bundle, why: str, who: str) -> None:
         turn.cancel_timer(f"page:{bundle.id}")
         turn.cancel_timer(f"bundle:{bundle.id}")
         queued, bundle.queued = bundle.queued, []
-        postbox.post(turn, bundle, "resolve", bundle.to, f"all {len(lines)} are over; the last: {why}", queued)
+        postbox.post(
+            turn, bundle, "resolve", bundle.to, f"all {len(lines)} are over; the last: {why}", queued
+        )
     elif not pages.acked_by and all(line.over or line.acked for line in lines):
         pages.acked_by = who or "people"
         turn.cancel_timer(f"page:{bundle.id}")

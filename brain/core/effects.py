@@ -57,7 +57,9 @@ class SendPage:
     what: Literal["open", "repeat", "update", "ack", "resolve"]
     to: str  # channel group: "oncall", or what a runbook's page step names
     text: str  # one line that says why now
-    listed: tuple[Listed, ...] = ()  # a bundle's page: the incidents that it tells (`incident` stands for them)
+    listed: tuple[
+        Listed, ...
+    ] = ()  # a bundle's page: the incidents that it tells (`incident` stands for them)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,13 @@ def _escalate(turn: Turn, incident: Incident) -> None:
     for step in _chain(turn, incident):
         if step.to not in pages.told and step.after_s <= waited + 0.001:
             told = ", ".join(pages.told)
-            _tell(turn, incident, "open", f"{told} told {waited / 60:.0f} minutes ago, nobody has acknowledged", step.to)
+            _tell(
+                turn,
+                incident,
+                "open",
+                f"{told} told {waited / 60:.0f} minutes ago, nobody has acknowledged",
+                step.to,
+            )
     _plan(turn, incident)
 
 

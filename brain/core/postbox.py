@@ -10,7 +10,7 @@ from typing import Literal
 
 from brain.core.effects import SendPage
 from brain.core.spec import Scalar
-from brain.core.state import Bundle, Incident, IncidentState, PendingPage
+from brain.core.state import Bundle, Incident, IncidentState, PendingPage, State
 from brain.core.turn import Turn
 
 RETRY_FIRST_S = 5.0  # after an undelivered page, doubled each time
@@ -24,6 +24,11 @@ Subject = Incident | Bundle
 def subject(turn: Turn, id_: str) -> Subject | None:
     """The incident or bundle of that id, if it is still known."""
     return turn.state.incidents.get(id_) or turn.state.bundles.get(id_)
+
+
+def everything(state: State) -> list[Subject]:
+    """All that people are told of."""
+    return [*state.incidents.values(), *state.bundles.values()]
 
 
 def post(turn: Turn, about: Subject, what: What, to: str, text: str, carries: Iterable[str] = ()) -> None:
@@ -66,7 +71,13 @@ def answered(turn: Turn, page_id: str, *, ok: bool, channel: str, why: str) -> l
     for carried in pending.carries:
         incident = turn.state.incidents.get(carried.rpartition(".p")[0])
         if incident is not None and incident.pages.waiting.pop(carried, None) is not None:
-            tell(turn, incident, "page.delivered", f"by {channel}, in one page with others ({about.id})", carried)
+            tell(
+                turn,
+                incident,
+                "page.delivered",
+                f"by {channel}, in one page with others ({about.id})",
+                carried,
+            )
             done.append(incident)
     _next(turn, about, pending.to)
     if isinstance(about, Bundle) and about.pages.resolved and not about.pages.waiting:
@@ -83,7 +94,7 @@ def redeliver(turn: Turn, page_id: str) -> None:
 
 def send_all_again(turn: Turn) -> None:
     """A new leader does not know which pages its predecessor delivered: what is under way goes out again."""
-    for about in [*turn.state.incidents.values(), *turn.state.bundles.values()]:
+    for about in everything(turn.state):
         heads: dict[str, str] = {}
         for page_id, pending in about.pages.waiting.items():
             if not pending.bundle:
@@ -144,13 +155,19 @@ def _again(turn: Turn, about: Subject, page_id: str, why: str) -> None:
 def _send(turn: Turn, about: Subject, page_id: str) -> None:
     pending = about.pages.waiting[page_id]
     turn.set_timer(f"redeliver:{page_id}", turn.now + ANSWER_S)
+    turn.effects.append(_letter(about, page_id, pending.what, pending.to, pending.text))
+
+
+def still_open(about: Subject, to: str) -> SendPage:
+    """What a channel that must be told again and again says of an alert; it is no page of its own."""
+    seen = f"acknowledged by {about.pages.acked_by}" if about.pages.acked_by else "nobody has acknowledged"
+    return _letter(about, f"{about.id}.p{about.pages.sent}", "repeat", to, f"still open, {seen}")
+
+
+def _letter(about: Subject, page_id: str, what: What, to: str, text: str) -> SendPage:
     listed = tuple(replace(line) for line in about.listed.values()) if isinstance(about, Bundle) else ()
     incident = about if isinstance(about, Incident) else stand_in(about)
-    turn.effects.append(
-        SendPage(
-            id=page_id, incident=incident, what=pending.what, to=pending.to, text=pending.text, listed=listed
-        )
-    )
+    return SendPage(id=page_id, incident=incident, what=what, to=to, text=text, listed=listed)
 
 
 def stand_in(bundle: Bundle) -> Incident:

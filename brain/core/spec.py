@@ -257,7 +257,9 @@ class Settings:
     escalation: Mapping[Priority, tuple[EscalationStep, ...]] = field(
         default_factory=dict
     )  # severity -> chain of groups; a severity without one: the people on call, again and again
-    bundle_at_least: int = 5  # so many new alerts for one group within bundle_within_s, and this one and the next
+    bundle_at_least: int = (
+        5  # so many new alerts for one group within bundle_within_s, and this one and the next
+    )
     bundle_within_s: float = 30  # wait so long and go as one page; 0 alerts: never bundled
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 

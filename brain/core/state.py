@@ -166,7 +166,9 @@ class Bundle:
 class GroupPages:
     """How often a group of people was woken lately."""
 
-    first: list[tuple[float, str]] = field(default_factory=list)  # (when, severity) of new alerts in the window
+    first: list[tuple[float, str]] = field(
+        default_factory=list
+    )  # (when, severity) of new alerts in the window
     storm_until: float = 0.0  # until then a new incident goes into a bundle
     bundle: str = ""  # the one that still collects
 

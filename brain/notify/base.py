@@ -1,7 +1,7 @@
 """The shape of a channel: one file, listed in `brain.notify.notifier.TYPES`; and how its options are read."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -29,6 +29,20 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Gives connections back."""
+        ...
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """A channel whose receiver takes an alert for over when nobody tells it again."""
+
+    @property
+    def refresh_s(self) -> float:
+        """How often."""
+        ...
+
+    async def keep(self, open_now: Callable[[], Sequence[PageMessage]]) -> None:
+        """Tells what is open. `open_now` is asked at the moment of telling. Errors as in `Channel.send`."""
         ...
 
 

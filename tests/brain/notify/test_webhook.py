@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from agent.contract.errors import Refused, TimedOut, Unreachable
-from brain.notify.message import compose
+from brain.notify.compose import compose
 from brain.notify.notifier import build
 from brain.notify.webhook import Webhook
 from tests.brain.notify.pages import page
