@@ -31,7 +31,7 @@ def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = (
     knowledge = rule.knowledge if rule else None
     subject = f"{incident.cause.replace('_', ' ')} on {incident.scope}"
     if page.listed:
-        subject = f"{len(page.listed)} incidents on {incident.scope}"
+        subject = f"{len(page.listed)} incidents" + (f" on {incident.scope}" if incident.node else "")
     return PageMessage(
         id=page.id,
         dedup_key=incident.id,
@@ -131,28 +131,28 @@ def _by_people(incident: Incident, runs: Sequence[Run]) -> tuple[str, ...]:
 
 def _commands(page: SendPage, runs: Sequence[Run]) -> list[Command]:
     incident = page.incident
-    rows = [Command(line=f"gpuward explain {incident.id}", does="the whole chain, back to the kernel line")]
+    look = [Command(line=f"gpuward explain {incident.id}", does="the whole chain, back to the kernel line")]
     if page.listed:
-        rows = [
+        look = [
             Command(line="gpuward incidents", does="all that is open"),
             Command(line="gpuward explain INC", does="the whole chain of one of them"),
         ]
     if page.what in ("ack", "resolve"):
-        return rows
+        return look
     does = "I look at all of them" if page.listed else "I look at it"
-    rows += [Command(line=f"gpuward ack {incident.id}", does=f"{does}: stop repeating the page")]
+    rows = [Command(line=f"gpuward ack {incident.id}", does=f"{does}: stop repeating the page")]
     rows += [
         Command(line=f"gpuward approve {run.id}", does=f"let {run.runbook.name} do its next rung")
         for run in runs
         if run.state is RunState.APPROVAL
     ]
     scope = f"node/{incident.node}" if incident.node else incident.scope
-    if scope == "cell" or not scope:
-        scope = "all"
-    rows += [
-        Command(line=f"gpuward hold {shlex.quote(scope)} --why '...'", does="gpuward must not act there")
+    where = "all" if scope in ("", "cell") else shlex.quote(scope)
+    return [
+        *rows,
+        Command(line=f"gpuward hold {where} --why '...'", does="gpuward must not act there"),
+        *look,
     ]
-    return rows
 
 
 def _params(params: dict[str, Scalar]) -> str:

@@ -19,6 +19,20 @@ LABELS = {
     "ack": "ACKNOWLEDGED: ",
     "resolve": "RESOLVED: ",
 }
+_LABEL_WIDTH = 10  # columns; a Chinese character takes two
+_COMMANDS = 0
+# What is tried in turn when there is little room: (parts that are needed so much, their lines, characters of a line).
+_NARROWER = (
+    (7, 6, 300),
+    (6, 4, 200),
+    (5, 3, 160),
+    (5, 2, 100),
+    (4, 2, 100),
+    (4, 1, 80),
+    (3, 1, 80),
+    (2, 1, 70),
+    (1, 1, 60),
+)
 _STATUS = {"ack": "acknowledge", "resolve": "resolve"}
 _ZH = {
     "why now": "缘由", "where": "位置", "since": "开始时间", "because": "判断依据", "incidents": "事件", "evidence": "证据",
@@ -98,7 +112,7 @@ class PageMessage:
         quiet = self.status != "trigger"
         parts = [
             ("why now", (self.why_now,), 1),
-            ("where", (where,), 2),
+            ("where", (where,), 3),
             ("since", (self.since,), 2),
             ("because", () if quiet or self.incidents else (self.because,), 6),
             ("incidents", self.incidents, 3),
@@ -108,7 +122,7 @@ class PageMessage:
             ("cause", () if quiet else self.known("cause", language), 7),
             ("what to do", () if quiet else self.known("todo", language), 5),
             ("see", () if quiet else self.links, 8),
-            ("type", tuple(f"{command.line}    # {command.does}" for command in self.commands), 3),
+            ("type", tuple(f"{command.line}    # {command.does}" for command in self.commands), _COMMANDS),
         ]
         return tuple(
             Section(label=_label(name, language), lines=lines, needed=n) for name, lines, n in parts if lines
@@ -122,38 +136,37 @@ class PageMessage:
         )
 
     def body(self, language: Language = "both", limit: int = 0) -> str:
-        """The same without its title. Longer than `limit`: the least needed parts go, then the longest lines."""
-        sections = list(self.sections(language))
+        """The same without its title. What is too long for `limit` loses long lines and what is least needed."""
+        sections = self.sections(language)
         text = "\n".join(_blocks(sections)) + "\n"
         if not limit or len(text) <= limit:
             return text
-        for width in (100, 0):
-            sections = [_narrow(section, width) for section in self.sections(language)]
-            while len(sections) > 1 and len("\n".join(_blocks(sections))) > limit:
-                sections.remove(max(sections, key=lambda section: section.needed))
-                if width and max(section.needed for section in sections) < 4:
-                    break
-            text = "\n".join(_blocks(sections))
+        for needed, lines, width in _NARROWER:
+            text = "\n".join(
+                _blocks([_narrow(one, lines, width) for one in sections if one.needed <= needed])
+            )
             if len(text) <= limit:
                 return text
         # Hardly any room (a text message): why, and the one command that matters.
-        first = next(
-            (command.line for command in self.commands if " ack " in command.line), self.commands[0].line
-        )
+        first = self.commands[0].line
         return f"{clip(self.why_now, max(0, limit - len(first) - 1))}\n{first}"[:limit]
 
 
-def _narrow(section: Section, width: int) -> Section:
-    """Fewer and shorter lines; 0: one short line."""
-    lines = section.lines[:3] if width else section.lines[:1]
-    short = tuple(clip(line.partition("    # ")[0], width or 60) for line in lines)
-    return Section(label=section.label, lines=short, needed=section.needed)
+def _narrow(section: Section, most: int, width: int) -> Section:
+    """Fewer and shorter lines; commands without what they do."""
+    if section.needed == _COMMANDS:
+        count = 3 if most > 2 else 2 if width > 60 else 1
+        lines = tuple(line.partition("    # ")[0] for line in section.lines[:count])
+    else:
+        lines = tuple(clip(line, width) for line in section.lines[:most])
+    return Section(label=section.label, lines=lines, needed=section.needed)
 
 
 def _blocks(sections: Sequence[Section]) -> Iterable[str]:
     for section in sections:
+        label = section.label + " " * (_LABEL_WIDTH - sum(1 + (ord(char) > 0x2E80) for char in section.label))
         for index, line in enumerate(section.lines):
-            yield f"  {section.label if index == 0 else '':<10} {line}"
+            yield f"  {label if index == 0 else ' ' * _LABEL_WIDTH} {line}"
 
 
 def _label(name: str, language: Language) -> str:

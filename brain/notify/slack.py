@@ -18,7 +18,7 @@ from agent.contract.errors import ConfigError, Refused, Unreachable
 from agent.contract.messages import clip
 from brain.notify import http
 from brain.notify.base import options
-from brain.notify.message import Language, PageMessage, Section
+from brain.notify.message import Language, PageMessage
 
 API = "https://slack.com/api"
 MAX_BLOCKS, MAX_HEADER, MAX_SECTION, MAX_TEXT = 50, 150, 3000, 4000
@@ -116,19 +116,25 @@ def blocks(message: PageMessage, language: Language) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = [
         {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}}
     ]
-    shown += [
-        {"type": "section", "text": {"type": "mrkdwn", "text": _mrkdwn(section), "verbatim": True}}
-        for section in message.sections(language)
+    words: list[str] = []
+    for section in message.sections(language):
+        if section.label not in _AS_CODE:
+            words.append(f"*{section.label}*  " + "\n".join(escape(line) for line in section.lines))
+            continue
+        shown += _section("\n".join(words))
+        words = []
+        code = "\n".join(escape(line).replace("```", "'''") for line in section.lines)
+        head = f"*{section.label}*"
+        shown += _section(f"{head}\n```{_cut(code, MAX_SECTION - len(head) - 7)}```")
+    return (shown + _section("\n".join(words)))[:MAX_BLOCKS]
+
+
+def _section(text: str) -> list[dict[str, Any]]:
+    if not text:
+        return []
+    return [
+        {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text, MAX_SECTION), "verbatim": True}}
     ]
-    return shown[:MAX_BLOCKS]
-
-
-def _mrkdwn(section: Section) -> str:
-    head = f"*{section.label}*"
-    if section.label not in _AS_CODE:
-        return _cut(f"{head}  " + "\n".join(escape(line) for line in section.lines), MAX_SECTION)
-    code = "\n".join(escape(line).replace("```", "'''") for line in section.lines)
-    return f"{head}\n```{_cut(code, MAX_SECTION - len(head) - 7)}```"
 
 
 def _cut(text: str, most: int) -> str:

@@ -26,10 +26,10 @@ OPEN_PAGE = f"""\
   what to do Power the node off and on, then reseat the GPU.
              断电重启节点，再重新插拔 GPU。
   see        https://docs.nvidia.com/deploy/xid-errors/
-  type       gpuward explain inc-1    # the whole chain, back to the kernel line
-             gpuward ack inc-1    # I look at it: stop repeating the page
+  type       gpuward ack inc-1    # I look at it: stop repeating the page
              gpuward approve inc-1.r1    # let gpu-lost do its next rung
              gpuward hold node/n1 --why '...'    # gpuward must not act there
+             gpuward explain inc-1    # the whole chain, back to the kernel line
 """
 
 
