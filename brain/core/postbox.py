@@ -121,39 +121,54 @@ def _queue(about: Subject, to: str) -> list[str]:
 
 
 def _next(turn: Turn, about: Subject, to: str) -> None:
-    """Sends the first of a queue, unless it is under way or pauses: both have a timer."""
+    """Sends the first of a queue, unless it is under way. While it pauses, what says more takes its place."""
     queue = _queue(about, to)
-    if queue and f"redeliver:{queue[0]}" not in turn.state.timers:
+    if not queue or about.pages.waiting[queue[0]].away:
+        return
+    due = turn.state.timers.get(f"redeliver:{queue[0]}")
+    if due is None:
         _send(turn, about, queue[0])
+        return
+    heir = _heir(turn, about, queue)
+    if heir != queue[0]:
+        turn.set_timer(f"redeliver:{heir}", due)
 
 
 def _again(turn: Turn, about: Subject, page_id: str, why: str) -> None:
-    """Nobody took it. What is behind it in the queue says more; an alert that nobody saw need only be resolved."""
+    """Nobody took it: later again, or what is behind it in the queue and says more."""
     waiting = about.pages.waiting
-    queue, failed = _queue(about, waiting[page_id].to), waiting[page_id]
-    behind = queue[queue.index(page_id) + 1 :]
-    heir = next((key for key in behind if waiting[key].what == "resolve"), "")
-    if not heir and behind and (failed.what == "ack" or waiting[behind[0]].what in ALERTS):
-        heir = behind[0]
-    then = ""
-    if heir:
-        if failed.what == "open" and waiting[heir].what in ALERTS:
-            waiting[heir].what = "open"
-        waiting[heir].tries = failed.tries
-        for key in queue[queue.index(page_id) : queue.index(heir)]:
-            waiting[heir].carries = waiting[key].carries + waiting[heir].carries
-            turn.cancel_timer(f"redeliver:{key}")
-            del waiting[key]
-        then = f" as {heir}, which says more"
-    head = heir or page_id
+    queue = _queue(about, waiting[page_id].to)
+    waiting[page_id].away = False
+    head = _heir(turn, about, queue[queue.index(page_id) :])
     pause = min(RETRY_MOST_S, RETRY_FIRST_S * 2 ** min(waiting[head].tries, 10))
     waiting[head].tries += 1
     turn.set_timer(f"redeliver:{head}", turn.now + pause)
+    then = f" as {head}, which says more" if head != page_id else ""
     tell(turn, about, "page.undelivered", f"{why}; again in {pause:.0f} s{then}", page_id)
+
+
+def _heir(turn: Turn, about: Subject, queue: list[str]) -> str:
+    """What goes in place of a page that nobody took. An alert that nobody saw need only be resolved."""
+    waiting, behind = about.pages.waiting, queue[1:]
+    failed = waiting[queue[0]]
+    heir = next((key for key in behind if waiting[key].what == "resolve"), "")
+    if not heir and behind and (failed.what == "ack" or waiting[behind[0]].what in ALERTS):
+        heir = behind[0]
+    if not heir:
+        return queue[0]
+    if failed.what == "open" and waiting[heir].what in ALERTS:
+        waiting[heir].what = "open"
+    waiting[heir].tries = failed.tries
+    for key in queue[: queue.index(heir)]:
+        waiting[heir].carries = waiting[key].carries + waiting[heir].carries
+        turn.cancel_timer(f"redeliver:{key}")
+        del waiting[key]
+    return heir
 
 
 def _send(turn: Turn, about: Subject, page_id: str) -> None:
     pending = about.pages.waiting[page_id]
+    pending.away = True
     turn.set_timer(f"redeliver:{page_id}", turn.now + ANSWER_S)
     turn.effects.append(_letter(about, page_id, pending.what, pending.to, pending.text))
 

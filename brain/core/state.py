@@ -130,6 +130,7 @@ class PendingPage:
     to: str
     text: str
     tries: int = 0
+    away: bool = False  # with the notifier, which has not answered yet
     bundle: str = ""  # the bundle whose page tells this one; empty: it goes by itself
     carries: list[str] = field(default_factory=list)  # a bundle's page: the incidents' pages that it tells
 
