@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from brain.core.effects import SendPage
+from brain.core.inputs import Leader
 from brain.core.spec import EscalationStep, Priority, Rule
 from tests.brain.world import GPU, Story, pack, rule
 
@@ -57,6 +58,14 @@ def test_who_does_not_answer_is_not_the_last_to_be_told() -> None:
     assert [entry for entry in repeats if entry[0] == 310] == [(310, "repeat", "oncall")]
     assert [to for at, _, to in repeats if at == 1210] == ["oncall", "lead", "manager"]
     assert "oncall told 5 minutes ago, nobody has acknowledged" in str(it.notes("page.sent"))
+
+
+def test_the_chain_needs_no_repeats() -> None:
+    """A site that repeats rarely still wakes the next group in time."""
+    it = story(page_repeat_s=(36000.0,))
+    silent(it, 10, 1)
+    it.run(1000)
+    assert told(it) == [(10, "open", "oncall"), (310, "open", "lead"), (910, "open", "manager")]
 
 
 def test_an_acknowledgement_stops_the_chain_and_is_told_to_all_who_were_woken() -> None:
@@ -128,6 +137,42 @@ def test_the_end_never_overtakes_the_beginning() -> None:
     it.run(400)
     assert [page.what for page in it.time.pages] == ["open"] * 4 + ["resolve"] * 3
     assert it.engine.state.fault_free()
+
+
+def test_what_comes_while_no_channel_works_goes_out_as_one_alert() -> None:
+    """An open page and its update wait: the update says more, and goes as the opening that nobody saw."""
+    it = story(undelivered=2)
+    it.event(10, "gpu.xid", GPU, code=79)
+    it.run(60)
+    assert [page.what for page in it.time.pages] == ["open", "open", "open"]
+    assert it.time.pages[-1].text == "gpu-lost: tell"
+    assert it.incidents()[0].pages.waiting == {}
+
+
+def test_a_new_leader_sends_what_is_under_way_at_once() -> None:
+    """Its predecessor died with the page; what was delivered is not sent again."""
+    it = story()
+    silent(it, 10, 1)
+    it.run(20)
+    it.time.pages.clear()
+    answer, it.time._perform = it.time._perform, lambda _effect, _now: ()
+    silent(it, 30, 2)
+    it.run(40)
+    it.time._perform = answer
+    it.time.feed(Leader(id="leader-2", epoch=2, brain="b2"), 50)
+    it.run(51)
+    assert [(page.what, page.incident.node) for page in it.time.pages] == [("open", "n2"), ("open", "n2")]
+    assert all(one.pages.waiting == {} for one in it.incidents())
+
+
+def test_a_storm_that_goes_on_is_one_page_each_half_minute() -> None:
+    """One more node each second for two minutes: four calls, then a page for each thirty seconds."""
+    it = story()
+    for number in range(120):
+        silent(it, 10 + number, number)
+    it.run(200)
+    assert [at for at, _, _ in told(it, "open")] == [10, 11, 12, 13, 44, 75, 106, 137]
+    assert sum(len(page.listed) for page in bundles(it) if page.what == "open") == 116
 
 
 def test_a_storm_is_one_page() -> None:

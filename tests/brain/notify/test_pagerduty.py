@@ -65,7 +65,7 @@ async def test_one_alert_from_open_to_resolved(tmp_path: Path) -> None:
     async with receiving(events_api) as it:
         channel = pagerduty(it.url, tmp_path, language="en", console_url="https://ward.example")
         for what in ("open", "repeat", "update", "ack", "resolve"):
-            await channel.send(compose(page(what), rule=rule(), runs=[run(RunState.APPROVAL)]))  # type: ignore[arg-type]
+            await channel.send(compose(page(what), rule=rule(), runs=[run(RunState.APPROVAL)]))
         await channel.close()
     assert it.refused == []
     assert [body["event_action"] for body in it.taken] == ["trigger"] * 3 + ["acknowledge", "resolve"]

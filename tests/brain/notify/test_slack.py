@@ -74,7 +74,7 @@ async def test_what_follows_stands_in_the_thread(tmp_path: Path) -> None:
     async with receiving(work.api) as it:
         channel = bot(it.url, tmp_path)
         for what in ("open", "update", "repeat", "ack"):
-            await channel.send(compose(page(what), rule=rule(), runs=[run(RunState.APPROVAL)]))  # type: ignore[arg-type]
+            await channel.send(compose(page(what), rule=rule(), runs=[run(RunState.APPROVAL)]))
         assert list(work.messages.values()) == ["", *["170000000.0"] * 3]
         assert [bool(body.get("reply_broadcast")) for body in it.taken] == [False, False, True, False]
         work.messages.clear()
