@@ -26,7 +26,7 @@ def joins(turn: Turn, incident: Incident, to: str) -> Bundle | None:
     turn.set_timer(f"storm:{to}", now + settings.bundle_within_s)
     bundle = turn.state.bundles.get(group.bundle)
     known = [severity for _, severity in group.first]
-    known += [line.severity for line in bundle.listed.values()] if bundle else []
+    known += [bundle.severity] if bundle else []
     storm = bundle is not None or now < group.storm_until or len(group.first) + 1 >= settings.bundle_at_least
     if not storm or (known and incident.severity < min(known)):
         group.first.append((now, incident.severity))
@@ -44,6 +44,7 @@ def add(turn: Turn, bundle: Bundle, incident: Incident, text: str) -> None:
     """A new alert: the bundle speaks for this incident to its group from here on."""
     evidence = incident.evidence[:1] if len(bundle.listed) < MAX_WITH_EVIDENCE else []
     incident.pages.bundled[bundle.to] = bundle.id
+    bundle.severity = min(bundle.severity, incident.severity)
     bundle.listed[incident.id] = Listed(
         incident=incident.id,
         severity=incident.severity,
@@ -61,6 +62,9 @@ def news(turn: Turn, bundle: Bundle, incident: Incident, text: str) -> None:
     """Something to tell of an incident that is in a bundle."""
     line = bundle.listed[incident.id]
     line.text, line.severity, line.scope = text, incident.severity, incident.scope
+    if line.severity < bundle.severity:
+        bundle.pages.severities += [bundle.severity] if bundle.pages.first_at else []
+        bundle.severity = line.severity
     _enqueue(turn, bundle, incident, "update", text)
     if f"bundle:{bundle.id}" not in turn.state.timers:
         turn.set_timer(f"bundle:{bundle.id}", turn.now + turn.book.settings.bundle_within_s)
@@ -68,13 +72,17 @@ def news(turn: Turn, bundle: Bundle, incident: Incident, text: str) -> None:
 
 def acked(turn: Turn, bundle: Bundle, incident: Incident, who: str) -> None:
     """Somebody looks at this one."""
-    bundle.listed[incident.id].acked = True
+    line = bundle.listed[incident.id]
+    bundle.seen += not (line.acked or line.over)
+    line.acked = True
     _agree(turn, bundle, f"acknowledged by {who}", who)
 
 
 def over(turn: Turn, bundle: Bundle, incident: Incident, why: str) -> None:
     """This one is over."""
     line = bundle.listed[incident.id]
+    bundle.seen += not (line.acked or line.over)
+    bundle.over += not line.over
     line.over, line.text = True, why
     _agree(turn, bundle, why, "")
 
@@ -116,7 +124,7 @@ def _storm_goes_on(turn: Turn, bundle: Bundle, settings: Settings) -> None:
     group = turn.state.groups.setdefault(bundle.to, GroupPages())
     group.bundle = ""
     group.storm_until = turn.now + settings.bundle_within_s
-    group.first.append((turn.now, min(line.severity for line in bundle.listed.values())))
+    group.first.append((turn.now, bundle.severity))
     turn.set_timer(f"storm:{bundle.to}", group.storm_until)
 
 
@@ -131,18 +139,16 @@ def _enqueue(turn: Turn, bundle: Bundle, incident: Incident, what: postbox.What,
 
 def _agree(turn: Turn, bundle: Bundle, why: str, who: str) -> None:
     """The bundle's alert follows its incidents, once it was told."""
-    pages, lines = bundle.pages, list(bundle.listed.values())
+    pages, count = bundle.pages, len(bundle.listed)
     if not pages.first_at or pages.resolved:
         return
-    if all(line.over for line in lines):
+    if bundle.over == count:
         pages.resolved = True
         turn.cancel_timer(f"page:{bundle.id}")
         turn.cancel_timer(f"bundle:{bundle.id}")
         queued, bundle.queued = bundle.queued, []
-        postbox.post(
-            turn, bundle, "resolve", bundle.to, f"all {len(lines)} are over; the last: {why}", queued
-        )
-    elif not pages.acked_by and all(line.over or line.acked for line in lines):
+        postbox.post(turn, bundle, "resolve", bundle.to, f"all {count} are over; the last: {why}", queued)
+    elif not pages.acked_by and bundle.seen == count:
         pages.acked_by = who or "people"
         turn.cancel_timer(f"page:{bundle.id}")
         postbox.post(turn, bundle, "ack", bundle.to, why)

@@ -189,12 +189,11 @@ def stand_in(bundle: Bundle) -> Incident:
     """A bundle in the shape of an incident, for its page: as urgent as the worst that it lists."""
     lines = list(bundle.listed.values())
     nodes = list(dict.fromkeys(line.node for line in lines if line.node))
-    here = [line for line in lines if not line.over] or lines
     return Incident(
         id=bundle.id,
         cause="many_incidents",
         state=IncidentState.CLOSED if bundle.pages.resolved else IncidentState.OPEN,
-        severity=min((line.severity for line in here), default="P1"),
+        severity=bundle.severity,
         scope=f"node/{nodes[0]}" if len(nodes) == 1 and all(line.node for line in lines) else "cell",
         node=nodes[0] if len(nodes) == 1 and all(line.node for line in lines) else "",
         rule="",

@@ -158,7 +158,10 @@ class Bundle:
     id: str
     to: str
     opened_at: float
+    severity: str = "P3"  # the worst that it ever listed
     listed: dict[str, Listed] = field(default_factory=dict)  # incident -> its line
+    over: int = 0  # how many of them are over
+    seen: int = 0  # and how many over or acknowledged
     queued: list[str] = field(default_factory=list)  # incidents' pages that the next page of it tells
     pages: PageState = field(default_factory=PageState)
 

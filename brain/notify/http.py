@@ -32,21 +32,17 @@ class Poster:
         A receiver that says when to come again (Retry-After) is asked again within the deadline. TimedOut: it may
         have taken it.
         """
-        limited = ""
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
                 while True:
                     status, says, again_s = await self._once(body, headers, path)
                     if status != 429 or again_s is None:
                         break
-                    limited = f"{self.host} answered 429: again in {again_s:g} s"
                     left_s = (deadline.when() or 0) - asyncio.get_running_loop().time()
                     if again_s >= left_s:
-                        raise Unreachable(limited)
+                        raise Unreachable(f"{self.host} answered 429: again in {again_s:g} s")
                     await asyncio.sleep(again_s)
         except TimeoutError as error:
-            if limited:
-                raise Unreachable(limited) from error
             raise TimedOut(f"{self.host} did not answer within {self._timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"{self.host}: {clip(str(error) or type(error).__name__, SAYS_MAX)}") from error

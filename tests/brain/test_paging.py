@@ -263,6 +263,25 @@ def test_a_storm_that_is_over_before_it_was_told_is_told_once() -> None:
     assert it.engine.state.fault_free()
 
 
+def test_a_bundle_is_as_urgent_as_the_worst_of_it_was() -> None:
+    """One of ten links turns out to cost a job its GPU: the bundle is raised, and stays so when that one is over."""
+    worse = rule("bad-link", "node", {"symptom": "device_removed"}, cause="link-down", severity=Priority.P1)
+    it = story(rules=(worse,))
+    it.heals = False
+    for number in range(10):
+        it.event(10, "link.state", "link/eth1", f"n{number}", up=False)
+    it.event(100, "job.cuda_error", "node", "n7", name="CUDA_ERROR_DEVICE_REMOVED")
+    it.run(150)
+    newest = bundles(it)[-1]
+    assert (newest.incident.severity, newest.incident.pages.severities) == ("P1", ["P2"])
+    assert newest.what == "update"
+    it.event(160, "link.state", "link/eth1", "n7", up=True)
+    it.say(160, "return", node="n7")
+    it.run(700)
+    assert next(line for line in bundles(it)[-1].listed if line.node == "n7").over
+    assert bundles(it)[-1].incident.severity == "P1"
+
+
 def test_a_site_may_have_every_page_by_itself() -> None:
     """bundle_at_least = 0."""
     it = story(bundle_at_least=0)
