@@ -17,7 +17,7 @@ CHAIN = (
 
 def story(undelivered: int = 0, rules: tuple[Rule, ...] = (), **settings: Any) -> Story:
     """A site with a chain for P1, and no shared causes."""
-    given = pack(escalation={Priority.P1: CHAIN}, shared_nodes=1000, **settings)
+    given = pack(escalation={Priority.P1: CHAIN}, shared_nodes=100000, **settings)
     return Story(replace(given, rules=(*given.rules, *rules)), undelivered=undelivered)
 
 
