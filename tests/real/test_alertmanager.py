@@ -21,7 +21,9 @@ from brain.notify.alertmanager import build as build_channel
 from brain.notify.compose import compose
 from brain.notify.notifier import Notifier, build
 from tests.brain.notify.pages import LINE, incident, page, rule, run
+from tests.real.brain_kit import lab
 from tests.real.nats import free_port
+from tests.real.test_brain import gpu_lost
 
 pytestmark = [
     pytest.mark.component("alertmanager"),
@@ -184,3 +186,24 @@ async def test_a_refusal_and_an_absence_are_told_apart(server: Server, tmp_path:
     with pytest.raises(Unreachable):
         await gone.send(compose(page()))
     await gone.close()
+
+
+async def test_a_whole_brain_keeps_its_alerts_over_its_own_and_alertmanagers_restart(
+    server: Server, tmp_path: Path
+) -> None:
+    """What was told is on the log: the brain that comes after knows what to refresh, to acknowledge and to end."""
+    table = {"type": "alertmanager", "urls": [server.url], "refresh_s": 0.3, "hold_s": 60}
+    async with lab(tmp_path, channels={"am": table}, groups={"oncall": ["am"]}) as whole:
+        node = await whole.node("n1")
+        found = await gpu_lost(whole, node)
+        await until(lambda: len(server.active()) == 1)
+        await whole.stop()
+        server.kill()
+        server.start()
+        assert server.active() == []
+        await whole.start()
+        await until(lambda: [one["labels"]["incident"] for one in server.active()] == [found["id"]])
+        await whole.say("ack", id=found["id"])
+        await until(lambda: bool(server.active()[0]["annotations"].get("acknowledged_by")))
+        await whole.say("close", id=found["id"])
+        await until(lambda: server.active() == [])
