@@ -8,6 +8,8 @@ def main() -> None:
     # nats-py imports aiohttp where it is installed, for websockets that we do not use: 11 MB of memory. The
     # brain's environment has it, so the import is made to fail in this process.
     sys.modules["aiohttp"] = None  # type: ignore[assignment]
+    # It also asks importlib.metadata for its own version, and does without: email, zipfile and csv, 1 MB.
+    sys.modules["importlib.metadata"] = None  # type: ignore[assignment]
 
     from agent.cli import main as run
 

@@ -6,10 +6,11 @@ Sources → collectors → spool → broker, and commands the other way.
 import asyncio
 import contextlib
 import fcntl
+import gc
 import logging
 import secrets
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agent import __version__
@@ -21,12 +22,14 @@ from agent.contract.components import NODE
 from agent.contract.errors import ConfigError
 from agent.contract.messages import Draft, Severity
 from agent.host import Host
+from agent.last_known import LastKnown
 from agent.lost_gpus import LostGpus
 from agent.sources import sources
 from agent.sources.base import Source
 from agent.sources.kmsg import KmsgSource
 from agent.supervisor import Feeder, keep_going
 from agent.uplink.beat import Beats
+from agent.uplink.bundles import Bundles
 from agent.uplink.connection import Connection, together
 from agent.uplink.journal import Journal
 from agent.uplink.publisher import Publisher
@@ -65,8 +68,15 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         )
         undo.callback(spool.close)
         lost = LostGpus(config.data_dir / "lost_gpus.json")
-        readers = collectors_for(host, config, lost_before=lost.addresses)
-        feeder = Feeder(host, readers, spool, heard=lost.note)
+        known = LastKnown(config.data_dir / "last_known.json")
+        undo.callback(known.save)
+        readers = collectors_for(host, config, lost_before=lost.addresses, known=known)
+
+        def heard(drafts: Sequence[Draft]) -> None:
+            lost.note(drafts)
+            known.note(drafts)
+
+        feeder = Feeder(host, readers, spool, heard=heard)
         connection = Connection(
             config.servers(), config.node, seed_file=config.nats_seed_file, ca_file=config.nats_ca_file
         )
@@ -80,6 +90,8 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             version=__version__,
             interval_s=config.beat_interval_s,
         )
+        journal = Journal(config.data_dir / "journal.jsonl")
+        bundles = Bundles(journal, config.data_dir / "evidence", config.cell, config.node)
         commander = Commander(
             host=host,
             cell=config.cell,
@@ -88,19 +100,22 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             keys=config.public_keys(),
             allow=frozenset(config.allow),
             actions=actions(host, config, peer=lambda: connection.peer),
-            journal=Journal(config.data_dir / "journal.jsonl"),
+            journal=journal,
             uplink=spool,
+            bundle_made=bundles.look,
         )
         await commander.recover()
 
         async def session_with(client: "Client") -> None:
-            await together(publisher.serve(client), commander.serve(client), beats.serve(client))
+            await together(
+                publisher.serve(client), commander.serve(client), beats.serve(client), bundles.serve(client)
+            )
 
         keep_going(undo, "uplink", lambda: connection.serve(session_with), feeder, host)
         undo.push_async_callback(_last_words, spool, connection)
         undo.push_async_callback(commander.stop)
         found = sources(host, config, kmsg_start=spool.position)
-        keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander), feeder, host)
+        keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander, known), feeder, host)
         for source in found:
             if isinstance(source, KmsgSource):
                 keep_going(undo, "position", _remembering(spool, source), feeder, host)
@@ -110,6 +125,9 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         )  # every source takes its first step: the kernel log stands where it is followed from
         spool.put(_started(host), host.mono_s())
         _log.info("agent %s of node %s, cell %s, session %s", __version__, config.node, config.cell, session)
+        # What stands now stays: each full collection would look at all of it again.
+        gc.collect()
+        gc.freeze()
         await stop.wait()
         _log.info("stopping")
 
@@ -130,19 +148,20 @@ def _following(source: Source, feeder: Feeder) -> Callable[[], Awaitable[None]]:
     return lambda: source.run(feeder.emit)
 
 
-async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander) -> None:
+async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander, known: LastKnown) -> None:
     """Once a second: what must be said although nothing happened."""
     disk_s = host.mono_s()
     while True:
         now_s = host.mono_s()
         feeder.emit(Tick(mono_s=now_s))
-        commander.say_refusals()
+        commander.tick()
         for trouble in spool.take_trouble():
             feeder.failed("spool", trouble, again=True)
         spool.report_dropped()
         if now_s - disk_s > DISK_EVERY_S:
             disk_s = now_s
             spool.retry_disk()
+            known.save()
         await asyncio.sleep(1.0)
 
 

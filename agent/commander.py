@@ -1,4 +1,4 @@
-"""Commands from the brain: checked, written down, answered, run once each; the result goes up as an event.
+"""Commands from the brain: checked, written down, answered, and handed to the runner.
 
 Unsigned `{"hello": true}` is answered like a command ("accepted", why "hello") with session, boot id and
 clock, so that a brain can learn the clock by which its commands expire without waiting for a beat. Nothing
@@ -8,18 +8,19 @@ else is done for it.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import orjson
 
 from agent.actions.base import Action
 from agent.contract import subjects
-from agent.contract.commands import Answer, Command, Outcome, Reply, encode_reply
-from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from agent.contract.messages import Draft, Scalar, Severity, clip
+from agent.contract.commands import Answer, Command, Reply, encode_reply
+from agent.contract.errors import ActionError
+from agent.contract.messages import Draft, Severity, clip
 from agent.host import Host
-from agent.uplink.journal import Entry, Journal, Result
+from agent.runner import Runner
+from agent.uplink.journal import Entry, Journal
 from agent.uplink.port import Uplink
 from agent.uplink.verify import BadCommand, Standing, verify
 
@@ -48,7 +49,9 @@ class Commander:
         actions: Mapping[str, Action],
         journal: Journal,
         uplink: Uplink,
+        bundle_made: Callable[[], None] = lambda: None,
     ) -> None:
+        """`bundle_made` is called when there is a new evidence bundle to be sent."""
         self._host = host
         self._subject = subjects.command(cell, node)
         self._node = node
@@ -59,8 +62,11 @@ class Commander:
         self._actions = actions
         self._journal = journal
         self._uplink = uplink
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self.runner = Runner(
+            host=host, node=node, actions=actions, journal=journal, uplink=uplink, bundle_made=bundle_made
+        )
         self._one_at_a_time = asyncio.Lock()
+        self._answering: set[asyncio.Future[Reply]] = set()  # the loop itself keeps no strong reference
         self._refusals = 0  # since they were last reported
         self._last_refusal = ("", "")  # (command, why)
         self._refusals_said_s = -REFUSALS_EVERY_S
@@ -77,9 +83,18 @@ class Commander:
         await asyncio.Event().wait()
 
     async def handle(self, envelope: bytes) -> Reply:
-        """The answer to one request; what is accepted has begun to run."""
+        """The answer to one request; what is accepted has begun to run.
+
+        A lost connection cancels the one who asks, not this: what is in the journal must be begun.
+        """
         if _is_hello(envelope):
             return self._reply(Answer.ACCEPTED, "hello")
+        answer = asyncio.ensure_future(self._in_turn(envelope))
+        self._answering.add(answer)
+        answer.add_done_callback(self._answering.discard)
+        return await asyncio.shield(answer)
+
+    async def _in_turn(self, envelope: bytes) -> Reply:
         async with self._one_at_a_time:  # the same id twice at once must meet in the journal
             try:
                 return await self._answer(envelope)
@@ -88,25 +103,21 @@ class Commander:
                 return self._reply(Answer.REFUSED, str(error))
 
     async def recover(self) -> None:
-        """At start: what was under way when the agent died gets the outcome that nobody knows."""
-        for entry in self._journal.untold():
-            self._tell(entry)
-        for entry in self._journal.unfinished():
-            rebooted = entry.boot != self._boot
-            why = (
-                "the node was rebooted while it ran"
-                if rebooted
-                else "the agent was restarted while it ran (same boot)"
-            )
-            if (action := self._actions.get(entry.action)) is not None:
-                try:
-                    await action.recover(entry.params)
-                except (ActionError, OSError) as error:
-                    why += f"; putting it right failed: {error}"
-            self._finish(entry.id, Result(outcome=Outcome.UNKNOWN, why=why))
+        """At start: see Runner.recover."""
+        await self.runner.recover()
+
+    async def stop(self) -> None:
+        """At the end: see Runner.stop."""
+        await asyncio.gather(*self._answering, return_exceptions=True)
+        await self.runner.stop()
+
+    def tick(self) -> None:
+        """To be called each second or so: tells what takes long, and what was refused."""
+        self.runner.say_progress()
+        self.say_refusals()
 
     def say_refusals(self) -> None:
-        """Reports refused commands, at most every REFUSALS_EVERY_S; to be called each second or so."""
+        """Reports refused commands, at most every REFUSALS_EVERY_S."""
         now_s = self._host.mono_s()
         if not self._refusals or now_s - self._refusals_said_s < REFUSALS_EVERY_S:
             return
@@ -121,17 +132,6 @@ class Commander:
         self._refusals, self._refusals_said_s = 0, now_s
         self._uplink.put(draft, now_s)
 
-    async def stop(self) -> None:
-        """Cancels what runs and waits until it has been put in order and written down."""
-        tasks = list(self._running.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for command in list(self._running):  # cancelled before its first step: its own `finally` never ran
-            del self._running[command]
-            why = "the agent was stopped before it began: nothing was done"
-            self._finish(command, Result(outcome=Outcome.UNREACHABLE, why=why))
-
     async def _answer(self, envelope: bytes) -> Reply:
         standing = Standing(
             node=self._node,
@@ -142,6 +142,8 @@ class Commander:
         )
         command = verify(envelope, self._keys, standing, self._host.mono_s())
         action = self._actions.get(command.action)
+        if command.cancels:
+            return await self._cancel(command)
         if command.plan:
             return await self._plan(command, action)
         if command.id in self._journal:
@@ -149,19 +151,33 @@ class Commander:
             return self._known(self._journal[command.id])
         if action is None:
             raise BadCommand(f"{command.action} cannot be done on this machine", command.id)
-        if len(self._running) >= MAX_RUNNING:
+        if len(self.runner.running) >= MAX_RUNNING:
             raise BadCommand(f"{MAX_RUNNING} commands are running here already", command.id)
         try:
-            await asyncio.to_thread(self._journal.accept, command, self._boot, self._session)
+            now_s = self._host.mono_s()
+            await asyncio.to_thread(self._journal.accept, command, self._boot, self._session, now_s)
         except OSError as error:
             raise BadCommand(
                 f"the journal cannot be written ({error}): nothing was done", command.id
             ) from error
         _log.info("command %s: %s %s (%s)", command.id, command.action, dict(command.params), command.why)
-        self._running[command.id] = asyncio.create_task(
-            self._run(command, action), name=f"command {command.id}"
-        )
+        self.runner.start(command, action)
         return self._reply(Answer.ACCEPTED)
+
+    async def _cancel(self, command: Command) -> Reply:
+        """Ends a command that runs. Stopping needs no place on the allow-list."""
+        await self._believe(command)
+        if command.cancels not in self._journal:
+            return self._reply(Answer.REFUSED, f"{command.cancels} was never accepted here")
+        entry = self._journal[command.cancels]
+        if entry.action != command.action:
+            return self._reply(Answer.REFUSED, f"{entry.id} is {entry.action}, not {command.action}")
+        run = self.runner.running.get(entry.id)
+        if run is None or run.cancelled:
+            return self._known(entry)
+        _log.info("command %s: to be cancelled (%s)", entry.id, command.why)
+        self.runner.cancel(entry.id, command.why)
+        return self._reply(Answer.ACCEPTED, f"{entry.id} is being cancelled")
 
     async def _plan(self, command: Command, action: Action | None) -> Reply:
         await self._believe(command)
@@ -183,62 +199,10 @@ class Commander:
             with contextlib.suppress(OSError):
                 await asyncio.to_thread(self._journal.raise_epoch, command.epoch)
 
-    async def _run(self, command: Command, action: Action) -> None:
-        started_s = self._host.mono_s()
-        outcome, why, evidence = Outcome.UNKNOWN, "the agent was stopped, or failed, while it ran", ""
-        try:
-            async with asyncio.timeout(command.timeout_s):
-                done = await action.run(command.params)
-            outcome, why, evidence = Outcome.OK, done.text, done.evidence
-        except Refused as error:
-            outcome, why = Outcome.REFUSED, str(error)
-        except Unreachable as error:
-            outcome, why = Outcome.UNREACHABLE, str(error)
-        except TimedOut as error:
-            outcome, why = Outcome.UNKNOWN, str(error)
-        except TimeoutError:
-            outcome, why = Outcome.UNKNOWN, f"not done within {command.timeout_s:g} s"
-        except (ActionError, OSError) as error:
-            outcome, why = Outcome.FAILED, str(error)
-        finally:
-            took_s = round(self._host.mono_s() - started_s, 3)
-            del self._running[command.id]
-            self._finish(command.id, Result(outcome=outcome, why=clip(why), took_s=took_s, evidence=evidence))
-
-    def _finish(self, command: str, result: Result) -> None:
-        """Journal first: a result that was told and then forgotten could become another one after a crash."""
-        try:
-            self._journal.finish(command, result)
-        except OSError:
-            _log.exception(
-                "the journal cannot be written; after a restart the result of %s is unknown", command
-            )
-        _log.info("command %s: %s: %s", command, result.outcome.value, result.why)
-        self._tell(self._journal[command])
-
-    def _tell(self, entry: Entry) -> None:
-        result = entry.result
-        if result is None:
-            return
-        data: dict[str, Scalar] = {
-            "command": entry.id,
-            "outcome": result.outcome.value,
-            "why": result.why,
-            "took_s": result.took_s,
-        }
-        if result.evidence:
-            data["evidence"] = result.evidence
-        self._uplink.put(
-            Draft(kind="command.result", component="node", severity=Severity.INFO, data=data),
-            self._host.mono_s(),
-        )
-        with contextlib.suppress(OSError):
-            self._journal.tell(entry.id)
-
     def _known(self, entry: Entry) -> Reply:
         if entry.result is None:
             return self._reply(Answer.KNOWN, "it is running")
-        self._tell(entry)
+        self.runner.tell(entry)
         return self._reply(Answer.KNOWN, f"it ended: {entry.result.outcome.value}")
 
     def _refused(self, command: str, why: str) -> None:

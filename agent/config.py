@@ -18,6 +18,14 @@ from agent.contract.errors import ConfigError
 from agent.host import Host
 
 _ROOT = Path("/")
+EVIDENCE_TOOLS = {
+    "nvidia-smi": "/usr/bin/nvidia-smi",
+    "nvidia-bug-report": "/usr/bin/nvidia-bug-report.sh",
+    "nft": "/usr/sbin/nft",
+    "ip": "/usr/sbin/ip",
+    "rdma": "/usr/sbin/rdma",
+}
+_IB_TOOLS = Path("/usr/sbin")
 _DATA_DIR = Path("/var/lib/gpuward-agent")
 
 
@@ -97,6 +105,13 @@ class AgentConfig:
     ib_expected_gbps: float = _option(
         0.0, "rate that every active port must have; 0: each is compared with its like", unit="Gb/s", least=0
     )
+    ib_tools: Path = field(default=_IB_TOOLS, metadata=_meta("folder of infiniband-diags (sminfo, saquery)"))
+    sm_interval_s: float = _option(
+        30.0,
+        "pause between questions (sminfo) whether the subnet manager answers; 0: it is not asked",
+        unit="s",
+        least=0,
+    )
     nic_links: tuple[str, ...] = _option(
         (), "interfaces whose driver counters (ethtool -S) are read; empty: those of RDMA devices"
     )
@@ -152,6 +167,19 @@ class AgentConfig:
         64 * 1024 * 1024, "size of the kept events; as above", unit="bytes", least=65536
     )
     dbus_address: str = _option("unix:path=/run/dbus/system_bus_socket", "D-Bus on which systemd answers")
+    evidence_tools: Mapping[str, str] = _option(
+        EVIDENCE_TOOLS,
+        "tools that evidence.collect asks = absolute path; what is not listed or not there is not asked",
+    )
+    bug_report_s: float = _option(
+        60.0,
+        "how long NVIDIA's bug report may take in evidence about GPUs; 0: none is made",
+        unit="s",
+        least=0,
+    )
+    bug_report_bytes: int = _option(
+        16 * 1024 * 1024, "a larger bug report is left out of the bundle", unit="bytes", least=65536
+    )
     root: Path = field(
         default=_ROOT, metadata=_meta("root of the machine; anything but / is a recording: it is only read")
     )
@@ -208,7 +236,7 @@ def describe() -> list[Option]:
 
 def _describe() -> Iterator[Option]:
     for item in fields(AgentConfig):
-        default = item.default if item.default is not MISSING else {}
+        default = _default(item.name)
         text = (
             list(default)
             if isinstance(default, tuple)
@@ -230,7 +258,9 @@ _KINDS = {bool: "true or false", str: "text", int: "whole number", float: "numbe
 
 def _default(key: str) -> Any:
     item = AgentConfig.__dataclass_fields__[key]
-    return item.default if item.default is not MISSING else {}
+    if item.default_factory is not MISSING:
+        return item.default_factory()
+    return item.default
 
 
 def _kind(key: str) -> str:
@@ -321,6 +351,11 @@ def _checked(config: AgentConfig, where: str) -> AgentConfig:
         has_job = False
     if not has_job:
         raise ConfigError(f"{where}: job_id_pattern must be a regular expression with a group (?P<job>...)")
+    for name, path in config.evidence_tools.items():
+        if name not in EVIDENCE_TOOLS or (path and not path.startswith("/")):
+            raise ConfigError(
+                f"{where}: evidence_tools.{name}: give the absolute path of one of {', '.join(EVIDENCE_TOOLS)}"
+            )
     if not config.servers():
         raise ConfigError(f"{where}: nats_url must name at least one server, e.g. nats://127.0.0.1:4222")
     return replace(config, node=node)

@@ -1,9 +1,8 @@
 """Asks NVML, in a process of its own that the agent can kill: a call into a sick driver may never return.
 
-Run as a file (`python -I agent/nvml_child.py BOARD_FD INTERVAL_S SLOW_EVERY RARE_EVERY SKIPS`), so that it imports
-nothing of the agent: the standard library and pynvml. SKIPS is JSON, [[NVML index, call, seconds], ...]: calls that
-hung and are not made for so long. Before each call it writes the call's name and start on the board, a page of
-memory that it shares with the agent; that costs no system call. On stdout it says one JSON object a line:
+agent/nvml_start.py runs it. It imports little: of the agent nvml_words, of the standard library no json, typing, re or
+enum (2 MB). Before each call it writes the call's name and start on the board, a page of memory that it shares with
+the agent; that costs no system call. On stdout it says one JSON object a line:
 
     {"absent": why}                    there is no library or driver; the process ends
     {"at": s, "gpus": [GPU, ...]}      one sample; see Card.says
@@ -14,25 +13,22 @@ context. Ordinary samples ask what changes by the second; each SLOW_EVERY-th als
 call; each RARE_EVERY-th what hardly ever changes. After an event its GPU's counters are in the next sample.
 """
 
+from __future__ import annotations
+
 import ctypes
-import json
 import mmap
 import os
-import signal
-import struct
 import sys
 import time
-import types
-from typing import Any
 
-# pynvml imports ctypes.util for Windows; here that would bring subprocess, tempfile and lzma: 2.4 MB for nothing.
-if __name__ == "__main__":  # in the child alone: others, as pyudev, need the real one
-    sys.modules.setdefault("ctypes.util", types.ModuleType("ctypes.util")).__dict__.setdefault(
-        "find_library", None
-    )
 import pynvml
 
-BOARD = struct.Struct("=Qi52s")  # start of the call in ns (0: none), NVML index (-1: none), name
+from agent.nvml_words import BOARD, json_text
+
+TYPE_CHECKING = False  # typing itself would cost 0.6 MB
+if TYPE_CHECKING:
+    from typing import Any
+
 _LOST = {
     pynvml.NVML_ERROR_GPU_IS_LOST: "lost",
     pynvml.NVML_ERROR_RESET_REQUIRED: "reset_required",
@@ -47,6 +43,7 @@ _GONE = (
 )
 _MIB = 1024 * 1024
 _REOPEN_S = 30.0  # NVML sees a returned GPU only after it was opened anew
+_SIGKILL, _PR_SET_PDEATHSIG = 9, 1
 _XID = 0x8
 _CHUNK = 64  # field values in one call
 # nvmlEventType*. Not the clock and P-state events: a busy GPU sends them by the dozen each second; the reasons of a
@@ -143,7 +140,7 @@ class Card:
         self.handle: Any = None
         # health: what changed since the last sample, by key; null: it is not said any more.
         self.says: dict[str, Any] = {
-            "index": index, "bdf": "", "uuid": "", "lost": "", "util": None, "mem": None, "power": None,
+            "index": index, "bdf": "", "uuid": "", "serial": "", "lost": "", "util": None, "mem": None, "power": None,
             "temp": None, "reasons": None, "procs": None, "health": {},
         }  # fmt: skip
         self._told: dict[str, dict[str, Any]] = {}  # tier → what it said last
@@ -154,6 +151,7 @@ class Card:
                 pci = self._ask("nvmlDeviceGetPciInfo")
                 self.says["bdf"] = _text(pci.busId) if pci is not None else ""
                 self.says["uuid"] = _text(self._ask("nvmlDeviceGetUUID"))
+                self.says["serial"] = _text(self._ask("nvmlDeviceGetSerial"))  # boards alone have one
         except pynvml.NVMLError as error:
             self.says["lost"] = _LOST[error.value]
 
@@ -360,14 +358,17 @@ class Watch:
 
 def say(**what: Any) -> None:
     """One line to the agent. It ends this process when the agent is gone (BrokenPipeError)."""
-    sys.stdout.write(json.dumps({"at": time.monotonic(), **what}, separators=(",", ":")) + "\n")
+    sys.stdout.write(json_text({"at": time.monotonic(), **what}) + "\n")
     sys.stdout.flush()
 
 
-def main(board_fd: int, interval_s: float, slow_every: int, rare_every: int, skips: str) -> None:
-    """See the module's docstring."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no orphan stays with the driver
-    nvml = Nvml(mmap.mmap(board_fd, BOARD.size), json.loads(skips))
+def main(board_fd: int, interval_s: float, slow_every: int, rare_every: int, skips: list[str]) -> None:
+    """The arguments of nvml_start; `skips`: `NVML_INDEX:CALL:SECONDS`, calls that hung and are not made for so long."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # no orphan stays with the driver
+    calls = [skip.split(":") for skip in skips]
+    nvml = Nvml(
+        mmap.mmap(board_fd, BOARD.size), [(int(index), name, float(for_s)) for index, name, for_s in calls]
+    )
     try:
         watch = Watch(nvml)
         turn = 0
@@ -394,7 +395,3 @@ def _address(handle: Any) -> int | None:
 
 def _text(value: Any) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

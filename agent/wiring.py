@@ -1,20 +1,33 @@
 """What the agent's commands share: collectors as this machine and its configuration want them."""
 
+from functools import partial
+
 from agent.collectors import collectors
 from agent.collectors.base import Collector
+from agent.collectors.gpu_memory import GpuMemoryCollector
+from agent.collectors.inventory import InventoryCollector
 from agent.collectors.settings import Settings
 from agent.config import AgentConfig
 from agent.host import Host
+from agent.last_known import LastKnown
 
 
 def collectors_for(
-    host: Host, config: AgentConfig, *, lost_before: frozenset[str] = frozenset()
+    host: Host,
+    config: AgentConfig,
+    *,
+    lost_before: frozenset[str] = frozenset(),
+    known: LastKnown | None = None,
 ) -> list[Collector]:
-    """Fresh collectors, which know this machine's NVIDIA driver and the GPUs that were lost before (LostGpus)."""
-    return collectors(
+    """Fresh collectors, which know this machine's NVIDIA driver, the GPUs that were lost before (LostGpus) and what else
+    an earlier run knew.
+    """
+    found = collectors(
         Settings(
             driver=nvidia_driver(host),
             lost_before=lost_before,
+            ecc_before=known.ecc if known else {},
+            node_before=known.node if known else {},
             nics=nic_names(host),
             idle_window_s=config.idle_window_s,
             ib_exempt=config.ib_exempt,
@@ -29,6 +42,14 @@ def collectors_for(
             job_nan_loss=config.job_nan_loss,
         )
     )
+    if known is None:
+        return found
+    for collector in found:
+        if isinstance(collector, GpuMemoryCollector):
+            known.ecc_now = partial(getattr, collector, "aggregates")
+        elif isinstance(collector, InventoryCollector):
+            known.node_now = partial(getattr, collector, "settled")
+    return found
 
 
 def nic_names(host: Host) -> dict[str, str]:

@@ -6,7 +6,6 @@ beside it:     console, timers, liveness, pack files, snapshots
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import os
 import signal
@@ -14,15 +13,16 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from nats.aio.client import Client
 
 from agent.contract import subjects
 from agent.contract.errors import BugError, ConfigError, Unreachable
-from brain.adapters import keys, liveness, log
+from brain import actions, jobs
+from brain.adapters import evidence, keys, liveness, log
 from brain.adapters.broker import LOST, Broker
 from brain.adapters.codec import Codec
+from brain.adapters.files import only_one
 from brain.adapters.lease import Lease
 from brain.adapters.nats_server import NatsServer
 from brain.adapters.nodes import Nodes
@@ -36,13 +36,15 @@ from brain.config import BrainConfig
 from brain.console.desk import NodeHeard
 from brain.console.feed import Feed
 from brain.console.server import Console
-from brain.core import examples, lint
+from brain.core import proof
 from brain.core.actions import ACTIONS
 from brain.core.inputs import Leader, PackLoaded, Said
 from brain.core.spec import Pack
+from brain.fleet import NodeFleet
 from brain.hands import RealHands
 from brain.live import Live
 from brain.notify import notifier as notify
+from brain.performer import Performer
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +70,7 @@ async def run(
     ConfigError: the operator must mend something before it can start.
     """
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(_only_one(config.data_dir))
+        stack.enter_context(only_one(config.data_dir))
         name = config.brain or subjects.node_name(socket.gethostname())
         signer = keys.load_signer(config.signing_key_file or config.data_dir / "signing.key")
         server = stack.enter_context(_embedded(config)) if config.embedded else None
@@ -83,7 +85,7 @@ async def run(
         readmodel = ReadModel(config.data_dir / "history.sqlite")
         stack.callback(readmodel.close)
         background = Tasks()
-        brain = Brain(config, name, signer, broker, readmodel, notifier, background)
+        brain = Brain(config, name, signer, broker, readmodel, notifier, background, stack)
         stack.callback(brain.live.close)
         stack.push_async_callback(brain.last_snapshot)
         console = Console(brain, config.console, keys.read_secret(config.console.token_file))
@@ -126,6 +128,7 @@ class Brain:
         readmodel: ReadModel,
         notifier: notify.Notifier,
         background: Tasks,
+        stack: contextlib.AsyncExitStack,
     ) -> None:
         self.config = config
         self.name = name
@@ -141,14 +144,19 @@ class Brain:
         self._packs_said = 0
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
         self.lease = Lease(config.cell, instance, config.lease_ttl_s, replicas=config.nats.replicas)
-        nodes = Nodes(
-            config.cell, signer, self.beats, lambda epoch: self.lease.held and self.lease.epoch == epoch
-        )
+        nodes = Nodes(config.cell, signer, self.beats, self._may_act)
+        fleet = NodeFleet(nodes, client=lambda: self.hands.client, epoch=lambda: self.lease.epoch)
+        own = actions.build(config, fleet, stack)
         self.hands = RealHands(
             name=name,
             codec=self._codec,
             outbox=self._outbox,
             nodes=nodes,
+            own=Performer(
+                own.actions, may_act=self._may_act, put=lambda given: self.hands.put(given, keep=False)
+            ),
+            fleet=fleet,
+            jobs=lambda node, id_: jobs.ask(own.schedulers, node, id_),
             notifier=notifier,
             lease=self.lease,
             state=lambda: self.live.state,
@@ -156,7 +164,7 @@ class Brain:
             start=background.start,
         )
         self.liveness = liveness.Liveness(self.beats, config.silent_after_s)
-        self.packs = PackWatch(config, _problems)
+        self.packs = PackWatch(config, lambda pack: proof.failures(pack, ACTIONS))
         self.live = Live(
             name=name,
             codec=self._codec,
@@ -207,6 +215,7 @@ class Brain:
                 tasks.start(self._outbox.serve(client), "outbox")
                 tasks.start(self._read(reader), "reader")
                 tasks.start(self._compete(client), "lease")
+                tasks.start(evidence.offer(client, self.config, self.live), "evidence")
                 tasks.start(self._timers(), "timers")
                 tasks.start(self._sweeps(), "liveness")
                 tasks.start(self.packs.serve(self._take_pack, self._refuse_pack), "packs")
@@ -296,6 +305,10 @@ class Brain:
         self.hands.page_own("brain_bug", f"{self.live.stopped}. Restart gpuward when you have looked.")
         await self.broker.serve(self._outbox.serve)  # what people say and what was begun is still recorded
 
+    def _may_act(self, epoch: int) -> bool:
+        """Does this brain still lead with that epoch?"""
+        return self.lease.held and self.lease.epoch == epoch
+
     def _leading(self) -> None:
         """This brain leads from here on."""
         _log.info("this brain leads with epoch %d", self.lease.epoch)
@@ -342,14 +355,20 @@ class Brain:
 
     async def ask(self, subject: str, body: bytes, timeout_s: float) -> bytes:
         """A request on NATS that is not stored, and its answer. Unreachable when nobody answers in time."""
-        client = self.hands.client
-        if client is None:
-            raise Unreachable("there is no connection to NATS")
         try:
-            answer = await client.request(subject, body, timeout=timeout_s)
+            answer = await self._client().request(subject, body, timeout=timeout_s)
         except LOST as error:
             raise Unreachable(f"no answer on {subject}: {error or type(error).__name__}") from error
         return bytes(answer.data)
+
+    def _client(self) -> Client:
+        if self.hands.client is None:
+            raise Unreachable("there is no connection to NATS")
+        return self.hands.client
+
+    async def evidence(self, node: str, command: str) -> bytes | None:
+        """An evidence bundle; None: there is none (yet). Unreachable, ActionError: see brain/adapters/evidence."""
+        return await evidence.fetch(self._client(), self.config.cell, node, command)
 
     async def say(self, word: Said) -> int:
         """Puts a person's word on the log; its place there.
@@ -358,33 +377,6 @@ class Brain:
         """
         what, body = self._codec.encode(word)
         return await self._outbox.append(what, body, word.id)
-
-
-def _problems(pack: Pack) -> list[str]:
-    """Why a pack must not be put into force: what is wrong in itself, else the examples that do not hold."""
-    return lint.problems(pack, ACTIONS) or [
-        f"rules.{outcome.rule}.examples: {outcome.example}: {outcome.text}"
-        for outcome in examples.run_all(pack, ACTIONS)
-        if not outcome.ok
-    ]
-
-
-@contextlib.contextmanager
-def _only_one(data_dir: Path) -> Iterator[None]:
-    """Two brains with one folder would destroy each other's files."""
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-        lock = (data_dir / "lock").open("w")
-    except OSError as error:
-        raise ConfigError(
-            f"data_dir {data_dir}: {error.strerror}: give a folder that gpuward may write"
-        ) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(f"data_dir {data_dir} is in use by another brain") from None
-        yield
 
 
 @contextlib.contextmanager

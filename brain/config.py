@@ -5,6 +5,7 @@ A relative path is relative to the folder of the file that names it.
 
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,6 +58,13 @@ class LogConfig(_Model):
     duplicate_window_s: float = Field(default=300, ge=120)  # how long a message id is remembered
 
 
+class EvidenceConfig(_Model):
+    """How long evidence bundles are kept in NATS. What is gone may still lie on its node."""
+
+    keep_s: float = Field(default=14 * 86400, ge=3600)
+    max_bytes: int = Field(default=1024**3, ge=16 * 1024**2)  # above, the oldest bundles go
+
+
 class ConsoleConfig(_Model):
     """The HTTP API."""
 
@@ -80,6 +88,7 @@ class BrainConfig(_Model):
     data_dir: Path = Path("/var/lib/gpuward")  # snapshot, read model, keys, embedded NATS
     nats: NatsConfig = NatsConfig()
     log: LogConfig = LogConfig()
+    evidence: EvidenceConfig = EvidenceConfig()
     console: ConsoleConfig = ConsoleConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     rules: Path | None = None  # folder; none: the rules that came with gpuward
@@ -89,6 +98,10 @@ class BrainConfig(_Model):
     topology: Path | None = None  # YAML: node -> {leaf, rack, pod, fabric}; none: places are not known
     channels: Mapping[str, Mapping[str, Any]] = {}  # name -> type and its options (brain/notify)
     groups: Mapping[str, tuple[str, ...]] = {}  # oncall, scheduler, ... -> channels, in order of trying
+    bmc: Mapping[str, Mapping[str, Any]] = {}  # name -> type, nodes (glob) and options (brain/actions)
+    schedulers: Mapping[str, Mapping[str, Any]] = {}  # name -> type, nodes (glob) and options
+    subnet_managers: Mapping[str, Mapping[str, Any]] = {}  # fabric -> its hosts and how to reach them
+    switches: Mapping[str, Mapping[str, Any]] = {}  # name -> type and options: who can set switch ports
     signing_key_file: Path | None = (
         None  # Ed25519 seed, base64; none: <data_dir>/signing.key, made when missing
     )
@@ -140,11 +153,9 @@ class BrainConfig(_Model):
         return self.runbooks or _BESIDE / "runbooks"
 
     def site_settings(self) -> Settings:
-        """The settings with the configured modes."""
-        if not self.modes:
-            return self.settings
-        plain = {name: getattr(self.settings, name) for name in Settings.__slots__}
-        return Settings(**plain | {"modes": self.settings.modes + self.modes})
+        """The settings with the configured modes; a configured scheduler is asked before its jobs are disturbed."""
+        ask = self.settings.ask_jobs or bool(self.schedulers)
+        return replace(self.settings, modes=self.settings.modes + self.modes, ask_jobs=ask)
 
     def places(self) -> dict[str, Place]:
         """Node → place, read from the topology file now; ConfigError names file and node."""

@@ -5,21 +5,28 @@ Nothing here waits.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from nats.aio.client import Client
 
 from agent.contract.commands import Outcome
+from agent.contract.errors import ActionError
+from agent.contract.messages import Event, clip
 from brain.adapters.codec import Codec
 from brain.adapters.lease import Lease
 from brain.adapters.nodes import Nodes
 from brain.adapters.outbox import Outbox
 from brain.core.effects import SendPage, Step
-from brain.core.inputs import Delivery, Input, StepResult
+from brain.core.inputs import Delivery, Input, JobsTold, StepPlan
 from brain.core.state import Incident, IncidentState, State
+from brain.fleet import NodeFleet
 from brain.notify import notifier as notify
+from brain.performer import Performer
 
+JobsOf = Callable[[str, str], Awaitable[JobsTold]]  # (node, the input's id) -> what the scheduler says
+PLAN_S = 20.0
+MAX_LINES = 40  # of a plan
 Start = Callable[[Coroutine[Any, Any, None], str], object]
 FIRST_PAUSE_S = 5.0  # after a page of the brain's own trouble that nobody took
 MAX_PAUSE_S = 300.0
@@ -35,17 +42,25 @@ class RealHands:
         codec: Codec,
         outbox: Outbox,
         nodes: Nodes,
+        own: Performer,
+        fleet: NodeFleet,
+        jobs: JobsOf,
         notifier: notify.Notifier,
         lease: Lease,
         state: Callable[[], State],
         tell: Callable[[str, str], None],
         start: Start,
     ) -> None:
-        """`state`: the engine's memory now; `tell` writes a note; `start` runs work in the background."""
+        """`own` performs the brain's steps, `jobs` asks the schedulers; `state`: the engine's memory now; `tell` writes
+        a note; `start` runs work in the background.
+        """
         self._name = name
         self._codec = codec
         self._outbox = outbox
         self._nodes = nodes
+        self._own = own
+        self._fleet = fleet
+        self._jobs = jobs
         self._notifier = notifier
         self._lease = lease
         self._state = state
@@ -66,16 +81,52 @@ class RealHands:
 
     async def _perform(self, step: Step, epoch: int) -> None:
         if step.where != "node":
-            why = f"this brain has no action {step.action}"
-            result: StepResult | None = StepResult(
-                id=f"r:{step.id}:{epoch}", step=step.id, outcome=Outcome.REFUSED, why=why
-            )
+            result = await self._own.perform(step, epoch)
         elif self.client is None:
             return  # lost at this moment: the next leader asks again
         else:
             result = await self._nodes.perform(self.client, step, epoch)
         if result is not None:
             self.put(result, keep=True)
+
+    def plan(self, step: Step) -> None:
+        """Begins to ask what the step would do."""
+        self._start(self._plan(step), f"plan {step.id}")
+
+    async def _plan(self, step: Step) -> None:
+        if step.where == "node" and self.client is None:
+            return
+        try:
+            async with asyncio.timeout(PLAN_S):
+                if step.where != "node" or self.client is None:
+                    lines, ok = await self._own.plan(step), True
+                else:
+                    lines, ok = await self._nodes.plan(self.client, step, self._lease.epoch), True
+        except (ActionError, OSError, TimeoutError) as error:
+            lines, ok = [str(error) or f"no answer within {PLAN_S:g} s"], False
+        id_ = f"w:{step.id}:{self._lease.epoch}"
+        said = tuple(clip(line, 300) for line in lines[:MAX_LINES])
+        self.put(StepPlan(id=id_, step=step.id, ok=ok, lines=said), keep=False)
+
+    def cancel(self, step: Step, epoch: int, why: str) -> None:
+        """Begins to stop a step."""
+        self._own.cancel(step.id, why)
+        if step.where == "node" and self.client is not None:
+            self._start(self._nodes.cancel(self.client, step, epoch, why), f"cancel {step.id}")
+
+    def ask_jobs(self, node: str) -> None:
+        """Begins to ask the scheduler."""
+        self._start(self._ask_jobs(node), f"jobs of {node}")
+
+    async def _ask_jobs(self, node: str) -> None:
+        self._count += 1
+        self.put(await self._jobs(node, f"j:{node}:{self._lease.epoch}.{self._count}"), keep=False)
+
+    def heard(self, result: Event) -> None:
+        """A node's command has ended."""
+        command, outcome, why = (str(result.data.get(key, "")) for key in ("command", "outcome", "why"))
+        known = outcome in {one.value for one in Outcome}
+        self._fleet.heard(command, Outcome(outcome) if known else Outcome.UNKNOWN, why)
 
     def page(self, page: SendPage) -> None:
         """Begins to tell people."""

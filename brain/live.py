@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from agent.contract.actions.spec import ActionSpec
+from agent.contract.messages import Event
 from brain.adapters.codec import Codec, malformed
 from brain.adapters.log import LogClock, LogInfo, Record
 from brain.adapters.poison import DEATHS, Poison
@@ -21,6 +22,9 @@ from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots, dump
 from brain.adapters.timers import Timers
 from brain.core.effects import (
+    AskJobs,
+    AskPlan,
+    CancelStep,
     Effect,
     Note,
     Perform,
@@ -32,7 +36,7 @@ from brain.core.effects import (
     WriteIntent,
 )
 from brain.core.engine import Engine
-from brain.core.inputs import Input, Intent, Leader, TimerFired
+from brain.core.inputs import EventSeen, Input, Intent, Leader, TimerFired
 from brain.core.state import Incident, Run, State
 
 _log = logging.getLogger(__name__)
@@ -51,6 +55,22 @@ class Hands(Protocol):
 
     def perform(self, step: Step, epoch: int) -> None:
         """Begins a step; its result becomes an input."""
+        ...
+
+    def plan(self, step: Step) -> None:
+        """Asks who would do the step what it would do; the answer becomes an input."""
+        ...
+
+    def cancel(self, step: Step, epoch: int, why: str) -> None:
+        """Asks who does the step to stop; its result comes as for any other."""
+        ...
+
+    def ask_jobs(self, node: str) -> None:
+        """Asks the scheduler what runs on a node; the answer becomes an input."""
+        ...
+
+    def heard(self, result: Event) -> None:
+        """A node's command has ended: perhaps a part of one of our own steps waits for it."""
         ...
 
     def page(self, page: SendPage) -> None:
@@ -204,6 +224,8 @@ class Live:
         self.inputs += 1
         if effects:
             self._effects(effects, record.seq)
+        if isinstance(given, EventSeen) and given.event.kind == "command.result":
+            self._hands.heard(given.event)
         if isinstance(given, Leader) and self.leads():
             self.timers.reset(self.engine.state.timers)
             self._leading()
@@ -231,6 +253,12 @@ class Live:
                     )
                 case Perform(step=step):
                     self._hands.perform(step, self.engine.state.epoch)
+                case AskPlan(step=step):
+                    self._hands.plan(step)
+                case CancelStep(step=step, why=why):
+                    self._hands.cancel(step, self.engine.state.epoch, why)
+                case AskJobs(node=node):
+                    self._hands.ask_jobs(node)
                 case SendPage():
                     self._hands.page(effect)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.contract import components
+from agent.contract import components, subnet
 from agent.contract.commands import Outcome
 from agent.contract.messages import Scalar
 from simulations.changes import AdminDown, AdminUp, After, GpuFreed, GpuReturned, PortDown, PortUp, UnitIs
@@ -21,6 +21,7 @@ STOP_S = 0.2  # stopping a unit
 START_S = 0.6  # and starting it
 TRAIN_S = 1.0  # a link trains
 COLLECT_S = 0.5
+ASK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,22 @@ def collect_evidence(machine: "Machine", params: Mapping[str, Scalar]) -> Perfor
     return Performed(outcome=Outcome.OK, why=why, took_s=COLLECT_S, then=tuple(then))
 
 
+def see_managers(machine: "Machine", params: Mapping[str, Scalar]) -> Performed:  # noqa: ARG001  it has none
+    """ib.sm_state: every port's manager is a master that answers; where it stands is all that a fault changes."""
+    if not machine.ports:
+        return _refused("this node has no InfiniBand port with a link")
+    ports = tuple(
+        subnet.PortView(port=f"{port.device}.1", lid=100 + number, sm_lid=port.sm_lid, sm=subnet.MASTER)
+        for number, port in enumerate(machine.ports.values())
+    )
+    lids = dict.fromkeys(port.sm_lid for port in ports)
+    managers = tuple(
+        subnet.Manager(guid=f"0x{lid:016x}", lid=lid, priority=10, state=subnet.MASTER) for lid in lids
+    )
+    text = subnet.SubnetView(ports=ports, managers=managers).text()
+    return Performed(outcome=Outcome.OK, why=text, took_s=ASK_S)
+
+
 def _refused(why: str) -> Performed:
     return Performed(outcome=Outcome.REFUSED, why=why)
 
@@ -94,4 +111,5 @@ REMEDIES: Mapping[str, Callable[["Machine", Mapping[str, Scalar]], Performed]] =
     "service.restart": restart_service,
     "link.bounce": bounce_link,
     "evidence.collect": collect_evidence,
+    "ib.sm_state": see_managers,
 }

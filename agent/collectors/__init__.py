@@ -23,6 +23,7 @@ from agent.collectors.node import NodeCollector
 from agent.collectors.service import ServiceCollector
 from agent.collectors.settings import Settings
 from agent.collectors.stuck import StuckCollector
+from agent.collectors.subnet import SubnetCollector
 from agent.collectors.xid import XidCollector
 
 
@@ -35,12 +36,13 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
         GpuCollector(lost_before=settings.lost_before),
         StuckCollector(idle_window_s=settings.idle_window_s),
         GpuUseCollector(idle_window_s=settings.idle_window_s),
-        GpuMemoryCollector(),
+        GpuMemoryCollector(ecc_before=settings.ecc_before),
         GpuHeatCollector(),
         GpuLinksCollector(),
         GpuStateCollector(),
         InfinibandCollector(congestion_per_s=settings.congestion_per_s),
         IbRateCollector(expected_gbps=settings.ib_expected_gbps, exempt=settings.ib_exempt),
+        SubnetCollector(),
         NicCollector(congestion_per_s=settings.congestion_per_s),
         BondCollector(),
         LinkCollector(),
@@ -55,6 +57,6 @@ def collectors(settings: Settings | None = None) -> list[Collector]:
         ),
         MountCollector(full_percent=settings.disk_full_percent),
         ClockCollector(offset_s=settings.clock_offset_s),
-        InventoryCollector(),
+        InventoryCollector(before=settings.node_before),
         AgentHealthCollector(),
     ]

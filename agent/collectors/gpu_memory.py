@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from agent.collectors.drafts import of_gpu
 from agent.collectors.growth import Growth
-from agent.collectors.readings import GpuHealth, Reading
+from agent.collectors.readings import Gpu, GpuHealth, Reading
 from agent.contract.messages import Draft, Scalar, Severity
 
 _CORRECTED_S = 60.0  # corrected errors are said at most so often for one location
@@ -18,15 +18,23 @@ class GpuMemoryCollector:
     """gpu.ecc for growth, gpu.remap, gpu.retired_pages and gpu.sram_threshold for states and their changes."""
 
     name: ClassVar[str] = "gpu_memory"
-    wants: ClassVar[tuple[type, ...]] = (GpuHealth,)
+    wants: ClassVar[tuple[type, ...]] = (GpuHealth, Gpu)
     kinds: ClassVar[tuple[str, ...]] = ("gpu.ecc", "gpu.remap", "gpu.retired_pages", "gpu.sram_threshold")
 
-    def __init__(self) -> None:
+    def __init__(self, *, ecc_before: Mapping[str, Mapping[str, int]] | None = None) -> None:
+        """`ecc_before`: what `aggregates` of an earlier run were."""
         self._growth = Growth()
+        self._before = dict(ecc_before or {})
+        self._uuids: dict[str, str] = {}  # address -> GPU
+        self._aggregate: dict[str, set[str]] = {}  # GPU -> its counters
         self._states: dict[tuple[str, str], tuple[int, ...]] = {}  # (GPU, what) -> what was said or seen last
 
     def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
         """See Collector."""
+        if isinstance(reading, Gpu):
+            if reading.uuid and self._uuids.get(reading.bdf) != reading.uuid:
+                self._met(reading)
+            return []
         if not isinstance(reading, GpuHealth):
             return []
         return [
@@ -36,12 +44,29 @@ class GpuMemoryCollector:
             *self._sram(reading, now_s),
         ]
 
+    @property
+    def aggregates(self) -> dict[str, dict[str, int]]:
+        """For each GPU, by its UUID, the errors in its life that were said or were there when it was first seen."""
+        found: dict[str, dict[str, int]] = {}
+        for bdf, uuid in self._uuids.items():
+            for key in self._aggregate.get(uuid, ()):
+                if (value := self._growth.said((bdf, key))) is not None:
+                    found.setdefault(uuid, {})[key] = value
+        return found
+
+    def _met(self, gpu: Gpu) -> None:
+        self._uuids[gpu.bdf] = gpu.uuid
+        for key, value in self._before.pop(gpu.uuid, {}).items():
+            self._growth.seed((gpu.bdf, key), value)
+
     def _ecc(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
         grown: dict[tuple[str, str, str], int] = {}  # counter, word, location -> growth
         for key, value in gpu.values.items():
             parts = key.split(".")
             if len(parts) != 4 or parts[0] != "ecc" or not isinstance(value, int):
                 continue
+            if parts[1] == "aggregate" and gpu.bdf in self._uuids:
+                self._aggregate.setdefault(self._uuids[gpu.bdf], set()).add(key)
             window_s = _CORRECTED_S if parts[2] == "corrected" else 0.0
             if delta := self._growth.offer((gpu.bdf, key), value, gpu.mono_s, window_s=window_s):
                 grown[parts[1], parts[2], parts[3]] = delta

@@ -20,6 +20,15 @@ class Growth:
     def __init__(self) -> None:
         self._cells: dict[Hashable, _Cell] = {}
 
+    def seed(self, key: Hashable, value: int) -> None:
+        """What `key` was in an earlier run: growth since then is said at once."""
+        self._cells[key] = _Cell(value, float("-inf"))
+
+    def said(self, key: Hashable) -> int | None:
+        """What growth is counted from; None: never seen."""
+        cell = self._cells.get(key)
+        return None if cell is None else cell.base
+
     def offer(self, key: Hashable, value: int, at_s: float, *, least: int = 1, window_s: float = 0.0) -> int:
         """How much to say that it grew; 0: nothing.
 

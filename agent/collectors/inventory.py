@@ -1,7 +1,7 @@
 """What the node is made of, so that the brain can see drift over the fleet. Said at start and on change."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import ClassVar
 
@@ -20,7 +20,9 @@ class InventoryCollector:
     wants: ClassVar[tuple[type, ...]] = (Inventory, Gpu)
     kinds: ClassVar[tuple[str, ...]] = ("node.inventory", "node.inventory.gpu", "node.inventory.nic")
 
-    def __init__(self) -> None:
+    def __init__(self, *, before: Mapping[str, Scalar] | None = None) -> None:
+        """`before`: what `settled` of an earlier run was."""
+        self.settled: Mapping[str, Scalar] = before or {}  # the last inventory with the driver of its GPUs
         self._node: dict[str, Scalar] | None = None
         self._parts: dict[str, dict[str, Scalar]] = {}  # component -> what was said of it
         self._cards: dict[str, GpuCard] = {}  # address -> card, of the last inventory
@@ -31,8 +33,7 @@ class InventoryCollector:
         if isinstance(reading, Inventory):
             yield from self._inventory(reading)
         elif isinstance(reading, Gpu) and reading.uuid:
-            # `serial` where the reading has one: an older NVML child does not ask for it.
-            said = (reading.uuid, str(getattr(reading, "serial", "") or ""))
+            said = (reading.uuid, reading.serial)
             if self._nvml.get(reading.bdf) != said:
                 self._nvml[reading.bdf] = said
                 if reading.bdf in self._cards:
@@ -45,15 +46,21 @@ class InventoryCollector:
                 kind="node.inventory",
                 component=NODE,
                 severity=Severity.INFO,
-                data={**node, "changed": self._node is not None},
-                evidence=_changes(self._node, node),
+                data={**node, "changed": self._changed(node)},
+                evidence=_changes(self._node or self.settled or None, node),
             )
             self._node = node
+            if _complete(node):
+                self.settled = node
         self._cards = {card.bdf: card for card in now.gpus}
         for card in now.gpus:
             yield from self._gpu(card)
         for nic in now.nics:
             yield from self._part("node.inventory.nic", f"nic/{nic.device}", _nic(nic))
+
+    def _changed(self, node: dict[str, Scalar]) -> bool:
+        """Not while a node boots and its driver is not loaded yet: then there is nothing to compare."""
+        return _complete(node) and bool(self.settled) and node["digest"] != self.settled.get("digest")
 
     def _gpu(self, card: GpuCard) -> Iterator[Draft]:
         uuid, serial = self._nvml.get(card.bdf, ("", ""))
@@ -104,6 +111,10 @@ def _node(now: Inventory) -> dict[str, Scalar]:
     return {"digest": sha256(text.encode()).hexdigest()[:12], **data}
 
 
+def _complete(node: Mapping[str, Scalar]) -> bool:
+    return bool(node["driver"]) or not node["gpus"]
+
+
 def _nic(nic: NicCard) -> dict[str, Scalar]:
     return {
         "model": clip(nic.model),
@@ -120,7 +131,9 @@ def _counted(names: Iterable[str]) -> str:
     return clip(", ".join(f"{number} {name}" for name, number in sorted(Counter(names).items())))
 
 
-def _changes(before: dict[str, Scalar] | None, now: dict[str, Scalar]) -> str:
+def _changes(before: Mapping[str, Scalar] | None, now: dict[str, Scalar]) -> str:
     if before is None:
         return ""
-    return clip("; ".join(f"{key} {before[key]} -> {now[key]}" for key in now if before[key] != now[key]))
+    return clip(
+        "; ".join(f"{key} {before.get(key)} -> {now[key]}" for key in now if before.get(key) != now[key])
+    )

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from agent.collectors.bursts import Bursts
 from agent.collectors.readings import JobLine, Reading, Tick
 from agent.contract import components
 from agent.contract.errors import ContractError
@@ -25,7 +25,6 @@ MARKERS = (
 # Only where the operator asks for it: a loss may be NaN on purpose, and trainers print it in many ways.
 NAN_MARKERS = ("loss", "Loss")
 REPEAT_S = 10.0  # of the same error in the same file one event in so many seconds
-_REMEMBERED = 1000
 _LINE = 4096  # characters of a line that are looked at
 
 # What the runtime's cudaGetErrorString says -> the error's name.
@@ -100,13 +99,12 @@ class JobLogCollector:
     def __init__(self, *, nan_loss: bool = False) -> None:
         """`nan_loss`: say a loss that is not a number, too."""
         self._nan_loss = nan_loss
-        self._said: dict[tuple[str, str], _Said] = {}  # (file, error) -> when; the oldest first
-        self._waiting = False  # are there lines that were counted and not yet reported
+        self._bursts = Bursts(window_s=REPEAT_S)
 
     def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:
         """See agent.collectors.base."""
-        if isinstance(reading, Tick) and self._waiting:
-            yield from self._rest(now_s)
+        if isinstance(reading, Tick):
+            yield from self._bursts.flush(now_s)
         if not isinstance(reading, JobLine):
             return
         text = reading.text[:_LINE]
@@ -138,30 +136,7 @@ class JobLogCollector:
             data={**data, "job": clip(line.job), "file": clip(line.file)},
             evidence=clip(line.text, MAX_EVIDENCE),
         )
-        said = self._said.pop(key, None)
-        if said is not None and now_s - said.at_s < REPEAT_S:
-            self._said[key] = replace(said, draft=draft, more=said.more + 1)
-            self._waiting = True
-            return
-        self._said[key] = _Said(at_s=now_s, draft=draft)
-        if len(self._said) > _REMEMBERED:
-            del self._said[next(iter(self._said))]
-        yield replace(draft, count=1 + (said.more if said is not None else 0))
-
-    def _rest(self, now_s: float) -> Iterator[Draft]:
-        """What was counted and is due now, although no further line came."""
-        due = {key: said for key, said in self._said.items() if said.more and now_s - said.at_s >= REPEAT_S}
-        for key, said in due.items():
-            self._said[key] = replace(said, at_s=now_s, more=0)
-            yield replace(said.draft, count=said.more)
-        self._waiting = any(said.more for said in self._said.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    at_s: float
-    draft: Draft  # of the last line
-    more: int = 0  # lines since then that were not reported
+        yield from self._bursts.offer(key, draft, now_s)
 
 
 def _cuda_error(text: str) -> str:

@@ -80,6 +80,17 @@ class IbDevices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SmAnswer:
+    """What the subnet manager that a port knows answered to a question."""
+
+    device: str
+    port: int
+    sm_lid: int
+    state: str  # MASTER | STANDBY | DISCOVERING | NOTACTIVE; empty: no answer
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProcess:
     """A process that holds a GPU."""
 
@@ -97,6 +108,7 @@ class Gpu:
     index: int
     bdf: str  # `0000:3b:00`
     uuid: str
+    serial: str = ""  # of the board; empty: not known
     lost: str = ""  # "" when it answers, else lost | not_found | reset_required
     utilization: int | None = None  # %
     memory_used_mb: int | None = None
@@ -199,6 +211,7 @@ Reading = (
     | Link
     | IbPort
     | IbDevices
+    | SmAnswer
     | Gpu
     | GpuHealth
     | GpuCount

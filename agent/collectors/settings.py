@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agent.contract.messages import Scalar
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -16,6 +18,8 @@ class Settings:
     lost_before: frozenset[str] = (
         frozenset()
     )  # addresses of GPUs that an earlier run of the agent reported lost
+    ecc_before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # agent.last_known
+    node_before: Mapping[str, Scalar] = field(default_factory=dict)  # agent.last_known
     # The names and meanings of agent.config.AgentConfig:
     ib_exempt: tuple[str, ...] = ()
     ib_expected_gbps: float = 0.0

@@ -31,11 +31,16 @@ class Command:
     timeout_s: float  # how long it may take once begun
     why: str  # incident and rule, for the node's own log
     plan: bool = False  # say what would be done, do nothing
+    cancels: str = ""  # id of a command of the same action that is to end now; nothing else is done
 
     def payload(self) -> bytes:
-        """The bytes that are signed and sent."""
+        """The bytes that are signed and sent.
+
+        A cancellation goes as a plan too: an agent of an older version, which does not know `cancels`, does nothing.
+        """
         return json.dumps(
-            {name: getattr(self, name) for name in self.__slots__} | {"params": dict(self.params)},
+            {name: getattr(self, name) for name in self.__slots__}
+            | {"params": dict(self.params), "plan": self.plan or bool(self.cancels)},
             separators=(",", ":"),
         ).encode()
 
@@ -74,29 +79,42 @@ def decode_command(payload: bytes) -> Command:
     """The command in signed bytes; ContractError when it does not fit."""
     try:
         raw = json.loads(payload)
+        cancels = _want(raw, "cancels", str) if "cancels" in raw else ""  # older brains do not say it
+        params = _want(raw, "params", dict)
+        if cancels:
+            check_action(_want(raw, "action", str))
+        else:
+            params = check_params(_want(raw, "action", str), params)
         return Command(
             id=_want(raw, "id", str),
             node=_want(raw, "node", str),
             action=_want(raw, "action", str),
-            params=check_params(_want(raw, "action", str), _want(raw, "params", dict)),
+            params=params,
             epoch=_want(raw, "epoch", int),
             session=_want(raw, "session", str),
             not_after_s=float(_want(raw, "not_after_s", (int, float))),
             timeout_s=float(_want(raw, "timeout_s", (int, float))),
             why=_want(raw, "why", str),
             plan=_want(raw, "plan", bool),
+            cancels=cancels,
         )
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ContractError(f"not a command: {str(error)[:120]}") from error
+
+
+def check_action(action: str, actions: Mapping[str, ActionSpec] = ACTIONS) -> ActionSpec:
+    """The action's declaration, else ContractError."""
+    spec = actions.get(action)
+    if spec is None:
+        raise ContractError(f"unknown action {action[:60]!r} (have: {', '.join(actions)})")
+    return spec
 
 
 def check_params(
     action: str, params: Mapping[str, Any], actions: Mapping[str, ActionSpec] = ACTIONS
 ) -> dict[str, Scalar]:
     """`params` if they fit the action's table, else ContractError."""
-    spec = actions.get(action)
-    if spec is None:
-        raise ContractError(f"unknown action {action[:60]!r} (have: {', '.join(actions)})")
+    spec = check_action(action, actions)
     known = {param.name: param for param in spec.params}
     for name in params:
         if name not in known:

@@ -1,5 +1,6 @@
 """NATS names. Permissions follow them: a node may publish its own events and beats and read its own commands."""
 
+import base64
 import re
 
 from agent.contract.errors import ConfigError
@@ -11,6 +12,7 @@ HEADER_KIND = "Ward-Kind"
 HEADER_SEVERITY = "Ward-Severity"
 HEADER_ID = "Nats-Msg-Id"
 LEASE_BUCKET = "ward_lease"
+MAX_BUNDLE_CHUNK = 131_072  # bytes of an evidence bundle in one message, as in any object store of NATS
 
 
 def token(text: str, what: str) -> str:
@@ -60,6 +62,46 @@ def brain_input(cell: str, what: str) -> str:
     return f"ward.{cell}.input.{what}"
 
 
+def evidence_bucket(cell: str) -> str:
+    """The object store of a cell's evidence bundles. Its stream is `OBJ_<bucket>`."""
+    return f"evidence-{cell}"
+
+
+def evidence_stream(cell: str) -> str:
+    """The stream behind the evidence bucket."""
+    return f"OBJ_{evidence_bucket(cell)}"
+
+
+def evidence_subjects(cell: str) -> list[str]:
+    """What that stream records: an object store's chunks and descriptions."""
+    return [f"$O.{evidence_bucket(cell)}.C.>", f"$O.{evidence_bucket(cell)}.M.>"]
+
+
+def bundle(node: str, command: str) -> str:
+    """An evidence bundle's name in the bucket: of which node, made by which command."""
+    return f"{node}/{command}"
+
+
+def bundle_chunk(cell: str, node: str, command: str, number: int) -> str:
+    """Where one chunk of a bundle stands. The node is a token of its own, so that permissions can name it."""
+    return f"$O.{evidence_bucket(cell)}.C.{node}.{_encoded(command)}.{number}"
+
+
+def bundle_about(cell: str, node: str, command: str) -> str:
+    """Where a bundle's description stands: written last, so that what is described is whole."""
+    return f"$O.{evidence_bucket(cell)}.M.{node}.{_encoded(command)}"
+
+
+def bundles_of(cell: str, node: str) -> list[str]:
+    """Where a node may write bundles, and nobody else."""
+    bucket = evidence_bucket(cell)
+    return [f"$O.{bucket}.C.{node}.>", f"$O.{bucket}.M.{node}.>"]
+
+
 def node_of(subject: str) -> str:
     """The node in an event's or a beat's subject (its last token)."""
     return subject.rpartition(".")[2]
+
+
+def _encoded(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode()

@@ -9,6 +9,7 @@ from agent.host import Host
 from agent.sources.base import Source
 
 NVSWITCHES = "/dev/nvidia-nvswitchctl"  # made by the driver where there are NVSwitches
+SMINFO = "sminfo"  # of infiniband-diags
 _UNIT_PATHS = (
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -64,6 +65,12 @@ def sources(host: Host, config: AgentConfig, *, kmsg_start: tuple[str, int] | No
 
         field = config.journal_job_field
         found.append(JournalSource(host, units=config.journal_units, job_field=field, markers=markers))
+    if host.live and config.sm_interval_s and (config.ib_tools / SMINFO).exists():
+        from agent.sources.subnet import SubnetSource
+
+        found.append(
+            SubnetSource(host, tools=config.ib_tools, period_s=config.sm_interval_s, root=config.ib_root)
+        )
     log = config.fabric_manager_log
     if log and (host.path(NVSWITCHES).exists() or host.path(log).exists()):
         from agent.sources.fabric_manager import FabricManagerSource
@@ -94,11 +101,12 @@ def source_types() -> list[type[Source]]:
     from agent.sources.nic import NicSource
     from agent.sources.node import NodeSource
     from agent.sources.nvml import NvmlSource
+    from agent.sources.subnet import SubnetSource
     from agent.sources.systemd import SystemdSource
     from agent.sources.udev import UdevSource
 
     return [
         *(KmsgSource, UdevSource, NetlinkSource, InfinibandSource, NicSource, BondSource, NodeSource),
         *(MountSource, InventorySource, NvmlSource, SystemdSource, JobLogSource, JournalSource),
-        FabricManagerSource,
+        *(FabricManagerSource, SubnetSource),
     ]

@@ -107,7 +107,7 @@ class JobLogSource:
         return path if self._host.live else "/" + str(Path(path).relative_to(self._host.root))
 
     def _job_of(self, path: str) -> str:
-        match = self._job.search(path)
+        match = self._job.search(self._shown(path))
         return (match[match.re.groups and 1] or "") if match else ""
 
     def _reading(self, tail: "Tail", line: bytes) -> Reading:

@@ -3,46 +3,14 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
 from agent.collectors.readings_node import Mount
 from agent.host import Host
+from agent.mount_table import REMOTE, Listed, watched
 from agent.sources.base import Emit
-
-REMOTE = frozenset(
-    (
-        *("nfs", "nfs4", "lustre", "gpfs", "wekafs", "beegfs", "beegfs_nodev", "ceph", "fuse.ceph", "cifs"),
-        *(
-            "smb3",
-            "panfs",
-            "pvfs2",
-            "fuse.glusterfs",
-            "fuse.juicefs",
-            "fuse.seaweedfs",
-            "fuse.daos",
-            "fuse.dfuse",
-        ),
-    )
-)
-LOCAL = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "overlay"))
-# Of containers: they come and go, and the file systems below them are watched anyway.
-_CONTAINERS = (
-    "/var/lib/kubelet/",
-    "/var/lib/docker/",
-    "/var/lib/containerd/",
-    "/var/lib/containers/",
-    "/run/",
-)
-_MOST = 32  # file systems that are asked: each costs a thread for a moment, or for as long as it hangs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Listed:
-    path: str
-    fstype: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,7 +52,7 @@ class MountSource:
 
     async def once(self, emit: Emit) -> None:
         """Every file system once; returns after the deadline at the latest."""
-        listed = {mount.path: mount for mount in _listed(_table(self._host), self._expected)}
+        listed = {mount.path: mount for mount in watched(self._host, self._expected)}
         now_s = self._host.mono_s()
         for path in self._expected:
             if path not in listed:
@@ -118,7 +86,7 @@ class MountSource:
                     )
                 )
 
-    def _ask(self, mount: _Listed, loop: asyncio.AbstractEventLoop, answers: "asyncio.Queue[Mount]") -> bool:
+    def _ask(self, mount: Listed, loop: asyncio.AbstractEventLoop, answers: "asyncio.Queue[Mount]") -> bool:
         """Starts the question; False when the last one has not returned yet."""
         asked = self._asked.get(mount.path)
         if asked is not None and asked.thread.is_alive():
@@ -136,7 +104,7 @@ class MountSource:
         return True
 
 
-def _statvfs(host: Host, mount: _Listed) -> Mount:
+def _statvfs(host: Host, mount: Listed) -> Mount:
     remote = mount.fstype in REMOTE
     try:
         found = os.statvfs(host.path(mount.path))
@@ -165,38 +133,3 @@ def _statvfs(host: Host, mount: _Listed) -> Mount:
         files_free=found.f_favail,
         mono_s=host.mono_s(),
     )
-
-
-def _table(host: Host) -> str:
-    """The machine's own mounts: in the agent's namespace (ProtectSystem=) all of them look read-only."""
-    return host.read("/proc/1/mounts") or host.read("/proc/mounts")
-
-
-def _listed(text: str, expected: tuple[str, ...]) -> Iterator[_Listed]:
-    """The file systems that are watched, each once: of bind mounts of one device the first."""
-    seen: set[tuple[str, str]] = set()
-    number = 0
-    for line in text.splitlines():
-        words = line.split(" ")
-        if len(words) < 4:
-            continue
-        source, path, fstype, options = words[0], _unescaped(words[1]), words[2], words[3]
-        if path not in expected:
-            if fstype not in REMOTE and fstype not in LOCAL:
-                continue
-            if path.startswith(_CONTAINERS) or (fstype == "overlay" and path != "/"):
-                continue
-            # A read-only image is always full.
-            if fstype in LOCAL and ((source, fstype) in seen or "ro" in options.split(",")):
-                continue
-        seen.add((source, fstype))
-        number += 1
-        if number <= _MOST or path in expected:
-            yield _Listed(path=path, fstype=fstype)
-
-
-def _unescaped(path: str) -> str:
-    """A blank stands as `\\040` in /proc/mounts."""
-    for octal, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        path = path.replace(octal, char)
-    return path

@@ -204,6 +204,7 @@ class NvmlSource:
             index=raw["index"],
             bdf=bdf,
             uuid=raw["uuid"],
+            serial=raw["serial"],
             lost=raw["lost"],
             utilization=raw["util"],
             memory_used_mb=raw["mem"],

@@ -4,21 +4,20 @@ Not a source: what agent/sources/nvml.py stands on.
 """
 
 import asyncio
-import json
 import mmap
 import os
-import struct
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.host import Host
+import orjson
 
-# As in nvml_child.py, which imports nothing of ours and whose import would bring pynvml here.
-BOARD = struct.Struct("=Qi52s")  # start of the call in ns (0: none), NVML index (-1: none), name
-_CHILD = Path(__file__).resolve().parents[1] / "nvml_child.py"
+from agent.host import Host
+from agent.nvml_words import BOARD
+
+_CHILD = Path(__file__).resolve().parents[1] / "nvml_start.py"
 MOST_UNDEAD = 3  # killed children that the kernel does not let die; above, no new one is started
 
 Kill = Callable[[asyncio.subprocess.Process], None]
@@ -43,6 +42,7 @@ class Timing:
 
     interval_s: float = 1.0  # between samples
     deadline_s: float = 10.0  # for one call
+    look_s: float = 2.5  # how often a silent child is looked at
     retry_s: float = 60.0  # until a missing library is looked for again
     slow_every: int = 5  # samples: power, temperature, processes and counters are asked in each n-th one
     rare_every: int = 30  # samples: modes, limits, PCIe and NVLink state are asked in each n-th one
@@ -105,7 +105,7 @@ class Child:
                 str(self._timing.interval_s),
                 str(self._timing.slow_every),
                 str(self._timing.rare_every),
-                json.dumps(self._skips),
+                *(f"{index}:{call}:{for_s}" for index, call, for_s in self._skips),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 pass_fds=(fd,),
@@ -122,7 +122,7 @@ class Child:
         assert self._process.stdout is not None  # noqa: S101  # PIPE above
         while True:
             try:
-                async with asyncio.timeout(min(1.0, self._timing.deadline_s / 4)):
+                async with asyncio.timeout(min(self._timing.look_s, self._timing.deadline_s / 4)):
                     line = await self._process.stdout.readline()
             except TimeoutError:
                 self._judge(now_s())
@@ -130,7 +130,7 @@ class Child:
             if not line:
                 raise OSError(f"the NVML child ended with status {await self._process.wait()}")
             self._last_s = now_s()
-            said: dict[str, Any] = json.loads(line)
+            said: dict[str, Any] = orjson.loads(line)
             if "absent" in said:
                 raise Absent(said["absent"])
             return said

@@ -1,22 +1,17 @@
 """States of listed systemd units, as systemd's D-Bus signals tell them."""
 
-import asyncio
-from contextlib import suppress
-from typing import Any, ClassVar
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from dbus_fast import BusType, Message, MessageType
-from dbus_fast.aio import MessageBus
-from dbus_fast.errors import AuthError, DBusError, InvalidAddressError
-
+from agent import dbus
 from agent.collectors.readings import Unit
 from agent.host import Host
 from agent.sources.base import Emit
 
-SYSTEM_BUS = "unix:path=/run/dbus/system_bus_socket"
-_SYSTEMD = "org.freedesktop.systemd1"
-_MANAGER = "org.freedesktop.systemd1.Manager"
-_PROPERTIES = "org.freedesktop.DBus.Properties"
-_CALL_TIMEOUT_S = 25.0  # D-Bus' own default
+if TYPE_CHECKING:
+    from dbus_fast import Message
+    from dbus_fast.aio import MessageBus
 
 
 class SystemdSource:
@@ -28,7 +23,7 @@ class SystemdSource:
     name: ClassVar[str] = "systemd"
     needs: ClassVar[str] = "systemd as PID 1 and the D-Bus system bus"
 
-    def __init__(self, host: Host, *, units: tuple[str, ...], bus_address: str = SYSTEM_BUS) -> None:
+    def __init__(self, host: Host, *, units: tuple[str, ...], bus_address: str = dbus.SYSTEM_BUS) -> None:
         self._host = host
         self._units = tuple(unit if "." in unit else f"{unit}.service" for unit in units)  # as systemctl does
         self._address = bus_address
@@ -36,80 +31,52 @@ class SystemdSource:
 
     async def run(self, emit: Emit) -> None:
         """Follow the units until cancelled."""
-        bus = await self._connect()
-        try:
+        async with self._bus() as bus:
             paths: dict[str, str] = {}
 
-            def on_message(message: Message) -> None:
+            def on_message(message: "Message") -> None:
                 if message.member == "PropertiesChanged" and (unit := paths.get(message.path or "")):
-                    self._changed(unit, message.body[1], emit)
+                    changed = {name: variant.value for name, variant in message.body[1].items()}
+                    self._changed(unit, changed, emit)
 
             bus.add_message_handler(on_message)
-            await _call(bus, "/org/freedesktop/systemd1", _MANAGER, "Subscribe")
+            await dbus.call(bus, dbus.MANAGER_PATH, dbus.MANAGER, "Subscribe")
             for unit in self._units:
-                path = await self._watch(bus, unit)
+                path = await dbus.unit_path(bus, unit)
+                await dbus.hear(
+                    bus,
+                    f"type='signal',sender='{dbus.SYSTEMD}',interface='{dbus.PROPERTIES}',path='{path}'",
+                )
                 paths[path] = unit
                 # Asked after the match: a change in between comes as a signal, none is missed.
-                self._tell(unit, await self._ask(bus, path), emit)
+                self._tell(unit, await dbus.properties(bus, path), emit)
             with suppress(EOFError):  # how dbus-fast tells that the other side went away
                 await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast has no type there
             raise OSError(f"systemd: {self._address} closed the connection")
-        finally:
-            bus.disconnect()
 
     async def once(self, emit: Emit) -> None:
         """The units' states as they are now."""
         if not self._host.live:
             return
-        bus = await self._connect()
-        try:
+        async with self._bus() as bus:
             for unit in self._units:
-                (path,) = await _call(bus, "/org/freedesktop/systemd1", _MANAGER, "LoadUnit", "s", [unit])
-                self._tell(unit, await self._ask(bus, path), emit)
-        finally:
-            bus.disconnect()
+                self._tell(unit, await dbus.properties(bus, await dbus.unit_path(bus, unit)), emit)
 
-    async def _connect(self) -> MessageBus:
+    @asynccontextmanager
+    async def _bus(self) -> AsyncIterator["MessageBus"]:
         if not self._host.live:
             raise OSError("systemd: a recorded machine has no bus")
         try:
-            bus = await MessageBus(bus_type=BusType.SYSTEM, bus_address=self._address).connect()
-        except (AuthError, InvalidAddressError, EOFError, OSError) as error:
+            async with dbus.connected(self._address) as bus:
+                if not await dbus.has_owner(bus, dbus.SYSTEMD):
+                    raise OSError(f"systemd: not on {self._address}: this machine is run by another init")
+                yield bus
+        except dbus.NoBus as error:
             raise OSError(
                 f"systemd: no D-Bus at {self._address} ({error}); unit states are not watched"
             ) from error
-        asked = Message(
-            destination="org.freedesktop.DBus",
-            path="/org/freedesktop/DBus",
-            interface="org.freedesktop.DBus",
-            member="NameHasOwner",
-            signature="s",
-            body=[_SYSTEMD],
-        )
-        reply = await bus.call(asked)
-        if reply is None or reply.message_type is MessageType.ERROR or not reply.body[0]:
-            bus.disconnect()
-            raise OSError(f"systemd: not on {self._address}: this machine is run by another init")
-        return bus
-
-    async def _watch(self, bus: MessageBus, unit: str) -> str:
-        """Object path of `unit`, whose signals now come in. A unit that does not exist has one too."""
-        (path,) = await _call(bus, "/org/freedesktop/systemd1", _MANAGER, "LoadUnit", "s", [unit])
-        rule = f"type='signal',sender='{_SYSTEMD}',interface='{_PROPERTIES}',path='{path}'"
-        await _call(
-            bus,
-            "/org/freedesktop/DBus",
-            "org.freedesktop.DBus",
-            "AddMatch",
-            "s",
-            [rule],
-            "org.freedesktop.DBus",
-        )
-        return str(path)
-
-    async def _ask(self, bus: MessageBus, path: str) -> dict[str, Any]:
-        (properties,) = await _call(bus, path, _PROPERTIES, "GetAll", "s", [""])  # of all its interfaces
-        return dict(properties)
+        except (dbus.NoAnswer, dbus.ErrorReply) as error:
+            raise OSError(f"systemd: {error}") from error
 
     def _tell(self, unit: str, properties: dict[str, Any], emit: Emit) -> None:
         """The state at start; after a lost connection a change like any other."""
@@ -119,7 +86,7 @@ class SystemdSource:
     def _changed(self, unit: str, properties: dict[str, Any], emit: Emit, *, first: bool = False) -> None:
         before = self._states.get(unit, ("", "", ""))
         active, sub, result = (
-            str(properties[name].value) if name in properties else old
+            str(properties[name]) if name in properties else old
             for name, old in zip(("ActiveState", "SubState", "Result"), before, strict=True)
         )
         self._states[unit] = (active, sub, result)
@@ -130,33 +97,3 @@ class SystemdSource:
                     name=unit, active=active, sub=sub, result=result, first=first, mono_s=self._host.mono_s()
                 )
             )
-
-
-async def _call(
-    bus: MessageBus,
-    path: str,
-    interface: str,
-    member: str,
-    signature: str = "",
-    body: list[Any] | None = None,
-    destination: str = _SYSTEMD,
-) -> list[Any]:
-    message = Message(
-        destination=destination,
-        path=path,
-        interface=interface,
-        member=member,
-        signature=signature,
-        body=body or [],
-    )
-    try:
-        async with asyncio.timeout(_CALL_TIMEOUT_S):
-            reply = await bus.call(message)
-    except (EOFError, DBusError) as error:
-        raise OSError(f"systemd: {member}: {error}") from error
-    except TimeoutError:
-        raise OSError(f"systemd: {member} was not answered within {_CALL_TIMEOUT_S:.0f} s") from None
-    if reply is None or reply.message_type is MessageType.ERROR:
-        why = reply.body[0] if reply is not None and reply.body else "no reply"
-        raise OSError(f"systemd: {member}: {why}")
-    return list(reply.body)

@@ -29,7 +29,7 @@ PING_S = 1  # a silent broker is given up after three of them
 MAX_PINGS = 2
 FIRST_PAUSE_S = 0.05
 MAX_PAUSE_S = 2.0
-_LOOK_S = 0.5
+_LOOK_S = 1.0
 
 # What a lost connection can raise out of nats-py, besides its own errors (see the pitfalls that tests/real
 # shows).

@@ -2,7 +2,7 @@
 asked for.
 
 JSON lines, each fsynced before anything follows from it: `{"accepted": ...}`, `{"done": ...}`, `{"told":
-id}`, `{"epoch": n}`. A torn last line (power cut) is passed over. Rewritten at start with the latest
+id}`, `{"sent": id}`, `{"epoch": n}`. A torn last line (power cut) is passed over. Rewritten at start with the latest
 MAX_IDS commands.
 """
 
@@ -27,7 +27,8 @@ class Result:
     outcome: Outcome
     why: str
     took_s: float = 0.0
-    evidence: str = ""  # name of the bundle
+    evidence: str = ""  # file name of the bundle
+    evidence_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +41,10 @@ class Entry:
     epoch: int
     boot: str  # boot id when it was accepted
     session: str
+    until_s: float = 0.0  # when its time is over, by the monotonic clock of that boot
     result: Result | None = None  # None: it runs, or nobody knows how it ended
     told: bool = False  # the result is in the spool
+    sent: bool = False  # its evidence is in the bus' object store, or nowhere any more
 
 
 class Journal:
@@ -87,8 +90,13 @@ class Journal:
         """Ended, and perhaps nobody was told."""
         return [entry for entry in self._entries.values() if entry.result is not None and not entry.told]
 
-    def accept(self, command: Command, boot: str, session: str) -> None:
-        """On disk before the answer "accepted" is given."""
+    def unsent(self) -> list[Entry]:
+        """Ended with a bundle that is not in the bus' object store yet, in order of acceptance."""
+        ended = [(entry, entry.result) for entry in self._entries.values() if not entry.sent]
+        return [entry for entry, result in ended if result is not None and result.evidence]
+
+    def accept(self, command: Command, boot: str, session: str, now_mono_s: float = 0.0) -> None:
+        """On disk before the answer "accepted" is given; its time runs from `now_mono_s`."""
         if self._unreadable:
             raise OSError(self._unreadable)
         entry = Entry(
@@ -98,6 +106,7 @@ class Journal:
             epoch=command.epoch,
             boot=boot,
             session=session,
+            until_s=now_mono_s + command.timeout_s,
         )
         self._write({"accepted": _raw(entry)})
 
@@ -109,6 +118,10 @@ class Journal:
     def tell(self, command: str) -> None:
         """The result is on its way (in the spool)."""
         self._write({"told": command}, sync=False)
+
+    def send(self, command: str) -> None:
+        """Its bundle is where others can fetch it."""
+        self._write({"sent": command}, sync=False)
 
     def raise_epoch(self, epoch: int) -> None:
         """A newer leader spoke."""
@@ -126,6 +139,8 @@ class Journal:
             self._entries[line["done"]] = replace(self._entries[line["done"]], result=_result(line["result"]))
         elif "told" in line and line["told"] in self._entries:
             self._entries[line["told"]] = replace(self._entries[line["told"]], told=True)
+        elif "sent" in line and line["sent"] in self._entries:
+            self._entries[line["sent"]] = replace(self._entries[line["sent"]], sent=True)
         elif "epoch" in line:
             self._epoch = max(self._epoch, int(line["epoch"]))
 
@@ -166,7 +181,11 @@ def _raw(entry: Entry) -> dict[str, Any]:
 
 def _result(raw: Mapping[str, Any]) -> Result:
     return Result(
-        outcome=Outcome(raw["outcome"]), why=raw["why"], took_s=raw["took_s"], evidence=raw["evidence"]
+        outcome=Outcome(raw["outcome"]),
+        why=raw["why"],
+        took_s=raw["took_s"],
+        evidence=raw["evidence"],
+        evidence_bytes=raw.get("evidence_bytes", 0),
     )
 
 

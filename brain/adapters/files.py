@@ -1,7 +1,12 @@
-"""Files that are there complete or not at all."""
+"""Files that are there complete or not at all; and a folder that one brain uses."""
 
+import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+from agent.contract.errors import ConfigError
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -25,3 +30,21 @@ def set_aside(path: Path, why: str) -> Path:
     aside = path.with_name(f"{path.name}.{why}")
     path.replace(aside)
     return aside
+
+
+@contextlib.contextmanager
+def only_one(data_dir: Path) -> Iterator[None]:
+    """Two brains with one folder would destroy each other's files."""
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        lock = (data_dir / "lock").open("w")
+    except OSError as error:
+        raise ConfigError(
+            f"data_dir {data_dir}: {error.strerror}: give a folder that gpuward may write"
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(f"data_dir {data_dir} is in use by another brain") from None
+        yield

@@ -72,9 +72,8 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
     A server that has just started may need a moment for JetStream. ConfigError: the stream is there with
     other subjects or storage than ours.
     """
-    name = subjects.stream(cell)
     wanted = StreamConfig(
-        name=name,
+        name=subjects.stream(cell),
         subjects=subjects.stream_subjects(cell),
         storage=StorageType.FILE,
         retention=RetentionPolicy.LIMITS,
@@ -83,29 +82,37 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
         duplicate_window=config.duplicate_window_s,
         num_replicas=replicas,
     )
+    await make(client, wanted, "log.max_bytes", least=LEAST_BYTES)
+    return await info(client, cell)
+
+
+async def make(client: Client, wanted: StreamConfig, key: str, *, least: int) -> None:
+    """Makes a stream, or sets its limits anew. Without room for its max_bytes it gets less, down to `least`; `key`
+    names that in the configuration. ConfigError: it is there with other subjects or storage.
+    """
     manager = client.jsm()
     for _ in range(_ENSURE_TRIES):
         try:
             try:
-                found = (await manager.stream_info(name)).config
+                found = (await manager.stream_info(wanted.name or "")).config
             except NotFoundError:
-                await _add(manager, wanted)
+                await _add(manager, wanted, key, least)
             else:
                 if found.storage != StorageType.FILE or sorted(found.subjects or []) != sorted(
                     wanted.subjects or []
                 ):
                     raise ConfigError(
                         f"NATS stream {wanted.name} has storage {found.storage} and subjects {found.subjects}: "
-                        f"it is not a log of gpuward; remove it or set another `cell`"
+                        f"it was not made by gpuward; remove it or set another `cell`"
                     )
                 await _update(manager, found, wanted)
-            return await info(client, cell)
+            return
         except (OSError, TimeoutError, ServiceUnavailableError, NoStreamResponseError):
             await asyncio.sleep(_ENSURE_PAUSE_S)
     raise Unreachable(f"NATS does not make the stream {wanted.name}: is JetStream enabled there?")
 
 
-async def _add(manager: JetStreamManager, wanted: StreamConfig) -> None:
+async def _add(manager: JetStreamManager, wanted: StreamConfig, key: str, least: int) -> None:
     """A new stream.
 
     The server reserves max_bytes at once: where that is too much, a smaller log is better than none.
@@ -115,15 +122,15 @@ async def _add(manager: JetStreamManager, wanted: StreamConfig) -> None:
         try:
             await manager.add_stream(wanted.evolve(max_bytes=bytes_))
         except ServerError as error:
-            if error.err_code != _NO_ROOM or bytes_ < 2 * LEAST_BYTES:
+            if error.err_code != _NO_ROOM or bytes_ < 2 * least:
                 raise
             bytes_ //= 2
         else:
             break
     if bytes_ != wanted.max_bytes:
-        bytes_ //= 2  # the lease needs room as well
+        bytes_ //= 2  # others need room as well
         await manager.update_stream(wanted.evolve(max_bytes=bytes_))
-        _log.warning("NATS has no room for log.max_bytes: the log keeps at most %d MiB", bytes_ // 1024**2)
+        _log.warning("NATS has no room for %s: it keeps at most %d MiB", key, bytes_ // 1024**2)
 
 
 async def _update(manager: JetStreamManager, found: StreamConfig, wanted: StreamConfig) -> None:

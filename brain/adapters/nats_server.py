@@ -226,6 +226,7 @@ def node_permissions(cell: str, nodes: tuple[str, ...]) -> dict[str, object]:
     `allow_responses` lets it answer a command that it got.
     """
     say = [subject(cell, node) for node in nodes for subject in (subjects.event, subjects.beat)]
+    say += [subject for node in nodes for subject in subjects.bundles_of(cell, node)]
     hear = [subjects.command(cell, node) for node in nodes]
     hear += [f"{subjects.inbox(node)}.>" for node in nodes]
     return {

@@ -14,7 +14,7 @@ from nats.errors import NoRespondersError
 
 from agent.contract import subjects
 from agent.contract.commands import Answer, Command, Outcome, Reply, decode_reply
-from agent.contract.errors import ContractError
+from agent.contract.errors import ContractError, Refused, Unreachable
 from brain.adapters.broker import LOST
 from brain.adapters.keys import Signer
 from brain.adapters.liveness import Beats
@@ -83,6 +83,34 @@ class Nodes:
         outcome = Outcome.UNKNOWN if maybe_heard else Outcome.UNREACHABLE
         return _result(step, epoch, outcome, f"{step.node}: {why or 'its session changes all the time'}")
 
+    async def plan(self, client: Client, step: Step, epoch: int) -> list[str]:
+        """What the node would do for the step, one line each; it does nothing. Refused: it would not be done."""
+        subject = subjects.command(self._cell, step.node)
+        try:
+            reply = await self._ask(client, subject, self._envelope(step, epoch, "", 0.0, plan=True))
+        except NoRespondersError as error:
+            raise Unreachable(f"{step.node}: no agent listens there") from error
+        except LOST as error:
+            raise Unreachable(f"{step.node}: {error or 'no answer'}") from error
+        if reply.answer is Answer.REFUSED:
+            raise Refused(reply.why)
+        return reply.plan
+
+    async def cancel(self, client: Client, step: Step, epoch: int, why: str) -> None:
+        """Asks the node to stop the step. Its result tells whether it did; without an answer the deadline does."""
+        subject = subjects.command(self._cell, step.node)
+        deadline = self._clock() + ASK_S
+        session = self._beats.session(step.node) or ("", 0.0)
+        while self._clock() < deadline and self._may_act(epoch) and not client.is_closed:
+            try:
+                reply = await self._ask(client, subject, self._envelope(step, epoch, *session, cancels=why))
+            except (ContractError, *LOST):  # NoRespondersError is one of LOST
+                await asyncio.sleep(PAUSE_S)
+                continue
+            if reply.answer is not Answer.REFUSED or reply.session == session[0]:
+                return
+            session = (reply.session, reply.mono_s)  # the agent was restarted since its last beat
+
     async def _ask(self, client: Client, subject: str, body: bytes) -> Reply:
         message = await client.request(subject, body, timeout=ANSWER_S)
         try:
@@ -90,9 +118,12 @@ class Nodes:
         except ValueError as error:
             raise ContractError(f"not a reply to a command: {error}") from error
 
-    def _envelope(self, step: Step, epoch: int, session: str, mono_s: float) -> bytes:
+    def _envelope(
+        self, step: Step, epoch: int, session: str, mono_s: float, *, plan: bool = False, cancels: str = ""
+    ) -> bytes:
+        """`cancels`: why the step is not wanted any more; then the envelope asks to stop it."""
         payload = Command(
-            id=step.id,
+            id=f"{step.id}.cancel" if cancels else step.id,
             node=step.node,
             action=step.action,
             params=step.params,
@@ -100,7 +131,9 @@ class Nodes:
             session=session,
             not_after_s=mono_s + BEGIN_S,
             timeout_s=step.timeout_s,
-            why=step.why,
+            why=cancels or step.why,
+            plan=plan,
+            cancels=step.id if cancels else "",
         ).payload()
         return orjson.dumps(
             {"payload": payload.decode(), "key": self._signer.key_id, "sig": self._signer.sign(payload)}

@@ -82,6 +82,6 @@ def code_version() -> str:
     digest = hashlib.sha256()
     for package in (agent.contract, brain.core):
         for folder in package.__path__:
-            for file in sorted(Path(folder).glob("*.py")):
+            for file in sorted(Path(folder).rglob("*.py")):
                 digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]

@@ -14,6 +14,7 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:8470"
 TIMEOUT_S = 15.0
+FETCH_S = 60.0
 SILENCE_S = 45.0  # the watch sends something more often than this
 
 
@@ -49,6 +50,15 @@ class Client:
         request.data = json.dumps(body).encode()
         with self._open(request, TIMEOUT_S) as answer:
             return json.load(answer)
+
+    def fetch(self, *path: str) -> tuple[str, bytes]:
+        """The file at `/api/<path>`: the name that the brain gives it, and its content."""
+        with self._open(self._request(path), FETCH_S) as answer:
+            name = answer.headers.get_filename() or "download"
+            try:
+                return Path(name).name, answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                raise click.ClickException(f"the brain broke off: {error}") from error
 
     def watch(self, last: int) -> Iterator[dict[str, Any] | None]:
         """Notes as they come; None when nothing happened for a while. Ends when the brain goes away."""

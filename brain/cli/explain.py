@@ -124,6 +124,8 @@ def _run(run: dict[str, Any], width: int) -> Iterator[str]:
             width,
         )
         yield from _row("", f"[{step['id']}]", width)
+        if step["evidence"]:
+            yield from _row("", f"bundle {step['evidence']}: gpuward evidence {step['id']}", width)
 
 
 def _pages(pages: list[dict[str, Any]], width: int) -> Iterator[str]:

@@ -18,6 +18,7 @@ COMMANDS: dict[str, Lazy] = {
     "incidents": lazy("brain.cli.look:incidents", "What is open."),
     "nodes": lazy("brain.cli.look:nodes", "The nodes and their signs of life."),
     "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
+    "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
     "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they come."),
     "hold": lazy("brain.cli.say:hold", "Nothing disruptive is done in a scope until it is released."),
     "release": lazy("brain.cli.say:release", "Ends a hold."),
@@ -27,6 +28,8 @@ COMMANDS: dict[str, Lazy] = {
     "close": lazy("brain.cli.say:close", "Closes an incident."),
     "mode": lazy("brain.cli.say:mode", "How far a runbook may go by itself: observe, approve or auto."),
     "return": lazy("brain.cli.say:return_", "A node is healthy again: its symptoms end."),
+    "start": lazy("brain.cli.say:start", "Starts a runbook on a node without a fault."),
+    "reset": lazy("brain.cli.say:reset", "Lets disruptive runs begin again after the breaker has tripped."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }

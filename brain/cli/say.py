@@ -108,6 +108,26 @@ def return_(client: Client, node: str, plain: bool) -> None:
     _show(client.say("return", node=node), plain)
 
 
+@click.command()
+@click.argument("runbook")
+@click.option("--node", required=True, help="Where.")
+@click.option("--why", default="", help="The reason, for the others.")
+@as_json
+@for_client
+def start(client: Client, runbook: str, node: str, why: str, plain: bool) -> None:
+    """Starts RUNBOOK on a node without a fault, if it may be requested; in observe mode it is a rehearsal."""
+    args = {"runbook": runbook, "node": node}
+    _show(client.say("start", **(args | {"why": why} if why else args)), plain)
+
+
+@click.command()
+@as_json
+@for_client
+def reset(client: Client, plain: bool) -> None:
+    """Resets the breaker that has stopped all disruptive runs: they may begin again."""
+    _show(client.say("reset"), plain)
+
+
 def _show(answer: dict[str, Any], plain: bool) -> None:
     if plain:
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))

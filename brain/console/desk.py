@@ -143,6 +143,13 @@ class Desk(Protocol):
         """A request on NATS that is not stored, and its answer. Unreachable when nobody answers in time."""
         ...
 
+    async def evidence(self, node: str, command: str) -> bytes | None:
+        """The evidence bundle (a .tar.gz) that a command made on a node; None: there is none (yet).
+
+        Unreachable: NATS does not answer. ActionError: parts of it have gone.
+        """
+        ...
+
     async def say(self, word: Said) -> int:
         """Puts a person's word on the log; its place there.
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from agent.contract.errors import ConfigError, Unreachable
 from agent.contract.messages import clip
 from brain.config import ConsoleConfig
-from brain.console import drill, shapes
+from brain.console import drill, evidence, shapes
 from brain.console.desk import Desk
 from brain.console.explain import explain
 from brain.console.verbs import Wrong, checked
@@ -51,6 +51,7 @@ class Console:
                 web.get("/api/nodes", self._nodes),
                 web.get("/api/watch", self._watch),
                 web.post("/api/say", self._say),
+                *evidence.routes(self._desk),
                 *(drill.routes(self._desk) if self._desk.config.drill else ()),
             ]
         )

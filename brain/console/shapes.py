@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from agent.contract import subjects
+from agent.contract.commands import Outcome
 from brain.core.state import State
 
 Json = dict[str, Any]
@@ -78,8 +80,8 @@ def run(raw: Mapping[str, Any]) -> Json:
         "rungs": [
             {"name": rung["name"], "do": rung["do"], "params": rung["params"]} for rung in book["rungs"]
         ],
-        "approved_by": raw["approved_by"],
-        "steps": [step(item) for item in raw["steps"]],
+        "approved_by": (raw["approved"] or {}).get("who", ""),
+        "steps": [step(item) | {"evidence": bundle(raw, item)} for item in raw["steps"]],
     }
 
 
@@ -88,6 +90,12 @@ def step(raw: Mapping[str, Any]) -> Json:
     return {key: raw[key] for key in ("id", "rung", "action", "params", "outcome", "why", "verified")} | {
         "at": iso(raw["at"])
     }
+
+
+def bundle(run: Mapping[str, Any], step: Mapping[str, Any]) -> str:
+    """The name of the evidence bundle that a step made; empty: it made none."""
+    made = step["action"] == "evidence.collect" and step["outcome"] == Outcome.OK.value
+    return subjects.bundle(run["node"], step["id"]) if made else ""
 
 
 def note(raw: Mapping[str, Any]) -> Json:

@@ -20,6 +20,8 @@ VERBS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "close": (("id",), ("why",)),
     "mode": (("runbook", "mode"), ("nodes",)),
     "return": (("node",), ()),
+    "start": (("runbook", "node"), ("why",)),
+    "reset": ((), ()),
 }
 
 

@@ -17,6 +17,14 @@ _PORT = Param(
 )
 
 
+_FABRIC = Param(
+    name="fabric",
+    type="text",
+    summary="as in [subnet_managers] (default: the only one there)",
+    required=False,
+)
+
+
 def _spec(
     name: str,
     summary: str,
@@ -24,6 +32,8 @@ def _spec(
     repeat: Repeat,
     timeout_s: float,
     params: tuple[Param, ...] = (),
+    *,
+    heals: bool = True,
 ) -> ActionSpec:
     return ActionSpec(
         name=name,
@@ -33,6 +43,7 @@ def _spec(
         timeout_s=timeout_s,
         params=params,
         where="brain",
+        heals=heals,
     )
 
 
@@ -56,10 +67,11 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
                 Param(
                     name="then",
                     type="text",
-                    summary="with jobs left after it: fail, requeue or go_on (default fail)",
+                    summary="with jobs left after it: fail (the drain stays), undo (it goes), requeue or go_on (default fail)",
                     required=False,
                 ),
             ),
+            heals=False,
         ),
         _spec(
             "scheduler.resume",
@@ -75,6 +87,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Repeat.PROBE,
             120,
             (_JOB,),
+            heals=False,
         ),
         _spec(
             "scheduler.reboot",
@@ -110,6 +123,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.SAFE,
             180,
+            heals=False,
         ),
         _spec(
             "bmc.power_cycle",
@@ -131,6 +145,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             60,
+            heals=False,
         ),
         _spec(
             "node.isolate",
@@ -147,6 +162,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
                     required=False,
                 ),
             ),
+            heals=False,
         ),
         _spec(
             "sm.status",
@@ -154,6 +170,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NOTHING,
             Repeat.SAFE,
             60,
+            (_FABRIC,),
         ),
         _spec(
             "sm.start_standby",
@@ -161,6 +178,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.FABRIC,
             Repeat.SAFE,
             120,
+            (_FABRIC,),
         ),
         _spec(
             "sm.stop_master",
@@ -168,6 +186,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.FABRIC,
             Repeat.PROBE,
             180,
+            (_FABRIC,),
         ),
         _spec(
             "switch.port_bounce",
@@ -184,6 +203,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Repeat.SAFE,
             60,
             (_PORT,),
+            heals=False,
         ),
         _spec(
             "switch.port_enable",

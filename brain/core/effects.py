@@ -49,6 +49,28 @@ class Perform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskPlan:
+    """Ask who would do it what it would do; publish the StepPlan. Nothing is done."""
+
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelStep:
+    """The step is not wanted any more: stop it if it can be stopped. Its result comes as for any other."""
+
+    step: Step
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskJobs:
+    """Ask the scheduler what runs on the node; publish the JobsTold."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendPage:
     """Tell people, by the channels of `to`; publish the Delivery."""
 
@@ -91,4 +113,15 @@ class ShowRun:
     run: Run
 
 
-Effect = SetTimer | WriteIntent | Perform | SendPage | Note | ShowIncident | ShowRun
+Effect = (
+    SetTimer
+    | WriteIntent
+    | Perform
+    | AskPlan
+    | CancelStep
+    | AskJobs
+    | SendPage
+    | Note
+    | ShowIncident
+    | ShowRun
+)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from agent.contract.actions.spec import ActionSpec
 from agent.contract.commands import Outcome
 from agent.contract.errors import BugError
-from agent.contract.messages import Event, Scalar, Severity
-from brain.core import incidents, judge, paging, people, runs, symptoms, vocabulary
+from agent.contract.messages import Event, Scalar
+from brain.core import incidents, jobs, judge, own, paging, people, requests, runs, steps, symptoms
 from brain.core.compiled import Compiled
 from brain.core.effects import Effect
 from brain.core.incidents import Happening
@@ -20,11 +20,15 @@ from brain.core.inputs import (
     EventSeen,
     Input,
     Intent,
+    JobsTold,
     Leader,
     Malformed,
     NodeState,
     PackLoaded,
+    Reported,
     Said,
+    StepPlan,
+    StepProgress,
     StepResult,
     TimerFired,
 )
@@ -66,19 +70,27 @@ class Engine:
             case TimerFired(name=name):
                 self._timer(turn, name)
             case StepResult(step=step, outcome=outcome, why=why):
-                runs.result(turn, step, outcome, why)
+                steps.result(turn, step, outcome, why)
+            case StepProgress(step=step, text=text):
+                steps.progress(turn, step, text)
+            case StepPlan(step=step, lines=lines, ok=ok):
+                runs.planned(turn, step, lines, ok=ok)
+            case JobsTold():
+                jobs.told(turn, given)
+            case Reported():
+                own.reported(turn, given)
             case Intent(step=step, epoch=epoch):
-                runs.intended(turn, step, epoch)
+                steps.intended(turn, step, epoch)
             case Said():
                 people.said(turn, given)
             case NodeState():
-                self._node_state(turn, given)
+                own.node_state(turn, given)
             case Delivery(page=page, ok=ok, channel=channel, why=why):
                 self._delivery(turn, page, ok=ok, channel=channel, why=why)
             case Leader(epoch=epoch, brain=brain):
                 self._leader(turn, epoch, brain)
             case Malformed():
-                self._malformed(turn, given)
+                own.malformed(turn, given)
             case PackLoaded(pack=pack):
                 turn = self._load(turn, pack)
         self._settle(turn)
@@ -120,12 +132,14 @@ class Engine:
 
     def _event(self, turn: Turn, event: Event) -> None:
         if event.kind == "command.result":
-            runs.result(
+            steps.result(
                 turn,
                 str(event.data.get("command", "")),
                 _outcome(event.data.get("outcome")),
                 str(event.data.get("why", "")),
             )
+        elif event.kind == "command.progress":
+            steps.progress(turn, str(event.data.get("command", "")), str(event.data.get("text", "")))
         if turn.state.pack is None:
             if len(turn.state.early) < MAX_EARLY:
                 turn.state.early.append(Early(event=event, at=turn.now))
@@ -143,13 +157,17 @@ class Engine:
                 self._incident_timer(turn, incident)
         elif kind == "run":
             if (run := turn.state.runs.get(what)) is not None:
-                runs.timer(turn, run)
+                steps.timer(turn, run)
         elif kind in paging.TIMERS:
             paging.timer(turn, kind, what)
         elif kind == "tries":
             runs.forget_tries(turn, what)
         elif kind == "hold":
             people.hold_ended(turn, what)
+        elif kind == "jobs":
+            turn.state.jobs.pop(what, None)
+        elif kind == "schedule":
+            requests.due(turn, what)
         else:
             raise BugError(f"no such timer: {name}")
 
@@ -204,7 +222,7 @@ class Engine:
                             incidents.renewed(turn, incident, symptom)
         for run in list(turn.state.runs.values()) if any(not symptom.active for symptom in changed) else ():
             if run.state is RunState.VERIFYING:
-                runs.check(turn, run)
+                steps.check(turn, run)
         for symptom in changed:
             if symptom.active:
                 self._recheck(turn, symptom.scope)
@@ -217,7 +235,7 @@ class Engine:
             if run is None:
                 continue
             if run.state is RunState.VERIFYING:
-                runs.check(turn, run)
+                steps.check(turn, run)
             elif run.state is RunState.APPROVAL:
                 runs.proceed(turn, run)
 
@@ -245,6 +263,7 @@ class Engine:
             turn.set_timer(f"incident:{incident.id}", turn.now + incident.quiet_s)
 
     def _run_ended(self, turn: Turn, run: Run) -> None:
+        requests.ended(turn, run)
         incident = turn.state.incidents.get(run.incident)
         if incident is not None and incident.state is IncidentState.HEALING:
             if run.state is RunState.SUCCEEDED:
@@ -255,6 +274,8 @@ class Engine:
                     paging.open_page(turn, incident, run.why)
                 if not incident.support:
                     self._mended(turn, incident, Happening.GONE, "its symptoms are gone")
+        if incident is not None:
+            incidents.forget_if_done(turn, incident)
         for other in list(turn.state.runs.values()):
             if other.state is RunState.HELD and other.id in turn.state.runs:
                 runs.proceed(turn, other)
@@ -273,46 +294,6 @@ class Engine:
                     ):
                         self._match_began(turn, name, scope)
 
-    def _node_state(self, turn: Turn, given: NodeState) -> None:
-        node = turn.state.nodes.get(given.node)
-        if node is None:
-            node = turn.state.nodes[given.node] = Node(name=given.node)
-        if node.alive == given.alive:
-            return
-        node.alive = given.alive
-        if given.alive:
-            self._own_event(turn, given.node, vocabulary.NODE_RETURNED, Severity.INFO, {})
-        else:
-            self._own_event(
-                turn, given.node, vocabulary.NODE_SILENT, Severity.ERROR, {"silent_s": given.silent_s}
-            )
-
-    def _malformed(self, turn: Turn, given: Malformed) -> None:
-        turn.state.malformed += 1
-        turn.note("input.malformed", f"{given.subject}: {given.why}", data={"total": turn.state.malformed})
-        if given.node:
-            self._own_event(
-                turn, given.node, vocabulary.CONTRACT_BROKEN, Severity.WARNING, {"why": given.why}
-            )
-
-    def _own_event(
-        self, turn: Turn, node: str, kind: str, severity: Severity, data: dict[str, Scalar]
-    ) -> None:
-        """A fact that the engine itself states about a node."""
-        event = Event(
-            id=turn.cause,
-            node=node,
-            kind=kind,
-            component="node",
-            severity=severity,
-            at="",
-            age_s=0.0,
-            boot="",
-            count=1,
-            data=data,
-        )
-        turn.changed.extend(symptoms.feed(turn, event))
-
     def _delivery(self, turn: Turn, page: str, *, ok: bool, channel: str, why: str) -> None:
         for incident in paging.delivered(turn, page, ok=ok, channel=channel, why=why):
             incidents.forget_if_done(turn, incident)
@@ -323,7 +304,7 @@ class Engine:
         turn.state.epoch, turn.state.leader = epoch, brain
         turn.note("leader", f"{brain} leads with epoch {epoch}")
         for run in list(turn.state.runs.values()):
-            runs.led_anew(turn, run)
+            steps.led_anew(turn, run)
         paging.send_all_again(turn)
 
     def _load(self, turn: Turn, pack: Pack) -> Turn:
@@ -353,13 +334,16 @@ class Engine:
                 rule for rule in self.state.matched[scope] if rule in self._book.rules
             ]
         for support in [
-            key for key in self._index.by_support if key.partition("@")[0] not in self._book.rules
+            key
+            for key in self._index.by_support
+            if key.partition("@")[0] not in (*self._book.rules, requests.REQUEST)
         ]:
             rule, _, scope = support.partition("@")
             lost = incidents.match_ended(turn, rule, scope)
             if lost is not None:
                 self._mended(turn, lost, Happening.GONE, f"rule {rule} was removed")
         turn.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)
+        requests.plan_schedules(turn)
         early, self.state.early = self.state.early, []
         for entry in early:
             event = replace(entry.event, age_s=entry.event.age_s + turn.now - entry.at)

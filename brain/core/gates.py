@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from brain.core import approvals, paging
+from brain.core.effects import AskJobs
 from brain.core.spec import Mode, Rung
 from brain.core.state import Incident, Run, SymptomState
 from brain.core.topology import CELL, WIDE, type_of
@@ -44,6 +46,7 @@ class Case:
 
 
 Gate = Callable[[Case], Verdict | None]
+SCHEDULE = "schedule"  # who asks for a run that nobody asked for
 GO = Verdict(say=Say.GO, gate="", reason="no gate objects")
 
 
@@ -72,11 +75,6 @@ def mode_of(turn: Turn, runbook: str, node: str, at_most: Mode) -> Mode:
     return min(mode, at_most, key=order.index)
 
 
-def approved(turn: Turn, run: Run) -> bool:
-    """Did a person agree to this very rung, and does it still hold?"""
-    return run.approved_rung == run.rung and turn.now <= run.approved_until
-
-
 def hold(case: Case) -> Verdict | None:
     """Law 2: never under a person's hold."""
     for entry in case.turn.state.holds.values():
@@ -99,8 +97,67 @@ def mode(case: Case) -> Verdict | None:
             reason=f"{case.run.runbook.name} is in observe mode for this node",
             retry_s=60,
         )
-    if now is Mode.APPROVE and not approved(case.turn, case.run):
-        return Verdict(say=Say.APPROVAL, gate="mode", reason=f"{case.run.runbook.name} is in approve mode")
+    if now is Mode.APPROVE and not approvals.stands(case.turn, case.run):
+        if case.run.requested_by not in ("", SCHEDULE):
+            return None  # the person who started it has agreed
+        void = approvals.void(case.turn, case.run)
+        reason = f"{case.run.runbook.name} is in approve mode"
+        return Verdict(
+            say=Say.APPROVAL,
+            gate="mode",
+            reason=f"{reason}; the approval of {case.run.approved.who} is void: {void}"
+            if void and case.run.approved
+            else reason,
+        )
+    return None
+
+
+def maintenance(case: Case) -> Verdict | None:
+    """Law 2: people are at work there."""
+    for window in case.turn.book.settings.maintenance:
+        inside = window.since <= case.turn.now < window.until
+        if (
+            inside
+            and case.turn.book.topology.contains(window.scope, case.run.scope)
+            and not approvals.stands(case.turn, case.run)
+        ):
+            return Verdict(
+                say=Say.APPROVAL, gate="maintenance", reason=f"{window.scope} is in maintenance: {window.why}"
+            )
+    return None
+
+
+def protected(case: Case) -> Verdict | None:
+    """Law 2: never on a node that runs a protected job, without an approval. The scheduler is asked at the moment."""
+    turn, node = case.turn, case.run.node
+    if not turn.book.settings.ask_jobs or not node:
+        return None
+    told = turn.state.jobs.get(node)
+    if told is None:
+        ask = AskJobs(node=node)
+        if ask not in turn.effects:
+            turn.effects.append(ask)
+        return Verdict(
+            say=Say.HOLD, gate="protected", reason="asking the scheduler what runs there", retry_s=10
+        )
+    if told.known and not told.protected:
+        return None
+    if approvals.stands(turn, case.run):
+        return None
+    reason = (
+        f"protected job {told.protected} runs there"
+        if told.known
+        else f"it is not known what runs there: {told.why}"
+    )
+    return Verdict(say=Say.APPROVAL, gate="protected", reason=reason)
+
+
+def breaker(case: Case) -> Verdict | None:
+    """So many remedies in so short a time: perhaps it is we who are wrong. Only a person resets it."""
+    state, settings = case.turn.state, case.turn.book.settings
+    if not case.run.claimed and state.tripped:
+        reason = f"{settings.breaker_runs} disruptive runs within {settings.breaker_within_s / 60:.0f} minutes: say `reset`"
+        return Verdict(say=Say.HOLD, gate="breaker", reason=reason, retry_s=300)
     return None
 
 
@@ -135,7 +192,7 @@ def young(case: Case) -> Verdict | None:
 
 def stale(case: Case) -> Verdict | None:
     """A fault that was old when it arrived is not acted on without a fresh sign or a person."""
-    if case.incident.stale and not approved(case.turn, case.run):
+    if case.incident.stale and not approvals.stands(case.turn, case.run):
         reason = f"its facts were over {case.turn.book.settings.stale_s:.0f} s old: a fresh one or an approval is needed"
         return Verdict(say=Say.APPROVAL, gate="stale", reason=reason)
     return None
@@ -158,6 +215,22 @@ def tries(case: Case) -> Verdict | None:
             reason=f"{case.run.runbook.name} was tried {len(before)} times here in {hours:.0f} h",
         )
     return None
+
+
+def claim(turn: Turn, run: Run) -> None:
+    """The run begins its first disruptive rung: from here on it holds its node and counts for every budget."""
+    run.claimed = run.disrupted = True
+    turn.index.claims[run.id] = run.node
+    told = turn.state.jobs.get(run.node)
+    run.jobs = list(told.jobs) if told is not None else []
+    settings = turn.book.settings
+    since = turn.now - settings.breaker_within_s
+    turn.state.began = [at for at in turn.state.began if at > since] + [turn.now]
+    if len(turn.state.began) >= settings.breaker_runs and not turn.state.tripped:
+        turn.state.tripped = turn.now
+        why = f"{len(turn.state.began)} disruptive runs within {settings.breaker_within_s / 60:.0f} minutes"
+        turn.note("breaker.tripped", f"{why}: no further one begins until a person says `reset`")
+        paging.page(turn, turn.state.incidents[run.incident], "update", f"the breaker has tripped: {why}")
 
 
 def tries_key(run: Run, incident: Incident) -> str:
@@ -187,6 +260,9 @@ def budget(case: Case) -> Verdict | None:
     )
     if same >= settings.disruptive_runs_per_runbook:
         return _over(case.run.runbook.name, same, settings.disruptive_runs_per_runbook)
+    over = _over_job(case)
+    if over is not None:
+        return over
     for place in case.turn.book.topology.above(case.run.node) if case.run.node else ():
         if place != CELL and type_of(place) in WIDE and type_of(place) != "fabric":
             here = sum(
@@ -197,10 +273,33 @@ def budget(case: Case) -> Verdict | None:
     return None
 
 
+def _over_job(case: Case) -> Verdict | None:
+    """One job is disturbed at one place at a time, as far as the scheduler has said what runs where."""
+    told = case.turn.state.jobs.get(case.run.node)
+    most = case.turn.book.settings.disruptive_runs_per_job
+    for job in told.jobs if told is not None else ():
+        same = sum(1 for other in case.turn.index.claims if job in case.turn.state.runs[other].jobs)
+        if same >= most:
+            return _over(f"job {job}", same, most)
+    return None
+
+
 def _over(what: str, have: int, most: int) -> Verdict:
     return Verdict(
         say=Say.HOLD, gate="budget", reason=f"{have} disruptive runs in {what}, at most {most} at once"
     )
 
 
-GATES: tuple[Gate, ...] = (hold, shared, tries, young, mode, stale, one_per_node, budget)
+GATES: tuple[Gate, ...] = (
+    hold,
+    shared,
+    breaker,
+    tries,
+    young,
+    mode,
+    maintenance,
+    stale,
+    protected,
+    one_per_node,
+    budget,
+)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from brain.core import judge, paging, runs
 from brain.core.conditions import symptoms_in
 from brain.core.spec import Paging, Rule
-from brain.core.state import Incident, IncidentState, SymptomState
+from brain.core.state import Incident, IncidentState, RunState, SymptomState
 from brain.core.topology import node_of, type_of
 from brain.core.turn import Turn
 
@@ -77,7 +77,10 @@ def happen(turn: Turn, incident: Incident, what: Happening, why: str) -> bool:
 
 def forget_if_done(turn: Turn, incident: Incident) -> None:
     """A closed incident is forgotten with its runs, once its last page is delivered. The read model keeps it."""
-    if incident.state in OVER and not incident.pages.waiting:
+    stopping = any(
+        turn.state.runs[run].state is RunState.CANCELLING for run in incident.runs if run in turn.state.runs
+    )
+    if incident.state in OVER and not incident.pages.waiting and not stopping:
         turn.state.incidents.pop(incident.id, None)
         paging.forget(turn, incident)
         for run in incident.runs:

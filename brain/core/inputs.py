@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent.contract.commands import Outcome
-from agent.contract.messages import Event
+from agent.contract.messages import Event, Severity
 from brain.core.spec import Pack, Scalar
 
 
@@ -64,12 +64,57 @@ class StepResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepProgress:
+    """A long step is still under way. (A node says it by an event `command.progress`.)"""
+
+    id: str
+    step: str
+    elapsed_s: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPlan:
+    """What a step would do, as the one who would do it says; it was not done. Not `ok`: it would be refused."""
+
+    id: str
+    step: str
+    ok: bool
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsTold:
+    """What the scheduler says that runs on a node. `protected` names a job that must not be disturbed."""
+
+    id: str
+    node: str
+    known: bool  # False: the scheduler could not be asked; `why` says it
+    jobs: tuple[str, ...] = ()
+    protected: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """A fact about a node that another system reports (a fabric manager's event, say), not the node itself."""
+
+    id: str  # derived from the other system's own id, so that the same report counts once
+    source: str  # e.g. ufm
+    node: str
+    kind: str  # one of agent/contract/kinds
+    component: str
+    severity: Severity
+    data: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """A person's word. Verbs and their args:
 
     hold {scope, why, for_s?} · release {scope} · approve {id} · deny {id, why?} · ack {id} · close {id, why?} ·
-    mode {runbook, mode, nodes?} · return {node}. `id` is a run's or an incident's; `scope` is a scope as in incidents
-    (`node/n1`, `leaf/l3`) or `all`.
+    mode {runbook, mode, nodes?} · return {node} · start {runbook, node, why?} · reset {} (the breaker).
+    `id` is a run's or an incident's; `scope` is a scope as in incidents (`node/n1`, `leaf/l3`) or `all`.
     """
 
     id: str
@@ -122,6 +167,10 @@ Input = (
     | TimerFired
     | Intent
     | StepResult
+    | StepProgress
+    | StepPlan
+    | JobsTold
+    | Reported
     | Said
     | NodeState
     | Leader

@@ -27,6 +27,7 @@ PAGE = ActionSpec(
     where="engine",
 )
 MAX_RETRIES = 10
+MIN_EVERY_S = 3600.0
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,60}")
 _SAMPLES: Mapping[str, Scalar] = {"int": 1, "float": 1.0, "bool": True}  # of a `$name`; otherwise a text
@@ -44,8 +45,12 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
         rules = [rule for rule in pack.rules if rule.runbook == runbook.name]
         if not _NAME.fullmatch(runbook.name):
             yield Finding(path=path, text="a runbook's name is in kebab-case: a-z, 0-9 and -")
-        if not rules:
-            yield Finding(path=path, text="no rule leads to it")
+        if not rules and not runbook.request:
+            yield Finding(path=path, text="no rule leads to it, and nobody may request it")
+        if runbook.every_s and not runbook.request:
+            yield Finding(path=(*path, "every_s"), text="a schedule needs `request: true`")
+        if runbook.every_s and runbook.every_s < MIN_EVERY_S:
+            yield Finding(path=(*path, "every_s"), text=f"must be at least {MIN_EVERY_S:g} s")
         if not runbook.rungs:
             yield Finding(path=(*path, "rungs"), text="a ladder needs a rung")
         if runbook.tries < 1 or runbook.tries_within_s <= 0:
@@ -53,8 +58,9 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
                 path=(*path, "tries"), text="tries must be at least 1, tries_within_s more than 0 s"
             )
         names: set[str] = set()
-        for index, rung in enumerate(runbook.rungs):
-            here = (*path, "rungs", index)
+        ladder = [((*path, "rungs", index), rung) for index, rung in enumerate(runbook.rungs)]
+        back = [((*path, "way_back", index), rung) for index, rung in enumerate(runbook.way_back)]
+        for here, rung in ladder + back:
             if rung.name in names:
                 yield Finding(path=(*here, "name"), text=f"there are two rungs {rung.name!r}")
             names.add(rung.name)
@@ -64,7 +70,9 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
                 yield Finding(path=(*here, "do"), text=text)
                 continue
             yield from _rung(rung, spec, here, symptoms)
-            yield from _params(rung, known, here, rules, symptoms)
+            yield from _params(rung, known, here, rules, symptoms, request=runbook.request)
+            if here[2] == "way_back" and (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING:
+                yield Finding(path=here, text="the way back must disrupt nothing: no gate may block it")
             for rule in rules:
                 if spec.where == "node" and rule.scope in (*WIDE, CELL):
                     text = f"{rung.do} runs on a node, but rule {rule.name} is of scope {rule.scope}"
@@ -79,7 +87,7 @@ def _rung(rung: Rung, spec: ActionSpec, path: _Path, symptoms: Mapping[str, Symp
     if rung.repeat is not None and _MORE_CAREFUL.index(rung.repeat) < _MORE_CAREFUL.index(spec.repeat):
         text = f"{spec.name} is {spec.repeat.value}: a rung can only be more careful"
         yield Finding(path=(*path, "repeat"), text=text)
-    if (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING and rung.verify is None:
+    if spec.heals and (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING and rung.verify is None:
         yield Finding(path=path, text="disrupts something and is not verified: say when it has worked")
     if rung.timeout_s < 0:
         yield Finding(path=(*path, "timeout_s"), text="must not be negative (0: the action's own)")
@@ -102,6 +110,8 @@ def _params(
     path: _Path,
     rules: list[Rule],
     symptoms: Mapping[str, Symptom],
+    *,
+    request: bool,
 ) -> Iterator[Finding]:
     types = {param.name: param.type for param in actions[rung.do].params}
     filled: dict[str, Scalar] = {}
@@ -118,6 +128,9 @@ def _params(
             if value[1:] not in _given_by(rule, symptoms):
                 text = f"rule {rule.name} gives no {value!r} (gives: {', '.join(_given_by(rule, symptoms))})"
                 yield Finding(path=(*path, "params", name), text=text)
+        if request and value[1:] not in BASE_FIELDS:
+            text = f"a request gives no {value!r} (gives: {', '.join(BASE_FIELDS)})"
+            yield Finding(path=(*path, "params", name), text=text)
     try:
         check_params(rung.do, filled, actions)
     except ContractError as error:
@@ -133,7 +146,8 @@ def _given_by(rule: Rule, symptoms: Mapping[str, Symptom]) -> list[str]:
 
 
 def _unused_params(runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:
-    wanted = {value[1:] for rung in runbook.rungs for value in rung.params.values() if isinstance(value, str)}
+    rungs = (*runbook.rungs, *runbook.way_back)
+    wanted = {value[1:] for rung in rungs for value in rung.params.values() if isinstance(value, str)}
     for rule in rules:
         for name in rule.params:
             if name not in wanted:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 
-from brain.core import gates, incidents, paging, runs, symptoms
+from brain.core import approvals, gates, incidents, paging, requests, runs, symptoms
 from brain.core.incidents import Happening
 from brain.core.inputs import Said
 from brain.core.spec import Mode
 from brain.core.state import Hold, Incident, IncidentState, ModeSaid, Run, RunState
 from brain.core.turn import Turn
+
+RETURN = "return-node"  # the runbook that takes our drain off a node which a person says is healthy
 
 
 def said(turn: Turn, word: Said) -> None:
@@ -67,12 +69,10 @@ def _approve(turn: Turn, word: Said) -> None:
     if run is None or run.state not in (RunState.APPROVAL, RunState.HELD):
         _refused(turn, word, "no run of that id waits for an approval")
         return
-    run.approved_by, run.approved_rung = word.who, run.rung
-    run.approved_until = turn.now + turn.book.settings.approval_s
-    rung = run.runbook.rungs[run.rung]
+    given = approvals.give(turn, run, word.who)
     turn.note(
         "said.approve",
-        f"{word.who} approves {rung.name} ({rung.do}) of {run.runbook.name}",
+        f"{word.who} approves {given.what} ({run.runbook.name}) for {turn.book.settings.approval_s / 60:.0f} minutes",
         incident=run.incident,
         run=run.id,
         scope=run.scope,
@@ -146,6 +146,24 @@ def _return(turn: Turn, word: Said) -> None:
     turn.note("said.return", f"{word.who} says that {node} is healthy", scope=f"node/{node}")
     for symptom in list(turn.index.active.get(node, {}).values()):
         turn.changed.extend(symptoms.end(turn, symptom, f"{word.who} says that the node is healthy"))
+    if RETURN in turn.book.runbooks and (why := requests.request(turn, RETURN, node, word.who, "return")):
+        _refused(turn, word, why)
+
+
+def _start(turn: Turn, word: Said) -> None:
+    runbook, node, why = (str(word.args.get(name, "")) for name in ("runbook", "node", "why"))
+    turn.note("said.start", f"{word.who} starts {runbook} on {node}: {why}", scope=f"node/{node}")
+    if refusal := requests.request(turn, runbook, node, word.who, why or "no reason given"):
+        _refused(turn, word, refusal)
+
+
+def _reset(turn: Turn, word: Said) -> None:
+    if not turn.state.tripped:
+        _refused(turn, word, "the breaker has not tripped")
+        return
+    turn.state.tripped, turn.state.began = 0.0, []
+    turn.note("said.reset", f"{word.who} resets the breaker")
+    wake(turn)
 
 
 VERBS: dict[str, Callable[[Turn, Said], None]] = {
@@ -157,6 +175,8 @@ VERBS: dict[str, Callable[[Turn, Said], None]] = {
     "close": _close,
     "mode": _mode,
     "return": _return,
+    "start": _start,
+    "reset": _reset,
 }
 
 

@@ -1,7 +1,8 @@
-"""What a run would do: rungs with their parameters filled in. Performs nothing; `explain` and shadow mode print it."""
+"""Rungs with their parameters filled in: what a step will be. Decides nothing."""
 
 from agent.contract.actions.spec import Disrupts, Repeat
-from brain.core import gates, judge
+from brain.core import judge
+from brain.core.effects import Step
 from brain.core.spec import Rung, Scalar
 from brain.core.state import Incident, Run
 from brain.core.topology import component_of
@@ -36,31 +37,42 @@ def values(turn: Turn, incident: Incident) -> dict[str, Scalar]:
 def params(run: Run, rung: Rung) -> dict[str, Scalar]:
     """A rung's parameters with every `$name` filled in from the run, or from its scope; an unknown one stays as it is
     and the node refuses it."""
+    return {name: _filled(run, value) for name, value in rung.params.items()}
+
+
+def _filled(run: Run, value: Scalar) -> Scalar:
     known = run.params | {"component": component_of(run.scope), "node": run.node, "scope": run.scope}
-    filled: dict[str, Scalar] = {}
-    for name, value in rung.params.items():
-        filled[name] = (
-            known.get(value[1:], value) if isinstance(value, str) and value.startswith("$") else value
-        )
-    return filled
+    return known.get(value[1:], value) if isinstance(value, str) and value.startswith("$") else value
 
 
-def plan(turn: Turn, run: Run, incident: Incident) -> list[str]:
-    """One line for each rung: what, with what, what it disrupts, and what the gates would say now."""
-    lines = []
-    for number, rung in enumerate(run.runbook.rungs, 1):
-        given = ", ".join(f"{name}={value}" for name, value in params(run, rung).items())
-        line = f"{number}. {rung.name}: {rung.do}({given})"
-        if disrupts(turn, rung) is Disrupts.NOTHING:
-            line += " — disrupts nothing"
-        else:
-            verdict = gates.check(turn, run, incident, rung)
-            line += f" — disrupts {disrupts(turn, rung).value}; gates: {verdict.say.value}"
-            if verdict.say is not gates.Say.GO:
-                line += f" ({verdict.reason})"
-        if rung.verify is not None:
-            line += (
-                f"; verified by symptoms gone within {rung.verify.within_s:g} s for {rung.verify.for_s:g} s"
-            )
-        lines.append(line)
-    return lines
+def rungs(run: Run) -> tuple[Rung, ...]:
+    """The rungs that the run goes along now: the ladder, or the way back."""
+    return run.runbook.way_back if run.worked else run.runbook.rungs
+
+
+def step_id(run: Run) -> str:
+    """Names one attempt of one rung for ever: `<run>.s<rung>.a<attempt>`, on the way back `<run>.b<rung>.a<attempt>`."""
+    return f"{run.id}.{'b' if run.worked else 's'}{run.rung + 1}.a{run.attempt}"
+
+
+def run_of(step: str) -> str:
+    """The run of a step's id."""
+    return step.rsplit(".", 2)[0]
+
+
+def step(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Step:
+    """The present attempt of a rung."""
+    spec = turn.actions[rung.do]
+    return Step(
+        id=step_id(run),
+        run=run.id,
+        incident=run.incident,
+        node=run.node,
+        action=rung.do,
+        where=spec.where,
+        params=params(run, rung),
+        timeout_s=rung.timeout_s or spec.timeout_s,
+        disrupts=disrupts(turn, rung),
+        repeat=repeat(turn, rung),
+        why=f"{incident.cause} at {incident.scope} (rule {incident.rule})",
+    )

@@ -1,20 +1,17 @@
 """Runs: executions of runbooks, rung by rung. This file holds their only transition table (TRANSITIONS).
 
-A step is performed only after its intent has come back on the log with the present leader's epoch, so no deposed
-brain acts. A step of which nobody knows whether it was done is handled by its repeat class (law 4).
+What becomes of a step once its intent is on the log stands in `steps.py`. A run whose rung has worked goes along the
+runbook's way back (into service) before it has succeeded.
 """
 
 from enum import StrEnum
 
-from agent.contract.actions.spec import Disrupts, Repeat
-from agent.contract.commands import Outcome
-from brain.core import conditions, gates, judge, paging, plans, symptoms
-from brain.core.effects import Perform, Step, WriteIntent
+from agent.contract.actions.spec import Disrupts
+from brain.core import conditions, gates, judge, outline, paging, plans
+from brain.core.effects import AskPlan, CancelStep, WriteIntent
 from brain.core.spec import Mode, Rung
 from brain.core.state import Incident, Run, RunState, StepRecord
 from brain.core.turn import Turn
-
-ANSWER_GRACE_S = 15.0  # a step's result may come so much later than its own deadline
 
 
 class Event(StrEnum):
@@ -29,6 +26,7 @@ class Event(StrEnum):
     NO_RUNG = "no rung left"
     OBSERVE = "observe mode"
     CANCEL = "cancelled"
+    STOPPED = "its last step has ended"
 
 
 S, E = RunState, Event
@@ -42,7 +40,9 @@ TRANSITIONS: dict[tuple[RunState, Event], RunState] = {
     **{(state, E.WORKED): S.SUCCEEDED for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
     **{(state, E.NO_RUNG): S.EXHAUSTED for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
     (S.HELD, E.OBSERVE): S.OBSERVED,
-    **{(state, E.CANCEL): S.CANCELLED for state in (*_WAITING, S.INTENT, S.PERFORMING, S.VERIFYING)},
+    **{(state, E.CANCEL): S.CANCELLED for state in (*_WAITING, S.INTENT, S.VERIFYING)},
+    (S.PERFORMING, E.CANCEL): S.CANCELLING,
+    (S.CANCELLING, E.STOPPED): S.CANCELLED,
 }
 OVER = (S.SUCCEEDED, S.EXHAUSTED, S.OBSERVED, S.CANCELLED)
 
@@ -69,7 +69,7 @@ def _count_try(turn: Turn, run: Run) -> None:
     turn.set_timer(f"tries:{key}", turn.now + run.runbook.tries_within_s)
 
 
-def start(turn: Turn, incident: Incident) -> Run | None:
+def start(turn: Turn, incident: Incident, requested_by: str = "") -> Run | None:
     """A new run of the incident's runbook; None when it has none (any more)."""
     runbook = turn.book.runbooks.get(incident.runbook)
     if runbook is None:
@@ -84,6 +84,7 @@ def start(turn: Turn, incident: Incident) -> Run | None:
         params=incident.params | plans.values(turn, incident),
         state=S.HELD,
         started_at=turn.now,
+        requested_by=requested_by,
     )
     turn.state.runs[run.id] = run
     incident.runs.append(run.id)
@@ -93,9 +94,12 @@ def start(turn: Turn, incident: Incident) -> Run | None:
         incident=incident.id,
         run=run.id,
         scope=run.scope,
-        data={"runbook": runbook.name, "plan": plans.plan(turn, run, incident)},
+        data={"runbook": runbook.name, "plan": outline.outline(turn, run, incident)},
     )
     if gates.mode_of(turn, runbook.name, run.node, runbook.at_most) is Mode.OBSERVE:
+        for run.rung, rung in enumerate(runbook.rungs):
+            _ask_plan(turn, run, incident, rung)
+        run.rung = 0
         move(
             turn,
             run,
@@ -107,12 +111,35 @@ def start(turn: Turn, incident: Incident) -> Run | None:
     return run
 
 
+def _ask_plan(turn: Turn, run: Run, incident: Incident, rung: Rung) -> None:
+    """Lets the one who would do it say what it would do. Only the leader's shell asks."""
+    if rung.do != plans.PAGE and (step := plans.step(turn, run, incident, rung)).id not in run.asked:
+        run.asked.append(step.id)
+        turn.effects.append(AskPlan(step=step))
+
+
+def planned(turn: Turn, step: str, lines: tuple[str, ...], *, ok: bool) -> None:
+    """What a step would do, said by who would do it."""
+    run = turn.state.runs.get(plans.run_of(step))
+    if run is not None and step in run.asked:
+        turn.note(
+            "step.plan",
+            "; ".join(lines) if ok else f"would be refused: {'; '.join(lines)}",
+            incident=run.incident,
+            run=run.id,
+            scope=run.scope,
+            data={"step": step, "lines": list(lines), "ok": ok},
+        )
+
+
 def proceed(turn: Turn, run: Run) -> None:
     """Begins the present rung, or says why not. Rungs that need nothing of the shell are passed at once."""
     incident = turn.state.incidents[run.incident]
-    while run.rung < len(run.runbook.rungs):
-        rung = run.runbook.rungs[run.rung]
+    while run.rung < len(plans.rungs(run)):
+        rung = plans.rungs(run)[run.rung]
         disrupts = plans.disrupts(turn, rung)
+        if run.worked and _is_back(turn, run, incident):
+            continue
         if rung.when and not conditions.holds(rung.when, judge.situation(turn, run.scope)):
             turn.note(
                 "run.skipped",
@@ -122,27 +149,62 @@ def proceed(turn: Turn, run: Run) -> None:
                 scope=run.scope,
             )
         elif rung.do == plans.PAGE:
-            text = str(rung.params.get("text", "")) or f"{run.runbook.name}: {rung.name}"
-            paging.page(turn, incident, "update", text, to=str(rung.params.get("to", paging.ONCALL)))
-            run.steps.append(
-                StepRecord(
-                    id=_step_id(run),
-                    rung=rung.name,
-                    action=rung.do,
-                    params=dict(rung.params),
-                    at=turn.now,
-                    outcome="ok",
-                    why="paged",
-                )
-            )
-        elif not incident.support and disrupts is not Disrupts.NOTHING:
-            move(turn, run, E.WORKED, "the fault is gone: nothing disruptive is needed")
+            _page(turn, run, incident, rung)
+        elif not run.worked and not incident.support and disrupts is not Disrupts.NOTHING:
+            worked(turn, run, "the fault is gone: nothing disruptive is needed", run.rung)
             return
         elif _begin(turn, run, incident, rung, disrupts):
             return
         run.rung += 1
         run.attempt = 1
-    move(turn, run, E.NO_RUNG, "no rung of the ladder is left: a person must take it from here")
+    if run.worked and _is_back(turn, run, incident):
+        proceed(turn, run)
+    elif run.worked:
+        move(turn, run, E.WORKED, f"{run.worked}; back in service")
+    elif run.requested_by and all(step.outcome == "ok" for step in run.steps):
+        worked(turn, run, "all its steps are done", run.rung)
+    else:
+        move(turn, run, E.NO_RUNG, "no rung of the ladder is left: a person must take it from here")
+
+
+def worked(turn: Turn, run: Run, why: str, back_to: int) -> None:
+    """The fault is over: along the way back if something was disturbed, and then success.
+
+    `back_to`: the rung to go on with if the fault comes back meanwhile.
+    """
+    if not run.runbook.way_back or not run.disrupted:
+        move(turn, run, E.WORKED, why)
+        return
+    turn.note("run.returning", why, incident=run.incident, run=run.id, scope=run.scope)
+    run.worked, run.back_to, run.rung, run.attempt = why, back_to, 0, 1
+    proceed(turn, run)
+
+
+def _is_back(turn: Turn, run: Run, incident: Incident) -> bool:
+    """On the way back: is the fault there again? Then it goes on up the ladder."""
+    rung = run.runbook.rungs[run.back_to - 1] if run.back_to else None
+    if not incident.support or not there(turn, run, rung):
+        return False
+    why = "the fault came back before the node was back in service"
+    turn.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)
+    run.worked, run.rung, run.attempt = "", run.back_to, 1
+    return True
+
+
+def _page(turn: Turn, run: Run, incident: Incident, rung: Rung) -> None:
+    text = str(rung.params.get("text", "")) or f"{run.runbook.name}: {rung.name}"
+    paging.page(turn, incident, "update", text, to=str(rung.params.get("to", paging.ONCALL)))
+    run.steps.append(
+        StepRecord(
+            id=plans.step_id(run),
+            rung=rung.name,
+            action=rung.do,
+            params=dict(rung.params),
+            at=turn.now,
+            outcome="ok",
+            why="paged",
+        )
+    )
 
 
 def _begin(turn: Turn, run: Run, incident: Incident, rung: Rung, disrupts: Disrupts) -> bool:
@@ -152,9 +214,9 @@ def _begin(turn: Turn, run: Run, incident: Incident, rung: Rung, disrupts: Disru
         if verdict.say is not gates.Say.GO:
             _held(turn, run, incident, rung, verdict)
             return True
-        run.claimed = True
-        turn.index.claims[run.id] = run.node
-    step = _step(turn, run, incident, rung)
+        if not run.claimed:
+            gates.claim(turn, run)
+    step = plans.step(turn, run, incident, rung)
     run.steps.append(
         StepRecord(id=step.id, rung=rung.name, action=step.action, params=dict(step.params), at=turn.now)
     )
@@ -173,6 +235,7 @@ def _held(turn: Turn, run: Run, incident: Incident, rung: Rung, verdict: gates.V
         turn.set_timer(f"run:{run.id}", turn.now + verdict.retry_s)
     elif run.state is not S.APPROVAL or run.why != why:
         move(turn, run, E.ASKED, why)
+        _ask_plan(turn, run, incident, rung)
         paging.page(
             turn,
             incident,
@@ -181,207 +244,28 @@ def _held(turn: Turn, run: Run, incident: Incident, rung: Rung, verdict: gates.V
         )
 
 
-def _step_id(run: Run) -> str:
-    return f"{run.id}.s{run.rung + 1}.a{run.attempt}"
-
-
-def _step(turn: Turn, run: Run, incident: Incident, rung: Rung) -> Step:
-    spec = turn.actions[rung.do]
-    return Step(
-        id=_step_id(run),
-        run=run.id,
-        incident=run.incident,
-        node=run.node,
-        action=rung.do,
-        where=spec.where,
-        params=plans.params(run, rung),
-        timeout_s=rung.timeout_s or spec.timeout_s,
-        disrupts=plans.disrupts(turn, rung),
-        repeat=plans.repeat(turn, rung),
-        why=f"{incident.cause} at {incident.scope} (rule {incident.rule})",
-    )
-
-
-def intended(turn: Turn, step_id: str, epoch: int) -> None:
-    """The intent came back on the log: now it may be performed, if it is this leader's and still wanted."""
-    run = _run_of(turn, step_id)
-    if run is None or run.state is not S.INTENT or _step_id(run) != step_id or epoch != turn.state.epoch:
-        return
-    incident = turn.state.incidents[run.incident]
-    step = _step(turn, run, incident, run.runbook.rungs[run.rung])
-    move(turn, run, E.INTENDED, f"{step.action} on {step.node or 'the brain'}")
-    turn.set_timer(f"run:{run.id}", turn.now + step.timeout_s + ANSWER_GRACE_S)
-    turn.effects.append(Perform(step=step))
-
-
-def result(turn: Turn, step_id: str, outcome: Outcome, why: str) -> None:
-    """A step's answer. An answer to a step that is not under way is stale and changes nothing."""
-    run = _run_of(turn, step_id)
-    if run is None or run.state is not S.PERFORMING or _step_id(run) != step_id:
-        return
-    rung = run.runbook.rungs[run.rung]
-    run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
-    turn.note(
-        "step.result",
-        f"{rung.name}: {outcome.value}: {why}",
-        incident=run.incident,
-        run=run.id,
-        scope=run.scope,
-        data={"step": step_id, "outcome": outcome.value},
-    )
-    turn.show_run(run)
-    repeat = plans.repeat(turn, rung)
-    if outcome is Outcome.OK or (outcome is Outcome.UNKNOWN and repeat is not Repeat.SAFE):
-        if rung.verify is not None:
-            _verify(turn, run, rung)
-        elif outcome is Outcome.OK:
-            _next_rung(turn, run)
-        else:
-            move(
-                turn,
-                run,
-                E.NO_RUNG,
-                f"nobody knows whether {rung.name} was done, and nothing verifies it: a person must look",
-            )
-    elif outcome is Outcome.REFUSED:
-        _failed(turn, run, rung, again=False)
-    else:
-        done = outcome is Outcome.FAILED
-        _failed(turn, run, rung, again=not (done and repeat is Repeat.NEVER))
-
-
-def _next_rung(turn: Turn, run: Run) -> None:
-    run.rung += 1
-    run.attempt = 1
-    proceed(turn, run)
-
-
-def _failed(turn: Turn, run: Run, rung: Rung, *, again: bool) -> None:
-    if again and run.attempt <= rung.retries:
-        run.attempt += 1
-        proceed(turn, run)
-    elif rung.on_failure == "stop":
-        move(
-            turn,
-            run,
-            E.NO_RUNG,
-            f"{rung.name} failed and the runbook stops there: a person must take it from here",
-        )
-    else:
-        _next_rung(turn, run)
-
-
-def _verify(turn: Turn, run: Run, rung: Rung) -> None:
-    """Symptoms that nothing can clear are set aside: if the fault is still there they come back."""
-    assert rung.verify is not None  # noqa: S101  # the only caller has just asked
-    move(turn, run, E.DONE, f"{rung.name} is done; verifying that the symptoms are gone")
-    run.deadline = turn.now + rung.verify.within_s
-    run.quiet_since = 0.0
-    for key in _watched(turn, run, rung):
-        state = turn.state.symptoms.get(key)
-        spec = turn.book.symptoms.get(key.partition("@")[0])
-        if (
-            state is not None
-            and state.active
-            and spec is not None
-            and not spec.clear
-            and spec.detect != "spread"
-        ):
-            turn.changed.extend(symptoms.end(turn, state, f"set aside while {rung.name} is verified"))
-    check(turn, run)
-
-
-def _watched(turn: Turn, run: Run, rung: Rung) -> list[str]:
-    wanted = rung.verify.gone if rung.verify else ()
+def there(turn: Turn, run: Run, rung: Rung | None) -> list[str]:
+    """The incident's symptoms that are active, of those that `rung` must make go away (None: all of them)."""
+    wanted = rung.verify.gone if rung is not None and rung.verify is not None else ()
     return [
         key
         for key in turn.state.incidents[run.incident].symptoms
-        if not wanted or key.partition("@")[0] in wanted
+        if (not wanted or key.partition("@")[0] in wanted)
+        and (state := turn.state.symptoms.get(key)) is not None
+        and state.active
     ]
-
-
-def check(turn: Turn, run: Run) -> None:
-    """Looks at a verification: passed, failed, or still to wait for."""
-    if run.state is not S.VERIFYING:
-        return
-    rung = run.runbook.rungs[run.rung]
-    assert rung.verify is not None  # noqa: S101  # only a rung with verify leads to VERIFYING
-    there = [
-        key
-        for key in _watched(turn, run, rung)
-        if (state := turn.state.symptoms.get(key)) is not None and state.active
-    ]
-    if not there:
-        run.quiet_since = run.quiet_since or turn.now
-        if turn.now >= run.quiet_since + rung.verify.for_s:
-            run.steps[-1].verified = True
-            move(
-                turn,
-                run,
-                E.WORKED,
-                f"{rung.name} worked: the symptoms have been gone for {turn.now - run.quiet_since:.0f} s",
-            )
-            return
-        turn.set_timer(f"run:{run.id}", run.quiet_since + rung.verify.for_s)
-        return
-    run.quiet_since = 0.0
-    if turn.now < run.deadline and not _came_back(turn, there):
-        turn.set_timer(f"run:{run.id}", run.deadline)
-        return
-    run.steps[-1].verified = False
-    turn.note(
-        "run.not_verified",
-        f"{rung.name} did not help: {', '.join(there[:3])} still there",
-        incident=run.incident,
-        run=run.id,
-        scope=run.scope,
-    )
-    _failed(turn, run, rung, again=plans.repeat(turn, rung) is not Repeat.NEVER)
-
-
-def _came_back(turn: Turn, keys: list[str]) -> bool:
-    """Is one of them a symptom that was set aside? Nothing but time ends it, so there is no need to wait."""
-    specs = [turn.book.symptoms.get(key.partition("@")[0]) for key in keys]
-    return any(spec is not None and not spec.clear and spec.detect != "spread" for spec in specs)
-
-
-def timer(turn: Turn, run: Run) -> None:
-    """The run's timer: ask the gates again, look at the verification, or give a step up as unknown."""
-    if run.state in _WAITING:
-        proceed(turn, run)
-    elif run.state is S.VERIFYING:
-        check(turn, run)
-    elif run.state is S.PERFORMING:
-        result(turn, _step_id(run), Outcome.UNKNOWN, "no answer within its deadline")
-
-
-def led_anew(turn: Turn, run: Run) -> None:
-    """A new leader: a step without a result is done again, verified first, or never repeated, by its class."""
-    if run.state is S.INTENT:
-        turn.effects.append(
-            WriteIntent(
-                step=_step(turn, run, turn.state.incidents[run.incident], run.runbook.rungs[run.rung])
-            )
-        )
-    elif run.state is S.PERFORMING:
-        rung = run.runbook.rungs[run.rung]
-        if plans.repeat(turn, rung) is Repeat.SAFE:
-            # The same id: a node that has it in its journal answers with the result and does not do it twice.
-            move(turn, run, E.BEGUN, f"{rung.name}: asked again by the new leader under the same id")
-            turn.cancel_timer(f"run:{run.id}")
-            turn.effects.append(WriteIntent(step=_step(turn, run, turn.state.incidents[run.incident], rung)))
-        else:
-            result(turn, _step_id(run), Outcome.UNKNOWN, "the leader changed before the result was known")
 
 
 def cancel(turn: Turn, run: Run, why: str) -> None:
-    """Ends a run that is still under way. What is being performed on the node runs to its end."""
-    if run.state not in OVER:
+    """Ends a run that is still under way. A step that is being performed is asked to stop and waited for: until it
+    has ended the node is not free for another run."""
+    if run.state is S.PERFORMING:
+        incident = turn.state.incidents[run.incident]
+        step = plans.step(turn, run, incident, plans.rungs(run)[run.rung])
         move(turn, run, E.CANCEL, why)
-
-
-def _run_of(turn: Turn, step_id: str) -> Run | None:
-    return turn.state.runs.get(step_id.rpartition(".s")[0])
+        turn.effects.append(CancelStep(step=step, why=why))
+    elif run.state not in (*OVER, S.CANCELLING):
+        move(turn, run, E.CANCEL, why)
 
 
 def forget_tries(turn: Turn, key: str) -> None:

@@ -206,6 +206,9 @@ class Runbook:
     name: str
     summary: str
     rungs: tuple[Rung, ...]
+    way_back: tuple[Rung, ...] = ()  # once a rung has worked (and only if one disrupted): back into service
+    request: bool = False  # people may start it without a fault (`gpuward start`), and a schedule may
+    every_s: float = 0  # with `request`: on each node once in so long, one node at a time; 0: never by itself
     at_most: Mode = Mode.AUTO  # the site may not set it looser than this
     tries: int = 2  # a remedy that failed so often in tries_within_s is not tried again: a person
     tries_within_s: float = 86400
@@ -232,6 +235,17 @@ class EscalationStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A maintenance window: what is disturbed in it, and by whom, people have arranged."""
+
+    scope: str  # as in a hold: `node/n1`, `rack/r3`, `all`
+    since: float  # seconds since 1970 UTC; brain.toml takes a date and time
+    until: float
+    why: str
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The site's part of what decides. Defaults are the cautious ones."""
 
@@ -247,6 +261,13 @@ class Settings:
     settle_s: float = 2  # no disruptive rung before an incident is so old: a storm shows itself by then
     stale_s: float = 120  # a fault older than this when it arrived needs a fresh sign or an approval before a disruptive rung
     approval_s: float = 3600  # how long an approval holds
+    maintenance: tuple[Window, ...] = ()  # nothing disruptive without an approval
+    ask_jobs: bool = (
+        False  # ask the scheduler what runs on a node before disturbing it (set when there is one)
+    )
+    disruptive_runs_per_job: int = 1  # at once on nodes of one job, when the scheduler is asked
+    breaker_runs: int = 30  # so many disruptive runs in the cell within breaker_within_s trip the breaker:
+    breaker_within_s: float = 3600  # no further ones until a person says `reset`
     page_repeat_s: tuple[float, ...] = (
         300,
         600,

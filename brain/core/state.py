@@ -10,6 +10,8 @@ from typing import Literal
 from agent.contract.messages import Event
 from brain.core.spec import Pack, Runbook, Scalar
 
+KEPT_TIMERS = ("schedule:", "hold:")  # what people arranged, not faults
+
 
 class IncidentState(StrEnum):
     """Where an incident stands. The transitions stand in brain/core/incidents.py."""
@@ -31,6 +33,7 @@ class RunState(StrEnum):
     INTENT = "intent"  # the intent is being written
     PERFORMING = "performing"
     VERIFYING = "verifying"
+    CANCELLING = "cancelling"  # not wanted any more, and a step is still under way
     SUCCEEDED = "succeeded"  # verified, or the fault went away before anything was needed
     EXHAUSTED = "exhausted"  # no rung is left: a person
     OBSERVED = "observed"  # planned only
@@ -77,8 +80,21 @@ class StepRecord:
     params: dict[str, Scalar]
     at: float
     outcome: str = ""  # empty while under way
+    doing: str = ""  # what it last said that it is doing
     why: str = ""
     verified: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A person's word for one step, under the circumstances of that moment."""
+
+    who: str
+    until: float
+    what: str  # rung, action, parameters, node
+    symptoms: list[str]  # of the incident, active then
+    nodes: int
+    severity: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,13 +110,17 @@ class Run:
     params: dict[str, Scalar]
     state: RunState
     started_at: float
-    rung: int = 0  # index
+    rung: int = 0  # index into the ladder, or into its way back
+    worked: str = ""  # why it has worked; from then on the run is on its way back
+    back_to: int = 0  # index of the rung to go on with if the fault comes back before the way back is over
+    disrupted: bool = False  # a disruptive rung was begun
+    requested_by: str = ""  # a person, or "schedule"; empty: a fault led to it
+    jobs: list[str] = field(default_factory=list)  # on its node when it claimed it
+    asked: list[str] = field(default_factory=list)  # steps whose plan was asked for
     attempt: int = 1
     why: str = ""  # reason of the present state
     claimed: bool = False  # holds the node for its disruptive rungs
-    approved_by: str = ""
-    approved_rung: int = -1
-    approved_until: float = 0.0
+    approved: Approval | None = None
     quiet_since: float = 0.0  # verifying: since when the symptoms are gone; 0: they are not
     deadline: float = 0.0
     steps: list[StepRecord] = field(default_factory=list)
@@ -234,6 +254,17 @@ class Hold:
     until: float  # 0: until released
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeJobs:
+    """What the scheduler says of a node, for a short while."""
+
+    at: float
+    known: bool  # False: it could not be asked
+    jobs: list[str]
+    protected: str = ""  # a protected job, and why it is one
+    why: str = ""
+
+
 @dataclass(slots=True, kw_only=True)
 class ModeSaid:
     """A person's mode for runbooks on nodes."""
@@ -273,11 +304,16 @@ class State:
     timers: dict[str, float] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     modes: list[ModeSaid] = field(default_factory=list)
+    jobs: dict[str, NodeJobs] = field(default_factory=dict)  # node -> what the scheduler said a moment ago
+    began: list[float] = field(default_factory=list)  # when disruptive runs began, for the breaker; bounded
+    tripped: float = 0.0  # since when the breaker holds; 0: it does not
+    inspected: dict[str, float] = field(default_factory=dict)  # "<runbook>@<node>" -> when it last began
     recent: dict[str, float] = field(default_factory=dict)  # ids of inputs that were not events, bounded
     malformed: int = 0
     early: list[Early] = field(default_factory=list)  # judged when the first rules come; bounded
 
     def fault_free(self) -> bool:
         """Is no trace of a fault left? People's holds and modes, and the table of nodes, are not faults."""
+        timers = [name for name in self.timers if not name.startswith(KEPT_TIMERS)]
         faults = self.symptoms or self.matched or self.incidents or self.runs or self.tries
-        return not (faults or self.bundles or self.groups or self.timers)
+        return not (faults or self.bundles or self.groups or timers)

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from agent.contract.errors import ActionError, ConfigError
 from brain.notify import http
-from brain.notify.base import options
 from brain.notify.message import Language, PageMessage
+from brain.options import options
 
 _BATCH = 200  # alerts in one post
 

@@ -20,8 +20,8 @@ from pydantic import Field
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from brain.notify import http
-from brain.notify.base import options
 from brain.notify.message import Language, PageMessage
+from brain.options import options
 
 _THREADS = 2  # a service that hangs holds one until its own deadline
 _TYPES = {"resolve": "success", "ack": "info"}

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from agent.contract.errors import Unreachable
-from brain.notify.base import options
 from brain.notify.message import Language, PageMessage
+from brain.options import options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from pydantic import Field
 from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
 from brain.notify import http
-from brain.notify.base import options
 from brain.notify.message import Language, PageMessage
+from brain.options import options
 
 EU = "https://events.eu.pagerduty.com"
 MAX_SUMMARY = 1024  # characters

@@ -17,8 +17,8 @@ from pydantic import Field
 from agent.contract.errors import ConfigError, Refused, Unreachable
 from agent.contract.messages import clip
 from brain.notify import http
-from brain.notify.base import options
 from brain.notify.message import Language, PageMessage
+from brain.options import options
 
 API = "https://slack.com/api"
 MAX_BLOCKS, MAX_HEADER, MAX_SECTION, MAX_TEXT = 50, 150, 3000, 4000

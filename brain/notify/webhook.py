@@ -19,8 +19,8 @@ from pydantic import Field
 
 from agent.contract.errors import ConfigError
 from brain.notify import http
-from brain.notify.base import options
 from brain.notify.message import PageMessage
+from brain.options import options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

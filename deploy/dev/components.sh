@@ -2,7 +2,7 @@
 # The real components that the tests talk to. As root on Debian or Ubuntu: installed here (their daemons are not
 # started). As an ordinary user: nothing is installed; the tests that need root or a component say so and are left out.
 set -eu
-packages="systemd-container dbus iproute2 kmod user-mode-linux ibsim-utils opensm infiniband-diags prometheus-alertmanager"
+packages="systemd-container dbus iproute2 nftables kmod user-mode-linux ibsim-utils opensm infiniband-diags prometheus-alertmanager"
 missing=""
 for package in $packages; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"

@@ -42,9 +42,10 @@ class Machine:
         self.readings: list[Reading] = []
         self.drafts: list[Draft] = []
         self._collectors = collectors()
-        self.task = asyncio.create_task(source.run(self._take))
+        self.task = asyncio.create_task(source.run(self.take))
 
-    def _take(self, reading: Reading) -> None:
+    def take(self, reading: Reading) -> None:
+        """One reading, of whichever source."""
         self.readings.append(reading)
         for collector in self._collectors:
             if isinstance(reading, collector.wants):

@@ -1,127 +1,19 @@
 """Commands: what a node refuses, and that what it accepts runs once, whatever crashes when."""
 
 import asyncio
-import base64
 import json
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
-from nacl.signing import SigningKey
 
-from agent.actions.base import Action, Done, Params
-from agent.commander import Commander
-from agent.contract import kinds
-from agent.contract.commands import Answer, Command, Outcome
+from agent.contract.commands import Answer, Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from agent.contract.messages import Draft
 from agent.uplink.journal import MAX_IDS, Journal, Result
-from tests.agent.uplink_kit import Clock, FakeHost
-
-KEY = SigningKey(b"\x01" * 32)
-OTHER = SigningKey(b"\x02" * 32)
-KEYS = {"brain-1": bytes(KEY.verify_key)}
-
-
-def order(**changes: Any) -> Command:
-    """A command that is in order, but for `changes`."""
-    fields: dict[str, Any] = {
-        "id": "inc-1.r1.s1.a1",
-        "node": "gpu-1",
-        "action": "evidence.collect",
-        "params": {"component": "node"},
-        "epoch": 5,
-        "session": "run-1",
-        "not_after_s": 1060.0,
-        "timeout_s": 10.0,
-        "why": "inc-1 gpu-off-bus",
-    }
-    return Command(**(fields | changes))
-
-
-def signed(payload: bytes, key: SigningKey = KEY, key_id: str = "brain-1") -> bytes:
-    """An envelope around these bytes."""
-    signature = base64.b64encode(key.sign(payload).signature).decode()
-    return json.dumps({"payload": payload.decode(), "key": key_id, "sig": signature}).encode()
-
-
-class Rehearsal:
-    """An action that the test steers."""
-
-    name: ClassVar[str] = "evidence.collect"
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.recovered: list[Params] = []
-        self.ends: Exception | None = None
-        self.go = asyncio.Event()
-        self.go.set()
-
-    async def plan(self, params: Params) -> list[str]:
-        """One line."""
-        return [f"look at {params['component']}"]
-
-    async def run(self, params: Params) -> Done:
-        """Waits until it may go on, then ends as it was told."""
-        self.runs += 1
-        await self.go.wait()
-        if self.ends:
-            raise self.ends
-        return Done(text="looked", evidence="bundle.tar.gz")
-
-    async def recover(self, params: Params) -> None:
-        """Remembers that it was asked."""
-        self.recovered.append(params)
-
-
-class Node:
-    """A commander with its clock, journal and what it sent up; `restart` starts it anew on the same
-    journal.
-    """
-
-    def __init__(self, folder: Path, allow: frozenset[str] = frozenset({"evidence.collect"})) -> None:
-        self.path = folder / "journal.jsonl"
-        self.clock = Clock()
-        self.allow = allow
-        self.action = Rehearsal()
-        self.sent: list[Draft] = []
-        self.restart("run-1")
-
-    def restart(self, session: str) -> None:
-        """As after SIGKILL: only the journal's file is left."""
-        actions: dict[str, Action] = {self.action.name: self.action}
-        self.commander = Commander(
-            host=FakeHost(self.clock),
-            cell="default",
-            node="gpu-1",
-            session=session,
-            keys=KEYS,
-            allow=self.allow,
-            actions=actions,
-            journal=Journal(self.path),
-            uplink=self,
-        )
-
-    def put(self, draft: Draft, mono_s: float) -> None:
-        """The uplink."""
-        self.sent.append(kinds.check(draft))
-
-    async def settled(self) -> None:
-        """Until nothing runs."""
-        async with asyncio.timeout(5):
-            while self.commander._running:
-                await asyncio.sleep(0)
-
-    def results(self) -> list[tuple[str, str]]:
-        """(command, outcome) of every result sent."""
-        return [
-            (str(draft.data["command"]), str(draft.data["outcome"]))
-            for draft in self.sent
-            if draft.kind == "command.result"
-        ]
-
+from tests.agent.commander_kit import OTHER, Node, accepted, order, signed, tasks_of
 
 REFUSALS: list[tuple[str, bytes, str]] = [
     ("not JSON", b"\xff\xfe", "not a signed envelope"),
@@ -188,8 +80,36 @@ async def test_a_command_runs_and_its_result_goes_up(tmp_path: Path) -> None:
         "outcome": "ok",
         "why": "looked",
         "took_s": 2.5,
-        "evidence": "bundle.tar.gz",
+        "evidence": "gpu-1/inc-1.r1.s1.a1",
+        "evidence_bytes": 17,
     }
+
+
+async def test_a_command_that_is_in_the_journal_runs_even_when_the_connection_is_lost_at_that_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nats-py cancels the callback when the broker goes. Accepted and never begun, nobody would ever hear of it."""
+    node = Node(tmp_path)
+    writing, may_end = threading.Event(), threading.Event()
+    accept = Journal.accept
+
+    def slow(journal: Journal, *args: Any) -> None:
+        accept(journal, *args)
+        writing.set()
+        may_end.wait(10)
+
+    monkeypatch.setattr(Journal, "accept", slow)
+    asking = asyncio.create_task(node.commander.handle(signed(order().payload())))
+    await asyncio.to_thread(writing.wait, 10)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    may_end.set()
+    async with asyncio.timeout(10):
+        while not node.results():
+            await asyncio.sleep(0.01)
+    assert node.results() == [(order().id, "ok")]
+    assert node.action.runs == 1
 
 
 @pytest.mark.parametrize(
@@ -208,7 +128,7 @@ async def test_how_an_action_may_end(tmp_path: Path, error: Exception, outcome: 
     node = Node(tmp_path)
     node.action.ends = error
     await node.commander.handle(signed(order().payload()))
-    tasks = list(node.commander._running.values())
+    tasks = tasks_of(node)
     await asyncio.gather(*tasks, return_exceptions=True)
     assert node.results() == [(order().id, outcome.value)]
 
@@ -263,7 +183,7 @@ async def test_the_agent_dies_between_accepted_and_done(tmp_path: Path, boot: st
     node.action.go.clear()
     await node.commander.handle(signed(order().payload()))
     await asyncio.sleep(0)
-    dead = list(node.commander._running.values())
+    dead = tasks_of(node)
     text = node.path.read_text()
     node.clock.boot = boot
     node.restart("run-2")
@@ -302,7 +222,7 @@ async def test_stopping_the_agent_writes_down_what_was_cut(tmp_path: Path) -> No
     node.action.go.clear()
     await node.commander.handle(signed(order().payload()))
     await asyncio.sleep(0)
-    await node.commander.handle(signed(order(id="just-accepted").payload()))
+    accepted(node, order(id="just-accepted"))
     await node.commander.stop()
     assert node.results() == [(order().id, "unknown"), ("just-accepted", "unreachable")]
     assert node.action.runs == 1

@@ -1,14 +1,20 @@
 """Evidence bundles: what a person needs, bounded in every direction."""
 
+import asyncio
+import gzip
 import json
+import os
 import random
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
 
 from agent.actions import evidence
 from agent.actions.evidence import EvidenceCollect
+from agent.actions.evidence_tools import NAMES, Tools
+from agent.config import EVIDENCE_TOOLS
 from agent.contract.errors import ActionError, Refused
 from tests.agent.uplink_kit import Clock, FakeHost
 
@@ -64,7 +70,7 @@ async def test_a_bundle_tells_the_story(tmp_path: Path, monkeypatch: pytest.Monk
             b"rubbish",
         ]
     )
-    monkeypatch.setattr("agent.actions.evidence.os.read", kmsg.read)
+    monkeypatch.setattr("agent.actions.evidence_files.os.read", kmsg.read)
     folder = tmp_path / "evidence"
     action = EvidenceCollect(FakeHost(Clock(mono_s=1000.0), root), folder)
     done = await action.run({"component": "gpu/0000:3b:00", "window_s": 100})
@@ -92,7 +98,7 @@ async def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (root / f"proc/driver/nvidia/gpus/{number}").mkdir(parents=True)
         (root / f"proc/driver/nvidia/gpus/{number}/information").write_bytes(noise.randbytes(900_000))
     records = [b"6,%d,%d,-;%s\n" % (n, n, noise.randbytes(3500).hex().encode()) for n in range(1500)]
-    monkeypatch.setattr("agent.actions.evidence.os.read", Kmsg(records).read)
+    monkeypatch.setattr("agent.actions.evidence_files.os.read", Kmsg(records).read)
     folder = tmp_path / "evidence"
     action = EvidenceCollect(FakeHost(Clock(mono_s=10.0), root), folder)
     done = await action.run({"component": "node"})
@@ -133,3 +139,105 @@ async def test_what_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ActionError, match="cannot be written"):
         await EvidenceCollect(FakeHost(Clock(), tmp_path), tmp_path / "file" / "x").run({"component": "node"})
+
+
+def script(path: Path, text: str) -> str:
+    """A stand-in for a tool that is not here: a program at an absolute path."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_every_tool_has_a_place_in_the_configuration() -> None:
+    """And only those."""
+    assert set(EVIDENCE_TOOLS) == NAMES
+
+
+async def test_about_a_gpu_its_tools_are_asked_and_a_report_is_made(tmp_path: Path) -> None:
+    """What nvidia-smi says, also when it fails; NVIDIA's report is packed along; a tool that hangs costs its time only."""
+    smi = script(
+        tmp_path / "nvidia-smi", 'echo "asked $@"; [ "$1" != nvlink ] || { echo "no link" >&2; exit 6; }'
+    )
+    report = script(
+        tmp_path / "nvidia-bug-report.sh",
+        '[ "$1 $2" = "--safe-mode --output-file" ] && echo all | gzip > "$3.gz"',
+    )
+    tools = Tools(paths={"nvidia-smi": smi, "nvidia-bug-report": report, "nft": ""})
+    folder = tmp_path / "evidence"
+    action = EvidenceCollect(FakeHost(Clock()), folder, tools)
+    assert (await action.plan({"component": "gpu/0000:3b:00"}))[
+        -1
+    ] == "nvidia-bug-report --safe-mode, for at most 60 s"
+    files = members(folder, (await action.run({"component": "gpu/0000:3b:00"})).evidence)
+    assert files["tools/nvidia-smi-q.txt"] == b"asked -q\n"
+    assert gzip.decompress(files["nvidia-bug-report.log.gz"]) == b"all\n"
+    how = json.loads(files["about.json"])["tools"]
+    assert how["nvidia-smi -q"] == "ok"
+    assert how["nvidia-smi nvlink -s"] == "status 6: no link"
+    assert how["nvidia-bug-report"] == "ok"
+    assert [path.name for path in folder.iterdir() if not path.name.endswith(".tar.gz")] == []
+    assert "tools/nvidia-smi-q.txt" not in members(
+        folder, (await action.run({"component": "link/eth0"})).evidence
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('head -c 70000 /dev/zero > "$3.gz"', "70000 bytes, more than 65536"),
+        ("sleep 9", "within 0.2 s"),
+        ("exit 3", "status 3"),
+    ],
+)
+async def test_a_report_that_does_not_come(tmp_path: Path, text: str, says: str) -> None:
+    """Too large, too slow, failed: the bundle says so, and is made without it."""
+    report = script(tmp_path / "report.sh", text)
+    tools = Tools(paths={"nvidia-bug-report": report}, report_s=0.2, report_bytes=65536)
+    folder = tmp_path / "evidence"
+    done = await EvidenceCollect(FakeHost(Clock()), folder, tools).run({"component": "node"})
+    files = members(folder, done.evidence)
+    assert says in json.loads(files["about.json"])["tools"]["nvidia-bug-report"]
+    assert not [name for name in files if "bug-report" in name]
+
+
+async def test_cancelled_it_leaves_nothing(tmp_path: Path) -> None:
+    """No half bundle, no tool that still runs."""
+    pid = tmp_path / "pid"
+    tools = Tools(
+        paths={"nvidia-bug-report": script(tmp_path / "report.sh", f"echo $$ > {pid}; exec sleep 60")}
+    )
+    folder = tmp_path / "evidence"
+    task = asyncio.create_task(EvidenceCollect(FakeHost(Clock()), folder, tools).run({"component": "node"}))
+    deadline = time.monotonic() + 10
+    while not (pid.exists() and pid.read_text()):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert list(folder.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+async def test_the_jobs_of_the_node_are_named(tmp_path: Path) -> None:
+    """By the cgroups of their processes; a process that holds a GPU with its job; never its environment."""
+    root = machine(tmp_path / "root")
+    for pid, cgroup in (
+        (7, "/system.slice/slurmstepd.scope/job_4711/step_0"),
+        (8, "/user.slice"),
+        (9, "/user.slice"),
+    ):
+        (root / f"proc/{pid}/fd").mkdir(parents=True)
+        (root / f"proc/{pid}/cgroup").write_text(f"0::{cgroup}\n")
+        (root / f"proc/{pid}/environ").write_text("TOKEN=secret\0SLURM_JOB_ID=12\0")
+        (root / f"proc/{pid}/cmdline").write_text("python\0train.py\0")
+    (root / "proc/9/fd/3").symlink_to("/dev/nvidia0")
+    folder = tmp_path / "evidence"
+    files = members(
+        folder, (await EvidenceCollect(FakeHost(Clock(), root), folder).run({"component": "job/12"})).evidence
+    )
+    assert json.loads(files["jobs.json"]) == {"4711": [7], "12": [9]}
+    (holder,) = json.loads(files["gpu_processes.json"])
+    assert (holder["job"], holder["command"], holder["devices"]) == ("12", "python train.py", "/dev/nvidia0")
+    assert not any(b"secret" in content for content in files.values())

@@ -131,9 +131,10 @@ def test_repeats_are_bounded_and_counted() -> None:
 
 
 def test_a_later_repeat_brings_the_count() -> None:
-    """Nothing is counted twice: the next event stands for itself and what was held back."""
-    drafts = told(*((t, line("cudaErrorUnknown")) for t in (0.0, 1.0, 2.0, 10.5, 30.0)))
-    assert [d.count for d in drafts] == [1, 3, 1]
+    """Nothing is counted twice or left out: five lines are five in all."""
+    lines = [(t, line("cudaErrorUnknown")) for t in (0.0, 1.0, 2.0, 10.5, 30.0)]
+    drafts = told(*lines, (41.0, Tick(mono_s=41.0)))
+    assert [d.count for d in drafts] == [1, 2, 1, 1]
 
 
 def test_two_gpus_in_one_file_are_two_facts() -> None:

@@ -67,3 +67,26 @@ def test_a_card_has_the_name_of_its_infiniband_device(tmp_path: Path) -> None:
         for draft in collector.feed(Line(text=text, mono_s=1.0), 1.0)
     ]
     assert said == ["nic/mlx5_3", "nic/0000:5e:00.1"]
+
+
+def test_an_uncorrected_pci_error_is_counted_once() -> None:
+    """The root port announces it and the device tells it; the next one is news, and so is one that nobody announced."""
+    announced = (
+        "pcieport 0000:80:01.1: AER: Uncorrectable (Non-Fatal) error message received from 0000:81:00.0"
+    )
+    own = "ahci 0000:81:00.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer, (Requester ID)"
+    (draft,) = told(
+        KernelLinesCollector(burst_s=0), Line(text=announced, mono_s=1.0), Line(text=own, mono_s=1.1)
+    )
+    assert (draft.component, draft.data["class"], draft.data["port"]) == (
+        "pcie/0000:81:00",
+        "nonfatal",
+        "0000:80:01.1",
+    )
+    lines = [
+        Line(text=text, mono_s=at_s)
+        for at_s, text in ((1, announced), (1.1, own), (1.2, own), (9, announced), (12, own))
+    ]
+    assert len(told(KernelLinesCollector(burst_s=0), *lines)) == 4
+    fatal = own.replace("Non-Fatal", "Fatal")
+    assert len(told(KernelLinesCollector(burst_s=0), lines[0], Line(text=fatal, mono_s=1.1))) == 2

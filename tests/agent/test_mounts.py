@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent import mount_table
 from agent.collectors.mount import MountCollector
 from agent.collectors.readings_node import Mount
 from agent.contract import kinds
 from agent.contract.messages import Draft, Severity
 from agent.host import Host
-from agent.sources import mounts
 from agent.sources.mounts import MountSource
 from tests.agent.following import once
 
@@ -43,8 +43,8 @@ def told(collector: MountCollector, *readings: Mount) -> list[Draft]:
 
 def test_which_file_systems_are_asked() -> None:
     """Disks and file servers, each once; no images, no containers, no memory, unless the config names it."""
-    assert [m.path for m in mounts._listed(MOUNTS, ())] == ["/", "/lustre", "/soft ware"]
-    assert [m.path for m in mounts._listed(MOUNTS, ("/scratch",))] == [
+    assert [m.path for m in mount_table.listed(MOUNTS, ())] == ["/", "/lustre", "/soft ware"]
+    assert [m.path for m in mount_table.listed(MOUNTS, ("/scratch",))] == [
         "/",
         "/lustre",
         "/soft ware",
@@ -55,7 +55,7 @@ def test_which_file_systems_are_asked() -> None:
 @given(st.text(max_size=300))
 def test_any_mount_table_is_read(text: str) -> None:
     """An odd line is passed over."""
-    assert all(m.path or m.fstype for m in mounts._listed(text + "\n/dev/sda1 / ext4 rw 0 0", ()))
+    assert all(m.path or m.fstype for m in mount_table.listed(text + "\n/dev/sda1 / ext4 rw 0 0", ()))
 
 
 def mount(

@@ -144,6 +144,21 @@ def test_the_inventory_is_said_at_start_and_on_change() -> None:
     assert (gpu.kind, gpu.evidence) == ("node.inventory.gpu", "uuid GPU-1 -> GPU-2")
 
 
+def test_another_driver_after_a_reboot_is_a_change() -> None:
+    """The agent has started anew; while the driver is not loaded yet there is nothing to compare."""
+    first = InventoryCollector()
+    told(first, [inventory()])
+    (same, *_) = told(InventoryCollector(before=first.settled), [inventory()])
+    assert (same.data["changed"], same.evidence) == (False, "")
+    after = InventoryCollector(before=first.settled)
+    booting, loaded = (d for d in told(after, [inventory(driver=""), inventory()]) if d.component == "node")
+    assert (booting.data["changed"], loaded.data["changed"]) == (False, False)
+    upgraded = InventoryCollector(before=first.settled)
+    told(upgraded, [inventory(driver="")])
+    (node,) = told(upgraded, [inventory(driver="560.35")])
+    assert (node.data["changed"], upgraded.settled["driver"]) == (True, "560.35")
+
+
 def test_equal_nodes_have_equal_digests() -> None:
     """What differs between equal nodes does not count; firmware and VBIOS do."""
     other = GpuCard(bdf="0000:5e:00", model="NVIDIA H100", uuid="GPU-9", vbios="96.00", firmware="550.90")
@@ -154,12 +169,12 @@ def test_equal_nodes_have_equal_digests() -> None:
 
 
 def test_nvml_fills_in_what_proc_does_not_know() -> None:
-    """A GPU without a UUID in /proc gets it from NVML."""
+    """A GPU without a UUID in /proc gets it from NVML, and its serial number."""
     collector = InventoryCollector()
     told(collector, [inventory(gpu=GpuCard(bdf="0000:3b:00"))])
-    sample = Gpu(index=0, bdf="0000:3b:00", uuid="GPU-7")
+    sample = Gpu(index=0, bdf="0000:3b:00", uuid="GPU-7", serial="1653023018213")
     (gpu,) = told(collector, [sample, sample])
-    assert gpu.data["uuid"] == "GPU-7"
+    assert (gpu.data["uuid"], gpu.data["serial"]) == ("GPU-7", "1653023018213")
 
 
 async def test_a_recorded_inventory() -> None:

@@ -8,14 +8,15 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent import nvml_child
+from agent import nvml_start
 from agent.collectors.gpu import GpuCollector
 from agent.collectors.readings import Gpu, GpuEvent, NvmlState, Reading
 from agent.host import Host
-from agent.sources import nvml_process
+from agent.nvml_words import json_text
 from agent.sources.nvml import NvmlSource
 from agent.sources.nvml_process import Timing
 from tests.fixtures.nvml_fake import DRIVER_NOT_LOADED, LOST, RESET_REQUIRED, FakeNvml, build
@@ -93,7 +94,7 @@ def children() -> list[int]:
     for task in Path("/proc/self/task").iterdir():
         for pid in (task / "children").read_text().split():
             with contextlib.suppress(OSError):
-                if b"nvml_child" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if b"nvml_start" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     found.append(int(pid))
     return found
 
@@ -104,7 +105,13 @@ async def test_it_samples_every_gpu_and_names_the_holders(fake: FakeNvml) -> Non
     async with running(fake.env) as heard:
         assert (await heard.state("ready")).gpus == 2
         gpu = await heard.gpu(SECOND)
-    assert (gpu.index, gpu.uuid, gpu.utilization, gpu.memory_used_mb) == (1, "GPU-1", 50, 1000)
+    assert (gpu.index, gpu.uuid, gpu.serial, gpu.utilization, gpu.memory_used_mb) == (
+        1,
+        "GPU-1",
+        "1653023018211",
+        50,
+        1000,
+    )
     assert (gpu.power_w, gpu.temperature_c) == (300.5, 40)
     (process,) = gpu.processes
     assert (process.pid, process.memory_mb) == (os.getpid(), 700)
@@ -248,21 +255,44 @@ async def test_a_recorded_machine_opens_no_nvml(tmp_path: Path, fake: FakeNvml) 
     assert readings == []
 
 
-def test_child_and_agent_agree_on_the_board() -> None:
-    """The child imports nothing of the agent, so the layout stands twice."""
-    assert nvml_child.BOARD.format == nvml_process.BOARD.format
+@pytest.mark.parametrize(
+    "value",
+    [
+        {
+            "at": 1.5,
+            "gpus": [{"uuid": 'GPU-"\\\n\t', "lost": "", "temp": None, "procs": [[1, 2]], "health": {}}],
+        },
+        {"skipped": [(0, "nvmlDeviceGetPciInfo")], "yes": True, "no": False, "big": 2**64 - 1, "minus": -2},
+        {"umlaut": "Grüße 設備", "ber": 1e-12, "empty": []},
+    ],
+)
+def test_the_childs_json_is_json(value: dict[str, Any]) -> None:
+    """The child does not import json."""
+    assert json.loads(json_text(value)) == json.loads(json.dumps(value))
+    assert json_text([float("nan"), float("inf")]) == "[null,null]"
 
 
 def test_the_child_imports_little(fake: FakeNvml) -> None:
-    """No asyncio, no package of ours: its memory counts as the agent's."""
+    """No asyncio, no regular expressions, next to nothing of ours: its memory counts as the agent's."""
     code = (
-        "import runpy, sys, json; sys.argv = ['x']\n"
-        f"try: runpy.run_path({nvml_child.__file__!r}, run_name='__main__')\n"
-        "except IndexError: print(json.dumps(sorted(sys.modules)))"
+        f"import sys; sys.argv = ['x']; file = {nvml_start.__file__!r}\n"
+        "try: exec(open(file).read(), {'__name__': '__main__', '__file__': file})\n"
+        "except ValueError: print(*sys.modules)"
     )
     out = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    modules = set(json.loads(out))
-    assert "pynvml" in modules
-    assert not modules & {"asyncio", "agent", "nats", "logging", "dataclasses", "pydantic"}
+    modules = set(out.split())
+    assert {"pynvml", "agent.nvml_child"} <= modules
+    assert {name for name in modules if name.startswith("agent.")} == {"agent.nvml_child", "agent.nvml_words"}
+    assert not modules & {
+        "asyncio",
+        "nats",
+        "logging",
+        "dataclasses",
+        "pydantic",
+        "json",
+        "re",
+        "enum",
+        "typing",
+    }

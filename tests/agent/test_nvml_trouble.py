@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.collectors.readings import Gpu, GpuCount, GpuHealth, NvmlState
+from agent.collectors.readings import Gpu, GpuCount, GpuHealth, IbPort, NvmlState
+from agent.contract.messages import Severity
 from agent.host import Host
+from agent.sources import nvml_process
+from agent.sources.infiniband import InfinibandSource
 from agent.sources.nvml import NvmlSource
 from agent.sources.nvml_process import MOST_UNDEAD, Timing, kill
 from tests.agent.nvml_kit import FIRST, QUICK, SECOND, Machine, ended, plug, running
@@ -55,6 +58,45 @@ async def test_one_gpus_hanging_call_does_not_blind_the_others(fake: FakeNvml, b
         assert len(machine.of("nvml.hung", "node")) == before
     kinds_said = {draft.kind for draft in machine.drafts}
     assert kinds_said == {"nvml.hung"}  # a GPU that is not asked is not lost
+
+
+async def test_nvml_hung_for_60_s(fake: FakeNvml, bus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said with the time, the child is replaced, InfiniBand is followed on, and at the end that is said too."""
+    skew_s = 0.0
+    monkeypatch.setattr(nvml_process, "now_s", lambda: Host().mono_s() + skew_s)
+    device = bus / "sys/class/infiniband/mlx5_0"
+    counter = device / "ports/1/counters/link_downed"
+    counter.parent.mkdir(parents=True)
+    (device / "ports/1/state").write_text("4: ACTIVE\n")
+    counter.write_text("0\n")
+    timing = Timing(interval_s=0.05, deadline_s=60.0, look_s=0.1)
+    async with running(fake, bus, timing=timing) as machine:
+        others = asyncio.create_task(InfinibandSource(Host(root=bus), period_s=0.05).run(machine.take))
+        await machine.samples(2)
+        await machine.until(lambda: any(isinstance(reading, IbPort) for reading in machine.readings))
+        before = list(child_of_us())
+        fake.hang("nvmlDeviceGetCount")  # of no GPU: nothing can be asked
+        skew_s = 59.0
+        counter.write_text("1\n")
+        await machine.says("ib.errors", "port/mlx5_0.1")
+        assert machine.of("nvml.hung", "node") == []  # not yet
+        skew_s = 60.5
+        hung = await machine.says("nvml.hung", "node")
+        assert hung.severity is Severity.ERROR
+        assert 60.0 <= float(hung.data["waited_s"]) < 70.0
+        assert "nvmlDeviceGetCount did not return" in hung.evidence
+        skew_s = 0.0
+        fake.resume()
+        await machine.says("nvml.answers", "node")
+        await machine.samples(2)
+        now = list(child_of_us())
+        assert len(before) == len(now) == 1
+        assert before != now
+        await ended(others)
+    assert [draft.kind for draft in machine.drafts if draft.kind.startswith("nvml.")] == [
+        "nvml.hung",
+        "nvml.answers",
+    ]
 
 
 async def test_a_gpu_that_hangs_when_it_is_opened_is_left_out_and_not_lost(fake: FakeNvml, bus: Path) -> None:
@@ -162,7 +204,7 @@ def cpu_s(pid: int) -> float:
 def child_of_us() -> Iterator[int]:
     for task in Path("/proc/self/task").iterdir():
         for pid in (task / "children").read_text().split():
-            if b"nvml_child" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"nvml_start" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 yield int(pid)
 
 

@@ -9,7 +9,14 @@ from agent.contract.components import TYPES
 from agent.contract.kinds import KINDS
 
 # The agent itself says these (app, uplink, commands), not a collector.
-OWN = {"agent.started", "agent.dropped", "agent.source_failed", "agent.bad_command", "command.result"}
+OWN = {
+    "agent.started",
+    "agent.dropped",
+    "agent.source_failed",
+    "agent.bad_command",
+    "command.progress",
+    "command.result",
+}
 
 
 def test_every_kind_of_a_collector_is_declared() -> None:

@@ -276,7 +276,7 @@ RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
     (
         {},
         {"do": "shell.run"},
-        "rungs.0.do: there is no action 'shell.run' (have: service.restart, link.bounce",
+        "rungs.0.do: there is no action 'shell.run' (have: service.restart, service.start",
     ),
     ({}, {"params": {}}, "rungs.0.params: service.restart needs unit"),
     ({}, {"params": {"unit": 3}}, "rungs.0.params: service.restart: unit must be text"),

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import subprocess
+import tarfile
 import threading
 import time
 import uuid
@@ -199,5 +200,20 @@ def test_when_the_leader_is_killed_the_standby_acts_within_seconds(tmp_path: Pat
         whole.url = standby
         whole.wait_for(lambda: [p for p in whole.pages() if where in p["title"]], "people are told")
         (incident,) = [i for i in whole.incidents("gpu-lost") if where in i["scope"]]
-        runs = whole.get(f"/api/explain/{incident['id']}")["runs"]
-        assert [[step["action"] for step in run["steps"]] for run in runs] == [["evidence.collect", "page"]]
+
+        def steps() -> list[list[str]]:
+            runs = whole.get(f"/api/explain/{incident['id']}")["runs"]
+            return [[step["action"] for step in run["steps"]] for run in runs]
+
+        # The page is out before the history for people is written.
+        whole.wait_for(lambda: steps() == [["evidence.collect", "page"]], "the history tells of both")
+        bundle = tmp_path / "fetched.tar.gz"
+        name = f"{whole.node}/{incident['id']}."
+        assert f"bundle {name}" in whole.gpuward("explain", incident["id"])
+        whole.wait_for(lambda: whole.get_bytes(f"/api/evidence/{incident['id']}"), "the bundle is sent")
+        assert str(bundle) in whole.gpuward("evidence", incident["id"], "--out", str(bundle))
+        assert bundle.stat().st_mode & 0o077 == 0, "for nobody else: it may hold secrets"
+        with tarfile.open(bundle) as found:
+            log = found.extractfile("kernel.log")
+            assert log is not None
+            assert where in log.read().decode(), "the line is in the evidence that a person fetched"

@@ -47,7 +47,7 @@ class Fabric:
     """A running simulator and its clients."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.root = folder, folder / "mirror"
+        self.folder = folder
         self._name = f"gw{uuid.uuid4().hex[:12]}"  # of the simulator's abstract sockets
         self._processes: list[subprocess.Popen[bytes]] = []
         library = next((path for path in _LIBRARIES if Path(path).exists()), _LIBRARIES[0])
@@ -65,7 +65,7 @@ class Fabric:
     def subnet_manager(self, host: str, *, priority: int) -> subprocess.Popen[bytes]:
         """A subnet manager on `host`."""
         folder = self.folder / f"sm-{host}"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         env = {**self._client, "SIM_HOST": host, "OSM_CACHE_DIR": str(folder), "OSM_TMP_DIR": str(folder)}
         argv = [
             "opensm",
@@ -97,7 +97,10 @@ class Fabric:
         """Writes the tree of `host`'s port anew; the machine's root. A file is replaced, never half written."""
         port = _fields(self.ask(host, "smpquery", "portinfo", "-D", "0", "1"))
         counters = _fields(self.ask(host, "perfquery"))
-        base = self.root / "sys/class/infiniband/ibsim0"
+        root = self.folder / "mirror" / host
+        base = root / "sys/class/infiniband/ibsim0"
+        if not port and base.exists():
+            return root  # its packets are lost (Error ... 100): a kernel's files would not change
         folder = base / "ports/1"
         state = _STATES.get(port.get("LinkState", "Down"), "1: DOWN")
         _write(folder / "state", state)
@@ -110,7 +113,23 @@ class Fabric:
         for name, file in _COUNTERS.items():
             if name in counters:
                 _write(folder / "counters" / file, counters[name])
-        return self.root
+        return root
+
+    def tools(self, host: str) -> Path:
+        """A folder with the tools of infiniband-diags as they are on `host`."""
+        folder = self.folder / f"tools-{host}"
+        if not folder.exists():
+            folder.mkdir()
+            for name in ("sminfo", "saquery"):
+                script = folder / name
+                env = {name: self._client[name] for name in ("LD_PRELOAD", "IBSIM_SOCKNAME")}
+                words = " ".join(f"{name}={value}" for name, value in env.items())
+                # The tools leave a folder of their simulated sysfs where they run.
+                script.write_text(
+                    f'#!/bin/sh\ncd {self.folder} && exec env SIM_HOST={host} {words} {shutil.which(name)} "$@"\n'
+                )
+                script.chmod(0o755)
+        return folder
 
     def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
         """Waits for `condition()`; fails when it does not come, or when a process ended by itself."""

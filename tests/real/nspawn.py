@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from pathlib import Path
 SLEEPER = "[Unit]\nDescription=stand-in\n[Service]\nType=simple\nExecStart=/bin/sleep infinity\nRestart=no\n"
 _BOOT_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 10.0
+_REBOOTED = 133  # how systemd-nspawn --keep-unit ends when the container reboots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,9 @@ class Machine:
 
     leader: int  # pid of its systemd, as this machine sees it
     root: Path  # its file system, to write units into
+    boot_again: Callable[
+        [], None
+    ]  # waits until it has gone down for a reboot, and starts it (`leader` is gone then)
 
     @property
     def bus_address(self) -> str:
@@ -49,12 +53,22 @@ def missing() -> str:
 
 
 @contextmanager
-def machine(scratch: Path, units: Mapping[str, str]) -> Iterator[Machine]:
-    """A container that runs `units` (name -> text; services are started); gone when the block ends."""
+def machine(
+    scratch: Path,
+    units: Mapping[str, str],
+    *,
+    binds: Sequence[str] = (),
+    host_network: bool = False,
+) -> Iterator[Machine]:
+    """A container that runs `units` (name -> text; services are started); gone when the block ends.
+
+    `binds`: folders that it shares with this machine, under the same path; `:ro` behind one lets it only read.
+    `host_network`: it sees this machine's network.
+    """
     layers, root = scratch / "layers", scratch / "root"
     layers.mkdir(parents=True)
     root.mkdir()
-    process: subprocess.Popen[bytes] | None = None
+    container = _Container(_command(root, binds, host_network=host_network), scratch / "nspawn.log")
     try:
         _mount("-t", "tmpfs", "tmpfs", str(layers))
         (layers / "upper").mkdir()
@@ -62,15 +76,39 @@ def machine(scratch: Path, units: Mapping[str, str]) -> Iterator[Machine]:
         options = f"lowerdir=/,upperdir={layers}/upper,workdir={layers}/work"
         _mount("-t", "overlay", "overlay", "-o", options, str(root))
         _furnish(root, units)
-        log = scratch / "nspawn.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(_command(root), stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        yield Machine(leader=_wait_for_boot(process, log, units), root=root)
+        process = container.start()
+        leader = _wait_for_boot(process, container.log, tuple(units))
+        yield Machine(leader=leader, root=root, boot_again=container.boot_again)
     finally:
-        if process is not None:
-            _stop(process)
+        container.stop()
         for mount in (root, layers):
             subprocess.run(["umount", "-l", str(mount)], capture_output=True, check=False)
+
+
+class _Container:
+    """One container over its reboots: nspawn ends with each, and whoever runs it has to start it again."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self._command = command
+        self.log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+        return self._process
+
+    def boot_again(self) -> None:
+        assert self._process is not None
+        status = self._process.wait(_BOOT_TIMEOUT_S)
+        assert status == _REBOOTED, f"nspawn ended with {status}, not for a reboot: {self.log.read_text()}"
+        self.start()
+
+    def stop(self) -> None:
+        if self._process is not None:
+            _stop(self._process)
 
 
 def _mount(*argv: str) -> None:
@@ -91,16 +129,19 @@ def _furnish(root: Path, units: Mapping[str, str]) -> None:
     )
 
 
-def _command(root: Path) -> list[str]:
+def _command(root: Path, binds: Sequence[str], *, host_network: bool) -> list[str]:
+    network = () if host_network else ("--private-network",)
+    shared = [f"--bind{'-ro' if bind.endswith(':ro') else ''}={bind.removesuffix(':ro')}" for bind in binds]
     # setpriv: should the test process die, so does the container.
     return [
         *("setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "-q", "-D", str(root)),
-        *("--register=no", "--keep-unit", f"--machine=lab{os.getpid()}", "--private-network"),
+        *("--register=no", "--keep-unit", f"--machine=lab{os.getpid()}", *network),
+        *shared,
         *("--console=pipe", "--boot", "systemd.unit=lab.target"),
     ]
 
 
-def _wait_for_boot(process: subprocess.Popen[bytes], log: Path, units: Mapping[str, str]) -> int:
+def _wait_for_boot(process: subprocess.Popen[bytes], log: Path, units: Sequence[str]) -> int:
     """pid of the container's systemd once its bus answers and its services were started."""
     wanted = [name for name in units if name.endswith(".service")]
     deadline = time.monotonic() + _BOOT_TIMEOUT_S

@@ -128,8 +128,9 @@ async def test_a_signed_command_is_done_and_its_bundle_is_there(tmp_path: Path) 
             assert (await ask(server, signed(hello))).answer is Answer.ACCEPTED
             (result,) = await events(server, "command.result", 1)
             assert result["data"]["outcome"] == "ok"
-            bundle = tmp_path / "agent" / "evidence" / result["data"]["evidence"]
-            assert bundle.stat().st_size > 500
+            assert result["data"]["evidence"] == f"{NODE}/{result['data']['command']}"
+            (bundle,) = (tmp_path / "agent" / "evidence").iterdir()
+            assert bundle.stat().st_size == result["data"]["evidence_bytes"] > 500
             refused = await ask(server, signed(hello, action="link.bounce", params={"link": "link/lo"}))
             assert refused.answer is Answer.REFUSED
             assert len(await events(server, "agent.bad_command", 1)) == 1

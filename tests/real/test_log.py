@@ -123,7 +123,7 @@ async def test_another_stream_of_our_name_is_refused(tmp_path: Path) -> None:
     with nats_server(tmp_path) as server:
         async with client(server.url) as connection:
             await connection.jetstream().add_stream(name=subjects.stream("c"), subjects=["other.>"])
-            with pytest.raises(ConfigError, match="not a log of gpuward"):
+            with pytest.raises(ConfigError, match="not made by gpuward"):
                 await log.ensure(connection, "c", SMALL)
 
 

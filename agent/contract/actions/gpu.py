@@ -48,6 +48,7 @@ ACTIONS = (
         params=(
             Param(name="level", type="int", summary="1 (seconds), 2 (minutes) or 3 (a quarter of an hour)"),
         ),
+        heals=False,
     ),
     ActionSpec(
         name="pci.rescan",

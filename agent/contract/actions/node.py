@@ -34,6 +34,7 @@ ACTIONS = (
         repeat=Repeat.SAFE,
         timeout_s=60,
         params=(_UNIT,),
+        heals=False,
     ),
     ActionSpec(
         name="module.load",
@@ -66,13 +67,15 @@ ACTIONS = (
                 required=False,
             ),
         ),
+        heals=False,
     ),
     ActionSpec(
         name="evidence.collect",
-        summary="Collects a bounded bundle: kernel log window, GPU, link and InfiniBand state, processes, jobs.",
+        summary="Collects a bounded bundle (kernel log window, GPU, link and InfiniBand state, firewall, processes, jobs, "
+        "NVIDIA's bug report) and sends it to the bus' object store; `gpuward evidence` fetches it.",
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
-        timeout_s=60,
+        timeout_s=120,
         params=(
             Param(name="component", type="component", summary="what the evidence is about"),
             Param(

@@ -42,3 +42,4 @@ class ActionSpec:
     timeout_s: float  # default deadline of one attempt
     params: tuple[Param, ...] = ()
     where: str = "node"  # node: an agent performs it · brain: the brain does
+    heals: bool = True  # False: it prepares, fences or examines, so that nothing can be verified after it

@@ -62,6 +62,19 @@ KINDS: tuple[Kind, ...] = (
         example={"sm_lid": 7, "before": 1},
     ),
     Kind(
+        name="ib.sm_answer",
+        component="port",
+        severity=ERROR,
+        source="sminfo",
+        summary="The subnet manager that a port knows does not answer as master; severity info when it does again.",
+        fields=(
+            field("answers", "bool", "a master answers"),
+            field("state", "text", "what it answers instead, e.g. STANDBY; empty: nothing"),
+            field("sm_lid", "int", "LID that was asked"),
+        ),
+        example={"answers": False, "state": "", "sm_lid": 1},
+    ),
+    Kind(
         name="ib.device",
         component="nic",
         severity=ERROR,

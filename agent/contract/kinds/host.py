@@ -118,7 +118,11 @@ KINDS: tuple[Kind, ...] = (
                 type="text",
                 summary="equal for nodes that are equal in the fields and in their parts' models and firmware",
             ),
-            Field(name="changed", type="bool", summary="false: said at start"),
+            Field(
+                name="changed",
+                type="bool",
+                summary="the digest differs from that of the last inventory, over restarts and reboots too",
+            ),
             Field(name="kernel", type="text", summary="kernel release"),
             Field(name="driver", type="text", summary="NVIDIA driver; empty: none"),
             Field(name="gpus", type="int", summary="GPUs on the PCI bus"),

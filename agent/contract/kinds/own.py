@@ -59,6 +59,19 @@ KINDS: tuple[Kind, ...] = (
         example={"command": "", "why": "signature does not fit"},
     ),
     Kind(
+        name="command.progress",
+        component="node",
+        severity=INFO,
+        source="commands",
+        summary="A command is still under way; said every 10 s.",
+        fields=(
+            field("command", "text", "command id"),
+            field("elapsed_s", "float", "since it began, or since the agent's start", "s"),
+            field("text", "text", "what it is doing; empty: it does not say"),
+        ),
+        example={"command": "inc-7k2m.r1.s2.a1", "elapsed_s": 20.0, "text": "starting slurmd.service"},
+    ),
+    Kind(
         name="command.result",
         component="node",
         severity=INFO,
@@ -69,7 +82,8 @@ KINDS: tuple[Kind, ...] = (
             field("outcome", "text", "ok | failed | refused | unreachable | unknown"),
             field("why", "text", "what was done or what went wrong"),
             field("took_s", "float", "duration", "s"),
-            field("evidence", "text", "name of the evidence bundle", always=False),
+            field("evidence", "text", "name of the evidence bundle: `<node>/<command>`", always=False),
+            field("evidence_bytes", "int", "its size", "bytes", always=False),
         ),
         example={
             "command": "inc-7k2m.r1.s1.a1",

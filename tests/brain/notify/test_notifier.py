@@ -157,7 +157,7 @@ HOOK = {"type": "webhook", "url": "http://pager.example/x"}
             "channels.p.url: want http://host/... or https://host/",
         ),
         ({"p": {"type": "webhook", "url": "http://[::1"}}, {}, "channels.p.url: want http://"),
-        ({"p": HOOK | {"uri": "x"}}, {}, "channels.p.uri: is not an option of this channel"),
+        ({"p": HOOK | {"uri": "x"}}, {}, "channels.p.uri: is not an option here"),
         ({"p": HOOK | {"timeout_s": 0}}, {}, "channels.p.timeout_s: "),
         ({"p": HOOK | {"timeout_s": "soon"}}, {}, "channels.p.timeout_s: "),
         ({"p": HOOK | {"secret_file": "/nowhere/s"}}, {}, "channels.p.secret_file: /nowhere/s: No such file"),

@@ -1,0 +1,282 @@
+"""sm.status, sm.start_standby, sm.stop_master: the subnet managers of an InfiniBand fabric, as services of their hosts.
+
+Never by writing a manager's state (`sminfo -s` may leave two masters, or none): a sick master is stopped as a
+service, a missing one is started as a service, and the managers agree among themselves who is master.
+
+    [subnet_managers.default]            # by fabric
+    hosts = [{node = "ufm1", unit = "opensm.service"}, {node = "ufm2"}]
+    ask = ["gpu001", "gpu101"]           # nodes that are asked whether a master answers; none: the hosts
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from agent.contract import subjects, subnet
+from agent.contract.commands import Outcome
+from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from brain.actions.base import Action, Done, Fleet, Order
+from brain.actions.subnet_view import FabricView, ManagerHost
+from brain.options import options
+
+_STATE, _START, _STOP = "ib.sm_state", "service.start", "service.stop"
+_STAY_S = 2.0  # a manager that dies at once did not start
+_LEFT_S = 5.0  # of the step's time, kept for saying how it ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagersOptions:
+    """What a table of `[subnet_managers]` holds."""
+
+    hosts: tuple[ManagerHost, ...]  # that can run a manager, in the order in which they are started
+    ask: tuple[str, ...] = ()  # nodes that are asked whether a master answers; none: the hosts
+    look_s: Annotated[float, Field(ge=0.05, le=60)] = 2.0  # pause between looks while a change is waited for
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+class Fabrics:
+    """The configured fabrics, and what the three actions share."""
+
+    def __init__(
+        self,
+        fabrics: dict[str, ManagersOptions],
+        fleet: Fleet,
+        *,
+        nonce: Callable[[], str] = lambda: f"{time.time_ns():x}",
+    ) -> None:
+        """`nonce`: part of the ids of questions, so that an answer from before a crash is not taken for news."""
+        self._fabrics = fabrics
+        self._fleet = fleet
+        self._nonce = nonce
+
+    def of(self, order: Order) -> ManagersOptions:
+        """The fabric that the order is about: its `fabric`, or the only one. Refused when there is none."""
+        name = str(order.params.get("fabric", ""))
+        if not name and len(self._fabrics) == 1:
+            return next(iter(self._fabrics.values()))
+        if name not in self._fabrics:
+            have = ", ".join(self._fabrics)
+            raise Refused(f"[subnet_managers] has no fabric {name!r} (have: {have})")
+        return self._fabrics[name]
+
+    async def look(self, order: Order) -> FabricView:
+        """Asks all hosts and `ask` nodes at once. Unreachable when none of the `ask` nodes can be asked."""
+        fabric = self.of(order)
+        hosts = tuple(host.node for host in fabric.hosts)
+        ask = fabric.ask or hosts
+        nodes = tuple(dict.fromkeys((*ask, *hosts)))
+        part = f"look-{self._nonce()}"
+        answers = await asyncio.gather(*(self._ask(node, order, f"{part}-{node}") for node in nodes))
+        seen = {
+            node: answer for node, answer in zip(nodes, answers, strict=True) if not isinstance(answer, str)
+        }
+        silent = {
+            node: answer for node, answer in zip(nodes, answers, strict=True) if isinstance(answer, str)
+        }
+        view = FabricView(hosts=fabric.hosts, ask=ask, seen=seen, silent=silent)
+        if not view.asked:
+            raise Unreachable(f"no node could be asked: {'; '.join(f'{k}: {v}' for k, v in silent.items())}")
+        return view
+
+    async def until_master(self, order: Order, until_s: float) -> FabricView:
+        """Looks until a master answers or the loop's clock is at `until_s`; the last look."""
+        loop = asyncio.get_running_loop()
+        while True:
+            view = await self.look(order)
+            if view.works or loop.time() >= until_s:
+                return view
+            order.say(view.text())
+            await asyncio.sleep(self.of(order).look_s)
+
+    async def service(self, order: Order, host: ManagerHost, action: str) -> tuple[Outcome, str]:
+        """Starts or stops the host's manager; the same step orders it once, however often it is performed."""
+        params: dict[str, str | float] = {"unit": host.unit}
+        if action == _START:
+            params["stay_s"] = _STAY_S
+        try:
+            return await self._fleet.order(
+                host.node, action, params, of=order, part=f"{action.partition('.')[2]}-{host.node}"
+            )
+        except (Refused, Unreachable, TimedOut) as error:
+            return _OUTCOMES[type(error)], str(error)
+
+    async def _ask(self, node: str, order: Order, part: str) -> subnet.SubnetView | str:
+        """What the node sees, or why it could not be asked."""
+        try:
+            outcome, why = await self._fleet.order(node, _STATE, {}, of=order, part=part)
+        except (Refused, Unreachable, TimedOut) as error:
+            return str(error)
+        if outcome is not Outcome.OK:
+            return f"{outcome.value}: {why}"
+        view = subnet.read(why)
+        return view if view.ports else f"its answer cannot be read: {why[:80]!r}"
+
+
+class SmStatus:
+    """Which managers there are."""
+
+    name: ClassVar[str] = "sm.status"
+
+    def __init__(self, fabrics: Fabrics) -> None:
+        self._fabrics = fabrics
+
+    async def plan(self, order: Order) -> list[str]:
+        """One line; nobody is asked."""
+        fabric = self._fabrics.of(order)
+        nodes = dict.fromkeys((*fabric.ask, *(host.node for host in fabric.hosts)))
+        return [f"ask {', '.join(nodes)} which subnet managers answer"]
+
+    async def run(self, order: Order) -> Done:
+        """Asks. That no master answers is an answer, no error."""
+        view = await self._fabrics.look(order)
+        return Done(text=view.text(), data={"works": view.works})
+
+
+class SmStartStandby:
+    """Starts managers where none runs, one after the other, until a master answers."""
+
+    name: ClassVar[str] = "sm.start_standby"
+
+    def __init__(self, fabrics: Fabrics) -> None:
+        self._fabrics = fabrics
+
+    async def plan(self, order: Order) -> list[str]:
+        """Which services would be started, in this order."""
+        view = await self._fabrics.look(order)
+        if view.works:
+            return [f"nothing: {view.text()}"]
+        starts = [f"start {host.unit} on {host.node}" for host in _startable(view)]
+        return [*starts, "after each: wait until a master answers"]
+
+    async def run(self, order: Order) -> Done:
+        """Starts and waits; nothing when a master answers already."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + order.timeout_s - _LEFT_S
+        view = await self._fabrics.look(order)
+        if view.works:
+            return Done(text=f"nothing to start: {view.text()}")
+        hosts = _startable(view)
+        tried: list[str] = []
+        outcomes: list[Outcome] = []
+        for left, host in zip(range(len(hosts), 0, -1), hosts, strict=True):
+            order.say(f"starting {host.unit} on {host.node}")
+            outcome, why = await self._fabrics.service(order, host, _START)
+            outcomes.append(outcome)
+            tried.append(f"{host.node}: {outcome.value}: {why}")
+            if outcome in (Outcome.REFUSED, Outcome.UNREACHABLE):
+                continue
+            share_s = (end_s - loop.time()) / left
+            view = await self._fabrics.until_master(order, loop.time() + share_s)
+            if view.works:
+                return Done(text=f"started {host.unit} on {host.node}: {view.text()}")
+        raise _failure(outcomes)(f"{'; '.join(tried)}. {view.text()}")
+
+
+class SmStopMaster:
+    """Stops the master that does not answer, when another host can take over."""
+
+    name: ClassVar[str] = "sm.stop_master"
+
+    def __init__(self, fabrics: Fabrics) -> None:
+        self._fabrics = fabrics
+
+    async def plan(self, order: Order) -> list[str]:
+        """Which service would be stopped, and who takes over."""
+        view = await self._fabrics.look(order)
+        if view.works:
+            return [f"nothing: {view.text()}"]
+        sick = _sick(view)
+        ready = view.ready()
+        lines = [f"{host.node} runs a manager that can take over" for host in ready]
+        if not ready:
+            lines = [f"start {host.unit} on {host.node}, to take over" for host in _successors(view, sick)]
+        return [*lines, f"stop {sick.unit} on {sick.node}", "wait until another master answers"]
+
+    async def run(self, order: Order) -> Done:
+        """Stops and waits; nothing when a master answers already."""
+        end_s = asyncio.get_running_loop().time() + order.timeout_s - _LEFT_S
+        view = await self._fabrics.look(order)
+        if view.works:
+            return Done(text=f"nothing to stop: {view.text()}")
+        sick = _sick(view)
+        if not view.ready():
+            await self._succession(order, view, sick)
+            view = await self._fabrics.look(order)  # the last moment: it may have taken over by itself
+            if view.works:
+                return Done(text=f"nothing to stop any more: {view.text()}")
+        order.say(f"stopping {sick.unit} on {sick.node}")
+        outcome, why = await self._fabrics.service(order, sick, _STOP)
+        if outcome is not Outcome.OK:
+            raise _failure([outcome])(f"{sick.unit} on {sick.node} was not stopped: {outcome.value}: {why}")
+        view = await self._fabrics.until_master(order, end_s)
+        if not view.works:
+            raise ActionError(f"{sick.unit} on {sick.node} is stopped, but {view.text()}")
+        return Done(text=f"stopped {sick.unit} on {sick.node}: {view.text()}")
+
+    async def _succession(self, order: Order, view: FabricView, sick: ManagerHost) -> None:
+        """Another host runs a manager, or Refused: without it nothing would be left after the stop."""
+        said: list[str] = []
+        for host in _successors(view, sick):
+            outcome, why = await self._fabrics.service(order, host, _START)
+            if outcome is Outcome.OK:
+                return
+            said.append(f"{host.node}: {outcome.value}: {why}")
+        raise Refused(f"no other host can take over from {sick.node} ({'; '.join(said)}): it is not stopped")
+
+
+def subnet_managers(tables: dict[str, Any], fleet: Fleet) -> list[Action]:
+    """The three actions for `[subnet_managers]`; none without a fabric. ConfigError names the key."""
+    fabrics = {}
+    for name, table in tables.items():
+        where = f"subnet_managers.{name}"
+        found = options(ManagersOptions, table, where)
+        if not found.hosts:
+            raise ConfigError(f"{where}.hosts: names no host that can run a subnet manager")
+        for node in (*found.ask, *(host.node for host in found.hosts)):
+            subjects.token(node, f"{where}: node")
+        fabrics[name] = found
+    if not fabrics:
+        return []
+    shared = Fabrics(fabrics, fleet)
+    return [SmStatus(shared), SmStartStandby(shared), SmStopMaster(shared)]
+
+
+_OUTCOMES: dict[type[ActionError], Outcome] = {
+    Refused: Outcome.REFUSED,
+    Unreachable: Outcome.UNREACHABLE,
+    TimedOut: Outcome.UNKNOWN,
+}
+
+
+def _failure(outcomes: list[Outcome]) -> type[ActionError]:
+    """What orders that did not help mean for the step: the worst that may have been done."""
+    if all(outcome is Outcome.REFUSED for outcome in outcomes):
+        return Refused
+    if all(outcome in (Outcome.REFUSED, Outcome.UNREACHABLE) for outcome in outcomes):
+        return Unreachable
+    return TimedOut if outcomes[-1] is Outcome.UNKNOWN else ActionError
+
+
+def _startable(view: FabricView) -> list[ManagerHost]:
+    hosts = view.startable()
+    if not hosts:
+        raise Refused(f"a subnet manager answers on every host already: {view.text()}")
+    return hosts
+
+
+def _sick(view: FabricView) -> ManagerHost:
+    sick = view.sick()
+    if not sick:
+        raise Refused(f"none of the configured hosts is the master that does not answer: {view.text()}")
+    return sick[0]
+
+
+def _successors(view: FabricView, sick: ManagerHost) -> list[ManagerHost]:
+    hosts = [host for host in view.startable() if host != sick]
+    if not hosts:
+        raise Refused(f"no other host can take over from {sick.node}: it is not stopped")
+    return hosts

@@ -1,0 +1,213 @@
+"""Runs without a fault: people start them, schedules do; and the gates that came with the hands."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent.contract.commands import Outcome
+from brain.core.effects import AskJobs, Effect, Perform
+from brain.core.inputs import Input, JobsTold, PackLoaded
+from brain.core.spec import Mode, Pack, Runbook, Rung, Window
+from brain.core.state import RunState
+from tests.brain.test_way_back import World
+from tests.brain.world import Story, pack
+
+INSPECT = Runbook(
+    name="inspect",
+    summary="look at an idle node",
+    rungs=(
+        Rung(name="drain", do="scheduler.drain", params={"then": "undo"}, on_failure="stop"),
+        Rung(name="diagnose", do="gpu.diagnose", params={"level": 2}, on_failure="stop"),
+    ),
+    way_back=(Rung(name="resume", do="scheduler.resume"),),
+    request=True,
+)
+RETURN = Runbook(
+    name="return-node",
+    summary="take our drain off",
+    rungs=(Rung(name="resume", do="scheduler.resume"),),
+    request=True,
+)
+
+
+def with_books(*books: Runbook, mode: Mode = Mode.AUTO, **settings: Any) -> Pack:
+    """The small pack and these runbooks."""
+    plain = pack(mode, **settings)
+    return replace(plain, runbooks=(*plain.runbooks, *books))
+
+
+def known(story: Story, *nodes: str) -> None:
+    """The nodes have been heard."""
+    for node in nodes:
+        story.event(0.5, "agent.started", "node", node)
+    story.run(0.6)
+
+
+def test_a_person_starts_a_runbook_and_the_node_is_back_after_it() -> None:
+    """All steps done: success, the way back, a closed incident that says who asked."""
+    story = World(with_books(INSPECT))
+    known(story, "n1")
+    story.say(1, "start", runbook="inspect", node="n1", why="new cable")
+    story.run(30)
+    assert [action for _, action in story.actions()] == [
+        "scheduler.drain",
+        "gpu.diagnose",
+        "scheduler.resume",
+    ]
+    (incident,) = story.incidents("request-inspect")
+    assert incident.state == "closed"
+    assert incident.because == "ann asked for it: new cable"
+
+
+def test_an_inspection_that_finds_something_leaves_the_node_out_of_service() -> None:
+    """The diagnosis fails: no resume, and people are told."""
+    story = World(with_books(INSPECT), {"gpu.diagnose": Outcome.FAILED})
+    known(story, "n1")
+    story.say(1, "start", runbook="inspect", node="n1")
+    story.run(30)
+    assert "scheduler.resume" not in [action for _, action in story.actions()]
+    assert story.run_state is RunState.EXHAUSTED
+    assert story.time.pages
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ({"runbook": "nope", "node": "n1"}, "cannot be started by request (have: inspect)"),
+        ({"runbook": "bounce", "node": "n1"}, "cannot be started by request"),
+        ({"runbook": "inspect", "node": "n9"}, "no such node: 'n9'"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(args: dict[str, str], says: str) -> None:
+    """With what there is instead."""
+    story = World(with_books(INSPECT))
+    known(story, "n1")
+    story.say(1, "start", **args)
+    story.run(5)
+    assert any(says in note for note in story.notes("said.refused"))
+    assert not story.incidents()
+
+
+def test_in_approve_mode_the_persons_request_is_the_approval_and_in_observe_mode_it_is_a_rehearsal() -> None:
+    """Observe stays observe, whoever asks."""
+    for mode, done in ((Mode.APPROVE, 3), (Mode.OBSERVE, 0)):
+        story = World(with_books(INSPECT, mode=mode))
+        known(story, "n1")
+        story.say(1, "start", runbook="inspect", node="n1")
+        story.run(30)
+        assert len(story.actions()) == done
+
+
+def test_a_schedule_looks_at_one_node_after_the_other_and_leaves_troubled_ones_alone() -> None:
+    """Weekly on three nodes, one of them has an incident."""
+    week = 7 * 86400.0
+    story = World(with_books(replace(INSPECT, every_s=week), page_repeat_s=(1e9,)))
+    known(story, "n1", "n2", "n3")
+    story.event(1, "node.silent", "node", "n2")
+    story.run(3000)
+    nodes = [node for node, action in story.actions() if action == "gpu.diagnose"]
+    assert nodes == ["n1", "n3"]
+    story.run(week + 2 * 86400)
+    nodes = [node for node, action in story.actions() if action == "gpu.diagnose"]
+    assert nodes == ["n1", "n3", "n2", "n1", "n3", "n2"], "n2 when its trouble was forgotten"
+    story.time.feed(PackLoaded(id="p2", pack=pack()), story.time.now + 1)
+    story.run(story.time.now + 2)
+    assert not [name for name in story.engine.state.timers if name.startswith("schedule:")]
+
+
+def test_return_takes_our_drain_off() -> None:
+    """A person says that the node is healthy: symptoms end, and the site's return runbook runs."""
+    story = World(with_books(RETURN))
+    known(story, "n1")
+    story.say(1, "return", node="n1")
+    story.run(20)
+    assert story.actions() == [("n1", "scheduler.resume")]
+
+
+def jobs_world(told: JobsTold, **settings: Any) -> World:
+    """A world whose scheduler answers `told`."""
+
+    class Asked(World):
+        def _answer(self, effect: Effect, now: float) -> "list[tuple[float, Input]]":
+            if isinstance(effect, AskJobs):
+                self.effects.append(effect)
+                return [(now + 0.2, replace(told, id=f"j:{effect.node}:{now}", node=effect.node))]
+            return list(super()._answer(effect, now))
+
+    return Asked(pack(ask_jobs=True, **settings))
+
+
+ANSWER = JobsTold(id="", node="", known=True, jobs=("41",))
+
+
+def test_a_node_with_a_protected_job_is_left_alone_until_a_person_agrees() -> None:
+    """Law 2."""
+    story = jobs_world(replace(ANSWER, protected="41 (account demo)"))
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(30)
+    assert story.actions() == []
+    assert story.run_state is RunState.APPROVAL
+    assert "protected job 41 (account demo)" in list(story.time.runs.values())[-1].why
+    story.say(31, "approve", id=story.incidents("link-down")[0].id)
+    story.run(60)
+    assert story.actions() == [("n1", "link.bounce")]
+
+
+def test_when_the_scheduler_does_not_answer_a_person_decides() -> None:
+    """Not knowing is not the same as nothing being there."""
+    story = jobs_world(replace(ANSWER, known=False, why="slurmctld is down"))
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(30)
+    assert story.run_state is RunState.APPROVAL
+    assert "slurmctld is down" in list(story.time.runs.values())[-1].why
+
+
+def test_one_job_is_disturbed_at_one_place_at_a_time() -> None:
+    """Two nodes of job 41: the second waits until the first is done. Forgotten after a minute."""
+    story = jobs_world(ANSWER)
+    story.heals = False
+    story.event(1, "link.state", "link/eth1", node="n1", up=False)
+    story.event(1, "link.state", "link/eth1", node="n2", up=False)
+    story.run(8)
+    assert [node for node, _ in story.actions()] == ["n1"]
+    held = [run for run in story.time.runs.values() if run.node == "n2"][-1]
+    assert "disruptive runs in job 41" in held.why
+    story.run(200)
+    assert {node for node, _ in story.actions()} == {"n1", "n2"}
+    assert story.engine.state.jobs == {}
+
+
+def test_in_a_maintenance_window_nothing_disruptive_begins_without_approval() -> None:
+    """Law 2; afterwards it goes on by itself."""
+    story = World(pack(maintenance=(Window(scope="node/n1", since=0, until=50, why="new firmware"),)))
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.event(1, "link.state", "link/eth1", node="n2", up=False)
+    story.run(40)
+    assert story.actions() == [("n2", "link.bounce")]
+    assert "new firmware" in [run for run in story.time.runs.values() if run.node == "n1"][-1].why
+    story.say(41, "approve", id=next(i for i in story.incidents("link-down") if i.node == "n1").id)
+    story.run(45)
+    assert ("n1", "link.bounce") in story.actions()
+
+
+def test_the_breaker_trips_after_so_many_runs_and_only_a_person_resets_it() -> None:
+    """Three nodes in an hour are allowed here; the fourth waits, the way back of the third does not."""
+    story = World(pack(breaker_runs=3, disruptive_runs=10, disruptive_runs_per_runbook=10))
+    for number in range(1, 6):
+        story.event(number * 20, "link.state", "link/eth1", node=f"n{number}", up=False)
+    story.run(2000)
+    assert [node for node, _ in story.actions()] == ["n1", "n2", "n3"]
+    assert any("breaker has tripped" in page.text for page in story.time.pages)
+    story.say(2001, "reset")
+    story.run(2100)
+    assert [node for node, _ in story.actions()] == ["n1", "n2", "n3", "n4", "n5"]
+
+
+def test_performing_needs_no_scheduler_where_none_is_configured() -> None:
+    """ask_jobs is off by default: nobody is asked."""
+    story = World(pack())
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(20)
+    assert not [effect for effect in story.effects if isinstance(effect, AskJobs)]
+    assert [effect for effect in story.effects if isinstance(effect, Perform)]

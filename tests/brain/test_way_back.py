@@ -1,0 +1,228 @@
+"""The way back into service, approvals that lapse, cancelled and silent steps: stories about runs on a small ladder."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent.contract.commands import Outcome
+from brain.core.effects import AskPlan, CancelStep, Effect, Perform
+from brain.core.inputs import Input, Leader, StepPlan, StepProgress, StepResult
+from brain.core.spec import Mode, Pack, Runbook, Rung, Verify
+from brain.core.state import RunState
+from tests.brain.world import Story, pack
+
+LADDER = Runbook(
+    name="bounce",
+    summary="drain, bounce, reboot, and back",
+    rungs=(
+        Rung(name="drain", do="scheduler.drain"),
+        Rung(
+            name="bounce",
+            do="link.bounce",
+            params={"link": "$component"},
+            verify=Verify(within_s=10, for_s=3),
+        ),
+        Rung(name="reboot", do="node.reboot", verify=Verify(within_s=60, for_s=3)),
+    ),
+    way_back=(Rung(name="resume", do="scheduler.resume", retries=1),),
+)
+
+
+def ladder(mode: Mode = Mode.AUTO, **changes: Any) -> Pack:
+    """The small pack with the three-rung ladder for links."""
+    plain = pack(mode)
+    books = tuple(book for book in plain.runbooks if book.name != "bounce")
+    return replace(plain, runbooks=(*books, replace(LADDER, **changes)))
+
+
+class World(Story):
+    """Answers as told: `answers` maps an action to its outcome; what is not named works."""
+
+    def __init__(self, given: Pack, answers: dict[str, Outcome] | None = None, *, heals: bool = True) -> None:
+        self.answers = answers or {}
+        self.effects: list[Effect] = []
+        super().__init__(given, heals=heals)
+
+    def _answer(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
+        self.effects.append(effect)
+        if isinstance(effect, Perform) and (outcome := self.answers.get(effect.step.action)) is not None:
+            self.performed.append(effect)
+            step = effect.step
+            if outcome is not Outcome.UNKNOWN:  # UNKNOWN: it never answers
+                yield (
+                    now + 1,
+                    StepResult(id=f"r:{step.id}:{now}", step=step.id, outcome=outcome, why="told so"),
+                )
+        elif isinstance(effect, AskPlan):
+            yield (
+                now + 0.1,
+                StepPlan(id=f"w:{effect.step.id}", step=effect.step.id, ok=True, lines=("would do it",)),
+            )
+        else:
+            yield from super()._answer(effect, now)
+
+    @property
+    def run_state(self) -> RunState:
+        """Of the newest run."""
+        return list(self.time.runs.values())[-1].state
+
+
+def test_a_healed_node_is_returned_only_after_the_verification() -> None:
+    """Drain, bounce, verified for 3 s, resume: in this order, and then the incident closes."""
+    story = World(ladder())
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(60)
+    assert [action for _, action in story.actions()] == ["scheduler.drain", "link.bounce", "scheduler.resume"]
+    assert story.run_state is RunState.SUCCEEDED
+    assert story.incidents("link-down")[0].state == "closed"
+    story.run(90_000)
+    assert story.engine.state.fault_free()
+
+
+def test_a_node_that_was_not_healed_is_not_returned() -> None:
+    """No rung helps: the drain stays, people are told."""
+    story = World(ladder(), heals=False)
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(200)
+    assert [action for _, action in story.actions()] == ["scheduler.drain", "link.bounce", "node.reboot"]
+    assert story.run_state is RunState.EXHAUSTED
+    assert story.time.pages
+
+
+def test_a_fault_that_goes_away_before_anything_was_done_needs_no_way_back() -> None:
+    """Nothing was disturbed, so nothing is returned."""
+    story = World(ladder())
+    story.say(0.5, "hold", scope="node/n1", why="looking")
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.event(5, "link.state", "link/eth1", up=True)
+    story.run(100)
+    assert story.actions() == []
+
+
+def test_a_fault_that_comes_back_on_the_way_back_goes_up_the_ladder() -> None:
+    """The resume fails once; before its second attempt the link is down again: the next rung is taken."""
+    story = World(ladder(), {"scheduler.resume": Outcome.FAILED})
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(8.2)
+    story.event(8.5, "link.state", "link/eth1", up=False)
+    story.run(30)
+    actions = [action for _, action in story.actions()]
+    assert actions[:3] == ["scheduler.drain", "link.bounce", "scheduler.resume"]
+    assert "node.reboot" in actions
+
+
+def test_a_way_back_that_fails_is_a_persons() -> None:
+    """Healed, and not returned to service: somebody must know."""
+    story = World(ladder(), {"scheduler.resume": Outcome.FAILED})
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(60)
+    assert [action for _, action in story.actions()].count("scheduler.resume") == 2
+    run = list(story.time.runs.values())[-1]
+    assert run.state is RunState.EXHAUSTED
+    assert "bring it back into service" in run.why
+    assert story.time.pages
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("symptom", "has come up since"),
+        ("time", "its time is over"),
+        ("none", ""),
+    ],
+)
+def test_changed_circumstances_void_an_approval(change: str, says: str) -> None:
+    """Approved under a hold; when the hold is released the world may have become another one."""
+    given = pack(Mode.APPROVE, approval_s=100)
+    story = World(replace(given, runbooks=ladder().runbooks))
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(10)
+    assert story.run_state is RunState.APPROVAL
+    assert story.notes("step.plan") == ["would do it"], "the one who would do it says what it would do"
+    story.say(11, "hold", scope="node/n1", why="wait a moment")
+    (incident,) = story.incidents("link-down")
+    story.say(12, "approve", id=incident.id)
+    story.run(13)
+    if change == "symptom":
+        # The flapping symptom joins no link-down incident; a second support does: the rule sees the node's other link.
+        state = story.engine.state.incidents[incident.id]
+        other = "link_flaps@link/n1/eth1"
+        for at in range(6):
+            story.event(14 + at * 2, "link.state", "link/eth1", up=False)
+            story.event(15 + at * 2, "link.state", "link/eth1", up=True)
+        story.event(27, "link.state", "link/eth1", up=False)
+        story.run(28)
+        state.symptoms.append(other)
+    story.say(120 if change == "time" else 30, "release", scope="node/n1")
+    story.run(140)
+    if says:
+        assert story.run_state is RunState.APPROVAL
+        assert any(says in note for note in story.notes("run.approval")), story.notes("run.approval")
+        assert story.actions() == []
+    else:
+        assert story.actions()[0] == ("n1", "scheduler.drain")
+
+
+def test_a_denied_step_is_asked_to_stop_and_holds_its_node_until_it_has() -> None:
+    """The drain never answers; while it is being stopped no other run may begin on the node."""
+    story = World(ladder(), {"scheduler.drain": Outcome.UNKNOWN})
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(10)
+    (incident,) = story.incidents("link-down")
+    story.say(11, "deny", id=incident.id, why="not now")
+    story.event(12, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500)
+    story.run(40)
+    (stop,) = [effect for effect in story.effects if isinstance(effect, CancelStep)]
+    assert stop.why == "ann denied it: not now"
+    assert story.engine.state.runs[stop.step.run].state is RunState.CANCELLING
+    assert "link.bounce" not in [action for _, action in story.actions()], "the node is not free yet"
+    result = StepResult(id="r:late", step=stop.step.id, outcome=Outcome.FAILED, why="cancelled")
+    story.time.feed(result, 41)
+    story.run(60)
+    assert story.engine.state.runs[stop.step.run].state is RunState.CANCELLED
+    assert ("n1", "link.bounce") in story.actions()
+
+
+def test_a_step_that_is_silent_is_asked_again_under_its_own_id_if_that_is_safe() -> None:
+    """Signs of life keep it waiting; 45 s without one ask again; what must not be repeated only waits."""
+    story = World(ladder(), {"scheduler.drain": Outcome.UNKNOWN})
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(5)
+    (first,) = story.performed
+    for at in range(10, 60, 10):
+        story.time.feed(StepProgress(id=f"g{at}", step=first.step.id, elapsed_s=at, text="3 jobs left"), at)
+    story.run(90)
+    assert len(story.performed) == 1
+    assert story.notes("step.progress") == ["3 jobs left"], "the same text is told once"
+    story.run(100)
+    assert [perform.step.id for perform in story.performed] == [first.step.id] * 2
+
+    never = World(ladder(), {"node.reboot": Outcome.UNKNOWN}, heals=False)
+    never.event(1, "link.state", "link/eth1", up=False)
+    never.run(1000)
+    assert [action for _, action in never.actions()].count("node.reboot") == 1
+
+
+def test_a_new_leader_tells_a_cancelled_step_again_to_stop() -> None:
+    """The brain that should have told it died."""
+    story = World(ladder(), {"scheduler.drain": Outcome.UNKNOWN})
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(10)
+    (incident,) = story.incidents("link-down")
+    story.say(11, "close", id=incident.id)
+    story.time.feed(Leader(id="l2", epoch=2, brain="b2"), 12)
+    story.run(13)
+    assert len([effect for effect in story.effects if isinstance(effect, CancelStep)]) == 2
+    story.run(8000)
+    assert not story.engine.state.runs, "it is given up at its deadline, even if it never answers"
+
+
+def test_in_observe_mode_every_rung_says_what_it_would_do() -> None:
+    """Plans are asked for, nothing is performed."""
+    story = World(ladder(Mode.OBSERVE))
+    story.event(1, "link.state", "link/eth1", up=False)
+    story.run(10)
+    assert len(story.notes("step.plan")) == 3
+    assert story.actions() == []
