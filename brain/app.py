@@ -95,6 +95,7 @@ async def run(
         background.start(brain.live.write(), "read model")
         background.start(brain.snapshots(), "snapshots")
         background.start(brain.watch_connection(), "connection")
+        background.start(brain.keep_alerts(), "alerts")
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, brain.packs.look_now)
         stack.callback(loop.remove_signal_handler, signal.SIGHUP)
@@ -138,6 +139,7 @@ class Brain:
         self.clock = log.LogClock()
         self.beats = liveness.Beats()
         self._codec = Codec(config.cell)
+        self._notifier = notifier
         self._outbox = Outbox(config.cell)
         self._packs_said = 0
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
@@ -267,6 +269,17 @@ class Brain:
             await self.live.snapshot()
         except OSError as error:
             self.live.tell("brain.snapshot_failed", f"the snapshot was not written: {error}")
+
+    async def keep_alerts(self) -> None:
+        """Tells the receivers that need it again and again what is open, while this brain leads."""
+        failed = False
+        while True:
+            await asyncio.sleep(1)
+            if self.live.leads():
+                errors = await self._notifier.refresh(lambda: self.live.state, time.monotonic())
+                if errors and not failed:
+                    self.live.tell("page.refresh_failed", "; ".join(errors))
+                failed = bool(errors)
 
     async def watch_connection(self) -> None:
         """Without NATS the brain hears nothing, and nobody would hear of it."""

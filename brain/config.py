@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
-from brain.core.spec import ModeSetting, Place, Settings
+from brain.core.spec import EscalationStep, ModeSetting, Place, Settings
 
 T = TypeVar("T")
 _BESIDE = Path(__file__).resolve().parents[1]  # rules/ and runbooks/ are installed beside this package
@@ -121,7 +121,22 @@ class BrainConfig(_Model):
             raise ValueError(
                 "console: a host that is not loopback needs a token_file: anybody could say `hold`"
             )
+        for severity, chain in self.settings.escalation.items():
+            self._check_chain(severity.value, chain)
         return self
+
+    def _check_chain(self, severity: str, chain: tuple[EscalationStep, ...]) -> None:
+        where = f"settings.escalation.{severity}"
+        if not chain or chain[0].after_s > 0:
+            raise ValueError(f"{where}: the first group is told at once: it needs one without after_s")
+        times = [step.after_s for step in chain]
+        if times != sorted(times) or times[0] < 0:
+            raise ValueError(f"{where}: after_s counts from the first page and must not go down")
+        for step in chain:
+            if step.to not in ("oncall", *self.groups):
+                raise ValueError(
+                    f"{where}: there is no group {step.to!r} (have: {', '.join(['oncall', *self.groups])})"
+                )
 
     @property
     def embedded(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from agent.contract.actions.spec import Disrupts, Repeat
 from brain.core.spec import Scalar
-from brain.core.state import Incident, Run
+from brain.core.state import Incident, Listed, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +76,12 @@ class SendPage:
 
     id: str  # <incident>.p<n>
     incident: Incident
-    what: Literal["open", "repeat", "update", "resolve"]
+    what: Literal["open", "repeat", "update", "ack", "resolve"]
     to: str  # channel group: "oncall", or what a runbook's page step names
     text: str  # one line that says why now
+    listed: tuple[
+        Listed, ...
+    ] = ()  # a bundle's page: the incidents that it tells (`incident` stands for them)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

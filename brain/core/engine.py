@@ -158,12 +158,8 @@ class Engine:
         elif kind == "run":
             if (run := turn.state.runs.get(what)) is not None:
                 steps.timer(turn, run)
-        elif kind == "page":
-            if (incident := turn.state.incidents.get(what)) is not None:
-                paging.repeat(turn, incident)
-        elif kind == "redeliver":
-            if (incident := turn.state.incidents.get(what.rpartition(".p")[0])) is not None:
-                paging.redeliver(turn, incident, what)
+        elif kind in paging.TIMERS:
+            paging.timer(turn, kind, what)
         elif kind == "tries":
             runs.forget_tries(turn, what)
         elif kind == "hold":
@@ -299,9 +295,7 @@ class Engine:
                         self._match_began(turn, name, scope)
 
     def _delivery(self, turn: Turn, page: str, *, ok: bool, channel: str, why: str) -> None:
-        incident = turn.state.incidents.get(page.rpartition(".p")[0])
-        if incident is not None:
-            paging.delivered(turn, incident, page, ok=ok, channel=channel, why=why)
+        for incident in paging.delivered(turn, page, ok=ok, channel=channel, why=why):
             incidents.forget_if_done(turn, incident)
 
     def _leader(self, turn: Turn, epoch: int, brain: str) -> None:

@@ -82,7 +82,7 @@ def forget_if_done(turn: Turn, incident: Incident) -> None:
     )
     if incident.state in OVER and not incident.pages.waiting and not stopping:
         turn.state.incidents.pop(incident.id, None)
-        turn.cancel_timer(f"page:{incident.id}")
+        paging.forget(turn, incident)
         for run in incident.runs:
             turn.state.runs.pop(run, None)
             turn.index.claims.pop(run, None)
@@ -203,7 +203,8 @@ def _join(turn: Turn, incident: Incident, rule: Rule, scope: str, support: str) 
             incident=incident.id,
             scope=scope,
         )
-        incident.severity = rule.severity.value
+        before, incident.severity = incident.severity, rule.severity.value
+        paging.raised(turn, incident, before)
     if rule.page is Paging.OPEN:
         incident.page = Paging.OPEN.value
     if rule.runbook and not incident.runbook:

@@ -90,8 +90,11 @@ def _deny(turn: Turn, word: Said) -> None:
 
 def _ack(turn: Turn, word: Said) -> None:
     incident = _incident(turn, word)
-    if incident is None:
-        _refused(turn, word, "no such open incident")
+    bundle = turn.state.bundles.get(str(word.args.get("id", "")))
+    if bundle is not None:
+        paging.acknowledge_bundle(turn, bundle, word.who)
+    elif incident is None:
+        _refused(turn, word, "no such open incident or bundle")
     else:
         paging.acknowledge(turn, incident, word.who)
 

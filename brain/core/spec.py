@@ -226,6 +226,15 @@ class ModeSetting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EscalationStep:
+    """Who is told next when nobody has acknowledged."""
+
+    to: str  # channel group
+    after_s: float = 0  # since the first page; the first step is always at once
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """A maintenance window: what is disturbed in it, and by whom, people have arranged."""
 
@@ -266,6 +275,13 @@ class Settings:
         2400,
         4800,
     )  # since the first page, then every last one
+    escalation: Mapping[Priority, tuple[EscalationStep, ...]] = field(
+        default_factory=dict
+    )  # severity -> chain of groups; a severity without one: the people on call, again and again
+    bundle_at_least: int = (
+        5  # so many new alerts for one group within bundle_within_s, and this one and the next
+    )
+    bundle_within_s: float = 30  # wait so long and go as one page; 0 alerts: never bundled
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 

@@ -134,8 +134,11 @@ class PageState:
     sent: int = 0  # pages so far
     first_at: float = 0.0
     told: list[str] = field(default_factory=list)  # channel groups, in order
+    by: dict[str, list[str]] = field(default_factory=dict)  # group -> channels that took a page of it
+    bundled: dict[str, str] = field(default_factory=dict)  # group -> the bundle that speaks for it there
     acked_by: str = ""
     resolved: bool = False
+    severities: list[str] = field(default_factory=list)  # those that it was told with before it was raised
     waiting: dict[str, "PendingPage"] = field(default_factory=dict)  # page id -> not yet delivered
 
 
@@ -143,10 +146,55 @@ class PageState:
 class PendingPage:
     """A page on its way."""
 
-    what: Literal["open", "repeat", "update", "resolve"]
+    what: Literal["open", "repeat", "update", "ack", "resolve"]
     to: str
     text: str
     tries: int = 0
+    away: bool = False  # with the notifier, which has not answered yet
+    bundle: str = ""  # the bundle whose page tells this one; empty: it goes by itself
+    carries: list[str] = field(default_factory=list)  # a bundle's page: the incidents' pages that it tells
+
+
+@dataclass(slots=True, kw_only=True)
+class Listed:
+    """One incident of a bundle, as the bundle's page lists it."""
+
+    incident: str
+    severity: str
+    cause: str
+    scope: str
+    node: str
+    since: float
+    evidence: str  # its first line; only of the first ones
+    text: str  # its newest news
+    acked: bool = False
+    over: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Bundle:
+    """Many incidents that one group is told of as one. Its alert opens, repeats and resolves as that of an incident does."""
+
+    id: str
+    to: str
+    opened_at: float
+    severity: str = "P3"  # the worst that it ever listed
+    listed: dict[str, Listed] = field(default_factory=dict)  # incident -> its line
+    over: int = 0  # how many of them are over
+    seen: int = 0  # and how many over or acknowledged
+    queued: list[str] = field(default_factory=list)  # incidents' pages that the next page of it tells
+    pages: PageState = field(default_factory=PageState)
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupPages:
+    """How often a group of people was woken lately."""
+
+    first: list[tuple[float, str]] = field(
+        default_factory=list
+    )  # (when, severity) of new alerts in the window
+    storm_until: float = 0.0  # until then a new incident goes into a bundle
+    bundle: str = ""  # the one that still collects
 
 
 @dataclass(slots=True, kw_only=True)
@@ -251,6 +299,8 @@ class State:
     tries: dict[str, list[float]] = field(
         default_factory=dict
     )  # "<runbook>@<cause>@<scope>" -> ends of failed runs
+    bundles: dict[str, Bundle] = field(default_factory=dict)  # until all that they list is over
+    groups: dict[str, GroupPages] = field(default_factory=dict)  # channel groups that were woken lately
     timers: dict[str, float] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     modes: list[ModeSaid] = field(default_factory=list)
@@ -265,4 +315,5 @@ class State:
     def fault_free(self) -> bool:
         """Is no trace of a fault left? People's holds and modes, and the table of nodes, are not faults."""
         timers = [name for name in self.timers if not name.startswith(KEPT_TIMERS)]
-        return not (self.symptoms or self.matched or self.incidents or self.runs or self.tries or timers)
+        faults = self.symptoms or self.matched or self.incidents or self.runs or self.tries
+        return not (faults or self.bundles or self.groups or timers)

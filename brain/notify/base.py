@@ -1,6 +1,7 @@
 """The shape of a channel: one file, listed in `brain.notify.notifier.TYPES`."""
 
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 from brain.notify.message import PageMessage
 
@@ -23,4 +24,18 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Gives connections back."""
+        ...
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """A channel whose receiver takes an alert for over when nobody tells it again."""
+
+    @property
+    def refresh_s(self) -> float:
+        """How often."""
+        ...
+
+    async def keep(self, open_now: Callable[[], Sequence[PageMessage]]) -> None:
+        """Tells what is open. `open_now` is asked at the moment of telling. Errors as in `Channel.send`."""
         ...

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from agent.contract.errors import Unreachable
-from brain.notify.message import PageMessage
+from brain.notify.message import Language, PageMessage
 from brain.options import options
 
 
@@ -21,16 +21,20 @@ class LogOptions:
     max_bytes: Annotated[int, Field(ge=10_000)] = (
         10_000_000  # above, it is renamed to <path>.1 (the older one goes)
     )
+    language: Language = "both"  # of the rule's knowledge
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
 class PageLog:
     """One file. Pages are separated by an empty line."""
 
-    def __init__(self, name: str, path: Path, *, max_bytes: int = 10_000_000) -> None:
+    def __init__(
+        self, name: str, path: Path, *, max_bytes: int = 10_000_000, language: Language = "both"
+    ) -> None:
         self._name = name
         self._path = path
         self._max_bytes = max_bytes
+        self._language: Language = language
 
     @property
     def name(self) -> str:
@@ -39,7 +43,7 @@ class PageLog:
 
     async def send(self, message: PageMessage) -> None:
         """Appends the page; Unreachable when the file cannot be written (full disk, permissions)."""
-        text = f"{message.to_text()}  page       {message.id} for {message.group}\n\n"
+        text = f"{message.to_text(self._language)}  page       {message.id} for {message.group}\n\n"
         try:
             await asyncio.to_thread(self._append, text)
         except OSError as error:
@@ -58,4 +62,4 @@ class PageLog:
 def build(name: str, table: Mapping[str, Any], where: str) -> PageLog:
     """The channel of a configuration table; ConfigError names the key."""
     want = options(LogOptions, table, where)
-    return PageLog(name, want.path, max_bytes=want.max_bytes)
+    return PageLog(name, want.path, max_bytes=want.max_bytes, language=want.language)

@@ -112,7 +112,7 @@ def incident(state: IncidentState = IncidentState.OPEN, evidence: list[Evidence]
 
 
 def page(
-    what: Literal["open", "repeat", "update", "resolve"] = "open",
+    what: Literal["open", "repeat", "update", "ack", "resolve"] = "open",
     *,
     about: Incident | None = None,
     to: str = "oncall",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from brain.core.state import Evidence, IncidentState, RunState
-from brain.notify.message import MAX_EVIDENCE_LINES, compose
+from brain.notify.compose import MAX_EVIDENCE_LINES, compose
 from tests.brain.notify.pages import LINE, T0, incident, page, rule, run
 
 OPEN_PAGE = f"""\
@@ -26,10 +26,10 @@ OPEN_PAGE = f"""\
   what to do Power the node off and on, then reseat the GPU.
              断电重启节点，再重新插拔 GPU。
   see        https://docs.nvidia.com/deploy/xid-errors/
-  type       gpuward explain inc-1    # the whole chain, back to the kernel line
-             gpuward ack inc-1    # I look at it: stop repeating the page
+  type       gpuward ack inc-1    # I look at it: stop repeating the page
              gpuward approve inc-1.r1    # let gpu-lost do its next rung
              gpuward hold node/n1 --why '...'    # gpuward must not act there
+             gpuward explain inc-1    # the whole chain, back to the kernel line
 """
 
 
@@ -52,7 +52,7 @@ def test_the_json_form_says_the_same() -> None:
     assert set(body) == {
         "status", "id", "dedup_key", "what", "group", "title", "severity", "cause", "scope", "node", "nodes",
         "state", "why_now", "because", "since", "evidence", "evidence_ids", "tried", "proposed", "commands",
-        "knowledge", "links",
+        "knowledge", "links", "subject", "acked_by", "severities", "incidents",
     }  # fmt: skip
 
 
@@ -62,6 +62,7 @@ def test_the_json_form_says_the_same() -> None:
         ("open", "trigger", "[P1] gpu lost on gpu/n1/0000:3b:00"),
         ("repeat", "trigger", "[P1] STILL OPEN: gpu lost on gpu/n1/0000:3b:00"),
         ("update", "trigger", "[P1] UPDATE: gpu lost on gpu/n1/0000:3b:00"),
+        ("ack", "acknowledge", "[P1] ACKNOWLEDGED: gpu lost on gpu/n1/0000:3b:00"),
         ("resolve", "resolve", "[P1] RESOLVED: gpu lost on gpu/n1/0000:3b:00"),
     ],
 )

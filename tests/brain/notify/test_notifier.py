@@ -1,13 +1,15 @@
 """Who is told, in which order, and what a wrong configuration says."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
+from brain.core.effects import SendPage
+from brain.notify.compose import compose
 from brain.notify.log import PageLog
-from brain.notify.message import PageMessage, compose
+from brain.notify.message import PageMessage
 from brain.notify.notifier import Notifier, build
 from tests.brain.notify.pages import page
 
@@ -58,19 +60,47 @@ async def test_an_unknown_group_is_not_silence() -> None:
     assert await Notifier({}, {}).send(page()) == (False, "", "group oncall has no channel")
 
 
-async def test_a_resolution_goes_where_the_page_went() -> None:
-    """Not to the first channel, which never heard of it; and it is not called delivered elsewhere."""
-    first, second = Pager("a", Unreachable("away")), Pager("b")
-    notifier = Notifier({"a": first, "b": second}, {"oncall": ["a", "b"]})
-    await notifier.send(page())
+def told_by(what: Literal["open", "repeat", "ack", "resolve"], *channels: str) -> SendPage:
+    """A page of an incident whose alerts these channels took."""
+    sent = page(what)
+    sent.incident.pages.by["oncall"] = list(channels)
+    return sent
+
+
+async def test_the_end_goes_to_every_channel_that_has_an_alert() -> None:
+    """Not only to the first channel; and it counts as delivered when all of them have it."""
+    first, second, third = Pager("a", Unreachable("away")), Pager("b"), Pager("c")
+    notifier = Notifier({"a": first, "b": second, "c": third}, {"oncall": ["a", "b", "c"]})
+    assert await notifier.send(page()) == (True, "b", "a: away")
     first.fails = None
-    assert await notifier.send(page("repeat")) == (True, "b", "")
+    assert await notifier.send(told_by("repeat", "b")) == (True, "a", ""), "the preferred channel is back"
+    assert await notifier.send(told_by("ack", "b", "a")) == (True, "b, a", "")
     second.fails = Unreachable("away")
-    assert await notifier.send(page("resolve")) == (False, "", "b: away")
+    assert await notifier.send(told_by("resolve", "b", "a")) == (False, "", "b: away")
     second.fails = None
-    assert await notifier.send(page("resolve")) == (True, "b", "")
-    assert [message.what for message in second.pages] == ["open", "repeat", "resolve"]
-    assert first.pages == []
+    assert await notifier.send(told_by("resolve", "b", "a")) == (True, "b, a", "")
+    assert [message.what for message in first.pages] == ["repeat", "ack", "resolve", "resolve"]
+    assert [message.what for message in second.pages] == ["open", "ack", "resolve"]
+    assert third.pages == [], "it was never told"
+
+
+async def test_a_channel_that_may_have_an_alert_hears_of_its_end() -> None:
+    """It did not answer in time: the alert may be there. Its failure does not hold up the others."""
+    slow, second = Pager("a", TimedOut("slow")), Pager("b")
+    notifier = Notifier({"a": slow, "b": second}, {"oncall": ["a", "b"]})
+    await notifier.send(page())
+    assert await notifier.send(told_by("ack", "b")) == (True, "b", "a: slow")
+    slow.fails = None
+    assert await notifier.send(told_by("resolve", "b")) == (True, "b", "")
+    assert [message.what for message in slow.pages] == ["resolve"]
+
+
+async def test_the_end_of_what_nobody_was_told_finds_a_channel() -> None:
+    """All were away while it was open, or the channel is not configured any more."""
+    pager = Pager("a")
+    notifier = Notifier({"a": pager}, {"oncall": ["a"]})
+    assert await notifier.send(told_by("resolve")) == (True, "a", "")
+    assert await notifier.send(told_by("resolve", "removed")) == (True, "a", "")
 
 
 async def test_the_page_is_what_it_was_when_it_was_sent() -> None:
@@ -116,7 +146,7 @@ HOOK = {"type": "webhook", "url": "http://pager.example/x"}
         (
             {"p": {"type": "pigeon"}},
             {},
-            "channels.p.type: unknown channel type 'pigeon' (have: log, webhook)",
+            "channels.p.type: unknown channel type 'pigeon' (have: alertmanager, apprise, log, pagerduty, slack, webhook)",
         ),
         ({"p": {}}, {}, "channels.p.type: is missing"),
         ({"p": "webhook"}, {}, "channels.p: must be a table"),

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from agent.contract.errors import Refused, TimedOut, Unreachable
-from brain.notify.message import compose
+from brain.notify.compose import compose
 from brain.notify.notifier import build
 from brain.notify.webhook import Webhook
 from tests.brain.notify.pages import page
@@ -42,7 +42,7 @@ async def receiver() -> AsyncIterator[Receiver]:
     it = Receiver()
     app = web.Application()
     app.router.add_post("/hook/{token}", it.take)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -1,13 +1,17 @@
 """The brain's configuration: a wrong file never starts a brain, and the message names file and key."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.contract.errors import ConfigError
+from brain.adapters.codec import Codec
 from brain.config import load, parse
-from brain.core.spec import Mode
+from brain.core.inputs import PackLoaded
+from brain.core.spec import Mode, Priority
+from tests.brain.world import pack
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sel": "x"}, "site.toml: sel: unknown key"),
@@ -21,6 +25,19 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"nats": {"url": "nats://a", "embedded": {"port": 1}}}, "give `url` or `embedded`, not both"),
     ({"console": {"host": "0.0.0.0"}}, "needs a token_file"),
+    (
+        {"settings": {"escalation": {"P1": [{"to": "lead"}]}}},
+        "settings.escalation.P1: there is no group 'lead' (have: oncall)",
+    ),
+    (
+        {"settings": {"escalation": {"P1": [{"to": "oncall", "after_s": 60}]}}},
+        "settings.escalation.P1: the first group is told at once",
+    ),
+    (
+        {"settings": {"escalation": {"P1": [{"to": "oncall"}, {"to": "oncall", "after_s": -5}]}}},
+        "settings.escalation.P1: after_s counts from the first page and must not go down",
+    ),
+    ({"settings": {"escalation": {"P9": [{"to": "oncall"}]}}}, "settings.escalation.P9"),
     ({"cell": "a.b"}, "site.toml: cell 'a.b' must be"),
     ({"nats": {"embedded": {"nodes": {"n.1": "U"}}}}, "site.toml: nats.embedded.nodes: node 'n.1' must be"),
 ]
@@ -45,6 +62,23 @@ def test_without_a_word_nothing_is_done_to_a_machine() -> None:
     assert [one.mode for one in parse({}, "x", Path("/")).site_settings().modes] == [Mode.OBSERVE]
     site = parse({"modes": [{"mode": "auto", "nodes": "sim-*"}]}, "x", Path("/")).site_settings()
     assert [(one.mode, one.nodes) for one in site.modes] == [(Mode.OBSERVE, "*"), (Mode.AUTO, "sim-*")]
+
+
+def test_the_chains_of_the_example_travel_on_the_log(tmp_path: Path) -> None:
+    """What stands in deploy/brain.toml behind the comment signs is a chain, also after its way over the log."""
+    text = (Path(__file__).parents[3] / "deploy" / "brain.toml").read_text()
+    lines = [line.removeprefix("# ") for line in text.splitlines()]
+    first = next(index for index, line in enumerate(lines) if line == "[settings.escalation]")
+    chains = "\n".join(lines[first : first + 3])
+    (tmp_path / "brain.toml").write_text(f'{chains}\n[groups]\nlead = ["log"]\nmanager = ["log"]\n')
+    site = load(tmp_path / "brain.toml").site_settings()
+    assert [step.after_s for step in site.escalation[Priority.P0]] == [0, 300, 900]
+    codec = Codec("c1")
+    what, body = codec.encode(PackLoaded(id="p", pack=replace(pack(), settings=site)))
+    read = codec.decode(f"ward.c1.input.{what}", body, 1)
+    assert isinstance(read, PackLoaded)
+    assert read.pack.settings == site
+    assert [step.to for step in read.pack.settings.escalation[Priority.P1]] == ["oncall", "lead"]
 
 
 def test_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:

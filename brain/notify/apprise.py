@@ -1,0 +1,131 @@
+"""Everything else (e-mail, WeCom, DingTalk, Feishu, Teams, text messages, ...) through the library Apprise.
+
+The receiver is one URL of https://appriseit.com/services/ in a file of its own, since it holds secrets. The library
+is loaded only when such a channel is configured. It blocks, so it runs in threads of the channel's own.
+"""
+
+import asyncio
+import importlib
+import logging
+import re
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
+from agent.contract.messages import clip
+from brain.notify import http
+from brain.notify.message import Language, PageMessage
+from brain.options import options
+
+_THREADS = 2  # a service that hangs holds one until its own deadline
+_TYPES = {"resolve": "success", "ack": "info"}
+_STATUS = re.compile(r"error[=: ]+(\d{3})\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppriseOptions:
+    """What a table of `type = "apprise"` holds."""
+
+    url_file: Path  # file with one Apprise URL
+    language: Language = "both"  # of the rule's knowledge
+    acks: bool = True  # also say that somebody has acknowledged
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 20.0
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+class Apprise:
+    """One receiver."""
+
+    def __init__(self, name: str, service: Any, want: AppriseOptions) -> None:
+        """`service` is the library's object for the URL (apprise.NotifyBase)."""
+        self._name = name
+        self._service = service
+        self._want = want
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"page-{name}")
+
+    @property
+    def name(self) -> str:
+        """What the configuration calls it."""
+        return self._name
+
+    async def send(self, message: PageMessage) -> None:
+        """As in Channel. A 4xx of the service is Refused, all else that is not success Unreachable."""
+        if message.what == "ack" and not self._want.acks:
+            return
+        title, body = fitted(
+            message, self._service.title_maxlen, self._service.body_maxlen, self._want.language
+        )
+        kind = _TYPES.get(message.what, "failure" if message.severity in ("P0", "P1") else "warning")
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._want.timeout_s):
+                ok, says = await loop.run_in_executor(self._threads, self._notify, title, body, kind)
+        except TimeoutError as error:
+            raise TimedOut(f"{self._what()} did not answer within {self._want.timeout_s:g} s") from error
+        if ok:
+            return
+        status = int(says) if says else 0
+        text = f"{self._what()} did not take it" + (f" ({status})" if status else "")
+        raise Refused(text) if 400 <= status < 500 and status not in http.AGAIN else Unreachable(text)
+
+    async def close(self) -> None:
+        """A thread that hangs ends with its own deadline."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _what(self) -> str:
+        return f"apprise ({self._service.service_name})"
+
+    def _notify(self, title: str, body: str, kind: str) -> tuple[bool, str]:
+        """(taken, HTTP status that the library's log told of). Its words may hold the URL: only the number is kept."""
+        heard = _Heard()
+        log = logging.getLogger("apprise")
+        log.addHandler(heard)
+        try:
+            taken = bool(self._service.notify(title=title, body=body, notify_type=kind, body_format="text"))
+        except OSError:
+            return False, ""
+        finally:
+            log.removeHandler(heard)
+        return taken, heard.status
+
+
+class _Heard(logging.Handler):
+    """Listens for the status code in what the library logs in this thread."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.status = ""
+        self._thread = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keeps the number."""
+        found = _STATUS.search(record.getMessage()) if record.thread == self._thread else None
+        if found:
+            self.status = found.group(1)
+
+
+def fitted(message: PageMessage, title_max: int, body_max: int, language: Language) -> tuple[str, str]:
+    """Title and body within a service's limits (characters). 0 for the title: it becomes the body's first line."""
+    if title_max <= 0:
+        title = clip(message.title, max(20, body_max - 60))
+        return "", f"{title}\n{message.body(language, body_max - len(title) - 1)}"[:body_max]
+    return clip(message.title, title_max), message.body(language, body_max)
+
+
+def build(name: str, table: Mapping[str, Any], where: str) -> Apprise:
+    """The channel of a configuration table; ConfigError names the key."""
+    want = options(AppriseOptions, table, where)
+    url = http.secret(want.url_file, f"{where}.url_file")
+    library = importlib.import_module("apprise")
+    service = library.Apprise.instantiate(url, suppress_exceptions=True)
+    if service is None:
+        raise ConfigError(
+            f"{where}.url_file: {want.url_file}: not a URL that Apprise knows (its services: appriseit.com)"
+        )
+    return Apprise(name, service, want)

@@ -1,0 +1,171 @@
+"""From the engine's incident to the message that people get. Pure."""
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from agent.contract.messages import clip
+from brain.core.effects import SendPage
+from brain.core.spec import Rule, Rung, Scalar, Text
+from brain.core.state import Evidence, Incident, IncidentState, Listed, Run, RunState, State, StepRecord
+from brain.notify.message import LABELS, Command, PageMessage
+
+MAX_EVIDENCE_LINES = 6
+MAX_LISTED = 40  # incidents that the page of a bundle lists; the others are counted
+MAX_LINE = 300  # characters of one evidence line
+_PLANNED = (RunState.OBSERVED, RunState.HELD, RunState.APPROVAL)
+
+
+def compose_from(state: State, page: SendPage) -> PageMessage:
+    """The message of a page, with what the engine knows of its rule and runs."""
+    incident = page.incident
+    rules = state.pack.rules if state.pack else ()
+    rule = next((rule for rule in rules if rule.name == incident.rule), None)
+    return compose(page, rule=rule, runs=[state.runs[run] for run in incident.runs if run in state.runs])
+
+
+def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = ()) -> PageMessage:
+    """The message of a page. `rule` is the incident's (None: not known), `runs` its runs, in order."""
+    incident = page.incident
+    evidence = _newest_of_each(incident.evidence)
+    knowledge = rule.knowledge if rule else None
+    subject = f"{incident.cause.replace('_', ' ')} on {incident.scope}"
+    if page.listed:
+        subject = f"{len(page.listed)} incidents" + (f" on {incident.scope}" if incident.node else "")
+    return PageMessage(
+        id=page.id,
+        dedup_key=incident.id,
+        what=page.what,
+        group=page.to,
+        title=f"[{incident.severity}] {LABELS[page.what]}{subject}",
+        subject=f"[{incident.severity}] {subject}",
+        severity=incident.severity,
+        cause=incident.cause,
+        scope=incident.scope,
+        node=incident.node,
+        nodes=incident.nodes,
+        state=incident.state.value,
+        why_now=page.text,
+        because=incident.because,
+        since=_iso(min([item.at for item in incident.evidence] + [incident.opened_at])),
+        evidence=tuple(_evidence_line(item) for item in evidence),
+        evidence_ids=tuple(item.id for item in evidence),
+        tried=tuple(_step_line(run, step) for run in runs for step in run.steps),
+        proposed=tuple(line for run in runs for line in _proposed(run)) or _by_people(incident, runs),
+        commands=tuple(_commands(page, runs)),
+        knowledge={"cause": _both(knowledge.cause), "todo": _both(knowledge.todo)} if knowledge else {},
+        links=knowledge.links if knowledge else (),
+        acked_by=incident.pages.acked_by,
+        severities=tuple(incident.pages.severities),
+        incidents=_listed(page.listed),
+    )
+
+
+def _listed(lines: Sequence[Listed]) -> tuple[str, ...]:
+    """What a bundle tells: what is still there first, the most urgent first of all."""
+    ordered = sorted(
+        lines, key=lambda line: (line.over, line.acked, line.severity, line.since, line.incident)
+    )
+    rows = []
+    for line in ordered[:MAX_LISTED]:
+        mark = "over, " if line.over else "acknowledged, " if line.acked else ""
+        about = f"[{line.severity}] {line.incident} {mark}{line.cause.replace('_', ' ')} on {line.scope}"
+        fact = f" | {_one_line(line.evidence)}" if line.evidence and not line.over else ""
+        rows.append(clip(f"{about}: {_one_line(line.text)}{fact}", MAX_LINE))
+    more = len(ordered) - len(rows)
+    return (*rows, f"... and {more} more: gpuward incidents") if more > 0 else tuple(rows)
+
+
+def _newest_of_each(items: Sequence[Evidence]) -> list[Evidence]:
+    """The first fact, then the newest of each kind and component, in order of time; bounded."""
+    newest = {(item.kind, item.component, item.node): item for item in items}
+    if items:
+        newest.setdefault(("", "", ""), items[0])
+    ordered = sorted(newest.values(), key=lambda item: (item.at, item.id))
+    unique = list({item.id: item for item in ordered}.values())
+    return unique[:1] + unique[1:][-(MAX_EVIDENCE_LINES - 1) :]
+
+
+def _evidence_line(item: Evidence) -> str:
+    return clip(f"{_iso(item.at)} {item.node} {item.component} {item.kind}: {_one_line(item.text)}", MAX_LINE)
+
+
+def _step_line(run: Run, step: StepRecord) -> str:
+    ended = step.outcome or "under way"
+    proof = {None: "", True: "; verified: it helped", False: "; verified: it did not help"}[step.verified]
+    why = f" ({_one_line(step.why)})" if step.why else ""
+    what = f"{run.runbook.name}: {step.rung}: {step.action}{_params(step.params)}"
+    return clip(f"{_iso(step.at)} {what} -> {ended}{why}{proof}", MAX_LINE)
+
+
+def _proposed(run: Run) -> list[str]:
+    """What a run would do next, when it may not do it by itself."""
+    if run.state not in _PLANNED:
+        return []
+    head = {
+        RunState.OBSERVED: " would run, if its mode allowed it",
+        RunState.HELD: "",
+        RunState.APPROVAL: " needs an approval",
+    }[run.state]
+    why = f": {_one_line(run.why)}" if run.why else ""
+    rungs = run.runbook.rungs if run.state is RunState.OBSERVED else run.runbook.rungs[run.rung :]
+    return [f"{run.runbook.name} ({run.id}){head}{why}"] + [f"  {_rung_line(rung, run)}" for rung in rungs]
+
+
+def _rung_line(rung: Rung, run: Run) -> str:
+    params = {
+        name: run.params.get(str(value)[1:], value) if str(value).startswith("$") else value
+        for name, value in rung.params.items()
+    }
+    disrupts = f", disrupts {rung.disrupts.value}" if rung.disrupts else ""
+    return clip(f"{rung.name}: {rung.do}{_params(params)}{disrupts}", MAX_LINE)
+
+
+def _by_people(incident: Incident, runs: Sequence[Run]) -> tuple[str, ...]:
+    if incident.state is IncidentState.PERSON:
+        if any(run.state is RunState.EXHAUSTED for run in runs):
+            return (f"{incident.runbook} has nothing left to try: a person must mend it",)
+        return ("gpuward will not do more by itself: a person must mend it",)
+    return ()
+
+
+def _commands(page: SendPage, runs: Sequence[Run]) -> list[Command]:
+    incident = page.incident
+    look = [Command(line=f"gpuward explain {incident.id}", does="the whole chain, back to the kernel line")]
+    if page.listed:
+        look = [
+            Command(line="gpuward incidents", does="all that is open"),
+            Command(line="gpuward explain INC", does="the whole chain of one of them"),
+        ]
+    if page.what in ("ack", "resolve"):
+        return look
+    does = "I look at all of them" if page.listed else "I look at it"
+    rows = [Command(line=f"gpuward ack {incident.id}", does=f"{does}: stop repeating the page")]
+    rows += [
+        Command(line=f"gpuward approve {run.id}", does=f"let {run.runbook.name} do its next rung")
+        for run in runs
+        if run.state is RunState.APPROVAL
+    ]
+    scope = f"node/{incident.node}" if incident.node else incident.scope
+    where = "all" if scope in ("", "cell") else shlex.quote(scope)
+    return [
+        *rows,
+        Command(line=f"gpuward hold {where} --why '...'", does="gpuward must not act there"),
+        *look,
+    ]
+
+
+def _params(params: dict[str, Scalar]) -> str:
+    return f"({', '.join(f'{name}={value}' for name, value in params.items())})" if params else ""
+
+
+def _both(text: Text) -> dict[str, str]:
+    return {"en": text.en, "zh": text.zh}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

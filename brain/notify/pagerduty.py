@@ -1,0 +1,110 @@
+"""PagerDuty, by its Events API v2: one alert for each incident, with one deduplication key from open to resolved.
+
+https://developer.pagerduty.com/docs/send-alert-event: 202 is success; 400 an event that will never be taken; 429 and
+5xx ask for another try. The routing key is a secret. A repeat is a `trigger` with the same key: it adds to the alert's log,
+and PagerDuty's own escalation goes on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import orjson
+from pydantic import Field
+
+from agent.contract.errors import ConfigError
+from agent.contract.messages import clip
+from brain.notify import http
+from brain.notify.message import Language, PageMessage
+from brain.options import options
+
+EU = "https://events.eu.pagerduty.com"
+MAX_SUMMARY = 1024  # characters
+MAX_BODY = 512 * 1024  # bytes
+_SEVERITY = {"P0": "critical", "P1": "error", "P2": "warning", "P3": "info"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagerDutyOptions:
+    """What a table of `type = "pagerduty"` holds."""
+
+    routing_key_file: Path  # file with the integration key of an Events API v2 integration
+    url: str = "https://events.pagerduty.com"  # EU accounts: https://events.eu.pagerduty.com
+    console_url: str = ""  # where people open the console; a link in the alert
+    language: Language = "both"  # of the rule's knowledge
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 10.0
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+class PagerDuty:
+    """One integration of one PagerDuty service."""
+
+    def __init__(self, name: str, routing_key: str, want: PagerDutyOptions) -> None:
+        self._name = name
+        self._key = routing_key
+        self._want = want
+        self._http = http.Poster(http.checked_url(want.url, "url"), timeout_s=want.timeout_s)
+
+    @property
+    def name(self) -> str:
+        """What the configuration calls it."""
+        return self._name
+
+    async def send(self, message: PageMessage) -> None:
+        """As in Channel; the same event sent twice is harmless, the key is the same."""
+        await self._http.post(_body(event(message, self._key, self._want)), {}, "/v2/enqueue")
+
+    async def close(self) -> None:
+        """Closes the HTTP session."""
+        await self._http.close()
+
+
+def event(message: PageMessage, routing_key: str, want: PagerDutyOptions) -> dict[str, Any]:
+    """The event: all that the page says stands in `custom_details`, in the order in which it is read."""
+    base = {"routing_key": routing_key, "event_action": message.status, "dedup_key": message.dedup_key}
+    if message.status != "trigger":
+        return base
+    links = [{"href": link, "text": link} for link in message.links if link.startswith("http")]
+    if want.console_url:
+        links.insert(0, {"href": want.console_url, "text": "gpuward's console"})
+    details = {
+        section.label: list(section.lines) if len(section.lines) > 1 else section.lines[0]
+        for section in message.sections(want.language)
+    }
+    return base | {
+        "client": "gpuward",
+        "links": links,
+        "payload": {
+            "summary": clip(f"{message.subject}: {message.why_now}", MAX_SUMMARY),
+            "source": message.node or message.scope,
+            "severity": _SEVERITY[message.severity],
+            "timestamp": message.since,
+            "component": message.scope,
+            "group": message.group,
+            "class": message.cause,
+            "custom_details": details,
+        },
+    }
+
+
+def _body(said: dict[str, Any]) -> bytes:
+    body = orjson.dumps(said)
+    if (
+        len(body) > MAX_BODY
+    ):  # cannot come about with what messages are bounded to; never lose the page for it
+        said["payload"]["custom_details"] = {"cut": "the page was too large: see gpuward explain"}
+        body = orjson.dumps(said)
+    return body
+
+
+def build(name: str, table: Mapping[str, Any], where: str) -> PagerDuty:
+    """The channel of a configuration table; ConfigError names the key."""
+    want = options(PagerDutyOptions, table, where)
+    http.checked_url(want.url, f"{where}.url")
+    key = http.secret(want.routing_key_file, f"{where}.routing_key_file")
+    if len(key) != 32 or not key.isalnum():
+        raise ConfigError(
+            f"{where}.routing_key_file: {want.routing_key_file}: an integration key has 32 letters and digits"
+        )
+    return PagerDuty(name, key, want)

@@ -1,0 +1,165 @@
+"""Slack: one message for each incident, what follows in its thread.
+
+With a bot token (`chat.postMessage`, scope chat:write) the first page is a message to the channel and the later ones are
+replies in its thread; repeats and the end are shown in the channel too. With an incoming webhook every page is a
+message. The thread of an incident is known to this process only: after a restart the next page begins a new one.
+https://docs.slack.dev/reference/block-kit/blocks: 50 blocks, a header of 150 characters, 3,000 in a section.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import orjson
+from pydantic import Field
+
+from agent.contract.errors import ConfigError, Refused, Unreachable
+from agent.contract.messages import clip
+from brain.notify import http
+from brain.notify.message import Language, PageMessage
+from brain.options import options
+
+API = "https://slack.com/api"
+MAX_BLOCKS, MAX_HEADER, MAX_SECTION, MAX_TEXT = 50, 150, 3000, 4000
+_THREADS = 10_000  # incidents whose thread is remembered
+_LATER = (
+    "ratelimited",
+    "rate_limited",
+    "internal_error",
+    "fatal_error",
+    "service_unavailable",
+    "request_timeout",
+)
+_GONE = ("thread_not_found", "message_not_found")  # somebody deleted the first message
+_AS_CODE = ("evidence", "type", "incidents", "tried", "proposed", "证据", "命令", "事件", "已尝试", "建议")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlackOptions:
+    """What a table of `type = "slack"` holds: webhook_file, or token_file and channel."""
+
+    webhook_file: Path | None = None  # file with the URL of an incoming webhook
+    token_file: Path | None = None  # file with a bot token (xoxb-...)
+    channel: str = ""  # id of the channel for the bot (C...)
+    api_url: str = API  # for a proxy, or GovSlack
+    language: Language = "both"  # of the rule's knowledge
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 10.0
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+class Slack:
+    """One channel of one workspace."""
+
+    def __init__(self, name: str, url: str, want: SlackOptions, token: str = "") -> None:
+        """Without a token `url` is an incoming webhook."""
+        self._name = name
+        self._want = want
+        self._token = token
+        self._http = http.Poster(url, timeout_s=want.timeout_s)
+        self._threads: dict[str, str] = {}  # dedup key -> time stamp of the first message
+
+    @property
+    def name(self) -> str:
+        """What the configuration calls it."""
+        return self._name
+
+    async def send(self, message: PageMessage) -> None:
+        """As in Channel. A page that is sent twice is shown twice: Slack knows no deduplication."""
+        shown = {
+            "text": clip(escape(message.title), MAX_TEXT),
+            "blocks": blocks(message, self._want.language),
+        }
+        if not self._token:
+            await self._http.post(orjson.dumps(shown), {})
+            return
+        thread = self._threads.get(message.dedup_key, "")
+        answer = await self._call(message, shown, thread)
+        if thread and answer.get("error") in _GONE:
+            thread = ""
+            answer = await self._call(message, shown, thread)
+        if answer.get("ok") is not True:
+            says = str(answer.get("error", "no answer that we understand"))
+            raise Unreachable(f"slack: {says}") if says in _LATER else Refused(f"slack: {says}")
+        self._remember(message, thread or str(answer.get("ts", "")))
+
+    async def close(self) -> None:
+        """Closes the HTTP session."""
+        await self._http.close()
+
+    async def _call(self, message: PageMessage, shown: dict[str, Any], thread: str) -> dict[str, Any]:
+        said = shown | {"channel": self._want.channel, "unfurl_links": False}
+        if thread:
+            said |= {"thread_ts": thread, "reply_broadcast": message.what in ("repeat", "resolve")}
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Content-Type": "application/json; charset=utf-8",
+        }
+        raw = await self._http.post(orjson.dumps(said), headers, "/chat.postMessage")
+        try:
+            answer = orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise Unreachable(f"{self._http.host}: the answer is not JSON") from error
+        return answer if isinstance(answer, dict) else {}
+
+    def _remember(self, message: PageMessage, thread: str) -> None:
+        self._threads.pop(message.dedup_key, None)
+        if message.what != "resolve" and thread:
+            self._threads[message.dedup_key] = thread
+            while len(self._threads) > _THREADS:
+                del self._threads[next(iter(self._threads))]
+
+
+def blocks(message: PageMessage, language: Language) -> list[dict[str, Any]]:
+    """The page as blocks within Slack's limits: what people type and what machines said as code."""
+    title = clip(message.title, MAX_HEADER)
+    shown: list[dict[str, Any]] = [
+        {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}}
+    ]
+    words: list[str] = []
+    for section in message.sections(language):
+        if section.label not in _AS_CODE:
+            words.append(f"*{section.label}*  " + "\n".join(escape(line) for line in section.lines))
+            continue
+        shown += _section("\n".join(words))
+        words = []
+        code = "\n".join(escape(line).replace("```", "'''") for line in section.lines)
+        head = f"*{section.label}*"
+        shown += _section(f"{head}\n```{_cut(code, MAX_SECTION - len(head) - 7)}```")
+    return (shown + _section("\n".join(words)))[:MAX_BLOCKS]
+
+
+def _section(text: str) -> list[dict[str, Any]]:
+    if not text:
+        return []
+    return [
+        {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text, MAX_SECTION), "verbatim": True}}
+    ]
+
+
+def _cut(text: str, most: int) -> str:
+    """Not in the middle of an escape."""
+    if len(text) <= most:
+        return text
+    kept = text[: most - 3]
+    amp = kept.rfind("&", max(0, len(kept) - 5))
+    return (kept[:amp] if amp >= 0 and ";" not in kept[amp:] else kept) + "..."
+
+
+def escape(text: str) -> str:
+    """What Slack would take for a link, a mention or a channel is only text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def build(name: str, table: Mapping[str, Any], where: str) -> Slack:
+    """The channel of a configuration table; ConfigError names the key."""
+    want = options(SlackOptions, table, where)
+    if want.webhook_file is not None and want.token_file is None and not want.channel:
+        url = http.checked_url(
+            http.secret(want.webhook_file, f"{where}.webhook_file"), f"{where}.webhook_file"
+        )
+        return Slack(name, url, want)
+    if want.webhook_file is not None or want.token_file is None or not want.channel:
+        raise ConfigError(f"{where}.webhook_file: give webhook_file, or token_file and channel")
+    token = http.secret(want.token_file, f"{where}.token_file")
+    return Slack(name, http.checked_url(want.api_url, f"{where}.api_url"), want, token)

@@ -1,0 +1,291 @@
+"""Who is woken, when, and by how many pages: chains with deadlines, acknowledgements, storms in bundles."""
+
+from dataclasses import replace
+from typing import Any
+
+from brain.core.effects import SendPage
+from brain.core.inputs import Leader
+from brain.core.spec import EscalationStep, Priority, Rule
+from tests.brain.world import GPU, Story, pack, rule
+
+CHAIN = (
+    EscalationStep(to="oncall"),
+    EscalationStep(to="lead", after_s=300),
+    EscalationStep(to="manager", after_s=900),
+)
+
+
+def story(undelivered: int = 0, rules: tuple[Rule, ...] = (), **settings: Any) -> Story:
+    """A site with a chain for P1, and no shared causes."""
+    given = pack(escalation={Priority.P1: CHAIN}, shared_nodes=100000, **settings)
+    return Story(replace(given, rules=(*given.rules, *rules)), undelivered=undelivered)
+
+
+def told(of: Story, *what: str) -> list[tuple[int, str, str]]:
+    """(when, what, to) of every page that went out, in order."""
+    pages = []
+    for note in of.time.notes:
+        if note.kind == "page.sent" and ", with others" not in note.text:
+            kind, _, rest = note.text.partition(" to ")
+            pages.append((round(note.at), kind, rest.partition(":")[0]))
+    return [page for page in pages if not what or page[1] in what]
+
+
+def silent(of: Story, at: float, *nodes: int) -> None:
+    """These nodes fall silent: P1, one page each, no runbook."""
+    for node in nodes:
+        of.event(at, "node.silent", "node", f"n{node}")
+
+
+def back(of: Story, at: float, *nodes: int) -> None:
+    """They are heard again."""
+    for node in nodes:
+        of.event(at, "node.returned", "node", f"n{node}")
+
+
+def bundles(of: Story) -> list[SendPage]:
+    """The pages that list incidents."""
+    return [page for page in of.time.pages if page.listed]
+
+
+def test_who_does_not_answer_is_not_the_last_to_be_told() -> None:
+    """On call at once, the lead after 5 minutes, the manager after 15; from then on all three are told again."""
+    it = story()
+    silent(it, 10, 1)
+    it.run(10 + 2500)
+    assert told(it, "open") == [(10, "open", "oncall"), (310, "open", "lead"), (910, "open", "manager")]
+    repeats = told(it, "repeat")
+    assert [entry for entry in repeats if entry[0] == 310] == [(310, "repeat", "oncall")]
+    assert [to for at, _, to in repeats if at == 1210] == ["oncall", "lead", "manager"]
+    assert "oncall told 5 minutes ago, nobody has acknowledged" in str(it.notes("page.sent"))
+
+
+def test_the_chain_needs_no_repeats() -> None:
+    """A site that repeats rarely still wakes the next group in time."""
+    it = story(page_repeat_s=(36000.0,))
+    silent(it, 10, 1)
+    it.run(1000)
+    assert told(it) == [(10, "open", "oncall"), (310, "open", "lead"), (910, "open", "manager")]
+
+
+def test_an_acknowledgement_stops_the_chain_and_is_told_to_all_who_were_woken() -> None:
+    """Ann looks at it: the manager sleeps on, and the lead's phone says so."""
+    it = story()
+    silent(it, 10, 1)
+    it.run(400)
+    (incident,) = it.incidents()
+    it.say(400, "ack", id=incident.id)
+    back(it, 3000, 1)
+    it.run(9000)
+    assert told(it) == [
+        (10, "open", "oncall"),
+        (310, "repeat", "oncall"),
+        (310, "open", "lead"),
+        (400, "ack", "oncall"),
+        (400, "ack", "lead"),
+        (3030, "resolve", "oncall"),
+        (3030, "resolve", "lead"),
+    ]
+    assert it.engine.state.fault_free()
+
+
+def test_a_severity_without_a_chain_is_told_to_those_on_call_again_and_again() -> None:
+    """P2 has none here."""
+    it = story()
+    it.heals = False
+    it.event(10, "link.state", "link/eth1", up=False)
+    it.run(10 + 2500)
+    assert {to for _, _, to in told(it)} == {"oncall"}
+    assert [at for at, _, _ in told(it, "repeat")] == [311, 611, 1211, 2411]
+
+
+def test_what_becomes_worse_is_told_and_takes_the_faster_chain() -> None:
+    """A P2 that turns out to be a P1 after ten minutes: the lead's deadline has passed already."""
+    worse = rule("bad-link", "node", {"symptom": "device_removed"}, cause="link-down", severity=Priority.P1)
+    it = story(rules=(worse,))
+    it.heals = False
+    it.event(10, "link.state", "link/eth1", up=False)
+    it.event(700, "job.cuda_error", "node", name="CUDA_ERROR_DEVICE_REMOVED")
+    it.run(720)
+    assert (700, "update", "oncall") in told(it)
+    assert (700, "open", "lead") in told(it)
+    assert "raised from P2 to P1" in str(it.notes("page.sent"))
+    (incident,) = it.incidents("link-down")
+    assert incident.pages.severities == ["P2"]
+
+
+def test_the_chain_goes_on_while_no_channel_works() -> None:
+    """Undelivered pages are tried for ever, and the next group's channels may work."""
+    it = story(undelivered=10_000)
+    silent(it, 10, 1)
+    it.run(2000)
+    assert [to for _, _, to in told(it, "open")] == ["oncall", "lead", "manager"]
+    assert told(it, "repeat") == [], (
+        "the page that is still on its way is tried, there is no second one behind it"
+    )
+    it.undelivered = 0
+    it.run(2400)
+    assert sorted(it.incidents()[0].pages.by) == ["lead", "manager", "oncall"]
+    assert it.incidents()[0].pages.waiting == {}
+
+
+def test_the_end_never_overtakes_the_beginning() -> None:
+    """No channel worked while it lasted: then nobody is woken by an alert that is over, but all hear of it."""
+    it = story(undelivered=6)
+    silent(it, 10, 1)
+    back(it, 20, 1)
+    it.run(400)
+    assert [page.what for page in it.time.pages] == ["open"] * 4 + ["resolve"] * 3
+    assert it.engine.state.fault_free()
+
+
+def test_what_comes_while_no_channel_works_goes_out_as_one_alert() -> None:
+    """An open page and its update wait: the update says more, and goes as the opening that nobody saw."""
+    it = story(undelivered=2)
+    it.event(10, "gpu.xid", GPU, code=79)
+    it.run(60)
+    assert [page.what for page in it.time.pages] == ["open", "open", "open"]
+    assert it.time.pages[-1].text == "gpu-lost: tell"
+    assert it.incidents()[0].pages.waiting == {}
+
+
+def test_a_new_leader_sends_what_is_under_way_at_once() -> None:
+    """Its predecessor died with the page; what was delivered is not sent again."""
+    it = story()
+    silent(it, 10, 1)
+    it.run(20)
+    it.time.pages.clear()
+    answer, it.time._perform = it.time._perform, lambda _effect, _now: ()
+    silent(it, 30, 2)
+    it.run(40)
+    it.time._perform = answer
+    it.time.feed(Leader(id="leader-2", epoch=2, brain="b2"), 50)
+    it.run(51)
+    assert [(page.what, page.incident.node) for page in it.time.pages] == [("open", "n2"), ("open", "n2")]
+    assert all(one.pages.waiting == {} for one in it.incidents())
+
+
+def test_a_storm_that_goes_on_is_one_page_each_half_minute() -> None:
+    """One more node each second for two minutes: four calls, then a page for each thirty seconds."""
+    it = story()
+    for number in range(120):
+        silent(it, 10 + number, number)
+    it.run(200)
+    assert [at for at, _, _ in told(it, "open")] == [10, 11, 12, 13, 44, 75, 106, 137]
+    assert sum(len(page.listed) for page in bundles(it) if page.what == "open") == 116
+
+
+def test_a_storm_is_one_page() -> None:
+    """Twenty nodes in five seconds: four calls, then one page with the other sixteen; one word acknowledges them."""
+    it = story()
+    for number in range(20):
+        silent(it, 10 + number / 4, number)
+    it.run(60)
+    assert told(it) == [*[(10, "open", "oncall")] * 3, (11, "open", "oncall"), (41, "open", "oncall")]
+    (page,) = bundles(it)
+    assert [line.node for line in page.listed] == [f"n{number}" for number in range(4, 20)]
+    assert page.text == "16 more incidents within 30 s"
+    assert page.incident.severity == "P1"
+    for incident in it.incidents():
+        assert incident.pages.told == ["oncall"]
+        assert incident.pages.waiting == {}, "delivered, by itself or with the others"
+    said = [
+        note
+        for note in it.time.notes
+        if note.kind == "page.delivered" and "in one page with others" in note.text
+    ]
+    assert len(said) == 16
+
+    it.say(100, "ack", id=page.incident.id)
+    for incident in it.incidents()[:4]:
+        it.say(100, "ack", id=incident.id)
+    back(it, 200, *range(19))
+    it.run(300)
+    assert [one.what for one in bundles(it)] == ["open", "ack"]
+    back(it, 400, 19)
+    it.run(500)
+    assert [one.what for one in bundles(it)] == ["open", "ack", "resolve"]
+    assert told(it, "repeat") == []
+    assert it.engine.state.fault_free()
+
+
+def test_a_storm_that_nobody_answers_wakes_the_next_group_as_a_storm() -> None:
+    """The lead gets four calls and one page, not twenty; the bundle is repeated as one."""
+    it = story()
+    silent(it, 10, *range(20))
+    it.run(700)
+    assert len([to for _, _, to in told(it, "open") if to == "lead"]) == 5
+    assert len([one for one in bundles(it) if one.to == "lead" and one.what == "open"]) == 1
+    assert len([one for one in bundles(it) if one.what == "repeat"]) == 3
+    listed = {line.incident for one in bundles(it) if one.to == "lead" for line in one.listed}
+    alone = {one.incident.id for one in it.time.pages if one.to == "lead" and not one.listed}
+    assert listed | alone == {incident.id for incident in it.incidents()}
+    assert not listed & alone
+
+
+def test_what_is_more_urgent_than_the_storm_does_not_wait_in_it() -> None:
+    """A P0 among P1s rings at once; a P1 among them waits its thirty seconds."""
+    fabric = rule("fabric-down", "fabric", {"symptom": "sm_moved_widely"}, severity=Priority.P0, page="open")
+    it = story(rules=(replace(fabric, page=pack().rules[0].page),))
+    silent(it, 10, *range(6))
+    for number in range(40, 46):
+        it.event(12, "ib.sm_lid", "port/mlx5_0.1", f"n{number}", sm_lid=7)
+    it.run(13)
+    first = [page.incident.severity for page in it.time.pages if page.what == "open"]
+    assert "P0" in first
+    it.run(60)
+    assert "P0" not in [line.severity for page in bundles(it) for line in page.listed]
+
+
+def test_news_of_what_is_in_a_bundle_comes_with_the_bundle() -> None:
+    """Ten lost GPUs whose runbooks page: the bundle is told anew, it does not ring for each."""
+    it = story()
+    for number in range(10):
+        it.event(10, "gpu.xid", GPU, f"n{number}", code=79)
+    it.run(100)
+    (incident, *_) = [one for one in it.incidents() if one.pages.bundled]
+    it.event(200, "job.cuda_error", "node", incident.node, name="CUDA_ERROR_DEVICE_REMOVED")
+    it.run(240)
+    whats = [page.what for page in bundles(it)]
+    assert whats[0] == "open"
+    assert whats.count("update") <= 1
+    assert all(one.pages.waiting == {} for one in it.incidents())
+
+
+def test_a_storm_that_is_over_before_it_was_told_is_told_once() -> None:
+    """Nothing that opened is hidden because it healed while it was collected."""
+    it = story(bundle_within_s=120)
+    silent(it, 10, *range(10))
+    back(it, 20, *range(10))
+    it.run(400)
+    assert [page.what for page in bundles(it)] == ["open", "resolve"]
+    assert all(line.over for line in bundles(it)[0].listed)
+    assert it.engine.state.fault_free()
+
+
+def test_a_bundle_is_as_urgent_as_the_worst_of_it_was() -> None:
+    """One of ten links turns out to cost a job its GPU: the bundle is raised, and stays so when that one is over."""
+    worse = rule("bad-link", "node", {"symptom": "device_removed"}, cause="link-down", severity=Priority.P1)
+    it = story(rules=(worse,))
+    it.heals = False
+    for number in range(10):
+        it.event(10, "link.state", "link/eth1", f"n{number}", up=False)
+    it.event(100, "job.cuda_error", "node", "n7", name="CUDA_ERROR_DEVICE_REMOVED")
+    it.run(150)
+    newest = bundles(it)[-1]
+    assert (newest.incident.severity, newest.incident.pages.severities) == ("P1", ["P2"])
+    assert newest.what == "update"
+    it.event(160, "link.state", "link/eth1", "n7", up=True)
+    it.say(160, "return", node="n7")
+    it.run(700)
+    assert next(line for line in bundles(it)[-1].listed if line.node == "n7").over
+    assert bundles(it)[-1].incident.severity == "P1"
+
+
+def test_a_site_may_have_every_page_by_itself() -> None:
+    """bundle_at_least = 0."""
+    it = story(bundle_at_least=0)
+    silent(it, 10, *range(12))
+    it.run(100)
+    assert len(told(it, "open")) == 12
+    assert bundles(it) == []

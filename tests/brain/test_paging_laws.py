@@ -1,0 +1,211 @@
+"""Law 10, attacked: whatever fails and crashes, no page is lost, no group of the chain is skipped, no alert stays open."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from agent.contract.messages import Event, Severity
+from brain.core.actions import ACTIONS
+from brain.core.effects import Effect, SendPage
+from brain.core.engine import Engine
+from brain.core.inputs import Delivery, EventSeen, Input, Leader, PackLoaded, Said, TimerFired
+from brain.core.postbox import everything
+from brain.core.spec import Priority
+from brain.core.state import State
+from tests.brain.test_paging import CHAIN
+from tests.brain.world import GPU, pack
+
+STATE = TypeAdapter(State)
+WITHIN_S = 20.0
+FACTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("node.silent", "node", {}),
+    ("node.silent", "node", {}),
+    ("node.returned", "node", {}),
+    ("gpu.xid", GPU, {"code": 79}),
+    ("link.state", "link/eth1", {"up": False}),
+    ("link.state", "link/eth1", {"up": True}),
+]
+NODES = tuple(f"n{number}" for number in range(8))
+moves = st.lists(
+    st.one_of(
+        st.tuples(st.just("fact"), st.sampled_from(range(len(FACTS))), st.sampled_from(NODES)),
+        st.tuples(st.just("storm"), st.sampled_from([0, 2])),
+        st.tuples(st.just("ack"), st.integers(0, 5)),
+        st.tuples(st.just("close"), st.integers(0, 5)),
+        st.tuples(st.just("die"), st.sampled_from(["replay", "snapshot"])),
+        st.tuples(st.just("wait"), st.sampled_from([0.5, 3.0, 21.0, 100.0, 400.0, 1000.0])),
+    ),
+    max_size=30,
+)
+# What becomes of a page: taken · nobody takes it · it is lost with its brain · taken, and the answer is lost.
+fates = st.lists(st.sampled_from(["ok", "ok", "no", "lost", "unheard"]), min_size=1, max_size=12)
+
+
+class Site:
+    """One brain at a time on one log, channels that fail, and what people got."""
+
+    def __init__(self, fate: list[str]) -> None:
+        self.engine = Engine(actions=ACTIONS)
+        self.log: list[tuple[Input, float]] = []
+        self.now = 0.0
+        self.fate = fate
+        self.sent: list[tuple[float, SendPage]] = []
+        self.got: list[tuple[str, str, str]] = []  # (incident or bundle or a listed incident, group, what)
+        self.epoch = 0
+        self.count = 0
+        self.seqs: dict[str, int] = {}
+        self.first: dict[str, float] = {}  # incident -> when it was first told
+        self.acked: dict[str, float] = {}
+        self.over: set[str] = set()
+
+    def put(self, given: Input) -> None:
+        """One input and what follows from it at once."""
+        waiting = [given]
+        while waiting:
+            one = waiting.pop(0)
+            self.log.append((one, self.now))
+            for effect in self.engine.handle(one, self.now):
+                waiting += self._do(effect)
+            for incident in self.engine.state.incidents.values():
+                if incident.pages.first_at:
+                    self.first.setdefault(incident.id, self.now)
+                if incident.pages.acked_by:
+                    self.acked.setdefault(incident.id, self.now)
+                if incident.pages.resolved:
+                    self.over.add(incident.id)
+
+    def _do(self, effect: Effect) -> list[Input]:
+        if not isinstance(effect, SendPage):
+            return []
+        self.sent.append((self.now, effect))
+        self.count += 1
+        fate = self.fate[self.count % len(self.fate)]
+        if fate in ("ok", "unheard"):
+            for name in [effect.incident.id, *(line.incident for line in effect.listed)]:
+                self.got.append((name, effect.to, effect.what))
+        if fate in ("lost", "unheard"):
+            return []
+        return [Delivery(id=f"d:{self.count}", page=effect.id, ok=fate == "ok", channel="c", why="no")]
+
+    def die(self, how: str) -> None:
+        """The next brain reads the whole log, or a snapshot; then it leads."""
+        if how == "replay":
+            self.engine.close()
+            self.engine = Engine(actions=ACTIONS)
+            for given_, at in self.log:
+                self.engine.handle(given_, at)
+        else:
+            state = STATE.validate_json(STATE.dump_json(self.engine.state))
+            self.engine.close()
+            self.engine = Engine(state, actions=ACTIONS)
+        self.lead()
+
+    def lead(self) -> None:
+        """A brain takes over."""
+        self.epoch += 1
+        self.put(Leader(id=f"l:{self.epoch}", epoch=self.epoch, brain="b"))
+
+    def fact(self, node: str, kind: str, component: str, data: dict[str, Any]) -> None:
+        """A node says something."""
+        seq = self.seqs[node] = self.seqs.get(node, 0) + 1
+        event = Event(
+            id=f"{node}:s:{seq}", node=node, kind=kind, component=component, severity=Severity.ERROR, at="", age_s=0.0,
+            boot="b", count=1, data=data, evidence="line",
+        )  # fmt: skip
+        self.put(EventSeen(event=event))
+
+    def wait(self, seconds: float) -> None:
+        """Time passes; timers fire in order."""
+        until = self.now + seconds
+        while True:
+            timers = self.engine.state.timers
+            name = min(timers, key=lambda key: (timers[key], key), default="")
+            if not name or timers[name] > until:
+                break
+            self.now = max(self.now, timers[name])
+            self.put(TimerFired(id=f"t:{name}:{timers[name]}:{len(self.log)}", name=name, due=timers[name]))
+        self.now = until
+
+    def play(self, script: list[tuple[Any, ...]]) -> "Site":
+        """All moves."""
+        chain = {Priority.P1: CHAIN}
+        given = pack(escalation=chain, shared_nodes=1000, bundle_at_least=3, bundle_within_s=WITHIN_S)
+        self.put(PackLoaded(id="p", pack=given))
+        self.lead()
+        for number, move in enumerate(script):
+            self.now += 0.01
+            match move:
+                case ("fact", index, node):
+                    self.fact(node, *FACTS[index])
+                case ("storm", index):
+                    for node in NODES:
+                        self.fact(node, *FACTS[index])
+                case ("ack" | "close" as verb, index):
+                    ids = [*self.engine.state.bundles, *self.engine.state.incidents]
+                    if verb == "close":
+                        ids = list(self.engine.state.incidents)
+                    if ids:
+                        self.put(
+                            Said(id=f"w{number}", who="ann", verb=verb, args={"id": ids[index % len(ids)]})
+                        )
+                case ("die", how):
+                    self.die(how)
+                case ("wait", seconds):
+                    self.wait(seconds)
+        return self
+
+
+@settings(max_examples=150, deadline=None)
+@given(moves, fates)
+def test_no_page_is_lost_and_no_group_is_skipped(script: list[tuple[Any, ...]], fate: list[str]) -> None:
+    """When channels work again, every group that was due got an alert (or its end), and nothing is on its way."""
+    site = Site(fate).play(script)
+    site.wait(1000)
+    site.fate = ["ok"]
+    site.wait(700)
+    assert site.engine.state.pack is not None
+    for name, first in site.first.items():
+        incident = site.engine.state.incidents.get(name)
+        chain = CHAIN if incident is None or incident.severity == "P1" else CHAIN[:1]
+        if incident is None:
+            chain = CHAIN[:1]  # forgotten, because it is over: those on call were told at least
+        for step in chain:
+            due = first + step.after_s
+            if step.after_s and (name in site.over or site.acked.get(name, due + 1) <= due):
+                continue
+            assert any((one, to) == (name, step.to) for one, to, _ in site.got), (
+                f"{step.to} never heard of {name}"
+            )
+            when = [at for at, page in site.sent if page.to == step.to and _tells(page, name)]
+            assert when[0] <= due + WITHIN_S + 0.1, f"{step.to} was told late"
+    for about in everything(site.engine.state):
+        assert all(pending.bundle for pending in about.pages.waiting.values()), "everything was taken"
+
+
+@settings(max_examples=150, deadline=None)
+@given(moves, fates)
+def test_no_alert_stays_open_and_none_is_opened_anew_after_its_end(
+    script: list[tuple[Any, ...]], fate: list[str]
+) -> None:
+    """For each alert and group the resolution is the last thing that goes out; when all is closed, all are resolved."""
+    site = Site(fate).play(script)
+    site.fate = ["ok"]
+    for number in range(5):
+        for name in list(site.engine.state.incidents):
+            site.put(Said(id=f"end-{number}-{name}", who="ann", verb="close", args={"id": name}))
+        site.wait(700)
+    last: dict[tuple[str, str], str] = {}
+    for _, page in site.sent:
+        key = (page.incident.id, page.to)
+        assert last.get(key) != "resolve" or page.what == "resolve", f"{key} is opened again after its end"
+        last[key] = page.what
+    assert set(last.values()) <= {"resolve"}
+    assert {name for name, _, what in site.got if what == "resolve"} >= {name for name, _ in last}
+    assert not site.engine.state.incidents
+    assert not site.engine.state.bundles
+
+
+def _tells(page: SendPage, incident: str) -> bool:
+    return page.incident.id == incident or any(line.incident == incident for line in page.listed)
