@@ -11,15 +11,15 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nats.aio.client import Client
 
 from agent.contract import subjects
 from agent.contract.errors import BugError, ConfigError, Unreachable
-from brain import actions, jobs
-from brain.adapters import evidence, keys, liveness, log
+from brain import actions, jobs, opened
+from brain.adapters import evidence, keys, liveness, log, ufm_events
 from brain.adapters.broker import LOST, Broker
 from brain.adapters.codec import Codec
 from brain.adapters.files import only_one
@@ -73,7 +73,7 @@ async def run(
         stack.enter_context(only_one(config.data_dir))
         name = config.brain or subjects.node_name(socket.gethostname())
         signer = keys.load_signer(config.signing_key_file or config.data_dir / "signing.key")
-        server = stack.enter_context(_embedded(config)) if config.embedded else None
+        server = stack.enter_context(opened.embedded(config)) if config.embedded else None
         broker = Broker(
             config.nats,
             name=f"gpuward brain {name}",
@@ -89,13 +89,16 @@ async def run(
         stack.callback(brain.live.close)
         stack.push_async_callback(brain.last_snapshot)
         console = Console(brain, config.console, keys.read_secret(config.console.token_file))
-        url = await stack.enter_async_context(_console(console))
+        url = await stack.enter_async_context(opened.console(console))
         await stack.enter_async_context(background)
         background.start(brain.supervise(), "supervisor")
         background.start(brain.live.write(), "read model")
         background.start(brain.snapshots(), "snapshots")
         background.start(brain.watch_connection(), "connection")
         background.start(brain.keep_alerts(), "alerts")
+        for listener in brain.hands.listeners:
+            background.start(listener.run(), "reports")
+            stack.push_async_callback(listener.close)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, brain.packs.look_now)
         stack.callback(loop.remove_signal_handler, signal.SIGHUP)
@@ -177,6 +180,13 @@ class Brain:
             hands=self.hands,
             leading=self._leading,
             publish=self.feed.publish,
+        )
+        self.hands.listeners = ufm_events.listeners(
+            config.ufm,
+            put=lambda given: self.hands.put(given, keep=False),
+            tell=self.live.tell,
+            leads=self.live.leads,
+            data_dir=config.data_dir,
         )
 
     # --- what runs ---
@@ -377,28 +387,3 @@ class Brain:
         """
         what, body = self._codec.encode(word)
         return await self._outbox.append(what, body, word.id)
-
-
-@contextlib.contextmanager
-def _embedded(config: BrainConfig) -> Iterator[NatsServer]:
-    """The embedded NATS server with the nodes that the configuration lists."""
-    settings = config.nats.embedded
-    server = NatsServer(
-        settings.store or config.data_dir / "nats", cell=config.cell, host=settings.host, port=settings.port
-    )
-    for node, public in settings.nodes.items():
-        server.allow(public, (node,))
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
-@contextlib.asynccontextmanager
-async def _console(console: Console) -> AsyncIterator[str]:
-    url = await console.start()
-    try:
-        yield url
-    finally:
-        await console.stop()

@@ -17,8 +17,9 @@ from brain.adapters.codec import Codec
 from brain.adapters.lease import Lease
 from brain.adapters.nodes import Nodes
 from brain.adapters.outbox import Outbox
+from brain.adapters.ufm_events import UfmEvents
 from brain.core.effects import SendPage, Step
-from brain.core.inputs import Delivery, Input, JobsTold, StepPlan
+from brain.core.inputs import Delivery, Input, JobsTold, Reported, StepPlan
 from brain.core.state import Incident, IncidentState, State
 from brain.fleet import NodeFleet
 from brain.notify import notifier as notify
@@ -69,6 +70,7 @@ class RealHands:
         self._told: set[str] = set()  # own troubles that people were paged for
         self._count = 0
         self.client: Client | None = None  # of the present connection
+        self.listeners: list[UfmEvents] = []  # who bring reports of other systems
 
     def put(self, given: Input, *, keep: bool) -> None:
         """Puts an input on the log."""
@@ -127,6 +129,11 @@ class RealHands:
         command, outcome, why = (str(result.data.get(key, "")) for key in ("command", "outcome", "why"))
         known = outcome in {one.value for one in Outcome}
         self._fleet.heard(command, Outcome(outcome) if known else Outcome.UNKNOWN, why)
+
+    def reported(self, report: Reported) -> None:
+        """A report is on the log."""
+        for listener in self.listeners:
+            listener.heard(report)
 
     def page(self, page: SendPage) -> None:
         """Begins to tell people."""

@@ -36,7 +36,7 @@ from brain.core.effects import (
     WriteIntent,
 )
 from brain.core.engine import Engine
-from brain.core.inputs import EventSeen, Input, Intent, Leader, TimerFired
+from brain.core.inputs import EventSeen, Input, Intent, Leader, Reported, TimerFired
 from brain.core.state import Incident, Run, State
 
 _log = logging.getLogger(__name__)
@@ -71,6 +71,10 @@ class Hands(Protocol):
 
     def heard(self, result: Event) -> None:
         """A node's command has ended: perhaps a part of one of our own steps waits for it."""
+        ...
+
+    def reported(self, report: Reported) -> None:
+        """Another system's report is on the log: whoever listens to that system need not bring it again."""
         ...
 
     def page(self, page: SendPage) -> None:
@@ -226,6 +230,8 @@ class Live:
             self._effects(effects, record.seq)
         if isinstance(given, EventSeen) and given.event.kind == "command.result":
             self._hands.heard(given.event)
+        elif isinstance(given, Reported):
+            self._hands.reported(given)
         if isinstance(given, Leader) and self.leads():
             self.timers.reset(self.engine.state.timers)
             self._leading()
