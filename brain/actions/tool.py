@@ -67,7 +67,8 @@ async def run(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise Refused(f"{argv[0]} cannot be started: {error}") from error
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise Refused(f"{argv[0]} cannot be started: {why}") from error
     assert process.stdout is not None  # noqa: S101  # PIPE above
     assert process.stderr is not None  # noqa: S101  # PIPE above
     out, err = bytearray(), bytearray()
