@@ -148,7 +148,7 @@ async def test_evidence(site: Callable[..., Actions]) -> None:
     [
         ({"user": "nobody"}, "refuses our user or password"),
         ({"cipher_suite": 17}, "refuses the session"),
-        ({"tool": "/nowhere/ipmitool"}, "cannot be run"),
+        ({"tool": "/nowhere/ipmitool"}, "cannot be started"),
     ],
 )
 async def test_what_the_operator_must_mend_is_refused(
