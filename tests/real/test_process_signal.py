@@ -209,6 +209,7 @@ def cgroup() -> Iterator[Callable[[str], Path]]:
             "0a1b2c3d-1111-2222-3333-444455556666",
         ),
     ],
+    ids=["slurm", "kubernetes"],
 )
 async def test_the_cgroup_decides(
     action: ProcessSignal, cgroup: Callable[[str], Path], path: str, job: str
