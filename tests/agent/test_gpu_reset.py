@@ -273,6 +273,28 @@ async def test_the_agent_dies_in_the_middle(node: GpuNode) -> None:
     await GpuReset(node.restarted()).recover(ONE)
 
 
+async def test_the_agents_own_nvml_lets_go(node: GpuNode) -> None:
+    """The source's child is gone while the GPU is reset, and back afterwards."""
+    at_work: list[int] = []
+
+    async def source() -> None:
+        at_work.append(1)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            at_work.clear()
+
+    task = asyncio.create_task(node.pause.between(source))
+    await until(lambda: at_work != [])
+    node.smi.does("sleep 0.2")
+    running = asyncio.create_task(GpuReset(node.kit).run(ONE))
+    await until(lambda: node.smi.calls != [])
+    assert at_work == []
+    await running
+    await until(lambda: at_work != [])
+    task.cancel()
+
+
 async def test_one_at_a_time(node: GpuNode) -> None:
     """A second action on the driver comes again later; it would not know whose services are stopped."""
     node.smi.does("sleep 0.5")
