@@ -10,6 +10,7 @@ import pytest
 from agent.actions.driver_reload import DriverReload
 from agent.actions.gpu_reset import GpuReset
 from agent.contract.errors import ActionError, Refused, Unreachable
+from agent.tasks import end
 from tests.agent.gpu_kit import A100, FIRST, H100, SECOND, SERVICES, V100, GpuNode
 from tests.fixtures import nvml_fake
 
@@ -284,15 +285,17 @@ async def test_the_agents_own_nvml_lets_go(node: GpuNode) -> None:
         finally:
             at_work.clear()
 
+    node.smi.does("sleep 0.2")
     task = asyncio.create_task(node.pause.between(source))
     await until(lambda: at_work != [])
-    node.smi.does("sleep 0.2")
     running = asyncio.create_task(GpuReset(node.kit).run(ONE))
-    await until(lambda: node.smi.calls != [])
-    assert at_work == []
-    await running
-    await until(lambda: at_work != [])
-    task.cancel()
+    try:
+        await until(lambda: node.smi.calls != [])
+        assert at_work == []
+        await running
+        await until(lambda: at_work != [])
+    finally:
+        await end(running, task)
 
 
 async def test_one_at_a_time(node: GpuNode) -> None:
