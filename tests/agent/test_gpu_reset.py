@@ -10,6 +10,7 @@ import pytest
 from agent.actions.driver_reload import DriverReload
 from agent.actions.gpu_reset import GpuReset
 from agent.contract.errors import ActionError, Refused, Unreachable
+from agent.tasks import end
 from tests.agent.gpu_kit import A100, FIRST, H100, SECOND, SERVICES, V100, GpuNode
 from tests.fixtures import nvml_fake
 
@@ -271,6 +272,30 @@ async def test_the_agent_dies_in_the_middle(node: GpuNode) -> None:
         assert node.units.said == started
     node.note.write_text("{")
     await GpuReset(node.restarted()).recover(ONE)
+
+
+async def test_the_agents_own_nvml_lets_go(node: GpuNode) -> None:
+    """The source's child is gone while the GPU is reset, and back afterwards."""
+    at_work: list[int] = []
+
+    async def source() -> None:
+        at_work.append(1)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            at_work.clear()
+
+    node.smi.does("sleep 0.2")
+    task = asyncio.create_task(node.pause.between(source))
+    await until(lambda: at_work != [])
+    running = asyncio.create_task(GpuReset(node.kit).run(ONE))
+    try:
+        await until(lambda: node.smi.calls != [])
+        assert at_work == []
+        await running
+        await until(lambda: at_work != [])
+    finally:
+        await end(running, task)
 
 
 async def test_one_at_a_time(node: GpuNode) -> None:
