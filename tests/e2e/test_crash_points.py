@@ -62,6 +62,7 @@ mode = "auto"
 [settings]
 settle_s = 0
 breaker_runs = 1000
+bundle_at_least = 1000
 """
 RUNGS = (1, 2, 3)
 BOUNDARIES = ("intent", "accepted", "done", "result")

@@ -6,6 +6,7 @@ would train. /sys is the fabric's mirror; the tool is wrapped, since it must be 
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ibsim_fabric.Fabri
 def active(net: ibsim_fabric.Fabric) -> bool:
     """Is the port of H3 ACTIVE and trained?"""
     words = net.ask("H3", "smpquery", "portinfo", "-D", "0", "1")
-    return "Active" in words and "LinkUp" in words
+    return re.search(r"^LinkState:\.*Active$", words, re.M) is not None and "LinkUp" in words
 
 
 def action(net: ibsim_fabric.Fabric, *, active_s: float = 15.0, ib_root: str = "") -> IbPortReset:
