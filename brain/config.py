@@ -15,10 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
+from brain import options
 from brain.core.spec import EscalationStep, ModeSetting, Place, Settings
 
 T = TypeVar("T")
 _BESIDE = Path(__file__).resolve().parents[1]  # rules/ and runbooks/ are installed beside this package
+_PLUG_INS = ("channels", "bmc", "schedulers", "subnet_managers", "switches", "ufm")  # tables of plug-ins
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _KINDS_OF_ERROR = {
     "extra_forbidden": "unknown key",
@@ -187,7 +189,8 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
             subjects.token(node, "nats.embedded.nodes: node")
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error
-    return _absolute(config, folder)
+    tables = {name: options.placed(getattr(config, name), folder) for name in _PLUG_INS}
+    return _absolute(config, folder).model_copy(update=tables)
 
 
 def read_places(path: Path) -> dict[str, Place]:

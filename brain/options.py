@@ -1,6 +1,7 @@
 """How the tables of plug-ins (channels, BMCs, schedulers, switches) are read: unknown keys are errors, secrets are files."""
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,15 +13,25 @@ T = TypeVar("T")
 _SAYS = {"missing": "is missing", "unexpected_keyword_argument": "is not an option here"}
 
 
+# Where a table says in which folder its file stands; no TOML file can hold this key by accident.
+FOLDER = "//folder"
+
+
+def placed(tables: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, dict[str, Any]]:
+    """The tables of a file in `folder`: their relative paths start there."""
+    return {name: {**table, FOLDER: str(folder)} for name, table in tables.items()}
+
+
 def options(shape: type[T], table: Mapping[str, Any], where: str) -> T:
-    """`table` as the dataclass `shape`; ConfigError names `<where>.<key>`.
+    """`table` as the dataclass `shape`, its paths made absolute; ConfigError names `<where>.<key>`.
 
     The key `type` is not an option: it chose the plug-in.
     """
     try:
-        return TypeAdapter(shape).validate_python(
-            {key: value for key, value in table.items() if key != "type"}
+        found = TypeAdapter(shape).validate_python(
+            {key: value for key, value in table.items() if key not in ("type", FOLDER)}
         )
+        return _absolute(found, Path(table.get(FOLDER, ".")))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -49,3 +60,11 @@ def kind(table: Any, where: str, known: Mapping[str, Any]) -> str:
         says = "is missing" if name is None else f"unknown type {name!r}"
         raise ConfigError(f"{where}.type: {says} (have: {', '.join(known)})")
     return name
+
+
+def _absolute(found: T, folder: Path) -> T:
+    if not is_dataclass(found) or isinstance(found, type):
+        return found
+    values = {field.name: getattr(found, field.name) for field in fields(found)}
+    paths = {name: folder / value for name, value in values.items() if isinstance(value, Path)}
+    return replace(found, **paths) if paths else found

@@ -134,10 +134,8 @@ def build(config: Mapping[str, Mapping[str, Any]], known: Mapping[str, Make]) ->
     for name, raw in config.items():
         where = f"bmc.{name}"
         given, backend = known[kind(raw, where, known)](raw, where)
-        for key in ("password_file", "addresses", "ca_file", "tool"):
-            path = getattr(given, key, None)
-            if path is not None and not path.is_absolute():
-                raise ConfigError(f"{where}.{key}: must be an absolute path, not {str(path)!r}")
+        if not Path(str(raw.get("tool", "/"))).is_absolute():
+            raise ConfigError(f"{where}.tool: must be an absolute path, not {raw['tool']!r}")
         secret(given.password_file, f"{where}.password_file")
         tables[name] = Table(name=name, options=given, backend=backend)
     for name, table in tables.items():

@@ -227,7 +227,7 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Slurm:
     """The scheduler of a configuration table; ConfigError names the key."""
     want = options(SlurmOptions, table, where)
     for key in ("scontrol", "squeue"):
-        if not getattr(want, key).is_absolute():
+        if not Path(str(table.get(key, "/"))).is_absolute():
             raise ConfigError(f"{where}.{key}: must be an absolute path")
     if "{node}" not in want.node_name:
         raise ConfigError(f"{where}.node_name: must contain {{node}}")

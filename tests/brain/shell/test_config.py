@@ -11,6 +11,8 @@ from brain.adapters.codec import Codec
 from brain.config import load, parse
 from brain.core.inputs import PackLoaded
 from brain.core.spec import Mode, Priority
+from brain.notify.webhook import WebhookOptions
+from brain.options import options
 from tests.brain.world import pack
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -91,3 +93,12 @@ def test_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text("n1: {laef: l1}\n")
     with pytest.raises(ConfigError, match=r"t\.yaml: n1\.laef: unknown key"):
         config.places()
+
+
+def test_paths_in_plug_in_tables_start_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    """Wherever the brain was started."""
+    (tmp_path / "hook.secret").write_text("s3cret")
+    table = {"type": "webhook", "url": "http://127.0.0.1/x", "secret_file": "hook.secret"}
+    config = parse({"channels": {"hook": table}}, "site.toml", tmp_path)
+    found = options(WebhookOptions, config.channels["hook"], "channels.hook")
+    assert found.secret_file == tmp_path / "hook.secret"
