@@ -71,6 +71,32 @@ class Compiled:
         self._book.close()
 
 
+class Shelf:
+    """Packs made ready once for many engines one after the other. `close` frees them; their engines' `close` does not."""
+
+    def __init__(self) -> None:
+        self._books: dict[str, _Lent] = {}
+
+    def __call__(self, pack: Pack) -> Compiled:
+        """The pack made ready, or the one of the same version that is here already."""
+        if pack.version not in self._books:
+            self._books[pack.version] = _Lent(pack)
+        return self._books[pack.version]
+
+    def close(self) -> None:
+        """Frees the matchers."""
+        for book in self._books.values():
+            Compiled.close(book)
+        self._books.clear()
+
+
+class _Lent(Compiled):
+    """One that its readers do not free."""
+
+    def close(self) -> None:
+        """Its shelf does."""
+
+
 def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
     """The pack's symptoms and rules, and those for shared causes."""
     symptoms, rules = list(pack.symptoms), list(pack.rules)

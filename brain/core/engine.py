@@ -3,7 +3,7 @@
 It reads no clock, draws no random number and does no I/O; the same inputs give the same effects, whoever runs it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agent.contract.actions.spec import ActionSpec
@@ -45,12 +45,19 @@ class Engine:
     """See the module's docstring. `state` is all it remembers; `close` frees the matcher."""
 
     def __init__(
-        self, state: State | None = None, *, actions: Mapping[str, ActionSpec], observe_all: bool = False
+        self,
+        state: State | None = None,
+        *,
+        actions: Mapping[str, ActionSpec],
+        observe_all: bool = False,
+        books: Callable[[Pack], Compiled] = Compiled,
     ) -> None:
+        """`books` makes a pack ready; whoever runs many engines on one pack does it once (`Shelf`)."""
         self.state = state if state is not None else State()
         self._actions = actions
         self._observe_all = observe_all
-        self._book = Compiled(self.state.pack or EMPTY)
+        self._books = books
+        self._book = books(self.state.pack or EMPTY)
         self._index = self._new_index()
 
     def close(self) -> None:
@@ -310,7 +317,7 @@ class Engine:
     def _load(self, turn: Turn, pack: Pack) -> Turn:
         """Swaps the rules. Open incidents and runs keep what they began with; symptoms are judged anew."""
         before = self._book
-        self._book = Compiled(pack)
+        self._book = self._books(pack)
         self.state.pack = pack
         self._index = self._new_index()
         before.close()

@@ -1,12 +1,13 @@
 """Runs the examples that rules carry, on a real engine in simulated time. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from agent.contract import kernel_text
 from agent.contract.actions.spec import ActionSpec
 from agent.contract.lines import KernelReader
 from agent.contract.messages import Draft, Event, Severity
+from brain.core.compiled import Compiled, Shelf
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, NodeState, PackLoaded
 from brain.core.lint_symptoms import KINDS
@@ -32,18 +33,25 @@ class Outcome:
 def run_all(pack: Pack, actions: Mapping[str, ActionSpec]) -> list[Outcome]:
     """Every rule's examples, each on an engine of its own. The pack must be free of lint."""
     outcomes = []
+    shelf = Shelf()
     for rule in pack.rules:
         for number, example in enumerate(rule.examples):
-            text = run(pack, actions, example)
+            text = run(pack, actions, example, shelf)
             outcomes.append(
                 Outcome(rule=rule.name, number=number, example=example.name, ok=not text, text=text)
             )
+    shelf.close()
     return outcomes
 
 
-def run(pack: Pack, actions: Mapping[str, ActionSpec], example: Example) -> str:
+def run(
+    pack: Pack,
+    actions: Mapping[str, ActionSpec],
+    example: Example,
+    books: Callable[[Pack], Compiled] = Compiled,
+) -> str:
     """Empty when the example comes out as expected, else a sentence. The site's settings do not count."""
-    engine = Engine(actions=actions, observe_all=True)
+    engine = Engine(actions=actions, observe_all=True, books=books)
     timeline = Timeline(engine)
     plain = replace(pack, settings=Settings(), places={})
     timeline.feed(PackLoaded(id="pack", pack=plain), START)
