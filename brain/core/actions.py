@@ -33,6 +33,7 @@ def _spec(
     timeout_s: float,
     params: tuple[Param, ...] = (),
     *,
+    silences: bool = False,
     heals: bool = True,
 ) -> ActionSpec:
     return ActionSpec(
@@ -43,6 +44,7 @@ def _spec(
         timeout_s=timeout_s,
         params=params,
         where="brain",
+        silences=silences,
         heals=heals,
     )
 
@@ -95,6 +97,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             3600,
+            silences=True,
         ),
         _spec(
             "scheduler.jobs",
@@ -116,6 +119,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.SAFE,
             180,
+            silences=True,
         ),
         _spec(
             "bmc.power_off",
@@ -123,6 +127,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.SAFE,
             180,
+            silences=True,
             heals=False,
         ),
         _spec(
@@ -131,6 +136,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             300,
+            silences=True,
         ),
         _spec(
             "bmc.restart",
@@ -138,6 +144,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             300,
+            silences=True,
         ),
         _spec(
             "bmc.nmi",
@@ -145,6 +152,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             60,
+            silences=True,
             heals=False,
         ),
         _spec(
@@ -162,6 +170,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
                     required=False,
                 ),
             ),
+            silences=True,
             heals=False,
         ),
         _spec(

@@ -38,6 +38,7 @@ from brain.core.turn import Turn
 
 MAX_RECENT = 4096  # ids of inputs other than events that are remembered to ignore repeats
 MAX_EARLY = 10_000  # events that wait for the first rules of a new site
+OWN_WORK_S = 5.0  # how often an incident that our own work may have caused looks whether that has ended
 EMPTY = Pack(version="empty", symptoms=(), rules=(), runbooks=())
 
 
@@ -85,6 +86,9 @@ class Engine:
                 people.said(turn, given)
             case NodeState():
                 own.node_state(turn, given)
+                for run in list(turn.state.runs.values()):
+                    if run.node == given.node and run.state is RunState.VERIFYING:
+                        steps.check(turn, run)
             case Delivery(page=page, ok=ok, channel=channel, why=why):
                 self._delivery(turn, page, ok=ok, channel=channel, why=why)
             case Leader(epoch=epoch, brain=brain):
@@ -177,11 +181,22 @@ class Engine:
 
     def _incident_timer(self, turn: Turn, incident: Incident) -> None:
         if incident.state is IncidentState.SETTLING:
-            self._settled(turn, incident)
+            self._settling(turn, incident)
         elif incident.state is IncidentState.MENDED:
             incidents.happen(
                 turn, incident, Happening.QUIET, f"its symptoms have been gone for {incident.quiet_s:.0f} s"
             )
+
+    def _settling(self, turn: Turn, incident: Incident) -> None:
+        """Its time to settle is over. What begins while we work on the node waits until that has ended."""
+        run = runs.behind(turn, incident)
+        if run is None:
+            self._settled(turn, incident)
+            return
+        if turn.now < incident.settle_until + OWN_WORK_S:
+            why = f"{run.id} is at work on {incident.node}: it is judged when that has ended"
+            turn.note("incident.waits", why, incident=incident.id, scope=incident.scope)
+        turn.set_timer(f"incident:{incident.id}", turn.now + OWN_WORK_S)
 
     def _settled(self, turn: Turn, incident: Incident) -> None:
         """Nothing explained it: tell people and begin the remedy."""
@@ -252,7 +267,7 @@ class Engine:
             return
         if incident.state is IncidentState.SETTLING:
             if turn.now >= incident.settle_until:
-                self._settled(turn, incident)
+                self._settling(turn, incident)
             else:
                 turn.set_timer(f"incident:{incident.id}", incident.settle_until)
         elif incident.state is IncidentState.MENDED:
