@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from nats.aio.client import Client
@@ -19,6 +19,7 @@ from nats.aio.client import Client
 from agent.contract import subjects
 from agent.contract.errors import BugError, ConfigError, Unreachable
 from brain import actions, jobs
+from brain.actions.base import Fleet
 from brain.adapters import keys, liveness, log
 from brain.adapters.broker import LOST, Broker
 from brain.adapters.codec import Codec
@@ -62,10 +63,24 @@ class Running:
     signer: keys.Signer
 
 
+Ask = Callable[[str, bytes, float], Awaitable[bytes]]  # subject, body, patience in s -> the answer
+# What the brain's own actions are made of. Production has one maker; a rehearsal brings its own, which no
+# configuration can name (law 9: neither reaches what belongs to the other).
+Make = Callable[[BrainConfig, Fleet, contextlib.AsyncExitStack, Ask], actions.Own]
+
+
+def real(config: BrainConfig, fleet: Fleet, stack: contextlib.AsyncExitStack, _ask: Ask) -> actions.Own:
+    """The actions on real BMCs, schedulers, subnet managers and switches, as configured."""
+    return actions.build(config, fleet, stack)
+
+
 async def run(
-    config: BrainConfig, stop: asyncio.Event, ready: Callable[[Running], None] = lambda _: None
+    config: BrainConfig,
+    stop: asyncio.Event,
+    ready: Callable[[Running], None] = lambda _: None,
+    make: Make = real,
 ) -> None:
-    """Runs the brain until `stop` is set.
+    """Runs the brain until `stop` is set. `make` builds what it does itself.
 
     ConfigError: the operator must mend something before it can start.
     """
@@ -85,7 +100,7 @@ async def run(
         readmodel = ReadModel(config.data_dir / "history.sqlite")
         stack.callback(readmodel.close)
         background = Tasks()
-        brain = Brain(config, name, signer, broker, readmodel, notifier, background, stack)
+        brain = Brain(config, name, signer, broker, readmodel, notifier, background, stack, make)
         stack.callback(brain.live.close)
         stack.push_async_callback(brain.last_snapshot)
         console = Console(brain, config.console, keys.read_secret(config.console.token_file))
@@ -128,6 +143,7 @@ class Brain:
         notifier: notify.Notifier,
         background: Tasks,
         stack: contextlib.AsyncExitStack,
+        make: Make,
     ) -> None:
         self.config = config
         self.name = name
@@ -144,7 +160,7 @@ class Brain:
         self.lease = Lease(config.cell, instance, config.lease_ttl_s, replicas=config.nats.replicas)
         nodes = Nodes(config.cell, signer, self.beats, self._may_act)
         fleet = NodeFleet(nodes, client=lambda: self.hands.client, epoch=lambda: self.lease.epoch)
-        own = actions.build(config, fleet, stack)
+        own = make(config, fleet, stack, self.ask)
         self.hands = RealHands(
             name=name,
             codec=self._codec,

@@ -12,6 +12,7 @@ from agent.contract.errors import BugError
 from agent.contract.messages import Event, Scalar
 from brain.core import incidents, jobs, judge, own, paging, people, requests, runs, steps, symptoms
 from brain.core.compiled import Compiled
+from brain.core.conditions import symptoms_in
 from brain.core.effects import Effect
 from brain.core.incidents import Happening
 from brain.core.index import Index
@@ -120,7 +121,8 @@ class Engine:
             else:
                 node.spool_before, node.seq_before = node.spool, node.seq
                 node.spool, node.seq = spool, seq
-            node.boot = event.boot
+            if node.boot != event.boot:
+                node.boot, node.booted_at = event.boot, state.now - event.age_s
             return False
         if isinstance(given, TimerFired):
             if state.timers.get(given.name) != given.due:
@@ -236,8 +238,11 @@ class Engine:
             for rule in before:
                 if rule not in over and (known := turn.index.by_support.get(f"{rule}@{scope}")) is not None:
                     incident = turn.state.incidents[known]
+                    spec = turn.book.rules.get(rule)
+                    named = list(symptoms_in(spec.when)) if spec else []  # others are no part of this fault
                     for symptom in changed:
-                        if symptom.active and turn.book.topology.overlap(scope, symptom.scope):
+                        overlaps = turn.book.topology.overlap(scope, symptom.scope)
+                        if symptom.active and symptom.name in named and overlaps:
                             incidents.renewed(turn, incident, symptom)
         for run in list(turn.state.runs.values()) if any(not symptom.active for symptom in changed) else ():
             if run.state is RunState.VERIFYING:

@@ -110,9 +110,12 @@ def _verify(turn: Turn, run: Run, rung: Rung) -> None:
     runs.move(turn, run, Event.DONE, f"{rung.name} is done; verifying that the symptoms are gone")
     run.deadline = turn.now + rung.verify.within_s
     run.quiet_since = 0.0
+    node = turn.state.nodes.get(run.node)
+    # What the agent of a new boot has said by now is no matter of the past.
+    booted_at = node.booted_at if node is not None and node.booted_at > run.steps[-1].at else None
     for key in runs.there(turn, run, rung):
-        if _counts_anew(turn, rung, key):
-            state = turn.state.symptoms[key]
+        state = turn.state.symptoms[key]
+        if _counts_anew(turn, rung, key) and (booted_at is None or state.last < booted_at):
             turn.changed.extend(symptoms.end(turn, state, f"set aside while {rung.name} is verified"))
     check(turn, run)
 

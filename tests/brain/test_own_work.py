@@ -6,9 +6,9 @@ import pytest
 
 from agent.contract.commands import Outcome
 from brain.core.inputs import NodeState
-from brain.core.spec import Match, Mode, Pack, Rule, Runbook, Rung, Symptom, Verify
+from brain.core.spec import Match, Mode, Pack, Priority, Rule, Runbook, Rung, Symptom, Verify
 from tests.brain.test_way_back import World
-from tests.brain.world import GPU, KNOWN, Priority, pack
+from tests.brain.world import GPU, KNOWN, pack
 
 REBOOT = Rung(name="reboot", do="node.reboot", verify=Verify(within_s=200, for_s=5, anew=("*",)))
 ISOLATE = Rung(name="isolate", do="node.isolate")
