@@ -18,7 +18,8 @@ from nats.aio.client import Client
 
 from agent.contract import subjects
 from agent.contract.errors import BugError, ConfigError, Unreachable
-from brain import actions, jobs, opened
+from brain import jobs, opened
+from brain.actions import Make, real
 from brain.adapters import evidence, keys, liveness, log, ufm_events
 from brain.adapters.broker import LOST, Broker
 from brain.adapters.codec import Codec
@@ -63,9 +64,12 @@ class Running:
 
 
 async def run(
-    config: BrainConfig, stop: asyncio.Event, ready: Callable[[Running], None] = lambda _: None
+    config: BrainConfig,
+    stop: asyncio.Event,
+    ready: Callable[[Running], None] = lambda _: None,
+    make: Make = real,
 ) -> None:
-    """Runs the brain until `stop` is set.
+    """Runs the brain until `stop` is set. `make` builds what it does itself.
 
     ConfigError: the operator must mend something before it can start.
     """
@@ -85,7 +89,7 @@ async def run(
         readmodel = ReadModel(config.data_dir / "history.sqlite")
         stack.callback(readmodel.close)
         background = Tasks()
-        brain = Brain(config, name, signer, broker, readmodel, notifier, background, stack)
+        brain = Brain(config, name, signer, broker, readmodel, notifier, background, stack, make)
         stack.callback(brain.live.close)
         stack.push_async_callback(brain.last_snapshot)
         console = Console(brain, config.console, keys.read_secret(config.console.token_file))
@@ -132,6 +136,7 @@ class Brain:
         notifier: notify.Notifier,
         background: Tasks,
         stack: contextlib.AsyncExitStack,
+        make: Make,
     ) -> None:
         self.config = config
         self.name = name
@@ -149,7 +154,7 @@ class Brain:
         self.lease = Lease(config.cell, instance, config.lease_ttl_s, replicas=config.nats.replicas)
         nodes = Nodes(config.cell, signer, self.beats, self._may_act)
         fleet = NodeFleet(nodes, client=lambda: self.hands.client, epoch=lambda: self.lease.epoch)
-        own = actions.build(config, fleet, stack)
+        own = make(config, fleet, stack, self.ask)
         self.hands = RealHands(
             name=name,
             codec=self._codec,

@@ -6,6 +6,8 @@ simulations/machines.py says what each does to the machine's state.
 
 from dataclasses import dataclass
 
+from simulations.ailments import Ailment, Cure
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSays:
@@ -16,10 +18,10 @@ class KernelSays:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLost:
-    """A GPU stops answering; nobody has noticed. `repair_s` after its evidence was collected it is mended (0: never)."""
+    """A GPU stops answering; nobody has noticed."""
 
     bdf: str
-    repair_s: float
+    dead: bool = False  # nothing brings it back but another card; else cutting its power does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,6 @@ class GpuIdles:
     job: str = ""
     unit: str = ""
     idle_s: float = 600.0
-    repair_s: float = 0.0  # so long after its evidence was collected the scheduler ends the job; 0: never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,14 +96,16 @@ class ErrorsGoOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortDown:
-    """A port is taken down."""
+    """A port is taken down, or loses its link for good (`cut`) or until it is trained anew (`stuck`)."""
 
     device: str
+    stuck: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortUp:
-    """A port is trained anew: its errors end."""
+    """A port is trained anew: its errors end, and it has a link again if its cable is whole."""
 
     device: str
 
@@ -153,6 +156,65 @@ class FallsSilent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FallsIll:
+    """An ailment begins."""
+
+    ailment: Ailment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaysAgain:
+    """The agent repeats the signs of an ailment that lasts."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Treated:
+    """A cure is applied to a part."""
+
+    cure: Cure
+    component: str
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoesDown:
+    """The node goes down: for `for_s`, after which it boots, or until it is switched on (inf)."""
+
+    for_s: float
+    power: bool = False  # its power was cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boots:
+    """The node is up again with another boot id, and its agent looks at everything anew."""
+
+    power: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobBegins:
+    """A job is on the node."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnds:
+    """A job leaves the node, and lets go of its GPUs."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """The scheduler gives the node no new jobs; an empty reason: it does again."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
     """People were there: every part is whole again."""
 
@@ -187,6 +249,14 @@ Change = (
     | AdminUp
     | UnitIs
     | FallsSilent
+    | FallsIll
+    | SaysAgain
+    | Treated
+    | GoesDown
+    | Boots
+    | JobBegins
+    | JobEnds
+    | Drained
     | Mended
     | CommandEnds
 )

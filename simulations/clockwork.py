@@ -13,12 +13,23 @@ from datetime import UTC, datetime
 from agent.contract.commands import Outcome
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import Draft, Event
-from brain.core.effects import Effect, Perform, SendPage, Step
+from brain.core.effects import AskPlan, Effect, Perform, SendPage, Step
 from brain.core.engine import Engine
-from brain.core.inputs import Delivery, EventSeen, Input, Leader, NodeState, PackLoaded, StepResult
+from brain.core.inputs import (
+    Delivery,
+    EventSeen,
+    Input,
+    Leader,
+    NodeState,
+    PackLoaded,
+    Said,
+    StepPlan,
+    StepResult,
+)
 from brain.core.spec import Pack
 from brain.core.timeline import Timeline
 from simulations.changes import After, CommandEnds
+from simulations.facilities import Facilities
 from simulations.faults import FAULTS
 from simulations.machines import Machine
 
@@ -26,7 +37,6 @@ START = 1_700_000_000.0  # 2023-11-14T22:13:20Z; any moment would do
 SILENT_AFTER_S = 15.0  # as the brain's own default
 BEAT_S = 2.0
 WAY_S = 0.005  # from a node to the brain, and back
-_BRAIN_STEP_S = 0.1  # what the brain's own actions take
 
 
 class Clockwork:
@@ -39,6 +49,9 @@ class Clockwork:
         self.start = start
         self._seq = dict.fromkeys(nodes, 0)
         self._held: dict[str, list[tuple[float, Draft]]] = {}  # silent nodes: what they will say
+        self._silent_since: dict[str, float] = {}
+        self._missed: dict[str, None] = {}  # silent for so long that the brain has noticed
+        self._around = Facilities(self.machines)
         self._done: set[str] = set()  # command ids that a node was told
         self._due: list[tuple[float, str]] = []  # when to look at a machine; older entries may be stale
         self._next: dict[str, float] = {}  # the entry of each machine that counts
@@ -91,32 +104,34 @@ class Clockwork:
     def _look(self, node: str, at: float) -> None:
         """Comes back when the machine's next change is due or it is heard again, now included."""
         machine = self.machines[node]
-        times = [machine.silent_until] if machine.silent(at) else []
+        times = [machine.silent_until] if at < machine.silent_until < math.inf else []
+        if node in self._silent_since and node not in self._missed:
+            times.append(self._silent_since[node] + SILENT_AFTER_S)
         times += [time for time in (machine.next_at(),) if time is not None]
         due = max(at, min(times, default=math.inf))
-        if due < self._next.get(node, math.inf):
+        if due < math.inf and due < self._next.get(node, math.inf):
             self._next[node] = due
             heapq.heappush(self._due, (due, node))
 
     def _advance(self, node: str, now: float) -> None:
         machine = self.machines[node]
-        was_silent = node in self._held
         drafts = machine.advance(now)
         if machine.silent(now):
-            if not was_silent:
-                self._fell_silent(node, now)
+            since = self._silent_since.setdefault(node, now)
             self._held.setdefault(node, []).extend(drafts)
+            if now - since >= SILENT_AFTER_S and node not in self._missed:
+                self._missed[node] = None
+                gone = NodeState(id=f"n:{node}:{since}:0", node=node, alive=False, silent_s=now - since)
+                self.timeline.feed(gone, now)
         else:
+            since = self._silent_since.pop(node, now)
+            if node in self._missed:
+                del self._missed[node]
+                back = NodeState(id=f"n:{node}:{since}:1", node=node, alive=True)
+                self.timeline.feed(back, now + BEAT_S)
             for at, draft in self._held.pop(node, []) + drafts:
                 self._say(node, draft, at, now)
         self._look(node, now)
-
-    def _fell_silent(self, node: str, now: float) -> None:
-        until = self.machines[node].silent_until
-        if until - now > SILENT_AFTER_S:
-            gone = NodeState(id=f"n:{node}:{now}:0", node=node, alive=False, silent_s=SILENT_AFTER_S)
-            self.timeline.feed(gone, now + SILENT_AFTER_S)
-            self.timeline.feed(NodeState(id=f"n:{node}:{now}:1", node=node, alive=True), until + BEAT_S)
 
     def _say(self, node: str, draft: Draft, at: float, now: float) -> None:
         self._seq[node] += 1
@@ -128,7 +143,7 @@ class Clockwork:
             severity=draft.severity,
             at=datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds"),
             age_s=max(0.0, now - at),
-            boot="sim",
+            boot=f"boot-{self.machines[node].boots}",
             count=draft.count,
             data=draft.data,
             evidence=draft.evidence,
@@ -138,14 +153,29 @@ class Clockwork:
     def _world(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
         match effect:
             case Perform(step=step) if step.where == "brain":
-                done = StepResult(id=f"r:{step.id}", step=step.id, outcome=Outcome.OK, why="simulated")
-                return [(now + _BRAIN_STEP_S, done)]
+                return self._around_it(step, now)
+            case AskPlan(step=step):
+                would = (f"{step.action} on a simulated machine",)
+                return [(now + WAY_S, StepPlan(id=f"w:{step.id}", step=step.id, ok=True, lines=would))]
             case Perform(step=step):
                 return self._command(step, now)
             case SendPage(id=page):
                 return [(now, Delivery(id=f"d:{page}", page=page, ok=True, channel="clockwork"))]
             case _:
                 return []
+
+    def _around_it(self, step: Step, now: float) -> list[tuple[float, Input]]:
+        """What the brain does itself: done to the machines at once, answered when it has ended."""
+        deed = self._around.perform(step.action, step.node, step.params, step.why, now)
+        for node in deed.touched:
+            self._look(node, now)
+        done = deed.performed
+        result = StepResult(id=f"r:{step.id}:{now}", step=step.id, outcome=done.outcome, why=done.why)
+        return [(now + done.took_s + WAY_S, result)]
+
+    def say(self, word: str, *, at_s: float, who: str = "ann", **args: str) -> None:
+        """A person's word, `at_s` after the start."""
+        self.timeline.feed(Said(id=f"said:{at_s}:{word}", who=who, verb=word, args=args), self.start + at_s)
 
     def _command(self, step: Step, now: float) -> list[tuple[float, Input]]:
         """A node gets a command: its result comes up as its event, like everything that it says."""

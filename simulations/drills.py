@@ -5,12 +5,17 @@ from typing import Any
 
 from agent.contract.errors import ConfigError, GpuwardError, Refused
 from brain.console.drill import EAR as EAR
+from simulations.facilities import Facilities
 from simulations.faults import FAULTS, Fault
 from simulations.node import SimulatedNode
 
 
-def answer(nodes: Mapping[str, SimulatedNode], request: Any) -> dict[str, Any]:
+def answer(
+    nodes: Mapping[str, SimulatedNode], request: Any, around: Facilities, now: float
+) -> dict[str, Any]:
     """The reply to `{"do": "list"}` or `{"do": "inject", "name": ..., "node": ...}`; empty node: any.
+
+    And to the brain's own `{"do": "perform", "action": ..., "node": ..., "params": ..., "why": ...}`.
 
     `{"ok": true, ...}`, or `{"ok": false, "error": sentence}` for what cannot be done.
     """
@@ -24,6 +29,18 @@ def answer(nodes: Mapping[str, SimulatedNode], request: Any) -> dict[str, Any]:
                 }
             case {"do": "inject", "name": str(name), "node": str(node)}:
                 return _inject(nodes, name, node)
+            case {
+                "do": "perform",
+                "action": str(action),
+                "node": str(node),
+                "params": dict(params),
+                "why": str(why),
+            }:
+                deed = around.perform(action, node, params, why, now)
+                for name in deed.touched:
+                    nodes[name].look()
+                done = deed.performed
+                return {"ok": True, "outcome": done.outcome.value, "why": done.why, "took_s": done.took_s}
             case _:
                 raise ConfigError("want {do: list} or {do: inject, name: ..., node: ...}")
     except GpuwardError as error:
@@ -61,6 +78,7 @@ def _row(fault: Fault) -> dict[str, Any]:
         "summary": fault.summary,
         "befalls": fault.nodes,
         "ends": fault.ends,
-        "recovers_after_s": fault.recovers_after_s,
+        "heals": fault.heals,
+        "approval": fault.approval,
         "breaks": fault.breaks,
     }

@@ -28,6 +28,7 @@ from agent.contract.messages import encode_event
 from agent.host import Host
 from agent.uplink.connection import Connection
 from simulations import drills
+from simulations.facilities import Facilities
 from simulations.node import SimulatedNode
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class Fleet:
             )
             for name in config.nodes
         }
+        self._host = host
+        self._around = Facilities({name: node.machine for name, node in self.nodes.items()})
         self._connection = Connection(
             [config.nats_url], drills.EAR, seed_file=config.nats_seed_file
         )  # its inbox is that of the name `drill`
@@ -139,8 +142,8 @@ class Fleet:
                 request = orjson.loads(message.data)
             except orjson.JSONDecodeError:
                 request = None
-            reply = drills.answer(self.nodes, request)
-            _log.info("drill %s: %s", request, reply.get("error", "injected"))
+            reply = drills.answer(self.nodes, request, self._around, self._host.mono_s())
+            _log.info("drill %s: %s", request, reply.get("error") or reply.get("why") or "injected")
             if message.reply:
                 await client.publish(message.reply, orjson.dumps(reply))
 

@@ -6,40 +6,58 @@ machine.advance(now)              everything that is due until now: (when, draft
 """
 
 import heapq
+import math
 from collections.abc import Iterable, Mapping
 
 from agent.contract.commands import Outcome
+from agent.contract.lines import KernelReader
 from agent.contract.messages import Draft, Scalar, Severity
-from agent.contract.xid_facts import XidReader
 from simulations import changes as ch
 from simulations import parts
+from simulations.ailments import Ailment, Cure
 from simulations.parts import Gpu, Link, Port, Unit
 from simulations.remedies import REMEDIES, Performed
 
 READ_S = 1.0  # pause between readings of the error counters
 IDLE_AGAIN_S = 300.0  # pause between reports of one idle GPU
+KERNEL = "6.1.0 (simulated)"
+VERSION = "simulated"
 # These look again at what may be healed by then, or only report.
-_WATCHING = (ch.IdleGoesOn, ch.ErrorsGoOn, ch.CommandEnds)
+_WATCHING = (ch.IdleGoesOn, ch.ErrorsGoOn, ch.CommandEnds, ch.SaysAgain)
 _BUSES = ("1b", "29", "45", "4e", "9b", "ab", "c1", "d0")
 
 
 class Machine:
-    """One node with 8 GPUs, 8 InfiniBand ports, 2 links and the usual services."""
+    """One node with 8 GPUs, 8 InfiniBand ports, 3 links, the usual services, and what stands around it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.gpus = {f"0000:{bus}:00": Gpu(bdf=f"0000:{bus}:00", index=n) for n, bus in enumerate(_BUSES)}
         self.ports = {f"mlx5_{n}": Port(device=f"mlx5_{n}") for n in range(8)}
-        self.links = {name: Link(name=name) for name in (parts.CONTROL_LINK, "eth1")}
+        self.links = {name: Link(name=name) for name in (parts.CONTROL_LINK, "eth1", "eth2")}
         self.units = {name: Unit(name=name) for name in parts.UNITS}
+        self.ailments: dict[str, Ailment] = {}
+        self.jobs: dict[str, str] = {}  # job -> user, as the scheduler knows them
+        self.drained = ""  # why the scheduler gives it no jobs
+        self.boots = 0
         self.silent_until = 0.0
         self._coming: list[tuple[float, int, ch.Change]] = []
         self._count = 0
-        self._kernel = XidReader()
+        self._kernel = KernelReader()
 
     def silent(self, now: float) -> bool:
         """Does nobody hear from it, nor it from anybody?"""
-        return now < self.silent_until
+        return now < self.silent_until or self.hung
+
+    @property
+    def hung(self) -> bool:
+        """Does its kernel hang?"""
+        return any(ailment.hangs for ailment in self.ailments.values())
+
+    @property
+    def off(self) -> bool:
+        """Is it switched off?"""
+        return self.silent_until == math.inf
 
     def healthy(self) -> bool:
         """Is nothing wrong with it, and nothing about to be?"""
@@ -49,6 +67,7 @@ class Machine:
             and all(port.up and not port.errors_per_s for port in self.ports.values())
             and all(link.carrier for link in self.links.values())
             and all(unit.active == "active" for unit in self.units.values())
+            and not (self.ailments or self.drained or self.off)
         )
 
     def apply(self, plan: Iterable[ch.After], now: float) -> None:
@@ -98,20 +117,97 @@ class Machine:
                 unit = self.units[change.unit]
                 changed, unit.active = unit.active != change.active, change.active
                 return [parts.unit_state(unit, result=change.result)] if changed else []
-            case ch.FallsSilent():
-                self.silent_until = at + change.for_s
+            case ch.JobBegins(job=job):
+                self.jobs[job] = parts.USER
+                return []
+            case ch.FallsIll() | ch.SaysAgain() | ch.Treated() | ch.JobEnds():
+                return self._ail(change, at)
+            case ch.GoesDown() | ch.Boots() | ch.FallsSilent():
+                return self._power(change, at)
+            case ch.Drained():
+                self.drained = change.why
                 return []
             case ch.Mended():
                 return [draft for part in self._mending() for draft in self._do(part, at)]
             case ch.CommandEnds():
                 return [parts.command_result(change.command, change.outcome, change.why, change.took_s)]
 
+    def _ail(self, change: ch.FallsIll | ch.SaysAgain | ch.Treated | ch.JobEnds, at: float) -> list[Draft]:
+        match change:
+            case ch.FallsIll(ailment=ailment):
+                self.ailments[ailment.name] = ailment
+                return self._signs(ailment, at)
+            case ch.SaysAgain(name=name):
+                return self._signs(self.ailments[name], at) if name in self.ailments else []
+            case ch.JobEnds(job=job):
+                self.jobs.pop(job, None)
+                freed = [ch.GpuFreed(bdf=gpu.bdf) for gpu in self.gpus.values() if gpu.job == job]
+                gone = ch.Treated(cure=Cure.REQUEUE, component="node", what=job)
+                changes: list[ch.Change] = [*freed, gone]
+                return [draft for one in changes for draft in self._do(one, at)]
+            case ch.Treated(cure=cure, component=component, what=what):
+                cured = [one for one in self.ailments.values() if one.cured_by(cure, component, what)]
+                for one in cured:
+                    del self.ailments[one.name]
+                return [draft for one in cured for draft in one.relief]
+
+    def _signs(self, ailment: Ailment, at: float) -> list[Draft]:
+        if ailment.again_s:
+            self.apply([ch.After(s=ailment.again_s, change=ch.SaysAgain(name=ailment.name))], at)
+        return list(ailment.signs)
+
+    def _power(self, change: ch.GoesDown | ch.Boots | ch.FallsSilent, at: float) -> list[Draft]:
+        if isinstance(change, ch.FallsSilent):
+            self.silent_until = at + change.for_s
+            return []
+        if isinstance(change, ch.GoesDown):
+            # What was about to happen on it dies with it; commands report their end still.
+            self._coming = [one for one in self._coming if isinstance(one[2], ch.CommandEnds)]
+            heapq.heapify(self._coming)
+            self.silent_until = at + change.for_s
+            if not self.off:
+                self.apply([ch.After(s=change.for_s, change=ch.Boots(power=change.power))], at)
+            return []
+        self.silent_until = at
+        self.boots += 1
+        self.jobs.clear()
+        out = [parts.agent_started(VERSION, KERNEL, len(self.gpus))]
+        for one in self._booting(power=change.power):
+            out += self._do(one, at)
+        for ailment in list(self.ailments.values()):
+            out += self._signs(ailment, at)
+        return out + [parts.gpu_lost(gpu) for gpu in self.gpus.values() if not gpu.present]
+
+    def _booting(self, *, power: bool) -> list[ch.Change]:
+        cures: tuple[Cure, ...] = (
+            Cure.REBOOT,
+            Cure.RESET,
+            Cure.RESET_ALL,
+            Cure.RELOAD,
+            Cure.CARD,
+            Cure.PORT,
+            Cure.MODULE,
+        )
+        cures = (*cures, Cure.FABRIC_MANAGER, Cure.REQUEUE, *((Cure.POWER,) if power else ()))
+        back = [ch.GpuReturned(bdf=gpu.bdf) for gpu in self.gpus.values() if power and not gpu.dead]
+        return [
+            *(ch.Treated(cure=cure, component="node") for cure in cures),
+            *back,
+            *(ch.GpuFreed(bdf=gpu.bdf) for gpu in self.gpus.values()),
+            *(ch.PortUp(device=port.device) for port in self.ports.values()),
+            *(ch.AdminUp(link=link.name) for link in self.links.values()),
+            *(ch.UnitIs(unit=unit.name, active="active") for unit in self.units.values()),
+        ]
+
     def _mending(self) -> list[ch.Change]:
         """What people do to a broken machine; nothing to a whole one."""
-        self.silent_until = 0.0
+        self.silent_until, self.drained = 0.0, ""
         for link in self.links.values():
             link.cut = False
+        for port in self.ports.values():
+            port.cut = False
         return [
+            ch.Treated(cure=Cure.PEOPLE, component="node"),
             *(ch.GpuReturned(bdf=gpu.bdf) for gpu in self.gpus.values()),
             *(ch.GpuFreed(bdf=gpu.bdf) for gpu in self.gpus.values()),
             *(ch.PortUp(device=port.device) for port in self.ports.values()),
@@ -121,10 +217,12 @@ class Machine:
 
     def _use(self, gpu: Gpu, change: ch.GpuIdles | ch.IdleGoesOn | ch.GpuFreed, at: float) -> list[Draft]:
         if isinstance(change, ch.GpuFreed):
-            was, gpu.idle, gpu.job, gpu.unit, gpu.repair_s = gpu.idle, False, "", "", 0.0
+            was, gpu.idle, gpu.job, gpu.unit = gpu.idle, False, "", ""
             return [parts.gpu_busy(gpu)] if was else []
         if isinstance(change, ch.GpuIdles):
-            gpu.idle, gpu.job, gpu.unit, gpu.repair_s = True, change.job, change.unit, change.repair_s
+            gpu.idle, gpu.job, gpu.unit = True, change.job, change.unit
+            if change.job:
+                self.jobs[change.job] = parts.USER
         if not gpu.idle:
             return []
         again = ch.IdleGoesOn(bdf=gpu.bdf, idle_s=change.idle_s + IDLE_AGAIN_S)
@@ -151,10 +249,12 @@ class Machine:
                 return [parts.port_errors(port, delta=delta, interval_s=READ_S)]
             case ch.PortDown():
                 before, port.up = "ACTIVE" if port.up else "DOWN", False
+                port.stuck, port.cut = port.stuck or change.stuck, port.cut or change.cut
                 return [parts.port_state(port, before=before)] if before == "ACTIVE" else []
             case ch.PortUp():
-                before, port.up, port.errors_per_s = "ACTIVE" if port.up else "DOWN", True, 0
-                return [parts.port_state(port, before=before)] if before == "DOWN" else []
+                before, port.up, port.errors_per_s = "ACTIVE" if port.up else "DOWN", not port.cut, 0
+                port.stuck = False
+                return [parts.port_state(port, before=before)] if before == "DOWN" and port.up else []
 
     def _read_again(self, port: Port, at: float) -> None:
         self.apply([ch.After(s=READ_S, change=ch.ErrorsGoOn(device=port.device))], at)
@@ -163,14 +263,14 @@ class Machine:
 def _presence(gpu: Gpu, change: ch.GpuLost | ch.NvmlAsks | ch.GpuRemoved | ch.GpuReturned) -> list[Draft]:
     match change:
         case ch.GpuLost():
-            gpu.present, gpu.repair_s = False, change.repair_s
+            gpu.present, gpu.dead = False, change.dead
             return []
         case ch.NvmlAsks():
             return [] if gpu.present else [parts.gpu_lost(gpu)]
         case ch.GpuRemoved():
             return [] if gpu.present else [parts.gpu_removed(gpu)]
         case ch.GpuReturned():
-            was, gpu.present, gpu.repair_s = gpu.present, True, 0.0
+            was, gpu.present, gpu.dead = gpu.present, True, False
             return [] if was else [parts.gpu_returned(gpu)]
 
 

@@ -5,6 +5,7 @@ machine and the way up are ours: facts wait in memory until the broker has them,
 """
 
 import asyncio
+import math
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ from agent.host import Host
 from agent.uplink.journal import Journal
 from simulations.changes import After
 from simulations.machines import Machine
-from simulations.remedies import Performed
+from simulations.remedies import REMEDIES, Performed
 
 VERSION = f"{__version__} (simulated)"
 KEPT = 10_000  # facts that wait for the broker; above, the oldest go
@@ -77,7 +78,7 @@ class SimulatedNode:
         draft = Draft(kind="agent.started", component="node", severity=Severity.INFO, data=data)
         self.put(draft, self._host.mono_s())
         await self.commander.recover()
-        self._look()
+        self.look()
 
     async def stop(self) -> None:
         """Ends what runs."""
@@ -88,7 +89,12 @@ class SimulatedNode:
     def inject(self, plan: tuple[After, ...]) -> None:
         """A fault begins now."""
         self.machine.apply(plan, self._host.mono_s())
-        self._look()
+        self.look()
+
+    @property
+    def boot(self) -> str:
+        """The boot id; another one after each reboot."""
+        return f"{self._boot}-{self.machine.boots}" if self.machine.boots else self._boot
 
     # --- the way up (agent.uplink.port.Uplink) ---
 
@@ -116,7 +122,7 @@ class SimulatedNode:
             severity=draft.severity,
             at=at,
             age_s=max(0.0, now - since),
-            boot=self._boot,
+            boot=self.boot,
             count=draft.count,
             data=draft.data,
             evidence=draft.evidence,
@@ -135,7 +141,7 @@ class SimulatedNode:
         beat = Beat(
             node=self.name,
             session=self.session,
-            boot=self._boot,
+            boot=self.boot,
             mono_s=now,
             version=VERSION,
             spooled=len(self._waiting),
@@ -150,10 +156,10 @@ class SimulatedNode:
     def act(self, action: str, params: Params) -> Performed:
         """Begins an action; says how it will have ended."""
         performed = self.machine.perform(action, params, self._host.mono_s())
-        self._look()
+        self.look()
         return performed
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Reports what has come about, and looks again when the next change is due."""
         now = self._host.mono_s()
         for at, draft in self.machine.advance(now):
@@ -161,11 +167,11 @@ class SimulatedNode:
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        next_at = self.machine.next_at()
-        if self.machine.silent(now):
-            next_at = min(self.machine.silent_until, next_at or self.machine.silent_until)
+        times = [self.machine.silent_until] if now < self.machine.silent_until < math.inf else []
+        times += [time for time in (self.machine.next_at(),) if time is not None]
+        next_at = min(times, default=None)
         if next_at is not None:
-            self._due = asyncio.get_running_loop().call_later(max(0.001, next_at - now), self._look)
+            self._due = asyncio.get_running_loop().call_later(max(0.001, next_at - now), self.look)
         if self._waiting:
             self._on_fact(self)
 
@@ -197,33 +203,8 @@ class _Action:
         """Nothing stays half done: what had begun has come to the machine meanwhile."""
 
 
-class _Restart(_Action):
-    name = "service.restart"
+def _simulated(action: str) -> type[_Action]:
+    return type(action, (_Action,), {"name": action})
 
 
-class _Bounce(_Action):
-    name = "link.bounce"
-
-
-class _Collect(_Action):
-    name = "evidence.collect"
-
-
-class _ResetNic(_Action):
-    name = "nic.reset"
-
-
-class _ResetPort(_Action):
-    name = "ib.port_reset"
-
-
-class _Failover(_Action):
-    name = "bond.failover"
-
-
-class _SetMtu(_Action):
-    name = "mtu.set"
-
-
-_NETWORK = (_ResetNic, _ResetPort, _Failover, _SetMtu)
-_ACTIONS = (_Restart, _Bounce, _Collect, *_NETWORK)  # law: as many as the agent has (a test compares)
+_ACTIONS = tuple(map(_simulated, REMEDIES))  # law: as many as the agent has (a test compares)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from agent.contract.messages import Draft, Scalar, Severity
 
 CONTROL_LINK = "eth0"  # carries the control path: the agent refuses to bounce it
+USER = "ann"  # whose jobs run
 UNITS = ("nvidia-persistenced.service", "nvidia-fabricmanager.service", "slurmd.service")
 
 
@@ -18,9 +19,7 @@ class Gpu:
     idle: bool = False  # held, and nothing runs on it
     job: str = ""  # job that holds it
     unit: str = ""  # systemd unit that holds it
-    repair_s: float = (
-        0.0  # lost or stuck: how long after the evidence was collected somebody mends it; 0: nobody
-    )
+    dead: bool = False  # lost for good: only another card helps
 
     @property
     def component(self) -> str:
@@ -35,6 +34,8 @@ class Port:
     device: str
     sm_lid: int = 1
     up: bool = True
+    stuck: bool = False  # no link until it is trained anew
+    cut: bool = False  # no link, whatever is done
     errors_per_s: int = 0  # a bounce trains the link anew and ends them
     symbol_error: int = 0
 
@@ -142,6 +143,12 @@ def gpu_lost(gpu: Gpu) -> Draft:
         data={"reason": "lost", "index": gpu.index},
         evidence=f"NVML: GPU is lost: GPU {gpu.index} {gpu.bdf}",
     )
+
+
+def agent_started(version: str, kernel: str, gpus: int) -> Draft:
+    """What an agent says at its start."""
+    data: dict[str, Scalar] = {"version": version, "kernel": kernel, "gpus": gpus}
+    return Draft(kind="agent.started", component="node", severity=Severity.INFO, data=data)
 
 
 def gpu_removed(gpu: Gpu) -> Draft:

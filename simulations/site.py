@@ -5,6 +5,8 @@ import fcntl
 import json
 import os
 import platform
+import re
+import shutil
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +16,13 @@ from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from brain.adapters import keys
 from brain.adapters.nats_server import NatsServer
+from brain.config import BrainConfig
 from simulations import drills
 
 CELL = "default"
 SIMULATED = "sim-"
 LEAVES = 2
+LONG_QUIET_S = 120.0  # longer ones have a meaning of their own, which the rules' examples check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +114,32 @@ def free_port(wanted: int, option: str) -> int:
         return port
 
 
-def write_configs(site: Site, server: NatsServer) -> None:
-    """The configuration of brain, agent and fleet, with their credentials."""
+def _hurried(source: Path, target: Path, keys: str, pace: float) -> str:
+    """Copies a folder of rules or runbooks with the times of these keys divided; the copy's path."""
+
+    def shorter(found: re.Match[str]) -> str:
+        if found[1] == "quiet_s" and float(found[2]) > LONG_QUIET_S:
+            return found[0]
+        return f"{found[1]}: {max(0.5, round(float(found[2]) / pace, 1)):g}"
+
+    shutil.rmtree(target, ignore_errors=True)
+    for file in source.rglob("*.yaml"):
+        copy = target / file.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        text = re.sub(rf"\b({keys}): ([0-9.]+)", shorter, file.read_text(encoding="utf-8"))
+        copy.write_text(text, encoding="utf-8")
+    return str(target)
+
+
+def write_configs(site: Site, server: NatsServer, *, pace: float = 1.0) -> None:
+    """The configuration of brain, agent and fleet, with their credentials.
+
+    `pace`: simulated machines recover faster than real ones, so verifications and quiet times may be that much shorter.
+    """
     signer = keys.load_signer(site.data / "keys" / "signing.key")
     leaves = {node: {"leaf": f"leaf-{1 + n % LEAVES}"} for n, node in enumerate(site.simulated)}
     (site.data / "config" / "topology.yaml").write_text(json.dumps(leaves), encoding="utf-8")
-    brain = {
+    brain: dict[str, object] = {
         "cell": CELL,
         "data_dir": str(site.data / "brain"),
         "topology": str(site.data / "config" / "topology.yaml"),
@@ -123,8 +147,13 @@ def write_configs(site: Site, server: NatsServer) -> None:
         "drill": True,
         "nats": {"url": server.url, "seed_file": str(server.brain_seed_file)},
         "console": {"port": site.console_port},
-        "modes": [{"mode": "auto", "nodes": f"{SIMULATED}*"}],  # and observe everywhere else
+        # Simulated nodes, and what is wider than a node; observe everywhere else.
+        "modes": [{"mode": "auto", "nodes": f"{SIMULATED}*"}, {"mode": "auto", "nodes": ""}],
     }
+    if pace != 1:
+        plain, folder = BrainConfig(), site.data / "config"
+        brain["rules"] = _hurried(plain.rules_dir, folder / "rules", "quiet_s", pace)
+        brain["runbooks"] = _hurried(plain.runbooks_dir, folder / "runbooks", "within_s|for_s", pace)
     agent = {
         "cell": CELL,
         "node": site.node,

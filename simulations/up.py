@@ -26,7 +26,7 @@ DEATH_LOOK_S = 0.2
 Say = Callable[[str], None]
 
 
-async def up(site: Site, say: Say, *, nats_port: int = 0) -> int:
+async def up(site: Site, say: Say, *, nats_port: int = 0, pace: float = 1.0) -> int:
     """Runs all parts until SIGINT or SIGTERM; the exit status: 0 stopped, 1 a part died, 130 forced."""
     stop, force = _signals()
     began = time.monotonic()
@@ -40,7 +40,7 @@ async def up(site: Site, say: Say, *, nats_port: int = 0) -> int:
         children = _children(site)
         tasks: list[asyncio.Task[Any]] = []
         try:
-            files.write_configs(site, server)
+            files.write_configs(site, server, pace=pace)
             starting = asyncio.create_task(_start(site, children, say))
             watching = asyncio.create_task(_first_death(children, server))
             tasks += [starting, watching]
@@ -70,7 +70,7 @@ def _children(site: Site) -> list[Child]:
         return Child(name, [sys.executable, "-m", module, *arguments, "--config", config], site.log(name))
 
     return [
-        python("brain", "brain", "run"),
+        python("brain", "simulations.brain"),
         python("agent", "agent", "run"),
         *([python("fleet", "simulations.fleet")] if site.simulated else []),
     ]

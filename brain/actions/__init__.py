@@ -79,6 +79,17 @@ def build(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack) -> Own:
     return Own(actions=built, schedulers=site.schedulers)
 
 
+Ask = Callable[[str, bytes, float], Awaitable[bytes]]  # subject, body, patience in s -> the answer
+# What the brain's own actions are made of. Production has one maker; a rehearsal brings its own, which no
+# configuration can name (law 9: neither reaches what belongs to the other).
+Make = Callable[[BrainConfig, Fleet, AsyncExitStack, Ask], Own]
+
+
+def real(config: BrainConfig, fleet: Fleet, stack: AsyncExitStack, _ask: Ask) -> Own:
+    """The actions on real BMCs, schedulers, subnet managers and switches, as configured."""
+    return build(config, fleet, stack)
+
+
 def missing(action: str) -> Refused:
     """Why an action that is declared cannot be done here."""
     return Refused(f"this site's configuration has nothing for {action} (docs/actions.md says what it needs)")

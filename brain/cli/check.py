@@ -76,7 +76,8 @@ def _count(report: Report, pack: Pack) -> None:
     from_rules = {name for rule in pack.rules for name in lint.symptoms_of(rule)}
     counted = {symptom.of for symptom in pack.symptoms}
     report.symptoms_used = sum(symptom.name in from_rules | counted for symptom in pack.symptoms)
-    report.runbooks_reachable = len({rule.runbook for rule in pack.rules if rule.runbook})
+    led_to = {rule.runbook for rule in pack.rules if rule.runbook}
+    report.runbooks_reachable = len(led_to | {book.name for book in pack.runbooks if book.request})
     report.rules_with_examples = sum(
         any(example.expect.nothing for example in rule.examples)
         and any(not example.expect.nothing for example in rule.examples)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from brain import app, config
+from brain.actions import Make, real
 
 
 @click.command()
@@ -22,12 +23,17 @@ from brain import app, config
 @click.option("-v", "--verbose", is_flag=True, help="More lines in the log.")
 def run(path: Path | None, data: Path | None, port: int | None, verbose: bool) -> None:
     """The brain service. SIGTERM and Ctrl-C stop it in order, SIGHUP reads rules and runbooks again."""
+    serve(overridden(config.load(path), data, port), verbose=verbose)
+
+
+def serve(loaded: config.BrainConfig, *, make: Make = real, verbose: bool = False) -> None:
+    """The process: log lines to stderr, and the brain until SIGTERM or SIGINT."""
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("nats").setLevel(logging.WARNING)
-    asyncio.run(_run(overridden(config.load(path), data, port)))
+    asyncio.run(_run(loaded, make))
 
 
 def overridden(loaded: config.BrainConfig, data: Path | None, port: int | None) -> config.BrainConfig:
@@ -39,9 +45,9 @@ def overridden(loaded: config.BrainConfig, data: Path | None, port: int | None) 
     return loaded
 
 
-async def _run(loaded: config.BrainConfig) -> None:
+async def _run(loaded: config.BrainConfig, make: Make) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await app.run(loaded, stop)
+    await app.run(loaded, stop, make=make)

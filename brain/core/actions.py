@@ -33,6 +33,7 @@ def _spec(
     timeout_s: float,
     params: tuple[Param, ...] = (),
     *,
+    silences: bool = False,
     heals: bool = True,
 ) -> ActionSpec:
     return ActionSpec(
@@ -43,6 +44,7 @@ def _spec(
         timeout_s=timeout_s,
         params=params,
         where="brain",
+        silences=silences,
         heals=heals,
     )
 
@@ -96,6 +98,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             3600,
+            silences=True,
         ),
         _spec(
             "scheduler.jobs",
@@ -117,6 +120,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.SAFE,
             180,
+            silences=True,
         ),
         _spec(
             "bmc.power_off",
@@ -124,6 +128,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.SAFE,
             180,
+            silences=True,
             heals=False,
         ),
         _spec(
@@ -132,6 +137,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             300,
+            silences=True,
         ),
         _spec(
             "bmc.restart",
@@ -139,6 +145,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             300,
+            silences=True,
         ),
         _spec(
             "bmc.nmi",
@@ -146,6 +153,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NODE,
             Repeat.NEVER,
             60,
+            silences=True,
             heals=False,
         ),
         _spec(
@@ -163,6 +171,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
                     required=False,
                 ),
             ),
+            silences=True,
             heals=False,
         ),
         _spec(

@@ -4,6 +4,7 @@ Law 6: when many nodes show one symptom at once, the cause is taken to be shared
 part of it gets, for leaf, rack and cell, a symptom that counts its nodes and a rule that explains the single ones.
 """
 
+import copy
 from dataclasses import replace
 
 from brain.core.conditions import symptoms_in
@@ -78,10 +79,12 @@ class Shelf:
         self._books: dict[str, _Lent] = {}
 
     def __call__(self, pack: Pack) -> Compiled:
-        """The pack made ready, or the one of the same version that is here already."""
+        """The pack made ready; of two of one version only places and settings may differ."""
         if pack.version not in self._books:
             self._books[pack.version] = _Lent(pack)
-        return self._books[pack.version]
+        book = copy.copy(self._books[pack.version])  # the same matcher and lookups
+        book.pack, book.settings, book.topology = pack, pack.settings, Topology(pack.places)
+        return book
 
     def close(self) -> None:
         """Frees the matchers."""

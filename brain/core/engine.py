@@ -12,6 +12,7 @@ from agent.contract.errors import BugError
 from agent.contract.messages import Event, Scalar
 from brain.core import incidents, jobs, judge, own, paging, people, requests, runs, steps, symptoms
 from brain.core.compiled import Compiled
+from brain.core.conditions import symptoms_in
 from brain.core.effects import Effect
 from brain.core.incidents import Happening
 from brain.core.index import Index
@@ -38,6 +39,7 @@ from brain.core.turn import Turn
 
 MAX_RECENT = 4096  # ids of inputs other than events that are remembered to ignore repeats
 MAX_EARLY = 10_000  # events that wait for the first rules of a new site
+OWN_WORK_S = 5.0  # how often an incident that our own work may have caused looks whether that has ended
 EMPTY = Pack(version="empty", symptoms=(), rules=(), runbooks=())
 
 
@@ -92,6 +94,9 @@ class Engine:
                 people.said(turn, given)
             case NodeState():
                 own.node_state(turn, given)
+                for run in list(turn.state.runs.values()):
+                    if run.node == given.node and run.state is RunState.VERIFYING:
+                        steps.check(turn, run)
             case Delivery(page=page, ok=ok, channel=channel, why=why):
                 self._delivery(turn, page, ok=ok, channel=channel, why=why)
             case Leader(epoch=epoch, brain=brain):
@@ -123,7 +128,8 @@ class Engine:
             else:
                 node.spool_before, node.seq_before = node.spool, node.seq
                 node.spool, node.seq = spool, seq
-            node.boot = event.boot
+            if node.boot != event.boot:
+                node.boot, node.booted_at = event.boot, state.now - event.age_s
             return False
         if isinstance(given, TimerFired):
             if state.timers.get(given.name) != given.due:
@@ -180,11 +186,22 @@ class Engine:
 
     def _incident_timer(self, turn: Turn, incident: Incident) -> None:
         if incident.state is IncidentState.SETTLING:
-            self._settled(turn, incident)
+            self._settling(turn, incident)
         elif incident.state is IncidentState.MENDED:
             incidents.happen(
                 turn, incident, Happening.QUIET, f"its symptoms have been gone for {incident.quiet_s:.0f} s"
             )
+
+    def _settling(self, turn: Turn, incident: Incident) -> None:
+        """Its time to settle is over. What begins while we work on the node waits until that has ended."""
+        run = runs.behind(turn, incident)
+        if run is None:
+            self._settled(turn, incident)
+            return
+        if turn.now < incident.settle_until + OWN_WORK_S:
+            why = f"{run.id} is at work on {incident.node}: it is judged when that has ended"
+            turn.note("incident.waits", why, incident=incident.id, scope=incident.scope)
+        turn.set_timer(f"incident:{incident.id}", turn.now + OWN_WORK_S)
 
     def _settled(self, turn: Turn, incident: Incident) -> None:
         """Nothing explained it: tell people and begin the remedy."""
@@ -224,8 +241,11 @@ class Engine:
             for rule in before:
                 if rule not in over and (known := turn.index.by_support.get(f"{rule}@{scope}")) is not None:
                     incident = turn.state.incidents[known]
+                    spec = turn.book.rules.get(rule)
+                    named = list(symptoms_in(spec.when)) if spec else []  # others are no part of this fault
                     for symptom in changed:
-                        if symptom.active and turn.book.topology.overlap(scope, symptom.scope):
+                        overlaps = turn.book.topology.overlap(scope, symptom.scope)
+                        if symptom.active and symptom.name in named and overlaps:
                             incidents.renewed(turn, incident, symptom)
         for run in list(turn.state.runs.values()) if any(not symptom.active for symptom in changed) else ():
             if run.state is RunState.VERIFYING:
@@ -255,7 +275,7 @@ class Engine:
             return
         if incident.state is IncidentState.SETTLING:
             if turn.now >= incident.settle_until:
-                self._settled(turn, incident)
+                self._settling(turn, incident)
             else:
                 turn.set_timer(f"incident:{incident.id}", incident.settle_until)
         elif incident.state is IncidentState.MENDED:

@@ -11,7 +11,7 @@ from brain.core.compiled import Compiled, Shelf
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, NodeState, PackLoaded
 from brain.core.lint_symptoms import KINDS
-from brain.core.spec import Example, Expect, Given, Pack, Settings
+from brain.core.spec import Example, Expect, Given, Pack, Place, Settings
 from brain.core.state import Incident, IncidentState
 from brain.core.timeline import Timeline
 
@@ -53,16 +53,23 @@ def run(
     """Empty when the example comes out as expected, else a sentence. The site's settings do not count."""
     engine = Engine(actions=actions, observe_all=True, books=books)
     timeline = Timeline(engine)
-    plain = replace(pack, settings=Settings(), places={})
+    names = {node for given in example.given for node in _nodes(given)} if example.leaf else set()
+    places = {node: Place(leaf=example.leaf) for node in sorted(names)}
+    unscheduled = tuple(replace(book, every_s=0) for book in pack.runbooks)
+    plain = replace(pack, settings=Settings(), places=places, runbooks=unscheduled)
     timeline.feed(PackLoaded(id="pack", pack=plain), START)
     for index, given in enumerate(sorted(example.given, key=lambda given: given.at)):
-        for node in [given.node] if given.nodes == 1 else [f"n{n}" for n in range(1, given.nodes + 1)]:
+        for node in _nodes(given):
             for number, fact in enumerate(_facts(given, node, f"{index}")):
                 timeline.feed(_numbered(fact, index, number), START + given.at)
     last = max((given.at for given in example.given), default=0.0)
     timeline.run(START + last + _patience(pack))
     engine.close()
     return _compare(example.expect, _told(timeline))
+
+
+def _nodes(given: Given) -> list[str]:
+    return [given.node] if given.nodes == 1 else [f"n{n}" for n in range(1, given.nodes + 1)]
 
 
 def _facts(given: Given, node: str, name: str) -> Iterator[EventSeen | NodeState]:

@@ -223,6 +223,8 @@ def claim(turn: Turn, run: Run) -> None:
     turn.index.claims[run.id] = run.node
     told = turn.state.jobs.get(run.node)
     run.jobs = list(told.jobs) if told is not None else []
+    if run.requested_by == SCHEDULE:
+        return  # an inspection is no remedy, and there is one for each node
     settings = turn.book.settings
     since = turn.now - settings.breaker_within_s
     turn.state.began = [at for at in turn.state.began if at > since] + [turn.now]

@@ -40,6 +40,8 @@ def situation(turn: Turn, scope: str) -> dict[str, Scalar]:
         record["component"] = component_of(scope)
         record["name"] = component_of(scope).partition("/")[2]
         record["node_alive"] = known is None or known.alive
+    elif scope != CELL:
+        record["name"] = scope.partition("/")[2]
     for symptom in active_at(turn, scope):
         record[SYMPTOM_PREFIX + symptom.name] = 1
         if symptom.members:

@@ -10,6 +10,7 @@ from brain.core.conditions import symptoms_in
 from brain.core.finding import Finding
 from brain.core.lint_rules import condition
 from brain.core.lint_symptoms import BASE_FIELDS
+from brain.core.plans import NAMED
 from brain.core.spec import Pack, Rule, Runbook, Rung, Scalar, Symptom
 from brain.core.topology import CELL, WIDE
 
@@ -69,7 +70,7 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
                 text = f"there is no action {rung.do!r} (have: {', '.join(known)})"
                 yield Finding(path=(*here, "do"), text=text)
                 continue
-            yield from _rung(rung, spec, here, symptoms)
+            yield from _rung(rung, spec, here, symptoms, request=runbook.request)
             yield from _params(rung, known, here, rules, symptoms, request=runbook.request)
             if here[2] == "way_back" and (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING:
                 yield Finding(path=here, text="the way back must disrupt nothing: no gate may block it")
@@ -80,7 +81,9 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
         yield from _unused_params(runbook, rules)
 
 
-def _rung(rung: Rung, spec: ActionSpec, path: _Path, symptoms: Mapping[str, Symptom]) -> Iterator[Finding]:
+def _rung(
+    rung: Rung, spec: ActionSpec, path: _Path, symptoms: Mapping[str, Symptom], *, request: bool
+) -> Iterator[Finding]:
     if rung.disrupts is not None and _WORSE.index(rung.disrupts) < _WORSE.index(spec.disrupts):
         text = f"{spec.name} disrupts {spec.disrupts.value}: a rung can only say worse"
         yield Finding(path=(*path, "disrupts"), text=text)
@@ -89,6 +92,10 @@ def _rung(rung: Rung, spec: ActionSpec, path: _Path, symptoms: Mapping[str, Symp
         yield Finding(path=(*path, "repeat"), text=text)
     if spec.heals and (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING and rung.verify is None:
         yield Finding(path=path, text="disrupts something and is not verified: say when it has worked")
+    if rung.on_failure == "quit" and not request:
+        yield Finding(
+            path=(*path, "on_failure"), text="quit is for runbooks with `request: true`: a fault stays"
+        )
     if rung.timeout_s < 0:
         yield Finding(path=(*path, "timeout_s"), text="must not be negative (0: the action's own)")
     if not 0 <= rung.retries <= MAX_RETRIES:
@@ -98,10 +105,10 @@ def _rung(rung: Rung, spec: ActionSpec, path: _Path, symptoms: Mapping[str, Symp
         if rung.verify.within_s <= 0 or rung.verify.for_s < 0:
             text = "within_s must be more than 0 s, for_s not negative"
             yield Finding(path=(*path, "verify"), text=text)
-        for index, name in enumerate(rung.verify.gone):
-            if name not in symptoms:
-                here = (*path, "verify", "gone", index)
-                yield Finding(path=here, text=f"there is no symptom {name!r}")
+        for key, names in (("gone", rung.verify.gone), ("anew", rung.verify.anew)):
+            for index, name in enumerate(names):
+                if name not in symptoms and (key, name) != ("anew", "*"):
+                    yield Finding(path=(*path, "verify", key, index), text=f"there is no symptom {name!r}")
 
 
 def _params(
@@ -117,20 +124,25 @@ def _params(
     filled: dict[str, Scalar] = {}
     for name, value in rung.params.items():
         filled[name] = value
-        if not isinstance(value, str) or not value.startswith("$"):
+        wanted = NAMED.findall(value) if isinstance(value, str) else []
+        if not wanted:
             continue
-        filled[name] = _SAMPLES.get(types.get(name, ""), "sample")
+        sample = _SAMPLES.get(types.get(name, ""), "sample")
+        filled[name] = sample if value == wanted[0] else NAMED.sub("sample", str(value))
         if rung.do == PAGE.name:
             yield Finding(
                 path=(*path, "params", name), text="a page's text and receiver are fixed: no `$name`"
             )
-        for rule in rules:
-            if value[1:] not in _given_by(rule, symptoms):
-                text = f"rule {rule.name} gives no {value!r} (gives: {', '.join(_given_by(rule, symptoms))})"
+        for word in wanted:
+            for rule in rules:
+                if word[1:] not in _given_by(rule, symptoms):
+                    text = (
+                        f"rule {rule.name} gives no {word!r} (gives: {', '.join(_given_by(rule, symptoms))})"
+                    )
+                    yield Finding(path=(*path, "params", name), text=text)
+            if request and word[1:] not in BASE_FIELDS:
+                text = f"a request gives no {word!r} (gives: {', '.join(BASE_FIELDS)})"
                 yield Finding(path=(*path, "params", name), text=text)
-        if request and value[1:] not in BASE_FIELDS:
-            text = f"a request gives no {value!r} (gives: {', '.join(BASE_FIELDS)})"
-            yield Finding(path=(*path, "params", name), text=text)
     try:
         check_params(rung.do, filled, actions)
     except ContractError as error:
@@ -147,7 +159,8 @@ def _given_by(rule: Rule, symptoms: Mapping[str, Symptom]) -> list[str]:
 
 def _unused_params(runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:
     rungs = (*runbook.rungs, *runbook.way_back)
-    wanted = {value[1:] for rung in rungs for value in rung.params.values() if isinstance(value, str)}
+    texts = [value for rung in rungs for value in rung.params.values() if isinstance(value, str)]
+    wanted = {word[1:] for text in texts for word in NAMED.findall(text)}
     for rule in rules:
         for name in rule.params:
             if name not in wanted:

@@ -1,5 +1,7 @@
 """Rungs with their parameters filled in: what a step will be. Decides nothing."""
 
+import re
+
 from agent.contract.actions.spec import Disrupts, Repeat
 from brain.core import judge
 from brain.core.effects import Step
@@ -8,6 +10,7 @@ from brain.core.state import Incident, Run
 from brain.core.topology import component_of
 from brain.core.turn import Turn
 
+NAMED = re.compile(r"\$[a-z][a-z0-9_]*")  # alone it keeps its type; within a text it is a text: `link/$name`
 PAGE = "page"  # the engine's own action: tells people; params: to (a channel group), text
 _WORSE = (Disrupts.NOTHING, Disrupts.JOB, Disrupts.NODE, Disrupts.FABRIC)
 
@@ -42,7 +45,11 @@ def params(run: Run, rung: Rung) -> dict[str, Scalar]:
 
 def _filled(run: Run, value: Scalar) -> Scalar:
     known = run.params | {"component": component_of(run.scope), "node": run.node, "scope": run.scope}
-    return known.get(value[1:], value) if isinstance(value, str) and value.startswith("$") else value
+    if not isinstance(value, str):
+        return value
+    if NAMED.fullmatch(value):
+        return known.get(value[1:], value)
+    return NAMED.sub(lambda found: str(known.get(found[0][1:], found[0])), value)
 
 
 def rungs(run: Run) -> tuple[Rung, ...]:

@@ -7,9 +7,9 @@ import hashlib
 import heapq
 
 from brain.core import incidents, runs
-from brain.core.gates import SCHEDULE
+from brain.core.gates import SCHEDULE, mode_of
 from brain.core.incidents import Happening
-from brain.core.spec import Paging, Priority, Runbook
+from brain.core.spec import Mode, Paging, Priority, Runbook
 from brain.core.state import Incident, IncidentState, Run, RunState
 from brain.core.turn import Turn
 
@@ -102,6 +102,7 @@ def due(turn: Turn, runbook: str) -> None:
         for node in turn.state.nodes.values()
         if node.alive
         and node.name not in troubled
+        and mode_of(turn, runbook, node.name, book.at_most) is not Mode.OBSERVE
         and (last := turn.state.inspected.get(f"{runbook}@{node.name}", before)) <= before
     ]
     for _, node in heapq.nsmallest(max(0, free), ready):

@@ -161,10 +161,16 @@ def proceed(turn: Turn, run: Run) -> None:
         proceed(turn, run)
     elif run.worked:
         move(turn, run, E.WORKED, f"{run.worked}; back in service")
-    elif run.requested_by and all(step.outcome == "ok" for step in run.steps):
+    elif run.requested_by and all(_well(run, step) for step in run.steps):
         worked(turn, run, "all its steps are done", run.rung)
     else:
         move(turn, run, E.NO_RUNG, "no rung of the ladder is left: a person must take it from here")
+
+
+def _well(run: Run, step: StepRecord) -> bool:
+    """Was the step done, or refused where the runbook takes a refusal for no failure?"""
+    lenient = [rung.name for rung in run.runbook.rungs if rung.on_refusal == "next"]
+    return step.outcome == "ok" or (step.outcome == "refused" and step.rung in lenient)
 
 
 def worked(turn: Turn, run: Run, why: str, back_to: int) -> None:
@@ -254,6 +260,38 @@ def there(turn: Turn, run: Run, rung: Rung | None) -> list[str]:
         and (state := turn.state.symptoms.get(key)) is not None
         and state.active
     ]
+
+
+def behind(turn: Turn, incident: Incident) -> Run | None:
+    """Our own work on the incident's node that explains what begins there now: a step that takes the node or its parts
+    away, a node that is not back from it, or one that we have left switched off."""
+    node = turn.state.nodes.get(incident.node)
+    if node is None:
+        return None
+    for run_id, claimed in turn.index.claims.items():
+        run = turn.state.runs[run_id]
+        if claimed != incident.node or run.incident == incident.id or not run.steps:
+            continue
+        spec = turn.actions.get(run.steps[-1].action)
+        if spec is None:
+            continue
+        away = spec.silences or (spec.heals and spec.disrupts in (Disrupts.NODE, Disrupts.FABRIC))
+        if run.state in (S.PERFORMING, S.CANCELLING) and away:
+            return run
+        if run.state is S.VERIFYING and spec.silences and not node.alive:
+            return run
+    return None if node.alive else _left_off(turn, incident)
+
+
+def _left_off(turn: Turn, incident: Incident) -> Run | None:
+    """The run of an incident that is still open whose last deed was to switch the node off."""
+    for run in turn.state.runs.values():
+        if run.node == incident.node and run.incident != incident.id and run.state in OVER:
+            done = [spec for step in run.steps if (spec := turn.actions.get(step.action)) is not None]
+            deeds = [spec for spec in done if spec.disrupts is not Disrupts.NOTHING]
+            if deeds and deeds[-1].silences and not deeds[-1].heals:
+                return run
+    return None
 
 
 def cancel(turn: Turn, run: Run, why: str) -> None:

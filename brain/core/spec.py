@@ -144,6 +144,7 @@ class Example:
     name: str
     given: tuple[Given, ...]
     expect: Expect
+    leaf: str = ""  # its nodes stand under this leaf switch; empty: their places are not known
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
@@ -175,6 +176,9 @@ class Verify:
     within_s: float
     for_s: float
     gone: tuple[str, ...] = ()  # symptoms; empty: all of the incident's
+    # Symptoms that a rung makes a matter of the past (`*`: all): set aside when it is done, and back if they are said
+    # anew. For what nothing takes back (an XID before a reset), and for a reboot: a new agent says what it finds.
+    anew: tuple[str, ...] = ()
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
@@ -195,7 +199,10 @@ class Rung:
         default_factory=dict
     )  # precheck on the situation; false: the rung is skipped
     verify: Verify | None = None  # None: the rung heals nothing (evidence, page); the ladder goes on
-    on_failure: Literal["next", "stop"] = "next"
+    on_failure: Literal["next", "stop", "quit"] = "next"  # quit: the run ends there, and that is no failure
+    # After a refusal (nothing was done); empty: as on_failure. With `next` a run that people asked for is as good
+    # without it: not every node has what an inspection looks at.
+    on_refusal: Literal["", "next", "stop"] = ""
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 

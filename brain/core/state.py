@@ -237,6 +237,7 @@ class Node:
     name: str
     alive: bool = True
     boot: str = ""
+    booted_at: float = 0  # when it was first heard with this boot id
     spool: str = ""
     seq: int = 0  # of `spool`: an event at or below is a repeat
     spool_before: str = ""

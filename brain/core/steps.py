@@ -76,7 +76,7 @@ def result(turn: Turn, step_id: str, outcome: Outcome, why: str) -> None:
             why = f"nobody knows whether {rung.name} was done, and nothing verifies it: a person must look"
             runs.move(turn, run, Event.NO_RUNG, why)
     elif outcome is Outcome.REFUSED:
-        _failed(turn, run, rung, again=False)
+        _failed(turn, run, rung, again=False, then=rung.on_refusal or rung.on_failure)
     else:
         done = outcome is Outcome.FAILED
         _failed(turn, run, rung, again=not (done and repeat is Repeat.NEVER))
@@ -88,14 +88,16 @@ def _next_rung(turn: Turn, run: Run) -> None:
     runs.proceed(turn, run)
 
 
-def _failed(turn: Turn, run: Run, rung: Rung, *, again: bool) -> None:
+def _failed(turn: Turn, run: Run, rung: Rung, *, again: bool, then: str = "") -> None:
     if again and run.attempt <= rung.retries:
         run.attempt += 1
         runs.proceed(turn, run)
     elif run.worked:
         why = f"{run.worked}, but {rung.name} failed: a person must bring it back into service"
         runs.move(turn, run, Event.NO_RUNG, why)
-    elif rung.on_failure == "stop":
+    elif (then or rung.on_failure) == "quit":
+        runs.move(turn, run, Event.WORKED, f"{rung.name} was not to be done now, so nothing else is")
+    elif (then or rung.on_failure) == "stop":
         why = f"{rung.name} failed and the runbook stops there: a person must take it from here"
         runs.move(turn, run, Event.NO_RUNG, why)
     else:
@@ -108,17 +110,30 @@ def _verify(turn: Turn, run: Run, rung: Rung) -> None:
     runs.move(turn, run, Event.DONE, f"{rung.name} is done; verifying that the symptoms are gone")
     run.deadline = turn.now + rung.verify.within_s
     run.quiet_since = 0.0
+    node = turn.state.nodes.get(run.node)
+    # What the agent of a new boot has said by now is no matter of the past.
+    booted_at = node.booted_at if node is not None and node.booted_at > run.steps[-1].at else None
     for key in runs.there(turn, run, rung):
-        if _nothing_clears(turn, key):
-            state = turn.state.symptoms[key]
+        state = turn.state.symptoms[key]
+        if _counts_anew(turn, rung, key) and (booted_at is None or state.last < booted_at):
             turn.changed.extend(symptoms.end(turn, state, f"set aside while {rung.name} is verified"))
     check(turn, run)
 
 
-def _nothing_clears(turn: Turn, key: str) -> bool:
-    """Does nothing but time end this symptom?"""
-    spec = turn.book.symptoms.get(key.partition("@")[0])
-    return spec is not None and not spec.clear and spec.detect != "spread"
+def _counts_anew(turn: Turn, rung: Rung, key: str) -> bool:
+    """Does only what is said from now on count? So where nothing but time ends the symptom, or the rung says so."""
+    name = key.partition("@")[0]
+    spec = turn.book.symptoms.get(name)
+    if spec is None or spec.detect == "spread":
+        return False
+    anew = rung.verify.anew if rung.verify is not None else ()
+    return not spec.clear or name in anew or "*" in anew
+
+
+def _deaf(turn: Turn, run: Run) -> bool:
+    """Is the node not heard? Its silence is no sign of health: nothing is proven while it lasts."""
+    node = turn.state.nodes.get(run.node)
+    return node is not None and not node.alive
 
 
 def check(turn: Turn, run: Run) -> None:
@@ -128,7 +143,8 @@ def check(turn: Turn, run: Run) -> None:
     rung = _rung(run)
     assert rung.verify is not None  # noqa: S101  # only a rung with verify leads to VERIFYING
     there = runs.there(turn, run, rung)
-    if not there:
+    deaf = _deaf(turn, run)
+    if not there and not deaf:
         run.quiet_since = run.quiet_since or turn.now
         if turn.now >= run.quiet_since + rung.verify.for_s:
             run.steps[-1].verified = True
@@ -139,13 +155,14 @@ def check(turn: Turn, run: Run) -> None:
         turn.set_timer(f"run:{run.id}", run.quiet_since + rung.verify.for_s)
         return
     run.quiet_since = 0.0
-    if turn.now < run.deadline and not any(_nothing_clears(turn, key) for key in there):
+    if turn.now < run.deadline and (deaf or not any(_counts_anew(turn, rung, key) for key in there)):
         turn.set_timer(f"run:{run.id}", run.deadline)
         return
     run.steps[-1].verified = False
+    left = f"{', '.join(there[:3])} still there" if there else f"{run.node} is not heard"
     turn.note(
         "run.not_verified",
-        f"{rung.name} did not help: {', '.join(there[:3])} still there",
+        f"{rung.name} did not help: {left}",
         incident=run.incident,
         run=run.id,
         scope=run.scope,

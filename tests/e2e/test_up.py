@@ -118,8 +118,8 @@ def running(data: Path, *more: str, nodes: int = 4) -> Iterator[Up]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_up_heals_a_lost_gpu_and_a_link_and_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """Two commands and two drills: both faults are healed, watched, explained back to the kernel line, and kept."""
+def test_up_heals_four_faults_at_once_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """Two commands and four drills: nodes reset, rebooted, drained; all watched, explained back to the kernel line, and kept."""
     data = tmp_path / "data"
     with running(data) as up:
         assert up.said.count(str(data)) >= 5
@@ -128,33 +128,48 @@ def test_up_heals_a_lost_gpu_and_a_link_and_goes_on_after_a_restart(tmp_path: Pa
         assert len(nodes) == 5, "and this machine"
         assert {node["leaf"] for node in nodes.values()} == {"leaf-1", "leaf-2", ""}
         modes = [(mode["nodes"], mode["mode"]) for mode in up.get("/api/status")["modes"]]
-        assert modes == [("*", "observe"), ("sim-*", "auto")]
+        assert modes == [("*", "observe"), ("sim-*", "auto"), ("", "auto")]
 
         with subprocess.Popen(
             [str(BIN / "gpuward"), "watch", "--json"], env=up.env(), stdout=subprocess.PIPE, text=True
         ) as watch:
-            lost = subprocess.Popen(
-                [str(BIN / "gpuward"), "drill", "gpu-off-bus", "--node", "sim-02", "--wait"],
-                env=up.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            )  # fmt: skip
+            drills = {
+                name: subprocess.Popen(
+                    [str(BIN / "gpuward"), "drill", name, "--node", node, "--wait"],
+                    env=up.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                )
+                for name, node in (("gpu-off-bus", "sim-02"), ("gpu-needs-reset", "sim-03"), ("gpu-hot", "sim-04"))
+            }  # fmt: skip
             link = up.gpuward("drill", "link-down", "--node", "sim-01", "--wait")
             assert "It ends: link.bounce on it." in link
             assert link.index("run.performing") < link.index("run.succeeded") < link.index("incident.closed")
-            said, _ = lost.communicate(timeout=150)
-            assert lost.returncode == 0, said + up.logs()
-            assert "a simulated technician mends it 8 s after its evidence was collected" in said
-            assert said.index("evidence: ok") < said.index("incident.mended") < said.index("incident.closed")
+            said = {}
+            for name, process in drills.items():
+                said[name], _ = process.communicate(timeout=100)
+                assert process.returncode == 0, said[name] + up.logs()
+            steps = (
+                "evidence: ok",
+                "drain: ok",
+                "reboot did not help",
+                "power cycle worked",
+                "resume: ok",
+                "incident.closed",
+            )
+            where = [said["gpu-off-bus"].index(step) for step in steps]
+            assert where == sorted(where)
+            assert "reset worked" in said["gpu-needs-reset"]
+            assert "less power worked" in said["gpu-hot"]
             watch.terminate()
             notes = [json.loads(line) for line in watch.communicate()[0].splitlines()]
         # This machine's own agent may have its incidents too.
-        assert sum(note["kind"] == "incident.closed" and "/sim-" in note["scope"] for note in notes) == 2
+        assert sum(note["kind"] == "incident.closed" and "/sim-" in note["scope"] for note in notes) == 4
 
         over = {
             incident["cause"]: incident
             for incident in up.get("/api/incidents?all=1")["incidents"]
             if incident["node"].startswith("sim-")
         }
-        assert set(over) == {"gpu-lost", "link-down"}
+        assert set(over) == {"gpu-lost", "link-down", "gpu-fatal-xid", "gpu-thermal"}
         assert XID in up.gpuward("explain", over["gpu-lost"]["id"])
         pages = (data / "brain" / "pages.log").read_text()
         assert re.search(rf"^\[P1\] (UPDATE: )?gpu-lost on {over['gpu-lost']['scope']}$", pages, re.MULTILINE)

@@ -36,7 +36,7 @@ def _rule(name: str, scope: str, runbook: str = "", *, page: Paging = Paging.FAI
 
 
 def pack(mode: Mode = Mode.AUTO) -> Pack:
-    """link_down is healed by a bounce, gpu_lost by waiting after the evidence, node_silent by nobody."""
+    """link_down is healed by a bounce, gpu_lost by a power cycle, node_silent by nobody."""
     return Pack(
         version="test",
         symptoms=(
@@ -78,15 +78,8 @@ def pack(mode: Mode = Mode.AUTO) -> Pack:
             ),
             Runbook(
                 name="gpu-lost",
-                summary="collect, then wait",
-                rungs=(
-                    Rung(
-                        name="evidence",
-                        do="evidence.collect",
-                        params={"component": "$component"},
-                        verify=Verify(within_s=30, for_s=2),
-                    ),
-                ),
+                summary="off and on",
+                rungs=(Rung(name="power cycle", do="bmc.power_cycle", verify=Verify(within_s=30, for_s=2)),),
             ),
         ),
         settings=Settings(modes=(ModeSetting(mode=mode),), settle_s=0.5),

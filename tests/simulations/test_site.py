@@ -51,6 +51,7 @@ def test_every_part_gets_a_configuration_that_it_can_read(tmp_path: Path) -> Non
     assert [(one.nodes, one.mode) for one in brain.site_settings().modes] == [
         ("*", Mode.OBSERVE),
         ("sim-*", Mode.AUTO),
+        ("", Mode.AUTO),
     ]
     assert agent.allow == ("evidence.collect",), "nothing that changes this machine"
     assert not agent.node.startswith(site.SIMULATED)

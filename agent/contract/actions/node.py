@@ -50,6 +50,7 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.NEVER,
         timeout_s=1200,
+        silences=True,
     ),
     ActionSpec(
         name="process.signal",

@@ -42,4 +42,5 @@ class ActionSpec:
     timeout_s: float  # default deadline of one attempt
     params: tuple[Param, ...] = ()
     where: str = "node"  # node: an agent performs it · brain: the brain does
+    silences: bool = False  # the node is not heard while it lasts, and for some time after it
     heals: bool = True  # False: it prepares, fences or examines, so that nothing can be verified after it

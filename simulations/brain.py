@@ -1,0 +1,89 @@
+"""The brain of `gpuward up` as a process: the real one, whose own actions are done to the simulated fleet.
+
+`python -m simulations.brain --config FILE`. No configuration leads here, and this one can build no real BMC, scheduler
+or switch: both makers are handed in by code (law 9).
+"""
+
+import argparse
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agent.contract import subjects
+from agent.contract.commands import Outcome
+from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
+from brain import config as brain_config
+from brain.actions import Ask, Own
+from brain.actions.base import Action, Done, Fleet, Order
+from brain.cli.run import serve
+from brain.config import BrainConfig
+from brain.core.actions import BRAIN_ACTIONS
+from simulations import drills
+
+ANSWER_S = 5.0
+_REAL = ("bmc", "schedulers", "subnet_managers", "switches")
+
+
+class _Deed:
+    """One action of the brain, asked of the fleet's simulated surroundings."""
+
+    name: str
+
+    def __init__(self, subject: str, ask: Ask) -> None:
+        self._subject = subject
+        self._ask = ask
+
+    async def plan(self, order: Order) -> list[str]:
+        """See brain.actions.base."""
+        return [f"{self.name} {dict(order.params)} on simulated machines"]
+
+    async def run(self, order: Order) -> Done:
+        """See brain.actions.base."""
+        wish = {
+            "do": "perform",
+            "action": self.name,
+            "node": order.node,
+            "params": dict(order.params),
+            "why": order.why,
+        }
+        answer: dict[str, Any] = orjson.loads(await self._ask(self._subject, orjson.dumps(wish), ANSWER_S))
+        if not answer["ok"]:
+            raise Unreachable(str(answer["error"]))
+        await asyncio.sleep(answer["took_s"])
+        outcome = Outcome(answer["outcome"])
+        if outcome is Outcome.REFUSED:
+            raise Refused(answer["why"])
+        if outcome is not Outcome.OK:
+            raise ActionError(answer["why"])
+        return Done(text=answer["why"])
+
+
+def make(config: BrainConfig, _fleet: Fleet, _stack: AsyncExitStack, ask: Ask) -> Own:
+    """All actions of the brain, on simulated machines only."""
+    for table in _REAL:
+        if getattr(config, table):
+            raise ConfigError(f"{table}: a rehearsal has no real one: start the brain with `gpuward run`")
+    subject = subjects.command(config.cell, drills.EAR)
+    kinds: list[type[Any]] = [type(name, (_Deed,), {"name": name}) for name in BRAIN_ACTIONS]
+    deeds: list[Action] = [kind(subject, ask) for kind in kinds]
+    return Own(actions={deed.name: deed for deed in deeds}, schedulers=lambda _: None)
+
+
+def main() -> int:
+    """Entry point; 2 when the configuration is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m simulations.brain", description=__doc__.split("\n")[0])
+    parser.add_argument("--config", type=Path, required=True)
+    try:
+        serve(brain_config.load(parser.parse_args().config), make=make)
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
