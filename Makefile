@@ -4,6 +4,8 @@
 BIN := .venv/bin
 DATA ?= .gpuward
 FUZZ_S ?= 60
+# Most tests wait for processes and clocks: three workers keep two cores busy. A file's tests stay together.
+WORKERS ?= 3
 
 help:            ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,10 +18,10 @@ up: setup        ## NATS, brain, this machine's agent (shadow mode) and 16 simul
 
 test: setup      ## every test that can run here; as root on Debian or Ubuntu it installs the real components
 	@deploy/dev/components.sh
-	@$(BIN)/pytest tests -rs
+	@$(BIN)/pytest tests -rs -q -n $(WORKERS) --dist loadfile
 
 quick: setup     ## the tests that need no root and no real component (a minute)
-	@$(BIN)/pytest tests -m "not root and not slow and not component"
+	@$(BIN)/pytest tests -q -n 2 --dist loadfile -m "not root and not slow and not component"
 
 lint: setup      ## ruff, mypy strict, import rules, and gpuward check
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/gpuward check
