@@ -22,6 +22,7 @@ from simulations import drills
 CELL = "default"
 SIMULATED = "sim-"
 LEAVES = 2
+SHORT_QUIET_S = 5.0  # before an incident of a rehearsal closes
 LONG_QUIET_S = 120.0  # longer ones have a meaning of their own, which the rules' examples check
 
 
@@ -118,9 +119,10 @@ def _hurried(source: Path, target: Path, keys: str, pace: float) -> str:
     """Copies a folder of rules or runbooks with the times of these keys divided; the copy's path."""
 
     def shorter(found: re.Match[str]) -> str:
-        if found[1] == "quiet_s" and float(found[2]) > LONG_QUIET_S:
-            return found[0]
-        return f"{found[1]}: {max(0.5, round(float(found[2]) / pace, 1)):g}"
+        seconds = float(found[2])
+        if found[1] == "quiet_s":
+            return f"quiet_s: {seconds if seconds > LONG_QUIET_S else min(seconds, SHORT_QUIET_S):g}"
+        return f"{found[1]}: {max(0.5, round(seconds / pace, 1)):g}"
 
     shutil.rmtree(target, ignore_errors=True)
     for file in source.rglob("*.yaml"):

@@ -14,6 +14,7 @@ from brain.core.state import Run, RunState
 from brain.core.turn import Turn
 
 ANSWER_GRACE_S = 15.0  # a step's result may come so much later than its own deadline
+JITTER_S = 1.0  # facts of one moment arrive with ages that differ by less; those of an older boot are older than that
 SILENT_S = (
     45.0  # a long step says every 10 s that it is under way; without that one of class `safe` is asked again
 )
@@ -115,7 +116,7 @@ def _verify(turn: Turn, run: Run, rung: Rung) -> None:
     booted_at = node.booted_at if node is not None and node.booted_at > run.steps[-1].at else None
     for key in runs.there(turn, run, rung):
         state = turn.state.symptoms[key]
-        if _counts_anew(turn, rung, key) and (booted_at is None or state.last < booted_at):
+        if _counts_anew(turn, rung, key) and (booted_at is None or state.last < booted_at - JITTER_S):
             turn.changed.extend(symptoms.end(turn, state, f"set aside while {rung.name} is verified"))
     check(turn, run)
 

@@ -206,7 +206,10 @@ def test_when_the_leader_is_killed_the_standby_acts_within_seconds(tmp_path: Pat
             return [[step["action"] for step in run["steps"]] for run in runs]
 
         # The page is out before the history for people is written.
-        whole.wait_for(lambda: steps() == [["evidence.collect", "page"]], "the history tells of both")
+        # No scheduler is configured here: without a drain nothing that would end jobs is done.
+        whole.wait_for(
+            lambda: steps() == [["evidence.collect", "scheduler.drain"]], "the history tells of both"
+        )
         bundle = tmp_path / "fetched.tar.gz"
         name = f"{whole.node}/{incident['id']}."
         assert f"bundle {name}" in whole.gpuward("explain", incident["id"])

@@ -118,8 +118,8 @@ def running(data: Path, *more: str, nodes: int = 4) -> Iterator[Up]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_up_heals_four_faults_at_once_and_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """Two commands and four drills: nodes reset, rebooted, drained; all watched, explained back to the kernel line, and kept."""
+def test_up_heals_three_faults_at_once_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """Two commands and three drills: nodes reset, rebooted, drained; all watched, explained back to the kernel line, and kept."""
     data = tmp_path / "data"
     with running(data) as up:
         assert up.said.count(str(data)) >= 5
@@ -138,7 +138,7 @@ def test_up_heals_four_faults_at_once_and_goes_on_after_a_restart(tmp_path: Path
                     [str(BIN / "gpuward"), "drill", name, "--node", node, "--wait"],
                     env=up.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                 )
-                for name, node in (("gpu-off-bus", "sim-02"), ("gpu-needs-reset", "sim-03"), ("gpu-hot", "sim-04"))
+                for name, node in (("gpu-off-bus", "sim-02"), ("gpu-needs-reset", "sim-03"))
             }  # fmt: skip
             link = up.gpuward("drill", "link-down", "--node", "sim-01", "--wait")
             assert "It ends: link.bounce on it." in link
@@ -158,18 +158,17 @@ def test_up_heals_four_faults_at_once_and_goes_on_after_a_restart(tmp_path: Path
             where = [said["gpu-off-bus"].index(step) for step in steps]
             assert where == sorted(where)
             assert "reset worked" in said["gpu-needs-reset"]
-            assert "less power worked" in said["gpu-hot"]
             watch.terminate()
             notes = [json.loads(line) for line in watch.communicate()[0].splitlines()]
         # This machine's own agent may have its incidents too.
-        assert sum(note["kind"] == "incident.closed" and "/sim-" in note["scope"] for note in notes) == 4
+        assert sum(note["kind"] == "incident.closed" and "/sim-" in note["scope"] for note in notes) == 3
 
         over = {
             incident["cause"]: incident
             for incident in up.get("/api/incidents?all=1")["incidents"]
             if incident["node"].startswith("sim-")
         }
-        assert set(over) == {"gpu-lost", "link-down", "gpu-fatal-xid", "gpu-thermal"}
+        assert set(over) == {"gpu-lost", "link-down", "gpu-fatal-xid"}
         assert XID in up.gpuward("explain", over["gpu-lost"]["id"])
         pages = (data / "brain" / "pages.log").read_text()
         assert re.search(rf"^\[P1\] (UPDATE: )?gpu-lost on {over['gpu-lost']['scope']}$", pages, re.MULTILINE)
@@ -219,21 +218,15 @@ def test_what_stands_in_the_way_is_said_and_nothing_is_left_behind(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_killed_up_leaves_nobody_behind_and_can_be_started_again(tmp_path: Path) -> None:
-    """SIGKILL of `up`: the kernel ends its children; the next start on the folder works."""
+def test_a_killed_up_leaves_nobody_behind_and_the_next_one_can_be_forced_to_end(tmp_path: Path) -> None:
+    """SIGKILL of `up`: the kernel ends its children, and the next start on the folder works. When a part of that one
+    does not stop, the second Ctrl-C ends everything at once, with another status."""
     with running(tmp_path / "data", nodes=1) as up:
         up.end(signal.SIGKILL)
         deadline = time.monotonic() + 20
         while up.left():
             assert time.monotonic() < deadline, up.left()
             time.sleep(0.05)
-    with running(tmp_path / "data", nodes=1) as up:
-        assert up.end() == 0
-
-
-@pytest.mark.slow
-def test_a_second_ctrl_c_forces(tmp_path: Path) -> None:
-    """When a part does not stop, the second signal ends everything at once, with another status."""
     with running(tmp_path / "data", nodes=1) as up:
         os.kill(up.pid("fleet"), signal.SIGSTOP)
         up.process.send_signal(signal.SIGINT)
