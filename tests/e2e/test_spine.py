@@ -92,9 +92,13 @@ def test_a_link_that_goes_down_is_bounced_verified_and_resolved(tmp_path: Path, 
             ["ip", "-n", lab.name, "-o", "link", "show", "va"], capture_output=True, text=True, check=True
         ).stdout
         assert "UP" in re.findall(r"<(.*?)>", shown)[0].split(",")
-        pages = whole.wait_for(lambda: p if len(p := whole.pages()) > 1 else [], "the resolution came")
-        assert [page["status"] for page in pages] == ["trigger", "resolve"]
-        assert {page["dedup_key"] for page in pages} == {incident["id"]}
+
+        def pages() -> list[str]:
+            """Of this incident: what other tests do to the machine may be an incident of its own."""
+            return [page["status"] for page in whole.pages() if page["dedup_key"] == incident["id"]]
+
+        whole.wait_for(lambda: len(pages()) > 1, "the resolution came")
+        assert pages() == ["trigger", "resolve"]
         told = whole.gpuward("explain", incident["id"])
         assert "link.bounce" in told
         assert "worked" in told

@@ -31,7 +31,6 @@ pytestmark = [
         not shutil.which("prometheus-alertmanager"), reason="needs apt: prometheus-alertmanager"
     ),
 ]
-ROOT = Path(__file__).resolve().parents[2]
 HOLD_S = 1.5
 CONFIG = "global: {resolve_timeout: 1s}\nroute: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
 
@@ -194,14 +193,7 @@ async def test_a_whole_brain_keeps_its_alerts_over_its_own_and_alertmanagers_res
 ) -> None:
     """What was told is on the log: the brain that comes after knows what to refresh, to acknowledge and to end."""
     table = {"type": "alertmanager", "urls": [server.url], "refresh_s": 0.3, "hold_s": 60.0}
-    # Only the rules for GPUs: a brain proves its rules at each start, and this one starts twice.
-    shutil.copytree(
-        ROOT / "runbooks", tmp_path / "runbooks", ignore=lambda _, names: {n for n in names if "gpu" not in n}
-    )
-    (tmp_path / "rules").mkdir()
-    shutil.copy(ROOT / "rules" / "gpu.yaml", tmp_path / "rules")
-    few = {"rules": str(tmp_path / "rules"), "runbooks": str(tmp_path / "runbooks")}
-    async with lab(tmp_path, channels={"am": table}, groups={"oncall": ["am"]}, **few) as whole:
+    async with lab(tmp_path, channels={"am": table}, groups={"oncall": ["am"]}) as whole:
         node = await whole.node("n1")
         found = await gpu_lost(whole, node)
         await until(lambda: len(server.active()) == 1)
