@@ -6,6 +6,7 @@ Only time is simulated: a round of readings is 30 s apart, the fabric in between
 import asyncio
 import signal
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,8 @@ class Cell:
         self.time = Timeline(Engine(actions=ACTIONS), self._world)
         config = BrainConfig(settings=Settings(modes=(ModeSetting(mode=Mode.AUTO),)))
         pack = load(config.rules_dir, config.runbooks_dir, config.site_settings(), {})
+        unscheduled = tuple(replace(book, every_s=0) for book in pack.runbooks)
+        pack = replace(pack, runbooks=unscheduled)
         self.time.feed(PackLoaded(id="pack", pack=pack), 0)
         self.time.feed(Leader(id="leader", epoch=1, brain="b1"), 0)
         self.time.run(0)
