@@ -181,7 +181,8 @@ class Slurm:
         for pause_s in until(float("inf"), most_s=3.0):
             with contextlib.suppress(Unreachable):  # slurmctld restarts: it remembers
                 row = await self._asks.node(slurms)
-                begun = begun or REBOOTING in row.flags
+                # DOWN without DRAIN is what nextstate=DOWN leaves: a reboot may be over before we look.
+                begun = begun or REBOOTING in row.flags or (DOWN in row.flags and DRAIN not in row.flags)
                 if row.reason != reason:
                     if REBOOT_ASKED in row.flags:
                         await self._cli.cancel_reboot(slurms)
