@@ -101,6 +101,7 @@ class Drain(_OfNode):
         scheduler, wait_s, then = self._of(order), *_wait(order)
         if then == "requeue":
             _unprotected(order.node, await scheduler.jobs(order.node))
+        before = await scheduler.drained(order.node)
         await scheduler.drain(order.node, _why(order))
         reason = await scheduler.drained(order.node)
         if not reason:
@@ -108,6 +109,8 @@ class Drain(_OfNode):
         left = await self._left(scheduler, order, wait_s)
         if left and then == "requeue":
             left = await self._requeued(scheduler, order, left)
+        if left and then == "undo":
+            await self._undo(scheduler, order, before, left)
         whose = "by us" if ours(reason) else f"by somebody else, left as it is ({reason})"
         if left and then != "go_on":
             raise ActionError(f"drained {whose}, and there still run {_listed(left)}")
@@ -116,6 +119,14 @@ class Drain(_OfNode):
             + (f"there still run {_listed(left)}" if left else "no jobs"),
             data={"jobs_left": len(left), "reason": reason, "ours": ours(reason)},
         )
+
+    async def _undo(self, scheduler: Scheduler, order: Order, before: str, left: Sequence[Job]) -> None:
+        """Always Refused: the node is in use. A drain that stood before this incident's stays as it is."""
+        mine = not before or (ours(before) and order.incident in before)
+        if mine:
+            await scheduler.resume(order.node)
+        says = "the drain was taken back" if mine else f"the drain that was there stays ({before})"
+        raise Refused(f"{order.node} is in use: {_listed(left)}; {says}")
 
     async def _left(self, scheduler: Scheduler, order: Order, wait_s: float) -> list[Job]:
         """The jobs that still run there after `wait_s`. A scheduler that is away meanwhile is asked again."""
@@ -257,7 +268,7 @@ class Jobs(_OfNode):
 def _wait(order: Order) -> tuple[float, str]:
     """How long jobs may go on, within the step's deadline; and what then."""
     wait_s = number(order.params, "wait_s", 0.0, 0.0, MAX_WAIT_S)
-    then = text(order.params, "then", "fail", ("fail", "requeue", "go_on"))
+    then = text(order.params, "then", "fail", ("fail", "undo", "requeue", "go_on"))
     spare_s = SPARE_S + (LEAVE_S if then == "requeue" else 0.0)
     return max(0.0, min(wait_s, order.timeout_s - spare_s)), then
 

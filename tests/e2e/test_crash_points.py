@@ -98,6 +98,7 @@ class Points:
         self.trap: Trap | None = None
         self.jobs = folder / "job-1.log"
         self.journal = folder / "agent" / "journal.jsonl"
+        self.over: set[str] = set()  # runs of earlier faults: a restarted agent tells their results again
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -152,7 +153,7 @@ class Points:
                 await asyncio.sleep(0.05)
 
     def _see(self, boundary: str, step: str) -> None:
-        if self.trap is not None:
+        if self.trap is not None and step.rsplit(".", 2)[0] not in self.over:
             self.trap.see(boundary, step)
 
     def _kill(self) -> None:
@@ -198,6 +199,7 @@ class Points:
         assert len(accepted) == len(set(accepted)), (where, accepted)
         first = [command for command in accepted if ".s1." in command]
         assert len(first) <= 1, (where, accepted)
+        self.over.add(run["id"])
         self.whole.wait_for(lambda: self._paged(gpu), f"{where}: people are told", within_s=WITHIN_S)
 
     def _ended(self, gpu: str) -> dict[str, Any] | None:

@@ -128,6 +128,25 @@ async def test_jobs_that_do_not_end_are_told_or_requeued_to_another_node(cluster
         await run(actions.Requeue, slurm, order("gpu1", {"job": job}))
 
 
+async def test_a_drain_that_finds_jobs_is_undone_but_only_ones_own(cluster: Cluster) -> None:
+    """An inspection wants an idle node. What another incident, or an administrator, has drained stays drained."""
+    slurm, undo = scheduler(cluster), order("gpu1", {"then": "undo"})
+    await asyncio.to_thread(cluster.submit, "gpu1")
+    for _ in range(2):  # the same order may come again after a crash
+        with pytest.raises(Refused, match=r"gpu1 is in use: 1 job.*was taken back"):
+            await run(actions.Drain, slurm, undo)
+        assert await slurm.drained("gpu1") == ""
+    await slurm.drain("gpu1", "another fault [inc-8]")
+    with pytest.raises(Refused, match=r"the drain that was there stays.*inc-8"):
+        await run(actions.Drain, slurm, undo)
+    assert "[inc-8]" in await slurm.drained("gpu1")
+    await slurm.resume("gpu1")
+    cluster.run("scontrol", "update", "NodeName=gpu1", "State=DRAIN", "Reason=admin: mine")
+    with pytest.raises(Refused, match="admin: mine"):
+        await run(actions.Drain, slurm, undo)
+    assert await slurm.drained("gpu1") == "admin: mine"
+
+
 async def test_a_protected_job_is_not_stopped_and_not_rebooted_under(cluster: Cluster) -> None:
     """What would stop it is refused before anything is done; a drain that only waits is not."""
     slurm = scheduler(cluster)
