@@ -1,10 +1,10 @@
-"""Runs the benchmarks and prints their table: `python -m tests.benchmarks [engine] [events] [footprint] [latency] [live]`."""
+"""Runs the benchmarks, all or the named ones, and prints their table: `python -m tests.benchmarks [NAME ...]`."""
 
 import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import engine, events, footprint, latency, live
+from tests.benchmarks import engine, events, footprint, latency, live, remedies
 from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {
@@ -13,6 +13,7 @@ SUITES: dict[str, Callable[[], list[Figure]]] = {
     "footprint": footprint.run,
     "latency": latency.run,
     "live": live.run,
+    "remedies": remedies.run,
 }
 ROOT_ONLY = ("events", "latency", "live")
 
