@@ -2,12 +2,8 @@
 
 from dataclasses import replace
 
-from brain.core.actions import ACTIONS
-from brain.core.engine import Engine
-from brain.core.inputs import EventSeen, Leader, PackLoaded
 from brain.core.spec import Mode, Place, Runbook, Rung
 from brain.core.state import IncidentState, RunState
-from brain.core.timeline import Timeline
 from tests.brain.world import GPU, Story, pack
 
 
@@ -355,20 +351,6 @@ def test_odd_words_are_noted_and_change_nothing() -> None:
     assert len(story.notes("said.refused")) == 5
 
 
-def test_what_nodes_said_before_there_were_any_rules_is_judged_when_they_come() -> None:
-    """A new site: agents run before the brain has its first rules, and a failed service says so only once."""
-    engine = Engine(actions=ACTIONS)
-    time = Timeline(engine)
-    early = Story()
-    event = early.event(0, "service.state", "service/x.service", active="failed")
-    time.feed(EventSeen(event=event), 5)
-    time.feed(Leader(id="l", epoch=1, brain="b"), 6)
-    time.feed(PackLoaded(id="p", pack=pack(Mode.OBSERVE)), 8)
-    time.run(20)
-    (incident,) = time.incidents.values()
-    assert (incident.cause, incident.evidence[0].at) == ("service-failed", 5)
-
-
 def test_every_group_that_was_told_hears_of_the_end() -> None:
     """The scheduler's people and those on call each get an opening and a resolution."""
     both = Runbook(
@@ -392,15 +374,3 @@ def test_every_group_that_was_told_hears_of_the_end() -> None:
         ("resolve", "oncall"),
         ("resolve", "scheduler"),
     ]
-
-
-def test_time_that_runs_backwards_counts_as_standing_still() -> None:
-    """The broker's clock is stepped back by an hour: nothing is undone, and what comes now is of now."""
-    story = Story()
-    story.event(5000, "link.state", "link/eth1", up=False)
-    story.run(5000.5)
-    story.engine.handle(EventSeen(event=Story().event(0, "gpu.lost", GPU, "n2", reason="lost")), 1400)
-    assert story.engine.state.now == 5000
-    assert [i.opened_at for i in story.engine.state.incidents.values() if i.node == "n2"] == [5000]
-    story.run(5200)
-    assert ("n1", "link.bounce") in story.actions()

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from agent.contract import subjects
 from agent.contract.commands import Answer
-from agent.contract.errors import BugError, ConfigError
+from agent.contract.errors import BugError
 from brain.adapters.readmodel import ReadModel
 from brain.cli.main import group
 from brain.core.engine import Engine
@@ -360,15 +360,6 @@ def _first_note(whole: Lab, kind: str) -> str:
         if note is not None and note["kind"] == kind:
             return str(note["text"])
     raise AssertionError("the feed ended")
-
-
-async def test_two_brains_cannot_share_a_folder(tmp_path: Path) -> None:
-    """The second one says why it does not start."""
-    async with lab(tmp_path) as whole:
-        second = Lab(tmp_path, {})
-        with pytest.raises(ConfigError, match="in use by another brain"):
-            await second.start()
-        assert (await whole.get("/api/status"))["leads"]
 
 
 async def test_a_standby_decides_the_same_and_a_silent_node_is_noticed(tmp_path: Path) -> None:
