@@ -107,6 +107,11 @@ def _run(run: dict[str, Any], width: int) -> Iterator[str]:
     yield from _row("state", f"{run['state']}: {run['why']}", width)
     for line in run["plan"]:
         yield from _row("plan", line, width)
+    for said in run["would"]:
+        begins = "would do" if said["ok"] else "would be refused"
+        yield from _row(
+            "asked", f"{said['step'].rsplit('.', 2)[1]}: {begins}: {'; '.join(said['lines'])}", width
+        )
     for gate in _unique(run["gates"]):
         yield from _row("gate", gate, width)
     for word in run["approvals"]:
@@ -116,7 +121,7 @@ def _run(run: dict[str, Any], width: int) -> Iterator[str]:
         proof = {None: "", True: "; verified: it helped", False: "; verified: it did not help"}[
             step["verified"]
         ]
-        outcome = step["outcome"] or "under way"
+        outcome = step["outcome"] or (f"under way ({step['doing']})" if step["doing"] else "under way")
         why = f": {step['why']}" if step["why"] else ""
         yield from _row(
             f"{clock(step['at'])[6:14]}",

@@ -57,13 +57,18 @@ def _pages(notes: list[Json]) -> list[Json]:
 
 
 def _run(raw: Json, notes: list[Json]) -> Json:
-    """A run with its plan, what the gates said, and who agreed."""
+    """A run with its plan, what those who would do it say that they would do, what the gates said, and who agreed."""
     own = [note for note in notes if note["run"] == raw["id"]]
     plan: list[str] = next(
         (note["data"].get("plan", []) for note in own if note["kind"] == "run.started"), []
     )
     return shapes.run(raw) | {
         "plan": plan,
+        "would": [
+            {"step": note["data"]["step"], "ok": note["data"]["ok"], "lines": note["data"]["lines"]}
+            for note in own
+            if note["kind"] == "step.plan"
+        ],
         "gates": [_line(note) for note in own if note["kind"] in _GATED],
         "approvals": [_line(note) for note in own if note["kind"].startswith(_PEOPLE)],
         "notes": [_line(note) for note in own],

@@ -86,10 +86,9 @@ def run(raw: Mapping[str, Any]) -> Json:
 
 
 def step(raw: Mapping[str, Any]) -> Json:
-    """One attempt of one rung. `outcome` is empty while it is under way."""
-    return {key: raw[key] for key in ("id", "rung", "action", "params", "outcome", "why", "verified")} | {
-        "at": iso(raw["at"])
-    }
+    """One attempt of one rung. `outcome` is empty while it is under way; `doing` is what it last said it is doing."""
+    keys = ("id", "rung", "action", "params", "outcome", "why", "verified", "doing")
+    return {key: raw[key] for key in keys} | {"at": iso(raw["at"])}
 
 
 def bundle(run: Mapping[str, Any], step: Mapping[str, Any]) -> str:

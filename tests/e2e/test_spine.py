@@ -69,6 +69,17 @@ def test_an_xid_79_in_the_real_kernel_log_becomes_an_incident_that_quotes_the_li
         assert not (tmp_path / "agent" / "evidence").exists() or not list(
             (tmp_path / "agent" / "evidence").iterdir()
         )
+
+        def would() -> dict[str, bool]:
+            """Step → would it be done: the node's own agent, and the brain for what it does itself, were asked."""
+            runs = whole.get(f"/api/explain/{incident['id']}").get("runs", [])
+            return {said["step"].rsplit(".", 2)[1]: said["ok"] for run in runs for said in run["would"]}
+
+        whole.wait_for(lambda: {"s1", "s2"} <= set(would()), "the plans came")
+        assert (would()["s1"], would()["s2"]) == (True, False), "evidence; no scheduler is configured here"
+        assert "would be refused: this site's configuration has nothing for scheduler.drain" in " ".join(
+            whole.gpuward("explain", incident["id"]).split()
+        )
         page = whole.wait_for(
             lambda: [p for p in whole.pages() if p["dedup_key"] == incident["id"]], "people are told"
         )[0]
