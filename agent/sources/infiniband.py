@@ -19,6 +19,7 @@ ROOT = "/sys/class/infiniband"
 _STATE_FILES = ("state", "phys_state", "lid", "sm_lid", "sm_sl")
 _SELDOM = 10  # polls
 _FILE_BYTES = 64
+_LOOKS = 3
 
 
 class InfinibandSource:
@@ -115,14 +116,11 @@ class _Port:
         """One reading; OSError when the port is gone."""
         if self._state_files[0][1] < 0:
             raise OSError(f"{self._folder}/state: not there yet")
-        for name, fd in self._state_files:
-            if fd >= 0:
-                raw = os.pread(fd, _FILE_BYTES, 0)
-                if raw != self._raw.get(name):
-                    self._raw[name] = raw
-                    self._text[name] = _text(raw)
-                    self._text["rate"] = _file(self._folder / "rate")
-                    self._text["link_layer"] = _file(self._folder / "link_layer")
+        looks = 0
+        while self._changed() and looks < _LOOKS:
+            looks += (
+                1  # the port may change between two of its files: until a look finds them as the last one did
+            )
         if self._polls % _SELDOM == 0:
             self._seldom(mono_s)
         self._polls += 1
@@ -158,6 +156,21 @@ class _Port:
             counters=values,
             mono_s=mono_s,
         )
+
+    def _changed(self) -> bool:
+        """Reads the files of the port's state; is any of them another than before?"""
+        changed = False
+        for name, fd in self._state_files:
+            if fd >= 0:
+                raw = os.pread(fd, _FILE_BYTES, 0)
+                if raw != self._raw.get(name):
+                    changed = True
+                    self._raw[name] = raw
+                    self._text[name] = _text(raw)
+        if changed:
+            self._text["rate"] = _file(self._folder / "rate")
+            self._text["link_layer"] = _file(self._folder / "link_layer")
+        return changed
 
     def _seldom(self, mono_s: float) -> None:
         """What needs no look each second. A port's rate can change without its state, after a retraining."""

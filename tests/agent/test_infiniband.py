@@ -1,6 +1,7 @@
 """InfiniBand ports: timelines of readings for the collector, a tree of files for the source."""
 
 import asyncio
+import os
 import shutil
 import threading
 import time
@@ -193,6 +194,29 @@ async def test_a_recorded_roce_node_is_read_whole() -> None:
     assert first.congestion["np_ecn_marked_roce_packets"] == 773311
     assert "np_ecn_marked_roce_packets" not in first.counters
     assert first.counters["packet_seq_err"] == 14
+
+
+async def test_a_port_that_changes_between_two_of_its_files_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state was read as ACTIVE, then the link went: no reading says ACTIVE and Disabled."""
+    shutil.copytree(NODE / "sys/class/infiniband", tmp_path / "sys/class/infiniband", symlinks=True)
+    folder = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
+    pread, reads = os.pread, 0
+
+    def torn(fd: int, count: int, offset: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        if reads == 2:  # the first was the state of the first port
+            (folder / "state").write_text("1: DOWN\n")
+            (folder / "phys_state").write_text("3: Disabled\n")
+        return pread(fd, count, offset)
+
+    monkeypatch.setattr("agent.sources.infiniband.os.pread", torn)
+    ports = [
+        heard for heard in await once(InfinibandSource(Host(root=tmp_path))) if isinstance(heard, IbPort)
+    ]
+    assert [(one.state, one.phys_state) for one in ports if one.device == "mlx5_0"] == [("DOWN", "Disabled")]
 
 
 async def test_a_recorded_node_is_read_whole() -> None:
