@@ -145,10 +145,18 @@ class Cluster:
         """No jobs, all nodes in service."""
         self.run("scancel", "-u", "root", check=False)
         self.until(lambda: not self.run("squeue", "-h").strip(), "jobs do not end")
-        for node in NODES:
-            self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+        self.until(self._all_in_service, "not idle")
+
+    def _all_in_service(self) -> bool:
+        """Are they? Those that are not are resumed: slurmctld may set a node DOWN again that has just rebooted."""
+        rows = [
+            line.split() for line in self.run("sinfo", "-N", "-h", "-p", "train", "-o", "%N %T").splitlines()
+        ]
         # "idle*" is enough: a node that was resumed answers slurmctld within a second.
-        self.until(lambda: set(self.run("sinfo", "-h", "-o", "%T").split()) <= {"idle", "idle*"}, "not idle")
+        out = [node for node, state in rows if state not in ("idle", "idle*")]
+        for node in out:
+            self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+        return not out
 
     def pid(self, name: str) -> int:
         """The daemon's process id, as this machine sees it."""
