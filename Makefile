@@ -4,8 +4,8 @@
 BIN := .venv/bin
 DATA ?= .gpuward
 FUZZ_S ?= 60
-# Most tests wait for processes and clocks: three workers keep two cores busy. A file's tests stay together.
-WORKERS ?= 3
+# Most tests wait for processes and clocks: two at a time. A file's tests stay together.
+WORKERS ?= 2
 
 help:            ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
