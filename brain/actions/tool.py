@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agent.contract.errors import Refused, TimedOut
 
@@ -56,8 +57,8 @@ async def run(
     """
     if not argv[0].startswith("/"):
         raise Refused(f"{argv[0]!r} is not an absolute path: set it in the brain's configuration")
-    try:
-        process = await asyncio.create_subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -66,6 +67,13 @@ async def run(
             cwd="/",
             start_new_session=True,
         )
+    )
+    try:
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # asyncio would kill the leader alone, and wait for the last of the group to close its output.
+        await _to_the_end(_kill_once_started(starting))
+        raise
     except (OSError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or error
         raise Refused(f"{argv[0]} cannot be started: {why}") from error
@@ -80,9 +88,9 @@ async def run(
             )
             status = await process.wait()
     except TimeoutError:
-        pass
+        pass  # said below, with what it had printed until then
     finally:
-        await _kill(process)
+        await _to_the_end(_kill(process))
     ran = Ran(status=status, out=out.decode(errors="replace"), err=err.decode(errors="replace"))
     if status is None:
         raise Late(f"{argv[0]} did not end within {deadline_s:g} s", ran)
@@ -93,6 +101,25 @@ async def _drain(stream: asyncio.StreamReader, into: bytearray, max_bytes: int) 
     """The stream's first `max_bytes`; the rest is read and forgotten, so that the tool does not block."""
     while data := await stream.read(65536):
         into += data[: max_bytes - len(into)]
+
+
+async def _kill_once_started(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
+    with contextlib.suppress(OSError, ValueError):
+        await _kill(await starting)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Runs `work` to its end even when the caller is cancelled (again) meanwhile; the cancellation comes after it."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    task.result()
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

@@ -70,6 +70,26 @@ async def test_the_whole_group_dies_with_a_cancellation(tmp_path: Path) -> None:
             await asyncio.sleep(0.02)
 
 
+async def test_a_tool_that_is_cancelled_while_it_starts_is_killed_whole(tmp_path: Path) -> None:
+    """At whatever moment of its start: nobody waits for the child that holds its output, and nobody is left."""
+    argv = [script(tmp_path, f"sleep 60 & echo $! >> {tmp_path}/pids; wait")]
+    for moment in range(30):
+        task = asyncio.create_task(tool.run(argv, deadline_s=60))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        task.cancel()
+        async with asyncio.timeout(5):
+            with pytest.raises(asyncio.CancelledError):
+                await task
+    pids = tmp_path / "pids"
+    (tmp_path / "pid").write_text("")
+    for pid in pids.read_text().split() if pids.exists() else []:
+        (tmp_path / "pid").write_text(pid)
+        async with asyncio.timeout(5):
+            while not gone(tmp_path / "pid"):
+                await asyncio.sleep(0.02)
+
+
 async def test_endless_output_is_cut(tmp_path: Path) -> None:
     """And does not fill the memory."""
     ran = await tool.run([script(tmp_path, "head -c 5000000 /dev/zero")], deadline_s=10, max_bytes=100_000)
