@@ -5,58 +5,13 @@
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Protocol
 
 from agent.contract.errors import Refused
-from brain.actions import bmc, scheduler
-from brain.actions.base import Action, Fleet, Scheduler
-from brain.actions.subnet_manager import subnet_managers
-from brain.actions.switch import Switches, port_actions
-from brain.actions.switch_command import CommandSwitches, command_switches
-from brain.actions.switch_ufm import UfmSwitches, ufm_switches
+from brain.actions import bmc, scheduler, subnet_manager, switches
+from brain.actions.base import Action, Area, Fleet, Scheduler, Site
 from brain.config import BrainConfig
-from brain.options import kind
-from brain.ufm import ufms
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """What an area is built from."""
-
-    config: BrainConfig
-    fleet: Fleet
-    schedulers: Callable[[str], Scheduler | None]  # node -> the scheduler that has it
-    on_close: Callable[[Callable[[], Awaitable[object]]], object]  # closes connections at the end
-
-
-class Area(Protocol):
-    """A group of actions that share their configuration."""
-
-    def __call__(self, site: Site) -> list[Action]:
-        """Its actions; empty when the site configures nothing for them. ConfigError names the key."""
-        ...
-
-
-def _subnet_managers(site: Site) -> list[Action]:
-    return subnet_managers(dict(site.config.subnet_managers), site.fleet)
-
-
-def _switches(site: Site) -> list[Action]:
-    known = ufms(site.config.ufm)
-    for one in known.values():
-        site.on_close(one.close)
-    backends: list[Switches] = []
-    for name, table in site.config.switches.items():
-        where = f"switches.{name}"
-        if kind(table, where, _SWITCHES) == "ufm":
-            backends.append(ufm_switches(table, where, known))
-        else:
-            backends.append(command_switches(table, where))
-    return port_actions(backends)
-
-
-_SWITCHES = {"ufm": UfmSwitches, "command": CommandSwitches}
-AREAS: tuple[Area, ...] = (bmc.area, scheduler.area, _subnet_managers, _switches)
+AREAS: tuple[Area, ...] = (bmc.area, scheduler.area, subnet_manager.area, switches.area)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

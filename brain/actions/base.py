@@ -3,13 +3,14 @@
 An action is declared in `brain/core/actions.py` and built in `brain.actions.build` from the site's configuration.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from agent.contract.commands import Outcome
 from agent.contract.errors import Refused
 from agent.contract.messages import Scalar
+from brain.config import BrainConfig
 
 MARK = "gpuward"  # stands in every reason, label and annotation that we write: only what carries it is undone by us
 
@@ -110,6 +111,24 @@ class Fleet(Protocol):
         self, node: str, action: str, params: Mapping[str, Scalar], *, of: Order, part: str
     ) -> tuple[Outcome, str]:
         """Lets `node` perform a node action under the id `<of.id>.<part>`; how it ended, and its text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What an area is built from."""
+
+    config: BrainConfig
+    fleet: Fleet
+    schedulers: Callable[[str], Scheduler | None]  # node -> the scheduler that has it
+    on_close: Callable[[Callable[[], Awaitable[object]]], object]  # closes connections at the end
+
+
+class Area(Protocol):
+    """A group of actions that share their configuration."""
+
+    def __call__(self, site: Site) -> list[Action]:
+        """Its actions; empty when the site configures nothing for them. ConfigError names the key."""
         ...
 
 

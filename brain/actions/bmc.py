@@ -11,18 +11,15 @@ is a failure; what nobody can know is unknown, and the repeat class decides.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, clip
 from brain.actions import bmc_tables
-from brain.actions.base import Action, Done, Order
+from brain.actions.base import Action, Done, Order, Site
 from brain.actions.bmc_base import Bmc, Power, Wish, settled, switch
 from brain.actions.bmc_tables import Bmcs
 from brain.actions.isolate import Isolate
-
-if TYPE_CHECKING:
-    from brain.actions import Site
 
 _SPARE_S = 5.0  # before the order's deadline: what was seen must still be said
 _SENSORS = 24  # of the readings that an audit line carries; those that are not well come first
@@ -251,7 +248,7 @@ def _left(ends_s: float) -> float:
     return max(ends_s - asyncio.get_running_loop().time(), 0.0)
 
 
-def area(site: "Site") -> list[Action]:
+def area(site: Site) -> list[Action]:
     """As in Area: nothing without a table `[bmc.<name>]`."""
     if not site.config.bmc:
         return []

@@ -6,18 +6,15 @@ Which one has it stands in `[schedulers.<name>]`: the first table whose `nodes` 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.contract.messages import clip
 from brain.actions import kube, slurm
-from brain.actions.base import Action, Done, Job, Order, Scheduler, number, text
+from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, number, text
 from brain.actions.marks import ours
 from brain.actions.pauses import until
 from brain.options import kind
-
-if TYPE_CHECKING:
-    from brain.actions import Site
 
 Choice = Callable[[str], Scheduler | None]  # node -> the scheduler that has it
 MAX_WAIT_S = 86_400.0
@@ -55,7 +52,7 @@ def choose(
     return lambda node: next((found for glob, found in built if fnmatchcase(node, glob)), None)
 
 
-def area(site: "Site") -> list[Action]:
+def area(site: Site) -> list[Action]:
     """The actions, when the site has a scheduler."""
     if not site.config.schedulers:
         return []

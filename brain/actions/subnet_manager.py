@@ -19,7 +19,7 @@ from pydantic import Field
 from agent.contract import subjects, subnet
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
-from brain.actions.base import Action, Done, Fleet, Order
+from brain.actions.base import Action, Done, Fleet, Order, Site
 from brain.actions.subnet_view import FabricView, ManagerHost
 from brain.options import options
 
@@ -226,6 +226,11 @@ class SmStopMaster:
                 return
             said.append(f"{host.node}: {outcome.value}: {why}")
         raise Refused(f"no other host can take over from {sick.node} ({'; '.join(said)}): it is not stopped")
+
+
+def area(site: Site) -> list[Action]:
+    """As in Area."""
+    return subnet_managers(dict(site.config.subnet_managers), site.fleet)
 
 
 def subnet_managers(tables: dict[str, Any], fleet: Fleet) -> list[Action]:

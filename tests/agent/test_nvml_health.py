@@ -9,27 +9,7 @@ import pytest
 from agent.collectors.readings import Gpu, GpuCount, GpuEvent, GpuHealth
 from agent.sources.nvml_process import Timing
 from tests.agent.nvml_kit import FIRST, ON_FIRST, SECOND, plug, running
-from tests.fixtures.nvml_fake import FakeNvml, build
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture
-def fake(tmp_path: Path, library: Path) -> FakeNvml:
-    fake = FakeNvml(tmp_path / "state", library)
-    for index in (0, 1):
-        fake.well(index)
-    return fake
-
-
-@pytest.fixture
-def bus(tmp_path: Path) -> Path:
-    """A machine whose PCI bus a test fills; without GPUs the real one's do not disturb."""
-    (tmp_path / "bus").mkdir()
-    return tmp_path / "bus"
+from tests.fixtures.nvml_fake import FakeNvml
 
 
 async def test_healthy_gpus_are_silent(fake: FakeNvml, bus: Path) -> None:

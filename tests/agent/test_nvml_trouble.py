@@ -19,27 +19,7 @@ from agent.sources.infiniband import InfinibandSource
 from agent.sources.nvml import NvmlSource
 from agent.sources.nvml_process import MOST_UNDEAD, Timing, kill
 from tests.agent.nvml_kit import FIRST, QUICK, SECOND, Machine, ended, plug, running
-from tests.fixtures.nvml_fake import LOST, FakeNvml, build
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture
-def fake(tmp_path: Path, library: Path) -> FakeNvml:
-    fake = FakeNvml(tmp_path / "state", library)
-    for index in (0, 1):
-        fake.well(index)
-    return fake
-
-
-@pytest.fixture
-def bus(tmp_path: Path) -> Path:
-    """A machine whose PCI bus a test fills; without GPUs the real one's do not disturb."""
-    (tmp_path / "bus").mkdir()
-    return tmp_path / "bus"
+from tests.fixtures.nvml_fake import LOST, FakeNvml
 
 
 async def test_one_gpus_hanging_call_does_not_blind_the_others(fake: FakeNvml, bus: Path) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 
 from agent.contract.commands import Outcome
 from agent.contract.messages import Scalar
-from brain import actions
-from brain.actions.base import Action, Done, Job, Order, Scheduler
+from brain.actions.base import Action, Done, Job, Order, Scheduler, Site
 from brain.actions.bmc import area
 from brain.config import parse
 
@@ -84,7 +83,7 @@ class Slurm:
 def built(tables: Mapping[str, Mapping[str, Any]], scheduler: Scheduler | None = None) -> dict[str, Action]:
     """The BMC actions of a site with these tables, by name; ConfigError as at the brain's start."""
     config = parse({"bmc": tables}, "brain.toml", Path.cwd())
-    site = actions.Site(
+    site = Site(
         config=config,
         fleet=NoFleet(),
         schedulers=lambda _: scheduler,
