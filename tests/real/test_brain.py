@@ -240,10 +240,13 @@ async def test_a_restarted_brain_knows_what_it_knew(tmp_path: Path) -> None:
             "people were told",
             f"/api/incidents/{incident['id']}",
         )
-        before, told = (
-            await whole.get(f"/api/explain/{incident['id']}"),
-            (tmp_path / "brain/pages.log").read_text(),
+        before = await whole.until(
+            lambda found: sum(note["kind"] == "step.plan" for note in found["notes"])
+            == sum(rung["do"] != "page" for rung in found["runs"][0]["rungs"]),
+            "every rung's plan is told",
+            f"/api/explain/{incident['id']}",
         )
+        told = (tmp_path / "brain/pages.log").read_text()
         for lost in ([], ["state.snapshot"], ["history.sqlite", "history.sqlite-wal", "history.sqlite-shm"]):
             await whole.stop()
             for name in lost:
