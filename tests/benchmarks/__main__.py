@@ -4,18 +4,19 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import engine, events, footprint, latency, live, remedies
+from tests.benchmarks import engine, events, footprint, healing, latency, live, remedies
 from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {
     "engine": engine.run,
     "events": events.run,
     "footprint": footprint.run,
+    "healing": healing.run,
     "latency": latency.run,
     "live": live.run,
     "remedies": remedies.run,
 }
-ROOT_ONLY = ("events", "latency", "live")
+ROOT_ONLY = ("events", "healing", "latency", "live")
 
 
 def main() -> int:

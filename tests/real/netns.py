@@ -18,9 +18,10 @@ class Namespace:
 
     name: str
 
-    def ip(self, *argv: str) -> None:
-        """`ip -n <this> ...`; fails when it does."""
-        subprocess.run(["ip", "-n", self.name, *argv], check=True, capture_output=True, timeout=20)
+    def ip(self, *argv: str) -> str:
+        """What `ip -n <this> ...` prints; fails when it does."""
+        argv = ("ip", "-n", self.name, *argv)
+        return subprocess.run(argv, check=True, capture_output=True, timeout=20, text=True).stdout
 
     @contextmanager
     def inside(self) -> Iterator[None]:

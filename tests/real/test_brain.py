@@ -241,8 +241,10 @@ async def test_a_restarted_brain_knows_what_it_knew(tmp_path: Path) -> None:
             f"/api/incidents/{incident['id']}",
         )
         before = await whole.until(
-            lambda found: sum(note["kind"] == "step.plan" for note in found["notes"])
-            == sum(rung["do"] != "page" for rung in found["runs"][0]["rungs"]),
+            lambda found: (
+                sum(note["kind"] == "step.plan" for note in found["notes"])
+                == sum(rung["do"] != "page" for rung in found["runs"][0]["rungs"])
+            ),
             "every rung's plan is told",
             f"/api/explain/{incident['id']}",
         )
