@@ -105,7 +105,10 @@ class AgentConfig:
     ib_expected_gbps: float = _option(
         0.0, "rate that every active port must have; 0: each is compared with its like", unit="Gb/s", least=0
     )
-    ib_tools: Path = field(default=_IB_TOOLS, metadata=_meta("folder of infiniband-diags (sminfo, saquery)"))
+    ib_tools: Path = field(
+        default=_IB_TOOLS, metadata=_meta("folder of infiniband-diags (sminfo, ibqueryerrors)")
+    )
+    ibdiagnet: str = _option("", "absolute path of NVIDIA's ibdiagnet, for ib.inspect; empty: it is not run")
     sm_interval_s: float = _option(
         30.0,
         "pause between questions (sminfo) whether the subnet manager answers; 0: it is not asked",
@@ -387,8 +390,8 @@ def _checked(config: AgentConfig, where: str) -> AgentConfig:
             raise ConfigError(
                 f"{where}: evidence_tools.{name}: give the absolute path of one of {', '.join(EVIDENCE_TOOLS)}"
             )
-    for key in ("nvidia_smi", "dcgmi", "devlink", "ibportstate", "modprobe", "rmmod"):
-        if not getattr(config, key).startswith("/"):
+    for key in ("nvidia_smi", "dcgmi", "devlink", "ibportstate", "modprobe", "rmmod", "ibdiagnet"):
+        if not (getattr(config, key).startswith("/") or (key == "ibdiagnet" and not config.ibdiagnet)):
             raise ConfigError(f"{where}: {key} must be an absolute path, not {getattr(config, key)!r}")
     if sorted(config.driver_unload) != sorted(config.driver_load) or not config.driver_load:
         raise ConfigError(f"{where}: driver_unload and driver_load must name the same modules")

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from agent.contract import fabric
 from agent.contract.commands import Outcome
 from agent.contract.messages import Scalar
 from simulations import changes as ch
@@ -16,6 +17,8 @@ from simulations.changes import After
 from simulations.machines import Machine
 from simulations.remedies import ASK_S, BOOT_S, TRAIN_S, Performed, refused
 
+INSPECT = "fabric.inspect"
+WATCH_S = 60.0  # how long it watches the counters
 MARK = "gpuward"  # begins the reason of our own drains, as in brain/actions/base.py
 STANDBY_LID = 7
 SILENT_SM = "silent subnet manager"  # the ailment of each node under a frozen master
@@ -40,6 +43,8 @@ class Facilities:
         """Begins an action of the brain; what it does to machines comes while it runs."""
         if action.startswith("sm."):
             return self._managers(action, now)
+        if action == INSPECT:
+            return Deed(performed=self._inspect())
         machine = self._machines.get(node)
         deed = DEEDS.get(action)
         if machine is None or deed is None:
@@ -69,6 +74,22 @@ class Facilities:
         return Deed(
             performed=Performed(outcome=Outcome.OK, why=why, took_s=1.2), touched=tuple(self._machines)
         )
+
+    def _inspect(self) -> Performed:
+        """fabric.inspect: ports whose errors grow, and those that lost their link."""
+        ports = [
+            (machine.name, port) for machine in self._machines.values() for port in machine.ports.values()
+        ]
+        if not ports:
+            return refused("no node has an InfiniBand port")
+        found = [
+            f"{node} {port.device} port 1: {'SymbolErrorCounter grows' if port.up else 'the link is gone'}"
+            for node, port in ports
+            if port.errors_per_s or not port.up
+        ]
+        why = fabric.text(sum(port.up for _, port in ports), len(ports), found)
+        outcome = Outcome.FAILED if found else Outcome.OK
+        return Performed(outcome=outcome, why=f"{why} (simulated)", took_s=WATCH_S)
 
 
 def _ok(why: str, took_s: float = ASK_S, *then: After) -> Performed:
@@ -187,4 +208,4 @@ DEEDS: Mapping[str, Callable[[Machine, _Params, str], Performed]] = {
     "switch.port_disable": _switch(_down),
     "switch.port_enable": _switch(_up),
 }
-MANAGERS = ("sm.status", "sm.start_standby", "sm.stop_master")
+FABRIC_DEEDS = ("sm.status", "sm.start_standby", "sm.stop_master", INSPECT)

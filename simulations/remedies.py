@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.contract import components, subnet
+from agent.contract import components, fabric, subnet
 from agent.contract.commands import Outcome
 from agent.contract.messages import Scalar
 from simulations import changes as ch
@@ -146,6 +146,20 @@ def see_managers(machine: "Machine", params: Params) -> Performed:  # noqa: ARG0
     return Performed(outcome=Outcome.OK, why=text, took_s=ASK_S)
 
 
+def inspect_fabric(machine: "Machine", params: Params) -> Performed:
+    """ib.inspect: of the fabric it sees what this node shows of it."""
+    if not machine.ports:
+        return refused("this node has no InfiniBand port with a link")
+    found = [
+        f"{machine.name} {port.device} port 1: SymbolErrorCounter grows"
+        for port in machine.ports.values()
+        if port.errors_per_s
+    ]
+    links = sum(port.up for port in machine.ports.values())
+    why = fabric.text(links, len(machine.ports), found)
+    return Performed(outcome=Outcome.OK, why=why, took_s=float(params.get("watch_s", 60.0)))
+
+
 def reset_gpu(machine: "Machine", params: Params) -> Performed:
     """gpu.reset: refused for a GPU that is off the bus, and while a job is there."""
     component = str(params.get("gpu", components.NODE))
@@ -271,6 +285,7 @@ REMEDIES: Mapping[str, Callable[["Machine", Params], Performed]] = {
     "bond.failover": fail_over,
     "mtu.set": set_mtu,
     "ib.sm_state": see_managers,
+    "ib.inspect": inspect_fabric,
     "gpu.reset": reset_gpu,
     "gpu.power_limit": limit_power,
     "gpu.persistence": keep_persistent,

@@ -15,6 +15,7 @@ from agent.host import Host
 from agent.nvml_pause import NvmlPause
 
 if TYPE_CHECKING:
+    from agent.actions.bundle import BundleFolder
     from agent.actions.gpus import GpuKit
 
 Peer = Callable[[], tuple[str, int] | None]
@@ -71,12 +72,20 @@ class _Makers:
             "mtu.set": self.mtu,
             "nic.reset": self.nic,
             "ib.sm_state": self.managers,
+            "ib.inspect": self.fabric,
             "ib.port_reset": self.port,
             **{name: lambda name=name: self.gpu(name) for name in gpus},  # type: ignore[misc]  # as above
             "driver.reload": self.driver,
             "fabricmanager.restart": self.fabric_manager,
             "module.load": self.module,
         }
+
+    @cached_property
+    def _bundles(self) -> "BundleFolder":
+        """Where evidence lies until it is sent; whoever writes there does it in turn."""
+        from agent.actions.bundle import BundleFolder
+
+        return BundleFolder(self._host, self._config.data_dir / "evidence")
 
     def evidence(self) -> Action:
         from agent.actions.evidence import EvidenceCollect
@@ -86,7 +95,7 @@ class _Makers:
         tools = Tools(
             paths=config.evidence_tools, report_s=config.bug_report_s, report_bytes=config.bug_report_bytes
         )
-        return EvidenceCollect(self._host, config.data_dir / "evidence", tools)
+        return EvidenceCollect(self._host, self._bundles, tools)
 
     def reboot(self) -> Action:
         from agent.actions.reboot import NodeReboot
@@ -133,6 +142,19 @@ class _Makers:
         from agent.actions.subnet import SmState
 
         return SmState(self._host, tools=self._config.ib_tools, root=self._config.ib_root)
+
+    def fabric(self) -> Action:
+        from agent.actions.ib_inspect import IbInspect
+
+        config = self._config
+        return IbInspect(
+            self._host,
+            self._bundles,
+            tools=config.ib_tools,
+            ibdiagnet=config.ibdiagnet,
+            root=config.ib_root,
+            folder=config.data_dir / "fabric",
+        )
 
     def port(self) -> Action:
         from agent.actions.ib_port import IbPortReset

@@ -1,10 +1,7 @@
 """What an evidence bundle holds of tools: GPU state from NVIDIA's own, firewall and links from the system's."""
 
 import asyncio
-import contextlib
-import secrets
-import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +15,6 @@ ANSWER_S = 10.0
 _GPU = ("gpu", "nvswitch", "job", "pcie", "node")  # about these the GPUs are asked
 _NETWORK = ("nic", "port", "link", "bond", "node")
 _REPORT = "nvidia-bug-report"
-_REPORT_FOLDER = "report-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,21 +69,15 @@ class Tools:
         about_gpu = components.type_of(component) in ("gpu", "nvswitch", "node")
         return bool(path and self.report_s and about_gpu and Path(path).exists())
 
-    @contextlib.asynccontextmanager
-    async def answers(self, component: str, folder: Path) -> AsyncIterator[Answers]:
-        """Asks all of them at the same time; the bug report stands below `folder` until the block ends."""
+    async def answers(self, component: str, scratch: Path) -> Answers:
+        """Asks all of them at the same time; the bug report is written to `scratch`."""
         found = Answers()
-        scratch = folder / f"{_REPORT_FOLDER}{secrets.token_hex(4)}"
-        try:
-            async with asyncio.TaskGroup() as group:
-                for question, argv in self.argvs(component):
-                    group.create_task(_ask(question, argv, found))
-                if self.reports(component):
-                    scratch.mkdir(mode=0o700)
-                    group.create_task(self._report(scratch, found))
-            yield found
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        async with asyncio.TaskGroup() as group:
+            for question, argv in self.argvs(component):
+                group.create_task(_ask(question, argv, found))
+            if self.reports(component):
+                group.create_task(self._report(scratch, found))
+        return found
 
     async def _report(self, scratch: Path, found: Answers) -> None:
         say("nvidia-bug-report")
@@ -126,9 +116,3 @@ async def _ask(question: _Question, argv: list[str], found: Answers) -> None:
     found.how[name] = "ok" if ran.status == 0 else f"status {ran.status}: {ran.says}"
     if ran.out or ran.status == 0:  # no rules at all is an answer too
         found.files.append((question.file, ran.out.encode()))
-
-
-def forget_reports(folder: Path) -> None:
-    """Removes what a killed agent left."""
-    for path in folder.glob(f"{_REPORT_FOLDER}*"):
-        shutil.rmtree(path, ignore_errors=True)

@@ -31,13 +31,15 @@ class SmState:
 
     async def plan(self, params: Params) -> list[str]:  # noqa: ARG002  it has none
         """One line for each port."""
-        return [f"ask {name} by sminfo and saquery (queries only)" for name, *_ in self._ports()]
+        return [
+            f"ask {name} by sminfo and saquery (queries only)" for name, *_ in ports(self._host, self._root)
+        ]
 
     async def run(self, params: Params) -> Done:  # noqa: ARG002  it has none
         """Asks. That no manager answers is an answer, no error."""
         views: list[subnet.PortView] = []
         managers: dict[str, subnet.Manager] = {}
-        for name, lid, sm_lid in self._ports():
+        for name, lid, sm_lid in ports(self._host, self._root):
             device, _, port = name.rpartition(".")
             at = ("-C", device, "-P", port, "-t", _MAD_MS)
             own = await self._sminfo(*at, "-D", "0", here=True)
@@ -60,23 +62,6 @@ class SmState:
     async def recover(self, params: Params) -> None:
         """Nothing: it only asks."""
 
-    def _ports(self) -> list[tuple[str, int, int]]:
-        """(name, LID, LID of its manager) of the ports with a link, one for each manager; Refused without any."""
-        found: dict[tuple[str, int], tuple[str, int, int]] = {}
-        for device in self._host.listdir(self._root):
-            for port in self._host.listdir(f"{self._root}/{device}/ports"):
-                folder = f"{self._root}/{device}/ports/{port}"
-                if self._host.read(f"{folder}/link_layer") == "Ethernet":
-                    continue
-                if "LinkUp" not in self._host.read(f"{folder}/phys_state"):
-                    continue
-                lid, sm_lid = (_number(self._host.read(f"{folder}/{name}")) for name in ("lid", "sm_lid"))
-                prefix = self._host.read(f"{folder}/gids/0")[:19]  # two fabrics may use the same LIDs
-                found.setdefault((prefix, sm_lid), (f"{device}.{port}", lid, sm_lid))
-        if not found:
-            raise Refused("this node has no InfiniBand port with a link")
-        return list(found.values())
-
     async def _others(self, at: tuple[str, ...]) -> list[subnet.Manager]:
         """The managers that the master knows of, each asked itself."""
         lids = dict.fromkeys(_LID.findall(await self._tool("saquery", *at[:4], "-s")))
@@ -93,6 +78,24 @@ class SmState:
         except TimedOut:
             return ""
         return ran.out if ran.status == 0 else ""
+
+
+def ports(host: Host, root: str) -> list[tuple[str, int, int]]:
+    """(name, LID, LID of its manager) of the ports with a link, one for each manager; Refused without any."""
+    found: dict[tuple[str, int], tuple[str, int, int]] = {}
+    for device in host.listdir(root):
+        for port in host.listdir(f"{root}/{device}/ports"):
+            folder = f"{root}/{device}/ports/{port}"
+            if host.read(f"{folder}/link_layer") == "Ethernet":
+                continue
+            if "LinkUp" not in host.read(f"{folder}/phys_state"):
+                continue
+            lid, sm_lid = (_number(host.read(f"{folder}/{name}")) for name in ("lid", "sm_lid"))
+            prefix = host.read(f"{folder}/gids/0")[:19]  # two fabrics may use the same LIDs
+            found.setdefault((prefix, sm_lid), (f"{device}.{port}", lid, sm_lid))
+    if not found:
+        raise Refused("this node has no InfiniBand port with a link")
+    return list(found.values())
 
 
 def _number(text: str) -> int:

@@ -1,119 +1,23 @@
 """sm.status, sm.start_standby, sm.stop_master: the subnet managers of an InfiniBand fabric, as services of their hosts.
 
 Never by writing a manager's state (`sminfo -s` may leave two masters, or none): a sick master is stopped as a
-service, a missing one is started as a service, and the managers agree among themselves who is master.
-
-    [subnet_managers.default]            # by fabric
-    hosts = [{node = "ufm1", unit = "opensm.service"}, {node = "ufm2"}]
-    ask = ["gpu001", "gpu101"]           # nodes that are asked whether a master answers; none: the hosts
+service, a missing one is started as a service, and the managers agree among themselves who is master. Which hosts there
+are stands in `[subnet_managers]` (brain/actions/fabrics.py).
 """
 
 import asyncio
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field
-
-from agent.contract import subjects, subnet
+from agent.contract import subjects
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from brain.actions.base import Action, Done, Fleet, Order, Site
+from brain.actions.fabric_inspect import FabricInspect
+from brain.actions.fabrics import START, STOP, Fabrics, ManagersOptions
 from brain.actions.subnet_view import FabricView, ManagerHost
 from brain.options import options
 
-_STATE, _START, _STOP = "ib.sm_state", "service.start", "service.stop"
-_STAY_S = 2.0  # a manager that dies at once did not start
 _LEFT_S = 5.0  # of the step's time, kept for saying how it ended
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagersOptions:
-    """What a table of `[subnet_managers]` holds."""
-
-    hosts: tuple[ManagerHost, ...]  # that can run a manager, in the order in which they are started
-    ask: tuple[str, ...] = ()  # nodes that are asked whether a master answers; none: the hosts
-    look_s: Annotated[float, Field(ge=0.05, le=60)] = 2.0  # pause between looks while a change is waited for
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
-
-
-class Fabrics:
-    """The configured fabrics, and what the three actions share."""
-
-    def __init__(
-        self,
-        fabrics: dict[str, ManagersOptions],
-        fleet: Fleet,
-        *,
-        nonce: Callable[[], str] = lambda: f"{time.time_ns():x}",
-    ) -> None:
-        """`nonce`: part of the ids of questions, so that an answer from before a crash is not taken for news."""
-        self._fabrics = fabrics
-        self._fleet = fleet
-        self._nonce = nonce
-
-    def of(self, order: Order) -> ManagersOptions:
-        """The fabric that the order is about: its `fabric`, or the only one. Refused when there is none."""
-        name = str(order.params.get("fabric", "")).removeprefix("fabric/")
-        if not name and len(self._fabrics) == 1:
-            return next(iter(self._fabrics.values()))
-        if name not in self._fabrics:
-            have = ", ".join(self._fabrics)
-            raise Refused(f"[subnet_managers] has no fabric {name!r} (have: {have})")
-        return self._fabrics[name]
-
-    async def look(self, order: Order) -> FabricView:
-        """Asks all hosts and `ask` nodes at once. Unreachable when none of the `ask` nodes can be asked."""
-        fabric = self.of(order)
-        hosts = tuple(host.node for host in fabric.hosts)
-        ask = fabric.ask or hosts
-        nodes = tuple(dict.fromkeys((*ask, *hosts)))
-        part = f"look-{self._nonce()}"
-        answers = await asyncio.gather(*(self._ask(node, order, f"{part}-{node}") for node in nodes))
-        seen = {
-            node: answer for node, answer in zip(nodes, answers, strict=True) if not isinstance(answer, str)
-        }
-        silent = {
-            node: answer for node, answer in zip(nodes, answers, strict=True) if isinstance(answer, str)
-        }
-        view = FabricView(hosts=fabric.hosts, ask=ask, seen=seen, silent=silent)
-        if not view.asked:
-            raise Unreachable(f"no node could be asked: {'; '.join(f'{k}: {v}' for k, v in silent.items())}")
-        return view
-
-    async def until_master(self, order: Order, until_s: float) -> FabricView:
-        """Looks until a master answers or the loop's clock is at `until_s`; the last look."""
-        loop = asyncio.get_running_loop()
-        while True:
-            view = await self.look(order)
-            if view.works or loop.time() >= until_s:
-                return view
-            order.say(view.text())
-            await asyncio.sleep(self.of(order).look_s)
-
-    async def service(self, order: Order, host: ManagerHost, action: str) -> tuple[Outcome, str]:
-        """Starts or stops the host's manager; the same step orders it once, however often it is performed."""
-        params: dict[str, str | float] = {"unit": host.unit}
-        if action == _START:
-            params["stay_s"] = _STAY_S
-        try:
-            return await self._fleet.order(
-                host.node, action, params, of=order, part=f"{action.partition('.')[2]}-{host.node}"
-            )
-        except (Refused, Unreachable, TimedOut) as error:
-            return _OUTCOMES[type(error)], str(error)
-
-    async def _ask(self, node: str, order: Order, part: str) -> subnet.SubnetView | str:
-        """What the node sees, or why it could not be asked."""
-        try:
-            outcome, why = await self._fleet.order(node, _STATE, {}, of=order, part=part)
-        except (Refused, Unreachable, TimedOut) as error:
-            return str(error)
-        if outcome is not Outcome.OK:
-            return f"{outcome.value}: {why}"
-        view = subnet.read(why)
-        return view if view.ports else f"its answer cannot be read: {why[:80]!r}"
 
 
 class SmStatus:
@@ -164,7 +68,7 @@ class SmStartStandby:
         outcomes: list[Outcome] = []
         for left, host in zip(range(len(hosts), 0, -1), hosts, strict=True):
             order.say(f"starting {host.unit} on {host.node}")
-            outcome, why = await self._fabrics.service(order, host, _START)
+            outcome, why = await self._fabrics.service(order, host, START)
             outcomes.append(outcome)
             tried.append(f"{host.node}: {outcome.value}: {why}")
             if outcome in (Outcome.REFUSED, Outcome.UNREACHABLE):
@@ -209,7 +113,7 @@ class SmStopMaster:
             if view.works:
                 return Done(text=f"nothing to stop any more: {view.text()}")
         order.say(f"stopping {sick.unit} on {sick.node}")
-        outcome, why = await self._fabrics.service(order, sick, _STOP)
+        outcome, why = await self._fabrics.service(order, sick, STOP)
         if outcome is not Outcome.OK:
             raise _failure([outcome])(f"{sick.unit} on {sick.node} was not stopped: {outcome.value}: {why}")
         view = await self._fabrics.until_master(order, end_s)
@@ -221,7 +125,7 @@ class SmStopMaster:
         """Another host runs a manager, or Refused: without it nothing would be left after the stop."""
         said: list[str] = []
         for host in _successors(view, sick):
-            outcome, why = await self._fabrics.service(order, host, _START)
+            outcome, why = await self._fabrics.service(order, host, START)
             if outcome is Outcome.OK:
                 return
             said.append(f"{host.node}: {outcome.value}: {why}")
@@ -234,27 +138,22 @@ def area(site: Site) -> list[Action]:
 
 
 def subnet_managers(tables: dict[str, Any], fleet: Fleet) -> list[Action]:
-    """The three actions for `[subnet_managers]`; none without a fabric. ConfigError names the key."""
+    """The actions for `[subnet_managers]`; none without a fabric. ConfigError names the key."""
     fabrics = {}
     for name, table in tables.items():
         where = f"subnet_managers.{name}"
         found = options(ManagersOptions, table, where)
-        if not found.hosts:
-            raise ConfigError(f"{where}.hosts: names no host that can run a subnet manager")
-        for node in (*found.ask, *(host.node for host in found.hosts)):
+        if not (found.hosts or found.inspect):
+            raise ConfigError(
+                f"{where}.hosts: names no host that can run a subnet manager (nor `inspect` one that looks at the fabric)"
+            )
+        for node in (*found.ask, *found.inspect, *(host.node for host in found.hosts)):
             subjects.token(node, f"{where}: node")
         fabrics[name] = found
     if not fabrics:
         return []
     shared = Fabrics(fabrics, fleet)
-    return [SmStatus(shared), SmStartStandby(shared), SmStopMaster(shared)]
-
-
-_OUTCOMES: dict[type[ActionError], Outcome] = {
-    Refused: Outcome.REFUSED,
-    Unreachable: Outcome.UNREACHABLE,
-    TimedOut: Outcome.UNKNOWN,
-}
+    return [SmStatus(shared), SmStartStandby(shared), SmStopMaster(shared), FabricInspect(shared, fleet)]
 
 
 def _failure(outcomes: list[Outcome]) -> type[ActionError]:

@@ -110,14 +110,17 @@ def return_(client: Client, node: str, plain: bool) -> None:
 
 @click.command()
 @click.argument("runbook")
-@click.option("--node", required=True, help="Where.")
+@click.option("--node", help="The node to start it on.")
+@click.option("--fabric", help="The fabric, for a runbook that looks at a whole one.")
 @click.option("--why", default="", help="The reason, for the others.")
 @as_json
 @for_client
-def start(client: Client, runbook: str, node: str, why: str, plain: bool) -> None:
-    """Starts RUNBOOK on a node without a fault, if it may be requested; in observe mode it is a rehearsal."""
-    args = {"runbook": runbook, "node": node}
-    _show(client.say("start", **(args | {"why": why} if why else args)), plain)
+def start(client: Client, runbook: str, node: str | None, fabric: str | None, why: str, plain: bool) -> None:
+    """Starts RUNBOOK on a node or a fabric without a fault, if it may be requested; in observe mode it is a rehearsal."""
+    if (node is None) == (fabric is None):
+        raise click.UsageError("say where: --node NAME, or --fabric NAME")
+    where = {"node": node} if node else {"fabric": fabric or ""}
+    _show(client.say("start", runbook=runbook, **where, **({"why": why} if why else {})), plain)
 
 
 @click.command()

@@ -20,7 +20,7 @@ VERBS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "close": (("id",), ("why",)),
     "mode": (("runbook", "mode"), ("nodes",)),
     "return": (("node",), ()),
-    "start": (("runbook", "node"), ("why",)),
+    "start": (("runbook",), ("node", "fabric", "why")),
     "reset": ((), ()),
 }
 

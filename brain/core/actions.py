@@ -183,6 +183,15 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             (_FABRIC,),
         ),
         _spec(
+            "fabric.inspect",
+            "Lets one node look over a whole InfiniBand fabric (ib.inspect): links and error counters of all ports, and "
+            "ibdiagnet where it is configured. What it finds fails the step.",
+            Disrupts.NOTHING,
+            Repeat.SAFE,
+            1900,
+            (_FABRIC,),
+        ),
+        _spec(
             "sm.start_standby",
             "Starts a subnet manager on a host where none runs, and waits until the fabric has a master.",
             Disrupts.FABRIC,

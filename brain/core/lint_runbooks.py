@@ -52,6 +52,10 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
             yield Finding(path=(*path, "every_s"), text="a schedule needs `request: true`")
         if runbook.every_s and runbook.every_s < MIN_EVERY_S:
             yield Finding(path=(*path, "every_s"), text=f"must be at least {MIN_EVERY_S:g} s")
+        if runbook.scope != "node" and not runbook.request:
+            yield Finding(
+                path=(*path, "scope"), text="a scope is of what people start: it needs `request: true`"
+            )
         if not runbook.rungs:
             yield Finding(path=(*path, "rungs"), text="a ladder needs a rung")
         if runbook.tries < 1 or runbook.tries_within_s <= 0:
@@ -74,6 +78,9 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
             yield from _params(rung, known, here, rules, symptoms, request=runbook.request)
             if here[2] == "way_back" and (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING:
                 yield Finding(path=here, text="the way back must disrupt nothing: no gate may block it")
+            if spec.where == "node" and runbook.scope in WIDE:
+                text = f"{rung.do} runs on a node, but the runbook is of scope {runbook.scope}"
+                yield Finding(path=(*here, "do"), text=text)
             for rule in rules:
                 if spec.where == "node" and rule.scope in (*WIDE, CELL):
                     text = f"{rung.do} runs on a node, but rule {rule.name} is of scope {rule.scope}"

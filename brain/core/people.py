@@ -146,14 +146,19 @@ def _return(turn: Turn, word: Said) -> None:
     turn.note("said.return", f"{word.who} says that {node} is healthy", scope=f"node/{node}")
     for symptom in list(turn.index.active.get(node, {}).values()):
         turn.changed.extend(symptoms.end(turn, symptom, f"{word.who} says that the node is healthy"))
-    if RETURN in turn.book.runbooks and (why := requests.request(turn, RETURN, node, word.who, "return")):
+    if RETURN in turn.book.runbooks and (
+        why := requests.request(turn, RETURN, f"node/{node}", word.who, "return")
+    ):
         _refused(turn, word, why)
 
 
 def _start(turn: Turn, word: Said) -> None:
-    runbook, node, why = (str(word.args.get(name, "")) for name in ("runbook", "node", "why"))
-    turn.note("said.start", f"{word.who} starts {runbook} on {node}: {why}", scope=f"node/{node}")
-    if refusal := requests.request(turn, runbook, node, word.who, why or "no reason given"):
+    runbook, node, fabric, why = (
+        str(word.args.get(name, "")) for name in ("runbook", "node", "fabric", "why")
+    )
+    scope = f"fabric/{fabric}" if fabric else f"node/{node}"
+    turn.note("said.start", f"{word.who} starts {runbook} on {node or scope}: {why}", scope=scope)
+    if refusal := requests.request(turn, runbook, scope, word.who, why or "no reason given"):
         _refused(turn, word, refusal)
 
 

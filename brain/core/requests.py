@@ -1,4 +1,4 @@
-"""Runs that no fault led to: a person starts a runbook on a node, or its schedule does. Each is an incident too, so
+"""Runs that no fault led to: a person starts a runbook on a node or a fabric, or its schedule does. Each is an incident too, so
 that it is seen, paged and explained like any other.
 """
 
@@ -11,6 +11,7 @@ from brain.core.gates import SCHEDULE, mode_of
 from brain.core.incidents import Happening
 from brain.core.spec import Mode, Paging, Priority, Runbook
 from brain.core.state import Incident, IncidentState, Run, RunState
+from brain.core.topology import node_of, type_of
 from brain.core.turn import Turn
 
 REQUEST = "request"  # stands where a rule would in the support of such an incident
@@ -19,17 +20,19 @@ _QUIET_S = 1.0
 _PAUSE_S = 10.0  # between two nodes
 
 
-def request(turn: Turn, runbook: str, node: str, who: str, why: str) -> str:
-    """Starts `runbook` on `node`; why it cannot be started, or empty."""
+def request(turn: Turn, runbook: str, scope: str, who: str, why: str) -> str:
+    """Starts `runbook` on `node/<name>` or `fabric/<name>`; why it cannot be started, or empty."""
     book = turn.book.runbooks.get(runbook)
     if book is None or not book.request:
         known = [name for name, entry in turn.book.runbooks.items() if entry.request]
         return f"runbook {runbook!r} cannot be started by request (have: {', '.join(known) or 'none'})"
-    if node not in turn.state.nodes:
-        return f"no such node: {node!r}"
-    if (other := _under_way(turn, runbook, node)) is not None:
+    if type_of(scope) != book.scope:
+        return f"runbook {runbook!r} is started on a {book.scope}, not on {scope!r}"
+    if scope not in _scopes(turn, book.scope):
+        return f"no such {book.scope}: {scope.partition('/')[2]!r}"
+    if (other := _under_way(turn, runbook, scope)) is not None:
         return f"it is under way there: {other}"
-    scope = f"node/{node}"
+    node = node_of(scope)
     digest = hashlib.blake2b(f"{turn.cause}|{runbook}|{scope}".encode(), digest_size=5).digest()
     incident = Incident(
         id=f"inc-{base64.b32encode(digest).decode().lower()}",
@@ -51,10 +54,13 @@ def request(turn: Turn, runbook: str, node: str, who: str, why: str) -> str:
     turn.state.incidents[incident.id] = incident
     turn.index.opened(incident, ())
     turn.note(
-        "incident.opened", f"{runbook} on {node}: {incident.because}", incident=incident.id, scope=scope
+        "incident.opened",
+        f"{runbook} on {_name(scope)}: {incident.because}",
+        incident=incident.id,
+        scope=scope,
     )
     turn.show(incident)
-    turn.state.inspected[f"{runbook}@{node}"] = turn.now
+    turn.state.inspected[f"{runbook}@{_name(scope)}"] = turn.now
     incidents.happen(turn, incident, Happening.RUN_BEGAN, f"runbook {runbook}")
     runs.start(turn, incident, requested_by=who)
     return ""
@@ -86,7 +92,7 @@ def plan_schedules(turn: Turn) -> None:
 
 
 def due(turn: Turn, runbook: str) -> None:
-    """The schedule's timer fired, or one of its runs is over: the nodes that have waited longest get their turn."""
+    """The schedule's timer fired, or one of its runs is over: those that have waited longest get their turn."""
     book = turn.book.runbooks.get(runbook)
     if book is None or book.every_s <= 0:
         return
@@ -95,25 +101,34 @@ def due(turn: Turn, runbook: str) -> None:
     free = turn.book.settings.disruptive_runs_per_runbook - sum(
         run.runbook.name == runbook for run in runs_now
     )
-    troubled = {incident.node for incident in turn.state.incidents.values()}
+    troubled = {incident.node or incident.scope for incident in turn.state.incidents.values()}
     before = turn.now - book.every_s
     ready = [
-        (last, node.name)
-        for node in turn.state.nodes.values()
-        if node.alive
-        and node.name not in troubled
-        and mode_of(turn, runbook, node.name, book.at_most) is not Mode.OBSERVE
-        and (last := turn.state.inspected.get(f"{runbook}@{node.name}", before)) <= before
+        (last, scope)
+        for scope in _scopes(turn, book.scope, alive=True)
+        if _name(scope) not in troubled
+        and mode_of(turn, runbook, node_of(scope), book.at_most) is not Mode.OBSERVE
+        and (last := turn.state.inspected.get(f"{runbook}@{_name(scope)}", before)) <= before
     ]
-    for _, node in heapq.nsmallest(max(0, free), ready):
-        request(turn, runbook, node, SCHEDULE, f"every {book.every_s / 86400:g} days")
+    for _, scope in heapq.nsmallest(max(0, free), ready):
+        request(turn, runbook, scope, SCHEDULE, f"every {book.every_s / 86400:g} days")
 
 
-def _under_way(turn: Turn, runbook: str, node: str) -> str | None:
+def _scopes(turn: Turn, kind: str, *, alive: bool = False) -> set[str]:
+    """What a runbook of this scope can be started on: nodes that were heard, or the fabrics that they stand in."""
+    nodes = [node.name for node in turn.state.nodes.values() if node.alive or not alive]
+    return {scope for node in nodes if (scope := turn.book.topology.at(node, "node", kind))}
+
+
+def _name(scope: str) -> str:
+    return scope.removeprefix("node/")
+
+
+def _under_way(turn: Turn, runbook: str, scope: str) -> str | None:
     for run in turn.state.runs.values():
         if (
             run.runbook.name == runbook
-            and run.node == node
+            and run.scope == scope
             and run.state not in (*runs.OVER, RunState.OBSERVED)
         ):
             return run.id

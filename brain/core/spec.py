@@ -215,7 +215,8 @@ class Runbook:
     rungs: tuple[Rung, ...]
     way_back: tuple[Rung, ...] = ()  # once a rung has worked (and only if one disrupted): back into service
     request: bool = False  # people may start it without a fault (`gpuward start`), and a schedule may
-    every_s: float = 0  # with `request`: on each node once in so long, one node at a time; 0: never by itself
+    scope: Literal["node", "fabric"] = "node"  # with `request`: what it is started on
+    every_s: float = 0  # with `request`: on each of those once in so long, one at a time; 0: never by itself
     at_most: Mode = Mode.AUTO  # the site may not set it looser than this
     tries: int = 2  # a remedy that failed so often in tries_within_s is not tried again: a person
     tries_within_s: float = 86400

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from agent.actions import evidence
+from agent.actions.bundle import BundleFolder
 from agent.actions.evidence import EvidenceCollect
 from agent.actions.evidence_tools import NAMES, Tools
 from agent.config import EVIDENCE_TOOLS
 from agent.contract.errors import ActionError, Refused
+from agent.host import Host
 from tests.agent.uplink_kit import Clock, FakeHost
 
 
@@ -72,7 +74,7 @@ async def test_a_bundle_tells_the_story(tmp_path: Path, monkeypatch: pytest.Monk
     )
     monkeypatch.setattr("agent.actions.evidence_files.os.read", kmsg.read)
     folder = tmp_path / "evidence"
-    action = EvidenceCollect(FakeHost(Clock(mono_s=1000.0), root), folder)
+    action = collect(FakeHost(Clock(mono_s=1000.0), root), folder)
     done = await action.run({"component": "gpu/0000:3b:00", "window_s": 100})
     assert done.evidence == "20260101T000000.000-gpu-0000-3b-00.tar.gz"
     files = members(folder, done.evidence)
@@ -100,7 +102,7 @@ async def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     records = [b"6,%d,%d,-;%s\n" % (n, n, noise.randbytes(3500).hex().encode()) for n in range(1500)]
     monkeypatch.setattr("agent.actions.evidence_files.os.read", Kmsg(records).read)
     folder = tmp_path / "evidence"
-    action = EvidenceCollect(FakeHost(Clock(mono_s=10.0), root), folder)
+    action = collect(FakeHost(Clock(mono_s=10.0), root), folder)
     done = await action.run({"component": "node"})
     assert (folder / done.evidence).stat().st_size <= evidence.MAX_BYTES
     files = members(folder, done.evidence)
@@ -113,7 +115,7 @@ async def test_old_bundles_go(tmp_path: Path) -> None:
     """Twenty are kept, the newest; what a killed agent left half done goes too."""
     clock = Clock()
     folder = tmp_path / "evidence"
-    action = EvidenceCollect(FakeHost(clock, machine(tmp_path / "root")), folder)
+    action = collect(FakeHost(clock, machine(tmp_path / "root")), folder)
     folder.mkdir()
     (folder / "20200101T000000.000-node.tar.gz.part").write_bytes(b"half")
     made = []
@@ -125,7 +127,7 @@ async def test_old_bundles_go(tmp_path: Path) -> None:
 
 async def test_what_is_refused(tmp_path: Path) -> None:
     """Odd parameters are refused; a folder that cannot be written is a failure that says so."""
-    action = EvidenceCollect(FakeHost(Clock()), tmp_path / "evidence")
+    action = collect(FakeHost(Clock()), tmp_path / "evidence")
     bad: list[dict[str, str | float]] = [
         {"component": "x/../../etc"},
         {"component": "node", "window_s": 0},
@@ -138,7 +140,12 @@ async def test_what_is_refused(tmp_path: Path) -> None:
             await action.plan(params)
     (tmp_path / "file").write_text("")
     with pytest.raises(ActionError, match="cannot be written"):
-        await EvidenceCollect(FakeHost(Clock(), tmp_path), tmp_path / "file" / "x").run({"component": "node"})
+        await collect(FakeHost(Clock(), tmp_path), tmp_path / "file" / "x").run({"component": "node"})
+
+
+def collect(host: Host, folder: Path, tools: Tools | None = None) -> EvidenceCollect:
+    """The action with a folder of its own."""
+    return EvidenceCollect(host, BundleFolder(host, folder), tools)
 
 
 def script(path: Path, text: str) -> str:
@@ -164,7 +171,7 @@ async def test_about_a_gpu_its_tools_are_asked_and_a_report_is_made(tmp_path: Pa
     )
     tools = Tools(paths={"nvidia-smi": smi, "nvidia-bug-report": report, "nft": ""})
     folder = tmp_path / "evidence"
-    action = EvidenceCollect(FakeHost(Clock()), folder, tools)
+    action = collect(FakeHost(Clock()), folder, tools)
     assert (await action.plan({"component": "gpu/0000:3b:00"}))[
         -1
     ] == "nvidia-bug-report --safe-mode, for at most 60 s"
@@ -194,7 +201,7 @@ async def test_a_report_that_does_not_come(tmp_path: Path, text: str, says: str)
     report = script(tmp_path / "report.sh", text)
     tools = Tools(paths={"nvidia-bug-report": report}, report_s=0.2, report_bytes=65536)
     folder = tmp_path / "evidence"
-    done = await EvidenceCollect(FakeHost(Clock()), folder, tools).run({"component": "node"})
+    done = await collect(FakeHost(Clock()), folder, tools).run({"component": "node"})
     files = members(folder, done.evidence)
     assert says in json.loads(files["about.json"])["tools"]["nvidia-bug-report"]
     assert not [name for name in files if "bug-report" in name]
@@ -207,7 +214,7 @@ async def test_cancelled_it_leaves_nothing(tmp_path: Path) -> None:
         paths={"nvidia-bug-report": script(tmp_path / "report.sh", f"echo $$ > {pid}; exec sleep 60")}
     )
     folder = tmp_path / "evidence"
-    task = asyncio.create_task(EvidenceCollect(FakeHost(Clock()), folder, tools).run({"component": "node"}))
+    task = asyncio.create_task(collect(FakeHost(Clock()), folder, tools).run({"component": "node"}))
     deadline = time.monotonic() + 10
     while not (pid.exists() and pid.read_text()):
         assert time.monotonic() < deadline
@@ -235,7 +242,7 @@ async def test_the_jobs_of_the_node_are_named(tmp_path: Path) -> None:
     (root / "proc/9/fd/3").symlink_to("/dev/nvidia0")
     folder = tmp_path / "evidence"
     files = members(
-        folder, (await EvidenceCollect(FakeHost(Clock(), root), folder).run({"component": "job/12"})).evidence
+        folder, (await collect(FakeHost(Clock(), root), folder).run({"component": "job/12"})).evidence
     )
     assert json.loads(files["jobs.json"]) == {"4711": [7], "12": [9]}
     (holder,) = json.loads(files["gpu_processes.json"])

@@ -273,6 +273,12 @@ RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
     ({"rungs": ()}, {}, "runbooks.mend.rungs: a ladder needs a rung"),
     ({"rungs": (RUNG, RUNG)}, {}, "runbooks.mend.rungs.1.name: there are two rungs 'restart'"),
     ({"tries": 0}, {}, "runbooks.mend.tries: tries must be at least 1"),
+    ({"scope": "fabric"}, {}, "runbooks.mend.scope: a scope is of what people start"),
+    (
+        {"scope": "fabric", "request": True},
+        {},
+        "rungs.0.do: service.restart runs on a node, but the runbook is of scope fabric",
+    ),
     (
         {},
         {"do": "shell.run"},

@@ -8,7 +8,7 @@ import pytest
 from agent.contract.commands import Outcome
 from brain.core.effects import AskJobs, Effect, Perform
 from brain.core.inputs import Input, JobsTold, PackLoaded
-from brain.core.spec import Mode, Pack, Runbook, Rung, Window
+from brain.core.spec import Mode, Pack, Place, Runbook, Rung, Window
 from brain.core.state import RunState
 from tests.brain.test_way_back import World
 from tests.brain.world import Story, pack
@@ -211,3 +211,42 @@ def test_performing_needs_no_scheduler_where_none_is_configured() -> None:
     story.run(20)
     assert not [effect for effect in story.effects if isinstance(effect, AskJobs)]
     assert [effect for effect in story.effects if isinstance(effect, Perform)]
+
+
+LOOK = Runbook(
+    name="look",
+    summary="look over a fabric",
+    scope="fabric",
+    rungs=(Rung(name="all links", do="fabric.inspect", params={"fabric": "$scope"}, on_failure="stop"),),
+    request=True,
+    every_s=30 * 86400.0,
+)
+
+
+def test_a_fabric_is_looked_at_once_in_a_month_however_many_nodes_it_has() -> None:
+    """Two fabrics, four nodes: two looks, each with its fabric's name; a month later two more."""
+    story = World(replace(with_books(LOOK), places={name: Place(fabric="b") for name in ("n3", "n4")}))
+    known(story, "n1", "n2", "n3", "n4")
+    story.run(86400)
+    assert [perform.step.params for perform in story.performed] == [
+        {"fabric": "fabric/b"},
+        {"fabric": "fabric/default"},
+    ]
+    assert {incident.node for incident in story.incidents()} == {""}
+    story.run(31 * 86400)
+    assert len(story.performed) == 4
+
+
+def test_what_it_finds_is_told_and_people_may_ask_for_it_too() -> None:
+    """By the fabric's name; on a node it makes no sense."""
+    story = World(with_books(replace(LOOK, every_s=0)), {"fabric.inspect": Outcome.FAILED})
+    known(story, "n1")
+    story.say(1, "start", runbook="look", node="n1")
+    story.say(2, "start", runbook="look", fabric="z")
+    story.say(3, "start", runbook="look", fabric="default", why="new cables")
+    story.run(60)
+    refused = story.notes("said.refused")
+    assert any("is started on a fabric, not on 'node/n1'" in note for note in refused)
+    assert any("no such fabric: 'z'" in note for note in refused)
+    assert len(story.performed) == 1
+    assert story.time.pages

@@ -120,7 +120,7 @@ class Fabric:
         folder = self.folder / f"tools-{host}"
         if not folder.exists():
             folder.mkdir()
-            for name in ("sminfo", "saquery"):
+            for name in ("sminfo", "saquery", "ibqueryerrors", "iblinkinfo"):
                 script = folder / name
                 env = {name: self._client[name] for name in ("LD_PRELOAD", "IBSIM_SOCKNAME")}
                 words = " ".join(f"{name}={value}" for name, value in env.items())

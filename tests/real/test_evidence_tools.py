@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.actions.base import Done
+from agent.actions.bundle import BundleFolder
 from agent.actions.evidence import EvidenceCollect
 from agent.actions.evidence_tools import Tools
 from tests.agent.test_evidence import members
@@ -27,7 +28,8 @@ def test_a_firewall_that_drops_rdma_is_in_the_evidence(tmp_path: Path) -> None:
     if "nft" not in there:
         pytest.skip("needs apt-get install nftables")
     tools = Tools(paths=there | {"nvidia-smi": "/nowhere/nvidia-smi"})
-    action = EvidenceCollect(FakeHost(Clock()), tmp_path, tools)
+    host = FakeHost(Clock())
+    action = EvidenceCollect(host, BundleFolder(host, tmp_path), tools)
 
     async def collect() -> tuple[list[str], Done]:
         params = {"component": "link/va"}

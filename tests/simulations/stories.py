@@ -85,7 +85,7 @@ STORIES: dict[str, tuple[str, str, list[str]]] = {
 REQUESTS = {
     "return-node": [_RESUME],
     "inspect-node": [_DRAIN, "gpu.diagnose", "bmc.evidence", _EVIDENCE, _RESUME],
-    "inspect-fabric": ["ib.sm_state", _EVIDENCE],
+    "inspect-fabric": ["sm.status", "fabric.inspect"],
 }
 
 

@@ -69,7 +69,10 @@ def requested(runbook: str) -> Clockwork:
     made = world()
     made.timeline.feed(NodeState(id="here", node=SICK, alive=True), made.start + 1)
     made.run(30)
-    word = Said(id="start", who="ann", verb="start", args={"runbook": runbook, "node": SICK})
+    pack = packs.load(ROOT / "rules", ROOT / "runbooks")
+    (book,) = [book for book in pack.runbooks if book.name == runbook]
+    where = {"fabric": "default"} if book.scope == "fabric" else {"node": SICK}
+    word = Said(id="start", who="ann", verb="start", args={"runbook": runbook, **where})
     made.timeline.feed(word, made.start + 30)
     made.run(120)
     return made

@@ -10,7 +10,7 @@ from agent.contract.errors import Refused
 from agent.contract.messages import Draft, Scalar
 from brain.core.actions import BRAIN_ACTIONS
 from simulations import changes as ch
-from simulations.facilities import DEEDS, MANAGERS, Facilities
+from simulations.facilities import DEEDS, FABRIC_DEEDS, Facilities
 from simulations.faults import FAULTS
 from simulations.machines import Machine
 
@@ -266,4 +266,4 @@ def test_every_fault_says_what_ends_it() -> None:
 
 def test_every_action_of_the_brain_can_be_done_to_simulated_machines() -> None:
     """A new one needs its simulation."""
-    assert {*DEEDS, *MANAGERS} == set(BRAIN_ACTIONS)
+    assert {*DEEDS, *FABRIC_DEEDS} == set(BRAIN_ACTIONS)

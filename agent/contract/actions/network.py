@@ -84,4 +84,20 @@ ACTIONS = (
         repeat=Repeat.SAFE,
         timeout_s=30,
     ),
+    ActionSpec(
+        name="ib.inspect",
+        summary="Looks over the whole InfiniBand fabric from this node (ibqueryerrors, iblinkinfo, and ibdiagnet where it is "
+        "configured); all that they print goes into a bundle. Reads only.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=1800,
+        params=(
+            Param(
+                name="watch_s",
+                type="float",
+                summary="how long the error counters are watched, 0 to 600 s (default 60)",
+                required=False,
+            ),
+        ),
+    ),
 )

@@ -303,7 +303,8 @@ def test_a_wrong_table_is_refused_by_name() -> None:
         ({"hosts": []}, r"subnet_managers\.default\.hosts: names no host"),
         ({"hosts": [{"node": "a.b"}]}, r"subnet_managers\.default: node 'a\.b' must be"),
         ({"hosts": [{"node": "a", "prio": 1}]}, r"subnet_managers\.default\.hosts\.0\.prio"),
-        ({"ask": ["n1"]}, r"subnet_managers\.default\.hosts: is missing"),
+        ({"ask": ["n1"]}, r"subnet_managers\.default\.hosts: names no host"),
+        ({"inspect": ["a.b"]}, r"subnet_managers\.default: node 'a\.b' must be"),
     ):
         with pytest.raises(ConfigError, match=why):
             subnet_managers({"default": table}, Cluster())
