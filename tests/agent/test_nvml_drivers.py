@@ -11,7 +11,7 @@ from agent.collectors.readings import Gpu, GpuHealth, Reading
 from agent.contract.messages import Draft
 from agent.host import Host
 from agent.sources.nvml import NvmlSource
-from tests.agent.nvml_kit import FIRST, QUICK
+from tests.agent.nvml_kit import FIRST, PATIENT
 from tests.fixtures.nvml_fake import SOURCE, FakeNvml, build
 
 # Without these there is no NVML at all; every other function of our library may be missing.
@@ -29,7 +29,7 @@ async def sampled(
     if prepare is not None:
         prepare(fake)
     readings: list[Reading] = []
-    await NvmlSource(Host(), timing=QUICK, env=fake.env, bus=Host(root=tmp_path)).once(readings.append)
+    await NvmlSource(Host(), timing=PATIENT, env=fake.env, bus=Host(root=tmp_path)).once(readings.append)
     drafts = [
         draft
         for collector in collectors()
