@@ -108,6 +108,15 @@ _REFUSED = said(
     file=f"/var/log/jobs/{JOB}.log",
 )
 
+_REFUSED_ON_PORT = said(
+    "job.rdma_error",
+    f"job/{JOB}",
+    name="RDMA_CM_EVENT_UNREACHABLE",
+    job=JOB,
+    file=f"/var/log/jobs/{JOB}.log",
+    port=_PORT,
+)
+
 FAULTS: tuple[Fault, ...] = (
     Fault(
         name="ib-phy-errors",
@@ -248,6 +257,17 @@ FAULTS: tuple[Fault, ...] = (
                 what="rdma_cm",
                 signs=(_REFUSED,),
                 again_s=5.0,
+            )
+        ),
+    ),
+    Fault(
+        name="rdma-port-stuck",
+        summary="Jobs cannot make RDMA connections on a port that their log names; its counters and state look well.",
+        nodes="one",
+        ends="ib.port_reset of that port on the drained node, and back into service",
+        plan=ill(
+            Ailment(
+                name="stuck port", component=_PORT, cures=(Cure.PORT,), signs=(_REFUSED_ON_PORT,), again_s=5.0
             )
         ),
     ),

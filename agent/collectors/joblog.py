@@ -74,6 +74,11 @@ _RDMA = re.compile(
     r"RDMA_CM_EVENT_(?:CONNECT_ERROR|UNREACHABLE|REJECTED|ADDR_ERROR|ROUTE_ERROR|DEVICE_REMOVAL"
     r"|MULTICAST_ERROR)"
 )
+# An RDMA device as the kernel or udev names it, with its port where the line has one: `mlx5_3:1`, `on mlx5_3 port 2`.
+_RDMA_DEVICE = re.compile(
+    r"\b((?:mlx[45]_(?:bond_)?|bnxt_re(?:_bond)?|irdma|hns_|qedr|rxe|siw)[0-9]{1,3}|(?:roce|ib)p[0-9]{1,5}s[0-9]{1,3}(?:f[0-9]+)?)\b"
+    r"(?:(?::|[ ,/]+port[ :=]+)([0-9]{1,2})\b)?"
+)
 # `loss: nan`, `loss=nan`, `'loss': nan`, `lm loss: NaN |`, `train_loss -nan`
 _NAN_LOSS = re.compile(r"(?i:loss)['\"]?\s{0,4}[:=]?\s{0,4}['\"]?[-+]?(?:nan|NaN|NAN)\b")
 _PCI = re.compile(
@@ -121,7 +126,10 @@ class JobLogCollector:
             severity = Severity.ERROR if what in _WORSE else Severity.WARNING
             yield from self._once("job.nccl_error", {"what": what}, severity, reading, now_s)
         if (event := _RDMA.search(text)) is not None:
-            yield from self._once("job.rdma_error", {"name": event[0]}, Severity.ERROR, reading, now_s)
+            data: dict[str, Scalar] = {"name": event[0]}
+            if (device := _RDMA_DEVICE.search(text)) is not None:
+                data["port"] = f"port/{device[1]}.{int(device[2] or 1)}"
+            yield from self._once("job.rdma_error", data, Severity.ERROR, reading, now_s)
 
     def _once(
         self, kind: str, data: dict[str, Scalar], severity: Severity, line: JobLine, now_s: float

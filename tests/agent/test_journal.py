@@ -118,6 +118,24 @@ def test_what_job_lines_tell(text: str, kind: str) -> None:
     assert [draft.kind for draft in silent] == ([kind] if kind == "job.rdma_error" else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("mlx5_3: RDMA_CM_EVENT_UNREACHABLE, error -110", "port/mlx5_3.1"),
+        ("RDMA_CM_EVENT_CONNECT_ERROR on mlx5_bond_0:1 to 10.0.0.7", "port/mlx5_bond_0.1"),
+        ("device rocep23s0f1, port 2: RDMA_CM_EVENT_ROUTE_ERROR", "port/rocep23s0f1.2"),
+        ("UCX mlx5_11 port 1 RDMA_CM_EVENT_REJECTED", "port/mlx5_11.1"),
+        ("rdma_get_cm_event: unexpected event RDMA_CM_EVENT_CONNECT_ERROR, status -110", None),
+        ("RDMA_CM_EVENT_REJECTED from libmlx5_9x", None),
+    ],
+)
+def test_the_port_of_a_failed_connection(text: str, port: str | None) -> None:
+    """Only where the line names the device."""
+    (draft,) = JobLogCollector().feed(JobLine(text=text, file="/var/log/jobs/1.log", job="1"), 0.0)
+    kinds.check(draft)
+    assert draft.data.get("port") == port
+
+
 def test_the_markers_pass_what_the_collector_knows() -> None:
     """The source drops lines without a marker: none of them may be wanted."""
     assert any(marker in "RDMA_CM_EVENT_CONNECT_ERROR" for marker in MARKERS)

@@ -68,6 +68,11 @@ STORIES: dict[str, tuple[str, str, list[str]]] = {
     "bond-degraded": ("bond-degraded", "closed", [_EVIDENCE, "bond.failover", "nic.reset"]),
     "mtu-drift": ("mtu-drift", "closed", ["mtu.set"]),
     "rdma-refused": ("rdma-connect-failed", "closed", ["module.load", "module.load"]),
+    "rdma-port-stuck": (
+        "rdma-connect-failed",
+        "closed",
+        ["module.load", "module.load", _EVIDENCE, _DRAIN, "ib.port_reset", _RESUME],
+    ),
     "pause-storm": ("pause-storm", "closed", [_EVIDENCE, "switch.port_disable", _DRAIN, _PAGE]),
     "service-failed": ("service-failed", "closed", ["service.restart"]),
     "fabric-manager-down": ("fabric-manager-down", "closed", [_EVIDENCE, "fabricmanager.restart", _RESUME]),

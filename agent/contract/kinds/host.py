@@ -207,6 +207,12 @@ KINDS: tuple[Kind, ...] = (
             Field(name="name", type="text", summary="the event, e.g. RDMA_CM_EVENT_CONNECT_ERROR"),
             Field(name="job", type="text", summary="job id; empty when unknown"),
             Field(name="file", type="text", summary="log file, or journal:<unit>"),
+            Field(
+                name="port",
+                type="text",
+                summary="`port/<device>.<port>` of the RDMA device that the line names",
+                always=False,
+            ),
         ),
         example={"name": "RDMA_CM_EVENT_CONNECT_ERROR", "job": "4711", "file": "/var/log/jobs/4711.log"},
     ),
