@@ -45,6 +45,7 @@ from brain.fleet import NodeFleet
 from brain.hands import RealHands
 from brain.live import Live
 from brain.notify import notifier as notify
+from brain.options import secret
 from brain.performer import Performer
 
 _log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ async def run(
             config.nats,
             name=f"gpuward brain {name}",
             url=server.url if server else "",
-            seed=keys.read_secret(server.brain_seed_file) if server else "",
+            seed=secret(server.brain_seed_file, "nats.embedded") if server else "",
         )
         notifier = notify.build(config.channels, config.groups, config.data_dir)
         stack.push_async_callback(notifier.close)
@@ -92,7 +93,7 @@ async def run(
         brain = Brain(config, name, signer, broker, readmodel, notifier, background, stack, make)
         stack.callback(brain.live.close)
         stack.push_async_callback(brain.last_snapshot)
-        console = Console(brain, config.console, keys.read_secret(config.console.token_file))
+        console = Console(brain, config.console, secret(config.console.token_file, "console.token_file"))
         url = await stack.enter_async_context(opened.console(console))
         await stack.enter_async_context(background)
         background.start(brain.supervise(), "supervisor")

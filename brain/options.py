@@ -39,16 +39,18 @@ def options(shape: type[T], table: Mapping[str, Any], where: str) -> T:
 
 
 def secret(path: Path | None, where: str) -> str:
-    """What stands in a file of a secret, without white space at its ends; empty for None. ConfigError names the key."""
+    """The first line of a file with a secret; empty for None. ConfigError names the key and the file."""
     if path is None:
         return ""
     try:
         found = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{where}: {path} cannot be read: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{where}: {path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: {path} is not text") from error
     if not found:
         raise ConfigError(f"{where}: {path} is empty")
-    return found
+    return found.splitlines()[0].strip()
 
 
 def kind(table: Any, where: str, known: Mapping[str, Any]) -> str:

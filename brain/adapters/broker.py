@@ -16,9 +16,9 @@ from nats.errors import Error as NatsError
 from nats.js.errors import Error as JetStreamError
 
 from agent.contract.errors import ConfigError
-from brain.adapters.keys import read_secret
 from brain.adapters.tasks import end
 from brain.config import NatsConfig
+from brain.options import secret
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Broker:
     def __init__(self, config: NatsConfig, *, name: str, url: str = "", seed: str = "") -> None:
         """`url` and `seed` stand in for the configured ones (embedded server)."""
         self._servers = [one.strip() for one in (url or config.url).split(",") if one.strip()]
-        self._seed = seed or read_secret(config.seed_file)
+        self._seed = seed or secret(config.seed_file, "nats.seed_file")
         self._name = name
         self._tls: ssl.SSLContext | None = None
         if config.ca_file or any(one.startswith("tls:") for one in self._servers):

@@ -71,19 +71,6 @@ def public_nkey(path: Path) -> str:
     return public
 
 
-def read_secret(path: Path | None) -> str:
-    """The text of a secret's file, without the line break; empty for None. ConfigError names the file."""
-    if path is None:
-        return ""
-    try:
-        text = path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
-    if not text:
-        raise ConfigError(f"{path}: is empty")
-    return text
-
-
 def _write(path: Path, data: bytes) -> None:
     """Writes a new secret file, complete or not at all, readable by nobody else from the start."""
     path.parent.mkdir(parents=True, exist_ok=True)

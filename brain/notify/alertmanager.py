@@ -19,7 +19,7 @@ from pydantic import Field
 from agent.contract.errors import ActionError, ConfigError
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
-from brain.options import options
+from brain.options import options, secret
 
 _BATCH = 200  # alerts in one post
 
@@ -146,5 +146,5 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Alertmanager:
         raise ConfigError(
             f"{where}.hold_s: must be at least twice refresh_s, or alerts end while they are open"
         )
-    token = http.secret(want.token_file, f"{where}.token_file") if want.token_file else ""
+    token = secret(want.token_file, f"{where}.token_file")
     return Alertmanager(name, want, token, where)

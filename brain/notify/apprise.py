@@ -21,7 +21,7 @@ from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
-from brain.options import options
+from brain.options import options, secret
 
 _THREADS = 2  # a service that hangs holds one until its own deadline
 _TYPES = {"resolve": "success", "ack": "info"}
@@ -121,7 +121,7 @@ def fitted(message: PageMessage, title_max: int, body_max: int, language: Langua
 def build(name: str, table: Mapping[str, Any], where: str) -> Apprise:
     """The channel of a configuration table; ConfigError names the key."""
     want = options(AppriseOptions, table, where)
-    url = http.secret(want.url_file, f"{where}.url_file")
+    url = secret(want.url_file, f"{where}.url_file")
     library = importlib.import_module("apprise")
     service = library.Apprise.instantiate(url, suppress_exceptions=True)
     if service is None:

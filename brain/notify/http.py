@@ -103,19 +103,6 @@ def checked_url(url: str, where: str) -> str:
     return url.rstrip("/")
 
 
-def secret(path: Path, where: str) -> str:
-    """The first line of a file with a secret; ConfigError names key and file."""
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigError(f"{where}: {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: {path} is not text") from error
-    if not text:
-        raise ConfigError(f"{where}: {path} is empty")
-    return text.splitlines()[0].strip()
-
-
 def trust(ca_file: Path | None, where: str) -> ssl.SSLContext | None:
     """TLS that trusts a site's own CA; None: the system's CAs."""
     if ca_file is None:

@@ -17,7 +17,7 @@ from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
-from brain.options import options
+from brain.options import options, secret
 
 EU = "https://events.eu.pagerduty.com"
 MAX_SUMMARY = 1024  # characters
@@ -102,7 +102,7 @@ def build(name: str, table: Mapping[str, Any], where: str) -> PagerDuty:
     """The channel of a configuration table; ConfigError names the key."""
     want = options(PagerDutyOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
-    key = http.secret(want.routing_key_file, f"{where}.routing_key_file")
+    key = secret(want.routing_key_file, f"{where}.routing_key_file")
     if len(key) != 32 or not key.isalnum():
         raise ConfigError(
             f"{where}.routing_key_file: {want.routing_key_file}: an integration key has 32 letters and digits"

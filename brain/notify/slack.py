@@ -18,7 +18,7 @@ from agent.contract.errors import ConfigError, Refused, Unreachable
 from agent.contract.messages import clip
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
-from brain.options import options
+from brain.options import options, secret
 
 API = "https://slack.com/api"
 MAX_BLOCKS, MAX_HEADER, MAX_SECTION, MAX_TEXT = 50, 150, 3000, 4000
@@ -155,11 +155,9 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Slack:
     """The channel of a configuration table; ConfigError names the key."""
     want = options(SlackOptions, table, where)
     if want.webhook_file is not None and want.token_file is None and not want.channel:
-        url = http.checked_url(
-            http.secret(want.webhook_file, f"{where}.webhook_file"), f"{where}.webhook_file"
-        )
+        url = http.checked_url(secret(want.webhook_file, f"{where}.webhook_file"), f"{where}.webhook_file")
         return Slack(name, url, want)
     if want.webhook_file is not None or want.token_file is None or not want.channel:
         raise ConfigError(f"{where}.webhook_file: give webhook_file, or token_file and channel")
-    token = http.secret(want.token_file, f"{where}.token_file")
+    token = secret(want.token_file, f"{where}.token_file")
     return Slack(name, http.checked_url(want.api_url, f"{where}.api_url"), want, token)

@@ -20,7 +20,7 @@ from pydantic import Field
 from agent.contract.errors import ConfigError
 from brain.notify import http
 from brain.notify.message import PageMessage
-from brain.options import options
+from brain.options import options, secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,5 +84,5 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Webhook:
     for header, value in want.headers.items():
         if not header.isascii() or not value.isprintable() or not header.isprintable() or " " in header:
             raise ConfigError(f"{where}.headers.{header!r}: not an HTTP header")
-    secret = http.secret(want.secret_file, f"{where}.secret_file").encode() if want.secret_file else b""
-    return Webhook(name, want.url, secret=secret, timeout_s=want.timeout_s, headers=want.headers)
+    shared = secret(want.secret_file, f"{where}.secret_file").encode()
+    return Webhook(name, want.url, secret=shared, timeout_s=want.timeout_s, headers=want.headers)

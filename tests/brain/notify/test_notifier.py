@@ -160,7 +160,11 @@ HOOK = {"type": "webhook", "url": "http://pager.example/x"}
         ({"p": HOOK | {"uri": "x"}}, {}, "channels.p.uri: is not an option here"),
         ({"p": HOOK | {"timeout_s": 0}}, {}, "channels.p.timeout_s: "),
         ({"p": HOOK | {"timeout_s": "soon"}}, {}, "channels.p.timeout_s: "),
-        ({"p": HOOK | {"secret_file": "/nowhere/s"}}, {}, "channels.p.secret_file: /nowhere/s: No such file"),
+        (
+            {"p": HOOK | {"secret_file": "/nowhere/s"}},
+            {},
+            "channels.p.secret_file: /nowhere/s cannot be read: No such file",
+        ),
         ({"p": HOOK | {"secret_file": "/dev/null"}}, {}, "channels.p.secret_file: /dev/null is empty"),
         ({"p": HOOK | {"headers": {"A": "b\nc"}}}, {}, "channels.p.headers.'A': not an HTTP header"),
         ({"p": {"type": "log"}}, {}, "channels.p.path: is missing"),
