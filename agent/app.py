@@ -78,6 +78,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             known.note(drafts)
 
         feeder = Feeder(host, readers, spool, heard=heard)
+        undo.callback(feeder.save_marks)
         connection = Connection(
             config.servers(), config.node, seed_file=config.nats_seed_file, ca_file=config.nats_ca_file
         )
@@ -116,7 +117,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         keep_going(undo, "uplink", lambda: connection.serve(session_with), feeder, host)
         undo.push_async_callback(_last_words, spool, connection)
         undo.push_async_callback(commander.stop)
-        found = sources(host, config, kmsg_start=spool.position, pause=pause)
+        found = sources(host, config, kmsg_start=spool.position, marks=spool.marks, pause=pause)
         keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander, known), feeder, host)
         for source in found:
             if isinstance(source, KmsgSource):
@@ -152,7 +153,10 @@ def _following(source: Source, feeder: Feeder) -> Callable[[], Awaitable[None]]:
 
 async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander, known: LastKnown) -> None:
     """Once a second: what must be said although nothing happened."""
-    disk_s = host.mono_s()
+    disk_s, marks_s = (
+        host.mono_s(),
+        0.0,
+    )  # the first marks at once: before, a restart takes what came for history
     while True:
         now_s = host.mono_s()
         feeder.emit(Tick(mono_s=now_s))
@@ -164,6 +168,8 @@ async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander,
             disk_s = now_s
             spool.retry_disk()
             known.save()
+        if now_s - marks_s > POSITION_EVERY_S and feeder.save_marks():
+            marks_s = now_s
         await asyncio.sleep(1.0)
 
 

@@ -9,13 +9,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from agent.collectors.base import Collector
-from agent.collectors.readings import Line, Reading
+from agent.collectors.readings import Line, Mark, Reading
 from agent.contract import kinds
 from agent.contract.components import NODE, check
 from agent.contract.messages import Draft, Severity, clip
 from agent.host import Host
 from agent.tasks import end
-from agent.uplink.spool import Spool
+from agent.uplink.spool import LINE, Spool
 
 FIRST_PAUSE_S = 1.0  # before a broken source is opened again; doubled up to MAX_PAUSE_S
 MAX_PAUSE_S = 60.0
@@ -44,12 +44,17 @@ class Feeder:
         self._collectors = collectors
         self._wanting: dict[type, list[Collector]] = {}
         self._spool = spool
+        self._boot = host.boot_id()
         self._line: int | None = None  # sequence number of the latest kernel log record
+        self._marks: dict[str, str] = {}  # how far the other sources have read, where that is not kept yet
         self._said: set[tuple[str, str]] = set()
 
     def emit(self, reading: Reading) -> None:
         """One reading; its facts are in the spool when this returns."""
         kind = type(reading)
+        if isinstance(reading, Mark):
+            self._marks[reading.key] = reading.value
+            return
         wanting = self._wanting.get(kind)
         if wanting is None:
             wanting = self._wanting[kind] = [one for one in self._collectors if issubclass(kind, one.wants)]
@@ -61,8 +66,20 @@ class Feeder:
             drafts += self._ask(collector, reading, now_s)
         if drafts:
             # Facts that a collector had held back come with a tick: they belong to lines up to here as well.
-            self._spool.put_all(drafts, now_s, self._line)
+            line = {} if self._line is None else {LINE: f"{self._boot} {self._line}"}
+            self._spool.put_all(drafts, now_s, self._marks | line)
+            self._marks.clear()
             self._heard(drafts)
+
+    def save_marks(self) -> bool:
+        """Keeps how far was read where nothing was said (facts keep it themselves); was there anything? Seldom: collectors
+        hold back for seconds what a line repeats.
+        """
+        if not self._marks:
+            return False
+        self._spool.save_marks(self._marks)
+        self._marks.clear()
+        return True
 
     def failed(self, source: str, reason: str, *, again: bool = False) -> None:
         """Reports `agent.source_failed`, once for each cause (`again`: it had worked in between)."""

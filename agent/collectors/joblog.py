@@ -143,6 +143,7 @@ class JobLogCollector:
             severity=severity,
             data={**data, "job": clip(line.job), "file": clip(line.file)},
             evidence=clip(line.text, MAX_EVIDENCE),
+            age_s=max(0.0, now_s - line.mono_s),
         )
         yield from self._bursts.offer(key, draft, now_s)
 

@@ -194,6 +194,17 @@ class JobLine:
     text: str
     file: str
     job: str = ""  # from the file's name where the config says how
+    mono_s: float = 0.0  # when it was written, as far as that is known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """No fact: how far a source has read, the reading that follows included. It is kept, with what that reading says, so
+    that a later run goes on there and loses and doubles nothing.
+    """
+
+    key: str  # e.g. `log /var/log/jobs/4711.out`
+    value: str  # empty: what it was about is gone
     mono_s: float = 0.0
 
 
@@ -219,6 +230,7 @@ Reading = (
     | NvmlState
     | Unit
     | JobLine
+    | Mark
     | Tick
     | NodeReading
 )

@@ -3,6 +3,8 @@
 Modules are imported where they are used: a node whose agent watches no systemd unit carries no D-Bus library.
 """
 
+from collections.abc import Callable, Mapping
+
 from agent.collectors.joblog import MARKERS, NAN_MARKERS
 from agent.config import AgentConfig
 from agent.host import Host
@@ -25,10 +27,11 @@ def sources(
     config: AgentConfig,
     *,
     kmsg_start: tuple[str, int] | None = None,
+    marks: Callable[[str], Mapping[str, str]] = lambda _: {},
     pause: NvmlPause | None = None,
 ) -> list[Source]:
-    """The sources of a machine. `kmsg_start`: where the last run ended in the kernel log (KmsgSource); `pause`: by
-    which actions get the driver to themselves.
+    """The sources of a machine. `kmsg_start`: where the last run ended in the kernel log (KmsgSource); `marks`: and in
+    what else it read, by the beginning of the keys (Mark); `pause`: by which actions get the driver to themselves.
     """
     from agent.sources.bond import BondSource
     from agent.sources.infiniband import InfinibandSource
@@ -73,12 +76,28 @@ def sources(
         from agent.sources.joblog import JobLogSource
 
         pattern = config.job_id_pattern
-        found.append(JobLogSource(host, globs=config.job_logs, job_pattern=pattern, markers=markers))
+        found.append(
+            JobLogSource(
+                host,
+                globs=config.job_logs,
+                job_pattern=pattern,
+                markers=markers,
+                marks=marks(f"{JobLogSource.name} "),
+            )
+        )
     if config.journal_units:
         from agent.sources.journal import JournalSource
 
         field = config.journal_job_field
-        found.append(JournalSource(host, units=config.journal_units, job_field=field, markers=markers))
+        found.append(
+            JournalSource(
+                host,
+                units=config.journal_units,
+                job_field=field,
+                markers=markers,
+                marks=marks(JournalSource.name),
+            )
+        )
     if host.live and config.sm_interval_s and (config.ib_tools / SMINFO).exists():
         from agent.sources.subnet import SubnetSource
 
@@ -89,7 +108,7 @@ def sources(
     if log and (host.path(NVSWITCHES).exists() or host.path(log).exists()):
         from agent.sources.fabric_manager import FabricManagerSource
 
-        found.append(FabricManagerSource(host, path=log))
+        found.append(FabricManagerSource(host, path=log, marks=marks(f"{FabricManagerSource.name} ")))
     return found
 
 

@@ -1,27 +1,26 @@
 """Tails the log files of jobs. No inotify: file servers, where they often lie, do not tell of changes."""
 
-import os
 import re
-import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from agent.collectors.readings import JobLine, Reading
+from agent.collectors.readings import JobLine, Mark, Reading
 from agent.host import Host
 from agent.sources.base import Emit
 from agent.sources.poll import Poller
+from agent.sources.tail import Tail, stat_of
 
-MAX_LINE_BYTES = 64 * 1024
 MAX_FILES = 2000  # looked at in each poll: those written to last; of all others only the position is kept
-_POLL_BYTES = 1024 * 1024  # of one file at a poll: a file that grows faster is read later, not dropped
 _RESCAN_S = 2.0  # how often the globs are looked up again
-_CLOSE_AFTER_S = 60.0  # an idle file is closed; its position is kept
+_FRESH_S = 10.0  # what was written so shortly before it was read is as good as new
 
 
 class JobLogSource:
-    """Emits JobLine. Files that are there at start are followed from their end, later ones from byte 0.
+    """Emits JobLine, and Mark. Files that are there at the first start are followed from their end, later ones from byte 0.
+
+    `marks`: where a former run with the same globs ended (its Marks): what was written since follows, at most the last
+    MAX_MISSED_BYTES of a file, as old as the file's last change.
 
     `globs` are absolute patterns. `job_pattern` is a regular expression on the file's path whose first group
     (or whole match) is the job id. Where `markers` are given, only lines that hold one of them are emitted:
@@ -40,11 +39,15 @@ class JobLogSource:
         poll_s: float = 0.5,
         markers: tuple[str, ...] = (),
         hang_s: float = 30.0,
+        marks: Mapping[str, str] | None = None,
     ) -> None:
         self._host = host
         self._globs = globs
         self._job = re.compile(job_pattern)
         self._markers = tuple(marker.encode() for marker in markers)
+        self._marks = dict(marks or {})
+        self._key = f"{self.name} "
+        self._aged: dict[str, float] = {}  # path -> how old what was missed in it is, s
         self._files: dict[str, Tail] | None = None
         self._followed: list[Tail] = []
         self._rescan_at_s = 0.0
@@ -61,38 +64,65 @@ class JobLogSource:
             at = -1
             while at != tail.offset:
                 at = tail.offset
-                for line in tail.read(self._markers):
+                for line, _ in tail.read(self._markers):
                     emit(self._reading(tail, line))
-            for line in tail.rest(self._markers):
+            for line, _ in tail.rest(self._markers):
                 emit(self._reading(tail, line))
             tail.close()
 
     def _poll(self) -> list[Reading]:
         now_s = self._host.mono_s()
+        readings: list[Reading] = []
         if self._files is None or now_s >= self._rescan_at_s:
             self._rescan_at_s = now_s + _RESCAN_S
-            self._rescan()
-        readings: list[Reading] = []
+            readings += self._rescan()
         for tail in self._followed:
-            for line in tail.changed(self._markers, now_s):
-                readings.append(self._reading(tail, line))
+            for line, behind in tail.changed(self._markers, now_s):
+                tail.told = f"{tail.inode} {behind}"
+                readings += (self._mark(tail.path, tail.told), self._reading(tail, line))
+            self._aged.pop(tail.path, None)
+            if tail.position != tail.told:
+                tail.told = tail.position
+                readings.append(self._mark(tail.path, tail.told))
         return readings
 
-    def _rescan(self) -> None:
+    def _rescan(self) -> list[Reading]:
+        """Marks of what has come and gone."""
         at_start = self._files is None
         files = self._files or {}
-        found = self._found()
-        for path in found:
+        gone = [path for path in files if not files[path].there()]
+        for path in self._found():
             if path not in files:
                 files[path] = Tail(path=path, shown=self._shown(path), job=self._job_of(path))
                 if at_start:
-                    files[path].skip_to_end()
-        for path in [path for path in files if not files[path].there()]:
+                    self._begin(files[path])
+        for path in gone:
             files.pop(path).close()
         self._files = files
         self._followed = list(files.values())
         if len(files) > MAX_FILES:
             self._followed = sorted(self._followed, key=_mtime)[-MAX_FILES:]
+        marks = [self._mark(path, "") for path in gone]
+        if at_start:
+            marks += [Mark(key=key, value="") for key in self._marks if not self._known(key, files)]
+            marks += [self._mark(tail.path, tail.position) for tail in files.values()]
+            marks.append(Mark(key=self._key, value=" ".join(self._globs)))
+            self._marks.clear()
+        return list(marks)
+
+    def _begin(self, tail: Tail) -> None:
+        """Where to begin in a file that is there at the start."""
+        if self._marks.get(self._key) != " ".join(self._globs):
+            tail.skip_to_end()  # nobody has followed these: what they hold is history
+        elif tail.go_on(self._marks.get(self._key + tail.path, "")):
+            age_s = self._host.wall().timestamp() - _mtime(tail)
+            self._aged[tail.path] = age_s if age_s > _FRESH_S else 0.0
+
+    def _known(self, key: str, files: Mapping[str, Tail]) -> bool:
+        return key == self._key or key.removeprefix(self._key) in files
+
+    def _mark(self, path: str, position: str) -> Mark:
+        return Mark(key=self._key + path, value=position, mono_s=self._host.mono_s())
 
     def _found(self) -> list[str]:
         """Paths in a fixed order, without repeats."""
@@ -112,106 +142,13 @@ class JobLogSource:
 
     def _reading(self, tail: "Tail", line: bytes) -> Reading:
         text = line.decode(errors="replace").rstrip("\r")
-        return JobLine(text=text, file=tail.shown, job=tail.job, mono_s=self._host.mono_s())
+        return JobLine(text=text, file=tail.shown, job=tail.job, mono_s=self._written_s(tail))
 
-
-@dataclass(slots=True, kw_only=True)
-class Tail:
-    """Where we are in one file."""
-
-    path: str
-    shown: str
-    job: str
-    inode: int = 0
-    offset: int = 0
-    partial: bytes = b""  # a last line without its end
-    overlong: bool = False  # the rest of a line that was cut is being passed over
-    fd: int = -1
-    idle_since_s: float = 0.0
-
-    def skip_to_end(self) -> None:
-        """What the file holds now is history."""
-        if (info := _stat(self.path)) is not None:
-            self.inode, self.offset = info.st_ino, info.st_size
-
-    def there(self) -> bool:
-        return _stat(self.path) is not None
-
-    def changed(self, markers: tuple[bytes, ...], now_s: float) -> Iterator[bytes]:
-        """New lines since the last call."""
-        info = _stat(self.path)
-        if self.fd >= 0 and (
-            info is None or info.st_ino != self.inode
-        ):  # moved away: read what is left in it
-            yield from self.read(markers)
-            yield from self.rest(markers)
-            self.close()
-        if info is None:
-            return
-        if info.st_ino != self.inode or info.st_size < self.offset:
-            self.close()
-            self.inode, self.offset, self.partial, self.overlong = info.st_ino, 0, b"", False
-        if info.st_size > self.offset:
-            self.idle_since_s = now_s
-            yield from self.read(markers)
-        elif self.fd >= 0 and now_s - self.idle_since_s > _CLOSE_AFTER_S:
-            yield from self.rest(markers)
-            self.close()
-
-    def read(self, markers: tuple[bytes, ...]) -> Iterator[bytes]:
-        """Whole lines of the next piece of the file; none at its end."""
-        try:
-            if self.fd < 0:
-                self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            data = os.pread(self.fd, _POLL_BYTES, self.offset)
-        except OSError:  # no right to read it, or gone meanwhile; looked at again at the next poll
-            self.close()
-            return
-        self.offset += len(data)
-        yield from self._lines(data, markers)
-
-    def rest(self, markers: tuple[bytes, ...]) -> Iterator[bytes]:
-        """The last line, when nothing will end it any more."""
-        last, self.partial = self.partial, b""
-        if last and not self.overlong and _wanted(last, markers):
-            yield last
-
-    def close(self) -> None:
-        """Closes the file; the position stays."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
-
-    def _lines(self, data: bytes, markers: tuple[bytes, ...]) -> Iterator[bytes]:
-        if self.overlong:
-            _, end, data = data.partition(b"\n")
-            if not end:
-                return
-            self.overlong = False
-        data = self.partial + data
-        whole, end, self.partial = data.rpartition(b"\n")
-        if end and _wanted(whole, markers):
-            for line in whole.split(b"\n"):
-                if _wanted(line, markers):
-                    yield line[:MAX_LINE_BYTES]
-        if len(self.partial) > MAX_LINE_BYTES:
-            cut, self.partial, self.overlong = self.partial[:MAX_LINE_BYTES], b"", True
-            if _wanted(cut, markers):
-                yield cut
-
-
-def _wanted(data: bytes, markers: tuple[bytes, ...]) -> bool:
-    return not markers or any(marker in data for marker in markers)
-
-
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        info = os.stat(path)
-    except OSError:
-        return None
-    return info if stat.S_ISREG(info.st_mode) else None
+    def _written_s(self, tail: Tail) -> float:
+        """When its new lines were written, at the latest, on the monotonic clock."""
+        return self._host.mono_s() - self._aged.get(tail.path, 0.0)
 
 
 def _mtime(tail: Tail) -> float:
-    info = _stat(tail.path)
+    info = stat_of(tail.path)
     return info.st_mtime if info is not None else 0.0

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from agent.collectors.readings import Reading
+from agent.collectors.readings import Mark, Reading
 from agent.sources.base import Emit
 
 Poll = Callable[[], list[Reading]]
@@ -62,7 +62,7 @@ class Poller:
                     raise result
                 for number, reading in enumerate(result, 1):
                     emit(reading)
-                    if number % _BATCH == 0:
+                    if number % _BATCH == 0 and not isinstance(reading, Mark):  # it belongs to the next one
                         await asyncio.sleep(0)
         finally:
             stop.set()

@@ -9,7 +9,7 @@ import contextlib
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from agent.uplink.store import MEMORY, Row, Store, set_aside
 # What is kept when only memory is left: little, since the agent's memory is a promise.
 MEMORY_MAX_EVENTS = 10_000
 MEMORY_MAX_BYTES = 8 * 1024 * 1024
+LINE = "line"  # the mark of the kernel log: boot id and sequence number
 _T = TypeVar("_T")
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -58,26 +59,34 @@ class Spool:
         """Keeps one fact that was seen at `mono_s` on the node's monotonic clock."""
         self.put_all((draft,), mono_s)
 
-    def put_all(self, drafts: Iterable[Draft], mono_s: float, line: int | None = None) -> None:
-        """Keeps all of them or, killed in between, none; `line` is the kernel log record they come from.
+    def put_all(self, drafts: Iterable[Draft], mono_s: float, marks: Mapping[str, str] | None = None) -> None:
+        """Keeps all of them or, killed in between, none; `marks`: how far what they come from was read.
 
-        Its number is kept in the same transaction, so that the record is neither lost nor read again.
+        These are kept in the same transaction, so that nothing is lost or read again.
         """
         stamped = [self._stamp(draft, mono_s) for draft in drafts]
-        self._guarded(lambda: self._add(stamped, line))
+        self._guarded(lambda: self._add(stamped, marks or {}))
         if stamped:
             self.on_put()
 
     def save_position(self, boot: str, line: int) -> None:
         """Remembers that the kernel log of `boot` was read through record `line`, without any event."""
-        self._guarded(lambda: self._store.set("line", f"{boot} {line}"))
+        self._guarded(lambda: self._store.set(LINE, f"{boot} {line}"))
+
+    def save_marks(self, marks: Mapping[str, str]) -> None:
+        """Remembers how far sources have read, without any event."""
+        self._guarded(lambda: self._add([], marks))
+
+    def marks(self, prefix: str) -> dict[str, str]:
+        """The marks whose keys begin so."""
+        return self._guarded(lambda: self._store.texts(prefix))
 
     @property
     def position(self) -> tuple[str, int] | None:
         """(boot id, sequence number) of the last kernel log record that was worked off; None before the
         first.
         """
-        boot, _, seq = self._store.get("line").partition(" ")
+        boot, _, seq = self._store.get(LINE).partition(" ")
         return (boot, int(seq)) if boot else None
 
     # --- what goes out ---
@@ -148,7 +157,7 @@ class Spool:
             kind="agent.dropped", component="node", severity=Severity.WARNING, data={"dropped": count}
         )
         stamped = [self._stamp(draft, self._host.mono_s())]
-        self._guarded(lambda: self._add(stamped, None, reported=True))
+        self._guarded(lambda: self._add(stamped, {}, reported=True))
         self.on_put()
 
     def retry_disk(self) -> None:
@@ -212,7 +221,7 @@ class Spool:
         # how long the event had waited before the reboot, nor how long the node was down.
         return row.age_s + now_s
 
-    def _add(self, stamped: list[Row], line: int | None, *, reported: bool = False) -> None:
+    def _add(self, stamped: list[Row], marks: Mapping[str, str], *, reported: bool = False) -> None:
         seq, count, size, dropped = self._next, self._count, self._bytes, 0
         max_events, max_bytes = self._bounds()
         with self._store.together():
@@ -225,8 +234,8 @@ class Spool:
             if dropped or reported:
                 before = 0 if reported else int(self._store.get("unreported") or 0)
                 self._store.set("unreported", str(before + dropped))
-            if line is not None:
-                self._store.set("line", f"{self._boot} {line}")
+            for key, value in marks.items():
+                self._store.set(key, value)
         self._next, self._count, self._bytes = seq, count, size
         self._dropped += dropped
 
@@ -296,8 +305,8 @@ class Spool:
         """Everything that can be read from `source`, within the present bounds."""
         at, room = 0, self._bounds()[0]
         with contextlib.suppress(_UnreadableError):
-            for key in ("line", "unreported", "spool", "boot"):
-                target.set(key, _read(lambda: source.get(key)))  # noqa: B023 - called at once
+            for key, value in _read(source.texts).items():
+                target.set(key, value)
             while room > 0 and (rows := _read(lambda: source.after(at, min(500, room)))):  # noqa: B023
                 for row in rows:
                     target.add(row)

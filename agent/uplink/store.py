@@ -140,9 +140,19 @@ class Store:
         found = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(found[0]) if found else ""
 
+    def texts(self, prefix: str = "") -> dict[str, str]:
+        """All kept texts whose keys begin so."""
+        rows = self._db.execute(
+            "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
+        )
+        return {str(key): str(value) for key, value in rows}
+
     def set(self, key: str, value: str) -> None:
-        """Keeps a text."""
-        self._db.execute("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)", (key, value))
+        """Keeps a text; an empty one is forgotten."""
+        if value:
+            self._db.execute("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)", (key, value))
+        else:
+            self._db.execute("DELETE FROM meta WHERE key = ?", (key,))
 
     def close(self) -> None:
         """Closes the file; never fails."""

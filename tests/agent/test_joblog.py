@@ -1,6 +1,7 @@
 """Job logs: what lines mean, how repeats are bounded, and how files are followed while they move."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.collectors.joblog import MARKERS, JobLogCollector
-from agent.collectors.readings import JobLine, Reading, Tick
+from agent.collectors.readings import JobLine, Mark, Reading, Tick
 from agent.contract import kinds
 from agent.contract.messages import Draft, Severity
 from agent.host import Host
-from agent.sources.joblog import MAX_LINE_BYTES, JobLogSource
+from agent.sources.joblog import JobLogSource
+from agent.sources.tail import MAX_LINE_BYTES, MAX_MISSED_BYTES
 from tests.agent.following import Heard, following, once
 
 
@@ -194,7 +196,7 @@ async def test_old_lines_are_history_and_new_files_are_read_whole(logs: Logs) ->
         await settled(source, heard)
         logs.append("1.log", b"new\n")
         logs.append("2.log", b"first\r\nsecond\n")
-        await heard.until(lambda h: len(h) == 3)
+        await heard.until(lambda h: len(texts(h)) == 3)
     assert sorted(texts(heard)) == ["first", "new", "second"]
     assert {(r.file, r.job) for r in heard if isinstance(r, JobLine)} == {
         ("/var/log/jobs/1.log", "1"),
@@ -208,9 +210,9 @@ async def test_a_line_is_said_when_it_is_complete(logs: Logs) -> None:
     async with following(source) as heard:
         await settled(source, heard)
         logs.append("1.log", b"one\ntw")
-        await heard.until(lambda h: len(h) == 1)
+        await heard.until(lambda h: len(texts(h)) == 1)
         logs.append("1.log", b"o caf\xe9\n")
-        await heard.until(lambda h: len(h) == 2)
+        await heard.until(lambda h: len(texts(h)) == 2)
     assert texts(heard) == ["one", "two caf\ufffd"]
 
 
@@ -220,11 +222,11 @@ async def test_a_rotated_file_loses_nothing(logs: Logs) -> None:
     async with following(source) as heard:
         await settled(source, heard)
         logs.append("1.log", b"a\n")
-        await heard.until(lambda h: len(h) == 1)
+        await heard.until(lambda h: len(texts(h)) == 1)
         logs.append("1.log", b"b\nunfinished")
         (logs.folder / "1.log").rename(logs.folder / "1.log.1")
         logs.append("1.log", b"c\n")
-        await heard.until(lambda h: len(h) == 4)
+        await heard.until(lambda h: len(texts(h)) == 4)
     assert texts(heard) == ["a", "b", "unfinished", "c"]
 
 
@@ -234,11 +236,11 @@ async def test_a_truncated_file_is_read_anew(logs: Logs) -> None:
     async with following(source) as heard:
         await settled(source, heard)
         logs.append("1.log", b"a long first line\n")
-        await heard.until(lambda h: len(h) == 1)
+        await heard.until(lambda h: len(texts(h)) == 1)
         os.truncate(logs.folder / "1.log", 0)
         await heard.until(lambda _: all(tail.offset == 0 for tail in source._followed))
         logs.append("1.log", b"b\n")
-        await heard.until(lambda h: len(h) == 2)
+        await heard.until(lambda h: len(texts(h)) == 2)
     assert texts(heard) == ["a long first line", "b"]
 
 
@@ -248,9 +250,9 @@ async def test_a_line_of_a_megabyte_is_cut_and_the_next_is_whole(logs: Logs) -> 
     async with following(source) as heard:
         await settled(source, heard)
         logs.append("1.log", b"x" * 3_000_000)
-        await heard.until(lambda h: len(h) == 1)
+        await heard.until(lambda h: len(texts(h)) == 1)
         logs.append("1.log", b"y\nnext\n")
-        await heard.until(lambda h: len(h) == 2)
+        await heard.until(lambda h: len(texts(h)) == 2)
     assert [len(text) for text in texts(heard)] == [MAX_LINE_BYTES, 4]
 
 
@@ -260,11 +262,11 @@ async def test_a_vanished_file_is_forgotten(logs: Logs) -> None:
     async with following(source) as heard:
         await settled(source, heard)
         logs.append("1.log", b"a\n")
-        await heard.until(lambda h: len(h) == 1)
+        await heard.until(lambda h: len(texts(h)) == 1)
         (logs.folder / "1.log").unlink()
         await heard.until(lambda _: source._files == {})
         logs.append("1.log", b"b\n")
-        await heard.until(lambda h: len(h) == 2)
+        await heard.until(lambda h: len(texts(h)) == 2)
     assert texts(heard) == ["a", "b"]
 
 
@@ -274,8 +276,64 @@ async def test_only_lines_with_a_marker_are_handed_on(logs: Logs) -> None:
     async with following(source) as heard:
         await settled(source, heard)
         logs.append("1.log", b"step 1\n" * 10_000 + b"CUDA error: unknown error\n" + b"step 2\n" * 10_000)
-        await heard.until(lambda h: len(h) == 1)
+        await heard.until(lambda h: len(texts(h)) == 1)
     assert texts(heard) == ["CUDA error: unknown error"]
+
+
+async def stopped(
+    logs: Logs, until: int, marks: dict[str, str] | None = None
+) -> tuple[list[JobLine], dict[str, str]]:
+    """A run that ends after so many lines: these, and the marks that it leaves."""
+    source = JobLogSource(
+        Host(root=logs.root), globs=("/var/log/jobs/*.log",), poll_s=0.01, marks=marks, markers=("x",)
+    )
+    async with following(source) as heard:
+        await settled(source, heard)
+        await heard.until(lambda h: len(lines(h)) >= until)
+        await heard.until(lambda h: any(isinstance(r, Mark) and r.key == "joblog " for r in h))
+    left = dict(marks or {})
+    for reading in heard:
+        if isinstance(reading, Mark):
+            left[reading.key] = reading.value
+    return lines(heard), {key: value for key, value in left.items() if value}
+
+
+def lines(heard: Heard) -> list[JobLine]:
+    return [reading for reading in heard if isinstance(reading, JobLine)]
+
+
+async def test_what_was_written_while_no_agent_ran_is_read_by_the_next_one(logs: Logs) -> None:
+    """Exactly what was not read: in a file that was followed, a new one, a rotated one; its age is that of the file."""
+    logs.append("1.log", b"x history\n")
+    logs.append("2.log", b"x history\n")
+    _, marks = await stopped(logs, 0)
+    logs.append("1.log", b"x missed\nnothing\nx half")
+    logs.append("3.log", b"x new\n")
+    (logs.folder / "2.log").rename(logs.folder / "2.old")
+    logs.append("2.log", b"x rotated\n")
+    an_hour_ago = time.time() - 3600
+    os.utime(logs.folder / "1.log", (an_hour_ago, an_hour_ago))
+    found, marks = await stopped(logs, 3, marks)
+    assert sorted(line.text for line in found) == ["x missed", "x new", "x rotated"]
+    ages = {line.text: time.monotonic() - line.mono_s for line in found}
+    assert 3590 < ages["x missed"] < 3700
+    assert ages["x new"] < 60
+    logs.append("1.log", b" whole\n")
+    (logs.folder / "3.log").unlink()
+    found, marks = await stopped(logs, 1, marks)
+    assert [line.text for line in found] == ["x half whole"]
+    assert sorted(marks) == ["joblog ", *(f"joblog {logs.folder}/{name}.log" for name in (1, 2))]
+
+
+async def test_of_much_that_was_missed_the_last_megabyte_is_read(logs: Logs) -> None:
+    """From the beginning of a line on; and with other globs than before nothing: nobody followed those files."""
+    logs.append("1.log", b"")
+    _, marks = await stopped(logs, 0)
+    logs.append("1.log", b"x first\n" + b"y" * 99 + b"\n" + b"y" * MAX_MISSED_BYTES + b"x\nx last\n")
+    found, _ = await stopped(logs, 1, marks)
+    assert [line.text for line in found] == ["x last"]
+    found, _ = await stopped(logs, 0, marks | {"joblog ": "/elsewhere/*"})
+    assert found == []
 
 
 async def test_once_reads_everything(logs: Logs) -> None:

@@ -1,6 +1,7 @@
 """The journal as journalctl prints it (systemd.journal-fields, JSON): a stand-in program says recorded entries."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.collectors.joblog import MARKERS, JobLogCollector
-from agent.collectors.readings import JobLine
+from agent.collectors.readings import JobLine, Mark
 from agent.contract import kinds
 from agent.host import Host
 from agent.sources.journal import JournalSource
@@ -19,7 +20,8 @@ ENTRIES = r"""{"_SYSTEMD_UNIT":"docker.service","CONTAINER_NAME":"train-7","MESS
 {"_SYSTEMD_UNIT":"docker.service","MESSAGE":[27,91,51,49,109,67,85,68,65,32,101,114,114,111,114,58,32,111,111,109]}
 {"_SYSTEMD_UNIT":"docker.service","MESSAGE":null,"NOTE":"NCCL"}
 not json, but NCCL
-{"SYSLOG_IDENTIFIER":"slurmstepd","MESSAGE":"RDMA_CM_EVENT_CONNECT_ERROR"}
+{"_SYSTEMD_UNIT":"slurmd.service","SYSLOG_IDENTIFIER":"slurmstepd","MESSAGE":"RDMA_CM_EVENT_CONNECT_ERROR"}
+{"_SYSTEMD_UNIT":"sshd.service","MESSAGE":"NCCL said by somebody else"}
 ["NCCL"]
 """
 
@@ -47,15 +49,39 @@ async def test_the_journal_is_followed(journalctl: Path) -> None:
         program=str(journalctl),
     )
     async with following(source) as heard:
-        await heard.until(lambda heard: len(heard) == 2)
+        await heard.until(lambda heard: sum(isinstance(r, JobLine) for r in heard) == 2)
     assert [(r.text, r.file, r.job) for r in heard if isinstance(r, JobLine)] == [
         ("NCCL WARN Call to ibv_modify_qp failed", "journal:docker.service", "train-7"),
-        ("RDMA_CM_EVENT_CONNECT_ERROR", "journal:slurmstepd", ""),
+        ("RDMA_CM_EVENT_CONNECT_ERROR", "journal:slurmd.service", ""),
     ]
     args = (journalctl.parent / "args").read_text()
     assert "--follow --lines=0" in args
-    assert "--unit=docker.service --unit=slurm*" in args
+    assert "--unit" not in args, "a pattern is ours to compare: journalctl does so once only"
     assert "CONTAINER_NAME" in args
+
+
+async def test_a_restarted_agent_goes_on_behind_the_last_entry(journalctl: Path) -> None:
+    """By the journal's cursor; a message that waited is as old as the journal says; a cursor that is gone is dropped."""
+    hour_ago = int((time.time() - 3600) * 1e6)
+    entry = {"MESSAGE": "NCCL WARN x", "__CURSOR": "s=9;i=1", "__REALTIME_TIMESTAMP": str(hour_ago)}
+    (journalctl.parent / "entries").write_text(json.dumps(entry) + "\n")
+    args = journalctl.parent / "args"
+    source = JournalSource(
+        Host(), units=("x",), markers=("NCCL",), program=str(journalctl), marks={"journal cursor": "s=8;i=7"}
+    )
+    async with following(source) as heard:
+        await heard.until(lambda heard: len(heard) == 2)
+        assert "--no-tail --after-cursor=s=8;i=7" in args.read_text()
+    mark, line = heard
+    assert isinstance(mark, Mark)
+    assert isinstance(line, JobLine)
+    assert (mark.key, mark.value) == ("journal cursor", "s=9;i=1")
+    assert 3590 < time.monotonic() - line.mono_s < 3700
+    journalctl.write_text(f'#!/bin/sh\necho "$@" > {args}\nexit 1\n')
+    for wanted in ("--after-cursor=s=9;i=1", "--lines=0"):
+        with pytest.raises(OSError, match="journalctl ended"):
+            await source.run(lambda _: None)
+        assert wanted in args.read_text()
 
 
 async def test_bytes_are_text_too(journalctl: Path) -> None:

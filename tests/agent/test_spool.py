@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.contract.messages import Draft, Severity, decode_event
-from agent.uplink.spool import MEMORY_MAX_EVENTS, Spool
+from agent.uplink.spool import LINE, MEMORY_MAX_EVENTS, Spool
 from tests.agent.uplink_kit import Clock, fact, numbers, open_spool, waiting
 
 RANKS = (Severity.INFO, Severity.WARNING, Severity.ERROR, Severity.FATAL)
@@ -122,7 +122,7 @@ def test_the_kernel_log_position_is_kept_with_the_events_of_its_line(tmp_path: P
     clock, path = Clock(), tmp_path / "spool.db"
     spool = open_spool(path, clock)
     assert spool.position is None
-    spool.put_all([fact(1), fact(2)], clock.mono_s, line=17)
+    spool.put_all([fact(1), fact(2)], clock.mono_s, {LINE: "boot-1 17"})
     spool = open_spool(path, clock)
     assert spool.position == ("boot-1", 17)
     spool.save_position("boot-1", 21)
@@ -130,13 +130,27 @@ def test_the_kernel_log_position_is_kept_with_the_events_of_its_line(tmp_path: P
     assert numbers(spool) == [1, 2]
 
 
+def test_marks_are_kept_with_the_events_too_and_forgotten_when_they_are_empty(tmp_path: Path) -> None:
+    """How far other sources have read: of each by itself, over a restart, and when the disk is left for memory."""
+    clock, path = Clock(), tmp_path / "spool.db"
+    spool = open_spool(path, clock)
+    spool.put_all([fact(1)], clock.mono_s, {"log /a": "7 100", "log /b": "8 5"})
+    spool.save_marks({"log /b": "", "log /c": "9 0"})
+    assert open_spool(path, clock).marks("log ") == {"log /a": "7 100", "log /c": "9 0"}
+    assert open_spool(path, clock).marks("journal") == {}
+    spool._store.close()  # as a disk that fails
+    spool.save_marks({"log /d": "1 1"})
+    assert spool.marks("log /d") == {"log /d": "1 1"}
+
+
 DIE = """
 import os, signal, sys
 from pathlib import Path
+from agent.uplink.spool import LINE
 from tests.agent.uplink_kit import Clock, fact, open_spool
 spool = open_spool(Path(sys.argv[1]), Clock())
 for number in range(1, 10**6):
-    spool.put_all([fact(2 * number), fact(2 * number + 1)], 1000.0, line=number)
+    spool.put_all([fact(2 * number), fact(2 * number + 1)], 1000.0, {LINE: f"boot-1 {number}"})
     os.write(1, f"{number}\\n".encode())
 """
 

@@ -102,12 +102,12 @@ async def events(
             return found
 
 
-async def first_position(spool: Path, within_s: float = 10.0) -> None:
-    """Until the agent has remembered where it began to read the kernel log."""
+async def first_position(spool: Path, within_s: float = 10.0, key: str = "line") -> None:
+    """Until the agent has remembered where it began to read the kernel log (`line`), or another file."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(spool)) as database:
-            if database.execute("SELECT 1 FROM meta WHERE key = 'line'").fetchone():
+            if database.execute("SELECT 1 FROM meta WHERE key = ?", (key,)).fetchone():
                 return
         await asyncio.sleep(0.01)
     raise AssertionError("the agent does not say where it began")
@@ -140,6 +140,40 @@ async def test_a_signed_command_is_done_and_its_bundle_is_there(tmp_path: Path) 
             assert len(await events(server, "agent.bad_command", 1)) == 1
             process.send_signal(signal.SIGTERM)
             assert process.wait(5) == 0
+
+
+async def test_sigkill_while_a_job_writes(tmp_path: Path) -> None:
+    """Killed and started again amid a job's lines, and lines while no agent runs: each is an event once, none is missing."""
+    (tmp_path / "jobs").mkdir()
+    log = tmp_path / "jobs/4711.log"
+    log.write_text("CUDA error: history\n")
+    number = 0
+
+    def lines(count: int) -> None:
+        nonlocal number
+        with log.open("a") as sink:
+            for _ in range(count):
+                number += 1
+                sink.write(f"step {number}\n[rank0] cudaErrorLab{number:03}: failed\n")
+                sink.flush()
+
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        for round_ in range(3):
+            with agent(tmp_path, server, f"job_logs={tmp_path}/jobs/*.log") as process:
+                if round_ == 0:
+                    await first_position(tmp_path / "agent" / "spool.db", key=f"joblog {log}")
+                lines(10)
+                await events(server, "job.cuda_error", number - 5 * round_)  # some of them, or all
+                lines(10)
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait(10)
+            lines(5)
+        with agent(tmp_path, server, f"job_logs={tmp_path}/jobs/*.log"):
+            found = await events(server, "job.cuda_error", number)
+        wanted = [f"cudaErrorLab{n:03}" for n in range(1, number + 1)]
+        assert [event["data"]["name"] for event in found] == wanted
+        assert len(await events(server, "job.cuda_error", number)) == number
 
 
 async def test_two_agents_on_one_folder(tmp_path: Path) -> None:

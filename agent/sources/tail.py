@@ -1,0 +1,135 @@
+"""One file that others append to: where we are in it, and its new lines. It may be moved away, cut short or vanish."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_LINE_BYTES = 64 * 1024
+MAX_MISSED_BYTES = 1024 * 1024  # of what was written while nobody read: the last so many
+_POLL_BYTES = 1024 * 1024  # of one file at a poll: a file that grows faster is read later, not dropped
+_CLOSE_AFTER_S = 60.0  # an idle file is closed; its position is kept
+
+Found = tuple[bytes, int]  # a line without its end, and the offset behind it
+
+
+@dataclass(slots=True, kw_only=True)
+class Tail:
+    """See the module's docstring."""
+
+    path: str
+    shown: str
+    job: str
+    inode: int = 0
+    offset: int = 0
+    partial: bytes = b""  # a last line without its end
+    overlong: bool = False  # the rest of a line that was cut is being passed over
+    fd: int = -1
+    idle_since_s: float = 0.0
+    told: str = ""  # the position that was handed on last
+
+    @property
+    def position(self) -> str:
+        """Inode and offset up to which whole lines were handed on; what `go_on` takes."""
+        return f"{self.inode} {self.offset - len(self.partial)}"
+
+    def skip_to_end(self) -> None:
+        """What the file holds now is history."""
+        if (info := stat_of(self.path)) is not None:
+            self.inode, self.offset = info.st_ino, info.st_size
+
+    def go_on(self, position: str) -> bool:
+        """Where a former run ended, or at the beginning (empty); of what was missed only the last. Is anything missed?"""
+        info = stat_of(self.path)
+        inode, _, offset = position.partition(" ")
+        if info is None or not (inode + offset).isdigit():
+            inode, offset = "", "0"
+        if info is None:
+            return False
+        # Another inode, or shorter than it was: a new file under the old name, all of which was missed.
+        known = inode == str(info.st_ino) and int(offset) <= info.st_size
+        self.inode, self.offset = info.st_ino, int(offset) if known else 0
+        if info.st_size - self.offset > MAX_MISSED_BYTES:
+            self.offset, self.overlong = info.st_size - MAX_MISSED_BYTES, True
+        return info.st_size > self.offset
+
+    def there(self) -> bool:
+        """Is there such a file?"""
+        return stat_of(self.path) is not None
+
+    def changed(self, markers: tuple[bytes, ...], now_s: float) -> Iterator[Found]:
+        """New lines since the last call."""
+        info = stat_of(self.path)
+        if self.fd >= 0 and (
+            info is None or info.st_ino != self.inode
+        ):  # moved away: read what is left in it
+            yield from self.read(markers)
+            yield from self.rest(markers)
+            self.close()
+        if info is None:
+            return
+        if info.st_ino != self.inode or info.st_size < self.offset:
+            self.close()
+            self.inode, self.offset, self.partial, self.overlong = info.st_ino, 0, b"", False
+        if info.st_size > self.offset:
+            self.idle_since_s = now_s
+            yield from self.read(markers)
+        elif self.fd >= 0 and now_s - self.idle_since_s > _CLOSE_AFTER_S:
+            yield from self.rest(markers)
+            self.close()
+
+    def read(self, markers: tuple[bytes, ...]) -> Iterator[Found]:
+        """Whole lines of the next piece of the file; none at its end."""
+        try:
+            if self.fd < 0:
+                self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            data = os.pread(self.fd, _POLL_BYTES, self.offset)
+        except OSError:  # no right to read it, or gone meanwhile; looked at again at the next poll
+            self.close()
+            return
+        yield from self._lines(data, markers)
+
+    def rest(self, markers: tuple[bytes, ...]) -> Iterator[Found]:
+        """The last line, when nothing will end it any more."""
+        last, self.partial = self.partial, b""
+        if last and not self.overlong and _wanted(last, markers):
+            yield last, self.offset
+
+    def close(self) -> None:
+        """Closes the file; the position stays."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def _lines(self, data: bytes, markers: tuple[bytes, ...]) -> Iterator[Found]:
+        self.offset += len(data)
+        if self.overlong:
+            _, end, data = data.partition(b"\n")
+            if not end:
+                return
+            self.overlong = False
+        data = self.partial + data
+        behind = self.offset - len(data)
+        whole, end, self.partial = data.rpartition(b"\n")
+        if end and _wanted(whole, markers):
+            for line in whole.split(b"\n"):
+                behind += len(line) + 1
+                if _wanted(line, markers):
+                    yield line[:MAX_LINE_BYTES], behind
+        if len(self.partial) > MAX_LINE_BYTES:
+            cut, self.partial, self.overlong = self.partial[:MAX_LINE_BYTES], b"", True
+            if _wanted(cut, markers):
+                yield cut, self.offset
+
+
+def stat_of(path: str) -> os.stat_result | None:
+    """Of a regular file; None when there is none."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return None
+    return info if stat.S_ISREG(info.st_mode) else None
+
+
+def _wanted(data: bytes, markers: tuple[bytes, ...]) -> bool:
+    return not markers or any(marker in data for marker in markers)
