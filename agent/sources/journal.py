@@ -73,15 +73,12 @@ class JournalSource:
         """Follow the journal until cancelled."""
         if not self._host.live:
             raise OSError("journal: a recorded machine has none")
-        if self._cursor:
-            # --no-tail: all that came since, not the last ten.
-            options: tuple[str, ...] = ("--follow", "--no-tail", f"--after-cursor={self._cursor}")
-        else:
-            options = ("--follow", "--lines=0")
-            if cursor := await self._end():
-                emit(Mark(key=_CURSOR, value=cursor))
+        if not self._cursor and (cursor := await self._end()):
+            emit(Mark(key=_CURSOR, value=cursor))
+        # --no-tail: all that came since, not the last ten. Without any entry yet there is no cursor.
+        options = ("--no-tail", f"--after-cursor={self._cursor}") if self._cursor else ("--lines=0",)
         self._heard = False
-        await self._read((*self._argv, *options), emit, markers=self._markers)
+        await self._read((*self._argv, "--follow", *options), emit, markers=self._markers)
         if not self._heard:
             self._cursor = ""  # it may be one that the journal has no more
         raise OSError("journal: journalctl ended")

@@ -55,7 +55,7 @@ async def test_the_journal_is_followed(journalctl: Path) -> None:
         ("RDMA_CM_EVENT_CONNECT_ERROR", "journal:slurmd.service", ""),
     ]
     args = (journalctl.parent / "args").read_text()
-    assert "--follow --lines=0" in args
+    assert "--follow --no-tail --after-cursor=s=2" in args, "from the journal's present end on"
     assert "--unit" not in args, "a pattern is ours to compare: journalctl does so once only"
     assert "CONTAINER_NAME" in args
 
@@ -78,7 +78,7 @@ async def test_a_restarted_agent_goes_on_behind_the_last_entry(journalctl: Path)
     assert (mark.key, mark.value) == ("journal cursor", "s=9;i=1")
     assert 3590 < time.monotonic() - line.mono_s < 3700
     journalctl.write_text(f'#!/bin/sh\necho "$@" > {args}\nexit 1\n')
-    for wanted in ("--after-cursor=s=9;i=1", "--lines=0"):
+    for wanted in ("--after-cursor=s=9;i=1", "--lines=0"):  # then from its end, which it does not say here
         with pytest.raises(OSError, match="journalctl ended"):
             await source.run(lambda _: None)
         assert wanted in args.read_text()
