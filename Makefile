@@ -31,7 +31,7 @@ bench: setup     ## the benchmarks of docs/benchmarks.md
 
 fuzz: setup      ## coverage-guided fuzzing of every parser, FUZZ_S seconds each (installs atheris)
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r deploy/dev/fuzz.txt
-	@mkdir -p .fuzz; for target in kernel_line kernel_log xid job_line cgroup; do \
+	@mkdir -p .fuzz; for target in kernel_line kernel_log xid job_line cgroup tools journal; do \
 		$(BIN)/python -m tests.fuzz $$target $(FUZZ_S) > .fuzz/$$target.log 2>&1 || { tail -40 .fuzz/$$target.log; exit 1; }; \
 		echo "$$target: $$(grep number_of_executed_units .fuzz/$$target.log | tr -dc 0-9) inputs, none failed"; \
 	done

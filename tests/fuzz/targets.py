@@ -1,16 +1,21 @@
 """What is fuzzed: each target takes any text, and fails by raising, or by taking too long for one line."""
 
+import contextlib
 import time
 from collections.abc import Callable
 
+from agent.actions.gpu_diagnose import results
 from agent.collectors.joblog import JobLogCollector
 from agent.collectors.readings import JobLine
-from agent.contract import kernel_text, kinds
+from agent.contract import fabric, kernel_text, kinds, subnet
 from agent.contract.components import check
+from agent.contract.errors import ActionError
 from agent.contract.lines import KernelReader
 from agent.contract.owner import owner
 from agent.contract.xid import parse, parse_off_bus
 from agent.contract.xid_details import details
+from agent.host import Host
+from agent.sources.journal import JournalSource
 
 SLOW_S = 0.25  # for one record, even under the fuzzer's instrumentation
 
@@ -43,6 +48,13 @@ SEEDS = (
     "<3>[  692.641414][ T1234] x",
     "RuntimeError: CUDA error: an illegal memory access was encountered busId 3b000",
     "0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0",
+    'Errors for 0x200000 "S1"\n   GUID 0x200000 port 3: [SymbolErrorCounter == 120] [PortXmitWait == 9 (9KB)]\n##  12 ports checked',
+    '0x0000000000100007 "    H4"      5    1[  ] ==( 4X           2.5 Gbps Active/  LinkUp)==>  '
+    '0x0000000000200000      2    4[  ] "S1" (Could be 12X Could be 10.0 Gbps)',
+    "sminfo: sm lid 1 sm guid 0x100001, activity count 116 priority 10 state 3 SMINFO_MASTER",
+    '{"DCGM Diagnostic": {"test_categories": [{"tests": [{"name": "memory", "results": [{"status": "Fail", "entity_id": 1, '
+    '"warnings": [{"warning": "x"}]}]}]}]}}',
+    '{"_SYSTEMD_UNIT": "docker-a.scope", "MESSAGE": [78, 67], "__CURSOR": "s=1", "__REALTIME_TIMESTAMP": "1795205126223483"}',
 )
 
 
@@ -82,12 +94,30 @@ def cgroup(text: str) -> None:
     owner(text, text)
 
 
+def tools(text: str) -> None:
+    """What tools print: of a fabric, of subnet managers, of GPU diagnostics."""
+    errors, cables = fabric.errors(text), fabric.links(text)
+    list(fabric.findings(errors, errors, cables, fabric.keep(errors, cables[:1], "2026-01-01"), 60))
+    fabric.count(text)
+    subnet.sminfo(text)
+    subnet.read(text)
+    with contextlib.suppress(ActionError):
+        results(text, "")
+
+
+def journal(text: str) -> None:
+    """An entry that journalctl printed."""
+    JournalSource(Host(), units=("docker-*.scope",), job_field="JOB")._reading(text.encode())
+
+
 TARGETS: dict[str, Callable[[str], None]] = {
     "kernel_line": kernel_line,
     "kernel_log": kernel_log,
     "xid": xid,
     "job_line": job_line,
     "cgroup": cgroup,
+    "tools": tools,
+    "journal": journal,
 }
 
 
