@@ -10,6 +10,7 @@ from agent.actions.driver_reload import DriverReload
 from agent.actions.fabricmanager import FabricManagerRestart
 from agent.actions.gpu_persistence import GpuPersistence
 from agent.actions.gpu_power import GpuPowerLimit
+from agent.actions.nvml import Nvml
 from agent.actions.pci_rescan import PciRescan
 from agent.contract.errors import ActionError, Refused, TimedOut
 from tests.agent.gpu_kit import FIRST, SECOND, SERVICES, GpuNode, kernel
@@ -31,6 +32,15 @@ def node(tmp_path: Path, library: Path) -> GpuNode:
 
 def told(node: GpuNode, index: int, name: str) -> str:
     return (node.nvml.folder / f"gpu{index}" / name).read_text().strip()
+
+
+async def test_the_library_is_where_the_agent_itself_has_it(
+    node: GpuNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node whose driver stands in a folder of its own (LD_LIBRARY_PATH, as on GKE): who sees the GPUs can act on them."""
+    for name, value in node.nvml.env.items():
+        monkeypatch.setenv(name, value)
+    assert [card.bdf for card in await Nvml().look()] == [FIRST, SECOND]
 
 
 async def test_a_power_limit_is_set(node: GpuNode) -> None:
