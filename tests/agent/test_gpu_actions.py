@@ -197,6 +197,15 @@ async def test_the_fabric_manager_is_restarted(node: GpuNode) -> None:
     assert node.units.said == [f"start {FABRIC_MANAGER}"]
 
 
+async def test_a_restarted_fabric_manager_is_no_refusal(node: GpuNode) -> None:
+    """It was stopped and started, and NVML cannot say what came of it: a failure, since something was done."""
+    node.nvml.refuse(nvml_fake.DRIVER_NOT_LOADED)
+    with pytest.raises(ActionError, match="there is no NVML here") as caught:
+        await FabricManagerRestart(node.kit).run({})
+    assert type(caught.value) is ActionError
+    assert node.units.said == [f"stop {FABRIC_MANAGER}", f"start {FABRIC_MANAGER}"]
+
+
 async def test_no_fabric_manager_without_nvswitches(tmp_path: Path, library: Path) -> None:
     """Where there are none it has nothing to do."""
     with pytest.raises(Refused, match="no NVSwitch"):
