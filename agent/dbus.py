@@ -24,6 +24,8 @@ PROPERTIES = "org.freedesktop.DBus.Properties"
 ANSWER_S = 5.0  # systemd answers in milliseconds, or it is itself in trouble
 _BUS, _BUS_PATH = "org.freedesktop.DBus", "/org/freedesktop/DBus"
 _LOOK_S = 1.0  # between looks whether the connection still stands
+# What the bus itself says in place of a program that got the call and left, or is late: it may have done it.
+_UNANSWERED = tuple(f"org.freedesktop.DBus.Error.{word}" for word in ("NoReply", "Timeout", "TimedOut"))
 
 
 class NoBus(OSError):
@@ -115,6 +117,8 @@ async def call(
         raise NoAnswer(f"{who} gave no answer to {member}")
     if reply.message_type is MessageType.ERROR:
         name = str(reply.error_name)
+        if name in _UNANSWERED:
+            raise NoAnswer(f"{who} gave no answer to {member}: {reply.body[0] if reply.body else name}")
         raise ErrorReply(name, f"{who} says: {reply.body[0] if reply.body else name}")
     return list(reply.body)
 

@@ -57,19 +57,26 @@ class GpuKit:
             await asyncio.sleep(_LOOK_S)
 
     async def until_fabric(self) -> int:
-        """How many GPUs are in an NVLink fabric, once all of those are; ActionError when they are not in time."""
+        """How many GPUs are in an NVLink fabric, once all of those are; ActionError when they are not in time, or when NVML
+        cannot say: who asks has done something already.
+        """
         end_s = self.host.mono_s() + self.settle_s
         while True:
-            cards = [one for one in await self.nvml.look() if one.fabric_state]
+            trouble, cards = "", list[Card]()
+            try:
+                cards = [one for one in await self.nvml.look() if one.fabric_state]
+            except (Refused, Unreachable) as error:
+                trouble = str(error)
             late = [one for one in cards if one.fabric_state != _FABRIC_COMPLETED]
             failed = [one for one in cards if one not in late and one.fabric_status]
             if failed:
                 texts = ", ".join(f"{one.bdf} (NVML code {one.fabric_status})" for one in failed)
                 raise ActionError(f"GPUs could not register with the fabric: {texts}")
-            if not late:
+            if not late and not trouble:
                 return len(cards)
             if self.host.mono_s() > end_s:
-                raise ActionError(f"the fabric state is not completed: {', '.join(one.bdf for one in late)}")
+                trouble = trouble or ", ".join(one.bdf for one in late)
+                raise ActionError(f"the fabric state is not completed: {trouble}")
             await asyncio.sleep(_LOOK_S)
 
     def nvswitches(self) -> int:

@@ -1,6 +1,7 @@
 """NVML for actions: one short-lived child per question (agent/nvml_ask.py), so that a hung driver costs a child."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ class Nvml:
 
     async def _ask(self, *words: str) -> dict[str, Any]:
         argv = [sys.executable, "-I", str(_CHILD), *words]
-        ran = await tool.run(argv, deadline_s=self._deadline_s, env=self._env)
+        # Our own code, and no tool: it has our environment, as the source's child has. LD_LIBRARY_PATH may name the driver's.
+        ran = await tool.run(argv, deadline_s=self._deadline_s, env=os.environ | self._env)
         try:
             said = json.loads(ran.out)
         except ValueError:

@@ -10,6 +10,7 @@ from agent.actions.driver_reload import DriverReload
 from agent.actions.fabricmanager import FabricManagerRestart
 from agent.actions.gpu_persistence import GpuPersistence
 from agent.actions.gpu_power import GpuPowerLimit
+from agent.actions.nvml import Nvml
 from agent.actions.pci_rescan import PciRescan
 from agent.contract.errors import ActionError, Refused, TimedOut
 from tests.agent.gpu_kit import FIRST, SECOND, SERVICES, GpuNode, kernel
@@ -31,6 +32,15 @@ def node(tmp_path: Path, library: Path) -> GpuNode:
 
 def told(node: GpuNode, index: int, name: str) -> str:
     return (node.nvml.folder / f"gpu{index}" / name).read_text().strip()
+
+
+async def test_the_library_is_where_the_agent_itself_has_it(
+    node: GpuNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node whose driver stands in a folder of its own (LD_LIBRARY_PATH, as on GKE): who sees the GPUs can act on them."""
+    for name, value in node.nvml.env.items():
+        monkeypatch.setenv(name, value)
+    assert [card.bdf for card in await Nvml().look()] == [FIRST, SECOND]
 
 
 async def test_a_power_limit_is_set(node: GpuNode) -> None:
@@ -185,6 +195,15 @@ async def test_the_fabric_manager_is_restarted(node: GpuNode) -> None:
     node.units.said.clear()
     await action.recover({})
     assert node.units.said == [f"start {FABRIC_MANAGER}"]
+
+
+async def test_a_restarted_fabric_manager_is_no_refusal(node: GpuNode) -> None:
+    """It was stopped and started, and NVML cannot say what came of it: a failure, since something was done."""
+    node.nvml.refuse(nvml_fake.DRIVER_NOT_LOADED)
+    with pytest.raises(ActionError, match="there is no NVML here") as caught:
+        await FabricManagerRestart(node.kit).run({})
+    assert type(caught.value) is ActionError
+    assert node.units.said == [f"stop {FABRIC_MANAGER}", f"start {FABRIC_MANAGER}"]
 
 
 async def test_no_fabric_manager_without_nvswitches(tmp_path: Path, library: Path) -> None:

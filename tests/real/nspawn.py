@@ -59,16 +59,17 @@ def machine(
     *,
     binds: Sequence[str] = (),
     host_network: bool = False,
+    name: str = "lab",
 ) -> Iterator[Machine]:
     """A container that runs `units` (name -> text; services are started); gone when the block ends.
 
     `binds`: folders that it shares with this machine, under the same path; `:ro` behind one lets it only read.
-    `host_network`: it sees this machine's network.
+    `host_network`: it sees this machine's network. `name`: of one among several of a test.
     """
     layers, root = scratch / "layers", scratch / "root"
     layers.mkdir(parents=True)
     root.mkdir()
-    container = _Container(_command(root, binds, host_network=host_network), scratch / "nspawn.log")
+    container = _Container(_command(root, binds, name, host_network=host_network), scratch / "nspawn.log")
     try:
         _mount("-t", "tmpfs", "tmpfs", str(layers))
         (layers / "upper").mkdir()
@@ -129,13 +130,13 @@ def _furnish(root: Path, units: Mapping[str, str]) -> None:
     )
 
 
-def _command(root: Path, binds: Sequence[str], *, host_network: bool) -> list[str]:
+def _command(root: Path, binds: Sequence[str], name: str, *, host_network: bool) -> list[str]:
     network = () if host_network else ("--private-network",)
     shared = [f"--bind{'-ro' if bind.endswith(':ro') else ''}={bind.removesuffix(':ro')}" for bind in binds]
     # setpriv: should the test process die, so does the container.
     return [
         *("setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "-q", "-D", str(root)),
-        *("--register=no", "--keep-unit", f"--machine=lab{os.getpid()}", *network),
+        *("--register=no", "--keep-unit", f"--machine={name}{os.getpid()}", *network),
         *shared,
         *("--console=pipe", "--boot", "systemd.unit=lab.target"),
     ]
