@@ -48,7 +48,7 @@ SEEDS = (
     "<3>[  692.641414][ T1234] x",
     "RuntimeError: CUDA error: an illegal memory access was encountered busId 3b000",
     "0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0",
-    'Errors for 0x200000 "S1"\n   GUID 0x200000 port 3: [SymbolErrorCounter == 120] [PortXmitWait == 9 (9K)]\n##  9 ports checked',
+    'Errors for 0x200000 "S1"\n   GUID 0x200000 port 3: [SymbolErrorCounter == 120] [PortXmitWait == 9]\n##  9 ports checked',
     '0x0000000000100007 "    H4"      5    1[  ] ==( 4X           2.5 Gbps Active/  LinkUp)==>  '
     '0x0000000000200000      2    4[  ] "S1" (Could be 12X Could be 10.0 Gbps)',
     "sminfo: sm lid 1 sm guid 0x100001, activity count 116 priority 10 state 3 SMINFO_MASTER",
