@@ -77,6 +77,11 @@ class BondFailover:
         danger = "the slave that it is on is not ours to choose"
         await asyncio.to_thread(off_the_control_path, self._host, self._peer, name, danger)
         active, slaves = self._read(name, "active_slave"), self._read(name, "slaves").split()
+        away_from = str(params.get("away_from", "")).split(",")
+        if active and away_from != [""] and active not in away_from:
+            raise Refused(
+                f"nothing to do: the active slave of {name} is {active}, not {' or '.join(away_from)}"
+            )
         status = {one: self._host.read(f"/sys/class/net/{one}/bonding_slave/mii_status") for one in slaves}
         to = str(params.get("to", "")) or next(
             (one for one, mii in status.items() if mii == "up" and one != active), ""

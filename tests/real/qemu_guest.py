@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ def missing() -> str:
     return f"needs apt-get install {' '.join(absent)}" if absent else ""
 
 
-def guest(*modules: str) -> dict[str, list[Said]]:
-    """Boots, runs these Python modules side by side; the JSON lines that each printed. Fails when one of them did."""
+def machine(words: Mapping[str, str], *, cpus: int) -> list[str]:
+    """QEMU's argv for the prepared guest, without its devices; `words` go on its kernel line."""
     ready = Path(
         subprocess.run(
             [HERE / "prepare.sh", CACHE], check=True, stdout=subprocess.PIPE, text=True, timeout=PREPARE_S
@@ -55,22 +56,22 @@ def guest(*modules: str) -> dict[str, list[Said]]:
     subprocess.run(
         [sys.executable, "-m", "compileall", "-q", "agent", "tests/real"], cwd=REPO, check=True, timeout=60
     )
-    words = {
-        "python": sys.executable,
-        "repo": str(REPO),
-        "modules": str(ready / "modules"),
-        "scripts": ",".join(modules),
-    }
-    # A processor without vector units: emulating them costs half as much again.
-    argv = [
-        *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "qemu64", "-smp", "2", "-m", "640"),
-        *("-display", "none", "-no-reboot", "-nic", "none", "-serial", "stdio"),
+    line = {"python": sys.executable, "repo": str(REPO), "modules": str(ready / "modules"), **words}
+    return [
+        # A processor without vector units: emulating them costs half as much again.
+        *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "qemu64"),
+        *("-smp", str(cpus), "-m", "640"),
+        *("-display", "none", "-no-reboot", "-serial", "stdio"),
         *("-kernel", str(ready / "vmlinuz"), "-initrd", str(ready / "initrd"), "-append"),
-        "console=ttyS0 quiet panic=-1 " + " ".join(f"{name}={value}" for name, value in words.items()),
+        "console=ttyS0 quiet panic=-1 " + " ".join(f"{name}={value}" for name, value in line.items()),
         "-virtfs",
         "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",
-        *_DEVICES,
     ]
+
+
+def guest(*modules: str) -> dict[str, list[Said]]:
+    """Boots, runs these Python modules side by side; the JSON lines that each printed. Fails when one of them did."""
+    argv = [*machine({"scripts": ",".join(modules)}, cpus=2), "-nic", "none", *_DEVICES]
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,

@@ -36,7 +36,10 @@ def test_the_active_slave_changes_when_its_cable_goes() -> None:
     assert stories["other"] == ("va is the active slave of bond0, was vb", "va")
     assert stories["back"] == ("vb is the active slave of bond0, was va", "vb")
     assert stories["already"] == ("vb is the active slave of bond0 already", "vb")
+    assert stories["needed"] == ("va is the active slave of bond0, was vb", "va")
+    assert stories["needed back"] == ("vb is the active slave of bond0, was va", "vb")
     refused = {
+        "needless": "the active slave of bond0 is vb, not va",
         "stranger": "va1 is no slave of bond0",
         "dead": "the MII status of va is down",
         "none": "no other slave whose MII status is up",

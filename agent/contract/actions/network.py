@@ -62,7 +62,16 @@ ACTIONS = (
         params=(
             Param(name="bond", type="component", summary="`bond/<name>` or `link/<name>`"),
             Param(
-                name="to", type="text", summary="the slave (default: the first that is up)", required=False
+                name="to",
+                type="text",
+                summary="the slave (default: the first other one that is up)",
+                required=False,
+            ),
+            Param(
+                name="away_from",
+                type="text",
+                summary="slaves, comma separated: refused while another one is active (default: any is left)",
+                required=False,
             ),
         ),
     ),

@@ -58,7 +58,10 @@ def healed(
     incident, run = told["incident"], told["runs"][-1]
     assert run["state"] == "succeeded", json.dumps(told["runs"], indent=1)[:6000]
     taken = [step for one in told["runs"] for step in one["steps"] if step["outcome"] not in ("refused", "")]
-    ends = [note["at"] for one in told["runs"] for note in one["notes"] if note["kind"] == "step.result"]
+    # <run>.b<rung>.a<attempt> is a step of the way back, which begins when the remedy is verified.
+    back = {step["rung"] for step in taken if step["id"].rsplit(".", 2)[1].startswith("b")}
+    results = [note for one in told["runs"] for note in one["notes"] if note["kind"] == "step.result"]
+    ends = [note["at"] for note in results if note["text"].partition(":")[0] not in back]
     healing = Healing(
         counterpart=counterpart,
         cause=cause,

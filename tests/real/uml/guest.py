@@ -86,6 +86,9 @@ async def failovers() -> None:
     await tell("other", "run", bond="bond/bond0")
     await tell("back", "run", bond="link/bond0", to="vb")
     await tell("already", "run", bond="bond/bond0", to="vb")
+    await tell("needless", "run", bond="bond/bond0", away_from="va")
+    await tell("needed", "run", bond="bond/bond0", away_from="va,vb")
+    await tell("needed back", "run", bond="bond/bond0", away_from="va")
     await tell("stranger", "run", bond="bond/bond0", to="va1")
     ip("link", "set", "va1", "down")
     while Host().read("/sys/class/net/va/bonding_slave/mii_status") != "down":

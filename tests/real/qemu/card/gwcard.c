@@ -4,6 +4,7 @@
 //
 // How broken it is stands in /sys/bus/pci/devices/<bdf>/broken; only the remedy of that number or a harder one heals it:
 //   1 the interface is set up   2 devlink health recover (fw_fatal)   3 devlink dev reload   4 the driver is loaded anew
+// Below zero the same, but it keeps its link: its firmware has died, which the driver says in the kernel log as mlx5 does.
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/etherdevice.h>
@@ -18,6 +19,7 @@ struct card {
 	struct devlink_port port;
 	struct devlink_health_reporter *fatal, *tx;
 	int broken;
+	bool keeps_link; // broken, and the link does not show it
 };
 
 struct port {
@@ -28,7 +30,7 @@ static void carrier(struct card *card)
 {
 	if (!card->netdev)
 		return;
-	if (card->broken)
+	if (card->broken && !card->keeps_link)
 		netif_carrier_off(card->netdev);
 	else
 		netif_carrier_on(card->netdev);
@@ -158,10 +160,15 @@ static ssize_t broken_show(struct device *dev, struct device_attribute *attr, ch
 static ssize_t broken_store(struct device *dev, struct device_attribute *attr, const char *buf, size_t count)
 {
 	struct card *card = dev_get_drvdata(dev);
-	int err = kstrtoint(buf, 10, &card->broken);
+	int number, err = kstrtoint(buf, 10, &number);
 
 	if (err)
 		return err;
+	card->broken = abs(number);
+	card->keeps_link = number < 0;
+	if (card->keeps_link)
+		pr_err("mlx5_core %s: poll_health:776:(pid 0): device's health compromised - reached miss count\n",
+		       pci_name(card->pdev));
 	if (card->broken >= NEEDS_HEALTH) {
 		devlink_health_report(card->fatal, "broken on purpose", card);
 		devlink_health_report(card->tx, "broken on purpose", card);
