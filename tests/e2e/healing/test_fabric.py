@@ -32,7 +32,7 @@ UNIT = "opensm.service"
 
 
 def test_a_subnet_manager_that_died_and_ports_that_lost_their_link(tmp_path: Path) -> None:
-    """The master of one fabric dies while the standby's service is stopped: it is started, and the nodes are answered
+    """The master of one fabric dies while the standby's service does not run: it is started, and the nodes are answered
     again. In the other one a node's port is disabled: it is reset and trains. And the switch's end of another one hangs: no
     reset of the node's end helps, the switch's is bounced. Nothing else is touched."""
     with ibsim_fabric.fabric(tmp_path, "two.topo") as net, standby(net, tmp_path / "box") as box:
@@ -97,10 +97,13 @@ def _config(net: Fabric) -> str:
 
 
 def switch_tool(net: Fabric) -> Path:
-    """The site's own way to a port of the switch: by the real ibportstate, from H5, beside it."""
+    """The site's own way to a port of the switch: by the real ibportstate, from H5, beside it.
+
+    What a port that was disabled forgets, its simulator does not know: a file says that it was."""
     path = net.folder / "switch-port"
     path.write_text(
         '#!/bin/sh\ndo=$3; [ "$do" = state ] && do=query\n'
+        f'[ "$do" = disable ] && : > "{net.folder}/disabled-$2"\n'
         f'exec {net.tools("H5")}/ibportstate -C ibsim0 -P 1 -D 0,1 "$2" "$do"\n'
     )
     path.chmod(0o755)
@@ -109,7 +112,7 @@ def switch_tool(net: Fabric) -> Path:
 
 @contextlib.contextmanager
 def standby(net: Fabric, folder: Path) -> Iterator[nspawn.Machine]:
-    """The systemd of H1, whose subnet manager is installed as a service and was stopped."""
+    """The systemd of H1, whose subnet manager is installed as a service that nobody has started."""
     home = net.folder / "sm-H1"
     home.mkdir()
     words = {**net.environment("H1"), "OSM_CACHE_DIR": str(home), "OSM_TMP_DIR": str(home)}
@@ -119,8 +122,9 @@ def standby(net: Fabric, folder: Path) -> Iterator[nspawn.Machine]:
     unit += (
         f"WorkingDirectory={home}\nExecStart=/usr/sbin/opensm -F {FILES}/opensm.conf -p 5 -f {home}/osm.log\n"
     )
-    with nspawn.machine(folder, {UNIT: unit}, binds=[str(net.folder)], host_network=True) as box:
-        box.run("systemctl", "stop", UNIT)
+    with nspawn.machine(folder, {}, binds=[str(net.folder)], host_network=True) as box:
+        (box.root / "etc/systemd/system" / UNIT).write_text(unit)
+        box.run("systemctl", "daemon-reload")
         yield box
 
 
@@ -159,9 +163,9 @@ class Wires:
                     self._train(node, self._net.ask("H5", self._tool, "S2", port, "state"))
 
     def _train(self, node: str, far: str) -> None:
-        if "Disabled" in far:
+        if (self._net.folder / f"disabled-{SECOND[node]}").exists():
             self._hang.discard(node)
-        elif node not in self._hang:
+        if node not in self._hang and far and "Disabled" not in far:
             self._net.console(f'Unlink "{node}"[1]')
             self._net.console(f'Relink "{node}"[1]')
 
