@@ -88,7 +88,8 @@ class AgentConfig:
         "log of NVIDIA's fabric manager, followed where there are NVSwitches; empty: not",
     )
     job_id_pattern: str = _option(
-        r"(?P<job>\d+)", "regular expression searched in a job log's file name; its group `job` is the job id"
+        r"(?P<job>\d+)[^/]*$",
+        "regular expression searched in a job log's path; its group `job` is the job id (the first number of the file's name)",
     )
     job_nan_loss: bool = _option(False, "say it when a job's log shows a loss that is not a number")
     journal_units: tuple[str, ...] = _option(

@@ -157,7 +157,9 @@ def _power_cycle(_machine: Machine, _params: _Params, _why: str) -> Performed:
     return _ok("off and on again", 0.5, After(s=0, change=ch.GoesDown(for_s=BOOT_S, power=True)))
 
 
-def _restart(_machine: Machine, _params: _Params, _why: str) -> Performed:
+def _restart(machine: Machine, _params: _Params, _why: str) -> Performed:
+    if machine.off:
+        return refused(f"{machine.name} is off: bmc.power_on switches it on")
     return _ok("restarted", 0.5, After(s=0, change=ch.GoesDown(for_s=BOOT_S)))
 
 

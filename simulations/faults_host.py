@@ -1,5 +1,7 @@
 """Faults of the node itself: services, modules, memory, disks, silence. Pure."""
 
+import math
+
 from agent.contract.messages import Severity
 from simulations import changes as ch
 from simulations.ailments import Ailment, Cure, said
@@ -28,6 +30,10 @@ def _no_fabric_manager(machine: Machine) -> tuple[After, ...]:
 
 def _node_silent(machine: Machine) -> tuple[After, ...]:  # noqa: ARG001  the shape of a plan
     return (After(s=0, change=ch.FallsSilent(for_s=SILENCE_S)),)
+
+
+def _node_dark(machine: Machine) -> tuple[After, ...]:  # noqa: ARG001  the shape of a plan
+    return (After(s=0, change=ch.GoesDown(for_s=math.inf, power=True)),)
 
 
 def _memory(machine: Machine) -> tuple[After, ...]:  # noqa: ARG001  the shape of a plan
@@ -88,6 +94,14 @@ FAULTS: tuple[Fault, ...] = (
         plan=ill(
             Ailment(name="hung kernel", component="node", cures=(Cure.REBOOT, Cure.POWER), hangs=True),
         ),
+        approval=True,
+    ),
+    Fault(
+        name="node-dark",
+        summary="A node loses its power.",
+        nodes="one",
+        ends="bmc.power_on, when you approve it",
+        plan=_node_dark,
         approval=True,
     ),
     Fault(

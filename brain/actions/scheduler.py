@@ -53,9 +53,9 @@ def choose(
 
 
 def area(site: Site) -> list[Action]:
-    """The actions, when the site has a scheduler."""
+    """The actions, when the site has a scheduler; without one only the way back, which has nothing to do then."""
     if not site.config.schedulers:
-        return []
+        return [Resume(site.schedulers)]
     return [made(site.schedulers) for made in (Drain, Resume, Requeue, Reboot, Jobs)]
 
 
@@ -157,13 +157,15 @@ class Drain(_OfNode):
 
 
 class Resume(_OfNode):
-    """Takes our own drain off."""
+    """Takes our own drain off. A node that no scheduler has was never drained: its way back is clear."""
 
     name: ClassVar[str] = "scheduler.resume"
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        scheduler = self._of(order)
+        scheduler = self._choice(order.node)
+        if scheduler is None:
+            return [f"nothing: no table [schedulers.*] has node {order.node!r}"]
         reason = await scheduler.drained(order.node)
         if not reason:
             return [f"nothing: {order.node} takes jobs"]
@@ -171,7 +173,11 @@ class Resume(_OfNode):
 
     async def run(self, order: Order) -> Done:
         """As in Action. Somebody else's drain stays, and that is no failure."""
-        scheduler = self._of(order)
+        scheduler = self._choice(order.node)
+        if scheduler is None:
+            return Done(
+                text=f"no scheduler has {order.node}, so nothing was drained", data={"resumed": False}
+            )
         resumed = await scheduler.resume(order.node)
         reason = await scheduler.drained(order.node)
         if reason:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent.collectors.joblog import MARKERS, JobLogCollector
 from agent.collectors.readings import JobLine, Mark, Reading, Tick
+from agent.config import AgentConfig
 from agent.contract import kinds
 from agent.contract.messages import Draft, Severity
 from agent.host import Host
@@ -202,6 +203,19 @@ async def test_old_lines_are_history_and_new_files_are_read_whole(logs: Logs) ->
         ("/var/log/jobs/1.log", "1"),
         ("/var/log/jobs/2.log", "2"),
     }
+
+
+async def test_the_job_is_the_first_number_of_the_file_s_name(tmp_path: Path) -> None:
+    """As the agent is configured by default; numbers in the folders above it are not its own."""
+    folder = tmp_path / "lustre2/home7/exp-13"
+    folder.mkdir(parents=True)
+    for name in ("slurm-4711.out", "4712_rank0.out", "train.out"):
+        (folder / name).write_text("a line\n")
+    source = JobLogSource(
+        Host(root=tmp_path), globs=("/lustre2/home7/*/*.out",), job_pattern=AgentConfig().job_id_pattern
+    )
+    jobs = {reading.job for reading in await once(source) if isinstance(reading, JobLine)}
+    assert jobs == {"4711", "4712", ""}
 
 
 async def test_a_line_is_said_when_it_is_complete(logs: Logs) -> None:

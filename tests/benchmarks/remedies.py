@@ -1,8 +1,8 @@
 """Fault → healed for every drill: real rules, runbooks, gates and verifications, simulated machines and time.
 
 What a remedy takes is mostly what its verification waits for (a port must stay quiet for minutes, a node must boot).
-The way from the fault to the first command is measured for real by `latency`; one whole remedy over a real Slurm and a
-real BMC is `tests/e2e/test_hands.py`.
+The way from the fault to the first command is measured for real by `latency`; remedies over real
+counterparts are measured by `healing`.
 """
 
 from brain.core.state import RunState

@@ -46,8 +46,9 @@ def missing() -> str:
 class Fabric:
     """A running simulator and its clients."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, topology: str = "net.topo") -> None:
         self.folder = folder
+        self._topology = FILES / topology
         self._name = f"gw{uuid.uuid4().hex[:12]}"  # of the simulator's abstract sockets
         self._processes: list[subprocess.Popen[bytes]] = []
         library = next((path for path in _LIBRARIES if Path(path).exists()), _LIBRARIES[0])
@@ -59,7 +60,7 @@ class Fabric:
     def start(self) -> None:
         """The simulator; returns when a client is answered."""
         with (self.folder / "ibsim.log").open("wb") as log:
-            self._spawn(["ibsim", "-s", str(FILES / "net.topo")], self._env, log=log, stdin=self._console)
+            self._spawn(["ibsim", "-s", str(self._topology)], self._env, log=log, stdin=self._console)
         self.until(lambda: self.ask("H4", "smpquery", "nodeinfo", "-D", "0") != "", "ibsim did not answer")
 
     def subnet_manager(self, host: str, *, priority: int) -> subprocess.Popen[bytes]:
@@ -79,6 +80,10 @@ class Fabric:
         with (folder / "out.txt").open("wb") as log:
             return self._spawn(argv, env, log=log, cwd=folder)
 
+    def environment(self, host: str) -> dict[str, str]:
+        """With it, a program that uses umad runs on `host`."""
+        return {name: self._client[name] for name in ("LD_PRELOAD", "IBSIM_SOCKNAME")} | {"SIM_HOST": host}
+
     def console(self, command: str) -> None:
         """A line to the simulator, e.g. `Unlink "H2"`."""
         os.write(self._console, command.encode() + b"\n")
@@ -95,7 +100,11 @@ class Fabric:
 
     def mirror(self, host: str) -> Path:
         """Writes the tree of `host`'s port anew; the machine's root. A file is replaced, never half written."""
-        port = _fields(self.ask(host, "smpquery", "portinfo", "-D", "0", "1"))
+        # smpquery wants a port that is not disabled.
+        port = _fields(
+            self.ask(host, "smpquery", "portinfo", "-D", "0", "1")
+            or self.ask(host, "ibportstate", "-C", "ibsim0", "-P", "1", "-D", "0", "1")
+        )
         counters = _fields(self.ask(host, "perfquery"))
         root = self.folder / "mirror" / host
         base = root / "sys/class/infiniband/ibsim0"
@@ -103,6 +112,8 @@ class Fabric:
             return root  # its packets are lost (Error ... 100): a kernel's files would not change
         folder = base / "ports/1"
         state = _STATES.get(port.get("LinkState", "Down"), "1: DOWN")
+        if port.get("PhysLinkState") != "LinkUp":
+            state = "1: DOWN"  # so it is by the specification; the simulator leaves it at INIT
         _write(folder / "state", state)
         _write(folder / "phys_state", _PHYS.get(port.get("PhysLinkState", ""), "2: Polling"))
         _write(folder / "lid", hex(int(port.get("Lid", "0"))))
@@ -120,13 +131,12 @@ class Fabric:
         folder = self.folder / f"tools-{host}"
         if not folder.exists():
             folder.mkdir()
-            for name in ("sminfo", "saquery", "ibqueryerrors", "iblinkinfo"):
+            for name in ("sminfo", "saquery", "ibportstate", "ibqueryerrors", "iblinkinfo"):
                 script = folder / name
-                env = {name: self._client[name] for name in ("LD_PRELOAD", "IBSIM_SOCKNAME")}
-                words = " ".join(f"{name}={value}" for name, value in env.items())
+                words = " ".join(f"{name}={value}" for name, value in self.environment(host).items())
                 # The tools leave a folder of their simulated sysfs where they run.
                 script.write_text(
-                    f'#!/bin/sh\ncd {self.folder} && exec env SIM_HOST={host} {words} {shutil.which(name)} "$@"\n'
+                    f'#!/bin/sh\ncd {self.folder} && exec env {words} {shutil.which(name)} "$@"\n'
                 )
                 script.chmod(0o755)
         return folder
@@ -172,9 +182,9 @@ class Fabric:
 
 
 @contextmanager
-def fabric(folder: Path) -> Iterator[Fabric]:
-    """A fabric of one switch and four hosts; gone when the block ends."""
-    net = Fabric(folder)
+def fabric(folder: Path, topology: str = "net.topo") -> Iterator[Fabric]:
+    """A fabric of one switch and four hosts, or another of tests/real/ibsim; gone when the block ends."""
+    net = Fabric(folder, topology)
     try:
         net.start()
         yield net

@@ -43,13 +43,17 @@ class Fake:
         self._version = 1
         self._runner: web.AppRunner | None = None
         for name in ("gpu1", "gpu2"):
-            self.nodes[name] = {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": {"team": "a"}},
-                "spec": {"taints": [{"key": "team", "value": "a", "effect": "NoExecute"}]},
-                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-            }
+            self.node(name)
+
+    def node(self, name: str) -> None:
+        """A node that is ready."""
+        self.nodes[name] = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": {"team": "a"}},
+            "spec": {"taints": [{"key": "team", "value": "a", "effect": "NoExecute"}]},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
 
     def pod(
         self,

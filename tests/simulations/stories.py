@@ -81,8 +81,9 @@ STORIES: dict[str, tuple[str, str, list[str]]] = {
     "node-hung": (
         "node-silent",
         "closed",
-        ["bmc.evidence", _DRAIN, "bmc.power_on", "bmc.restart", _RESUME],
+        ["bmc.evidence", _DRAIN, "bmc.restart", _RESUME],
     ),
+    "node-dark": ("node-silent", "closed", ["bmc.evidence", _DRAIN, "bmc.restart", "bmc.power_on", _RESUME]),
     "memory-error": ("memory-uncorrected", "person", [_EVIDENCE, _DRAIN, _PAGE]),
     "disk-full": ("disk-full", "person", ["fs.usage", _PAGE]),
 }

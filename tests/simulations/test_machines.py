@@ -242,7 +242,7 @@ def test_faults_speak_the_contract_and_are_deterministic(fault: str) -> None:
     assert runs[0] == runs[1]
     times = [at for at, _ in runs[0]]
     assert all(a <= b for a, b in itertools.pairwise(times))
-    assert bool(runs[0]) == (fault not in ("node-silent", "node-hung", "repair"))
+    assert bool(runs[0]) == (fault not in ("node-silent", "node-hung", "node-dark", "repair"))
 
 
 @pytest.mark.parametrize("steps", [1, 7, 500])

@@ -73,7 +73,7 @@ def test_states_as_older_versions_write_them() -> None:
 
 
 async def test_the_first_table_that_fits_has_the_node() -> None:
-    """And a node that nobody has is refused with what to do."""
+    """A node that nobody has is refused with what to do; only its way back is clear, since nothing was drained."""
     tables = {
         "train": {"type": "slurm", "nodes": "gpu*"},
         "serve": {"type": "kubernetes", "nodes": "*", "url": "https://127.0.0.1:1"},
@@ -92,7 +92,13 @@ async def test_the_first_table_that_fits_has_the_node() -> None:
             await nobody.plan(_order("gpu1"))
     async with AsyncExitStack() as stack:
         without = actions.build(parse({}, "brain.toml", Path("/")), FLEET, stack).actions
-        assert not any(name.startswith("scheduler.") for name in without)
+        assert [name for name in without if name.startswith("scheduler.")] == ["scheduler.resume"]
+        assert (await without["scheduler.resume"].plan(_order("gpu1")))[0].startswith("nothing")
+        done = await without["scheduler.resume"].run(_order("gpu1"))
+        assert (done.text, done.data) == (
+            "no scheduler has gpu1, so nothing was drained",
+            {"resumed": False},
+        )
 
 
 @pytest.mark.parametrize(

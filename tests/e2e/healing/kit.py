@@ -9,8 +9,10 @@ Every healing that a test saw is written as a line of JSON to the file that GPUW
 `python -m tests.benchmarks healing`.
 """
 
+import itertools
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -38,11 +40,19 @@ class Healing:
 
 
 def healed(
-    whole: Stack, cause: str, *, component: str, counterpart: str, began: float, within_s: float
+    whole: Stack,
+    cause: str,
+    *,
+    component: str,
+    counterpart: str,
+    began: float,
+    within_s: float,
+    ends: str = "succeeded",
 ) -> Healing:
     """Waits until the last run of the incident of this cause at this component has ended; fails unless it worked.
 
-    `began`: the wall clock (time.time()) at the fault; an incident that was opened before it is another one.
+    `began`: the wall clock (time.time()) at the fault; an incident that was opened before it is another one. `ends`:
+    `exhausted` where the right end is a person's.
     """
     path = component.partition("/")[2]
 
@@ -56,23 +66,25 @@ def healed(
 
     told = whole.wait_for(over, f"{cause} at {component} is healed", within_s=within_s)
     incident, run = told["incident"], told["runs"][-1]
-    assert run["state"] == "succeeded", json.dumps(told["runs"], indent=1)[:6000]
+    assert run["state"] == ends, json.dumps(told["runs"], indent=1)[:6000]
     taken = [step for one in told["runs"] for step in one["steps"] if step["outcome"] not in ("refused", "")]
-    # <run>.b<rung>.a<attempt> is a step of the way back, which begins when the remedy is verified.
-    back = {step["rung"] for step in taken if step["id"].rsplit(".", 2)[1].startswith("b")}
-    results = [note for one in told["runs"] for note in one["notes"] if note["kind"] == "step.result"]
-    ends = [note["at"] for note in results if note["text"].partition(":")[0] not in back]
+    results = [note["at"] for one in told["runs"] for note in _ladder(one) if note["kind"] == "step.result"]
     healing = Healing(
         counterpart=counterpart,
         cause=cause,
         actions=tuple(step["action"] for step in taken),
         opened_s=_at(incident["opened_at"]) - began,
         first_step_s=min(_at(step["at"]) for step in taken) - began,
-        remedied_s=max(map(_at, ends)) - began,
+        remedied_s=max(map(_at, results)) - began,
         verified_s=_at(run["ended_at"]) - began,
     )
     _keep(healing)
     return healing
+
+
+def _ladder(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The run's notes until its way back begins."""
+    return itertools.takewhile(lambda note: note["kind"] != "run.returning", run["notes"])
 
 
 def _at(text: str) -> float:
