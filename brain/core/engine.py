@@ -303,9 +303,14 @@ class Engine:
                     self._mended(turn, incident, Happening.GONE, "its symptoms are gone")
         if incident is not None:
             incidents.forget_if_done(turn, incident)
-        for other in list(turn.state.runs.values()):
+        for other in self._waiting(turn):
             if other.state is RunState.HELD and other.id in turn.state.runs:
                 runs.proceed(turn, other)
+
+    def _waiting(self, turn: Turn) -> list[Run]:
+        """The runs that a gate holds: the worse the incident and the longer it waits, the sooner it is its turn."""
+        held = [run for run in turn.state.runs.values() if run.state is RunState.HELD]
+        return sorted(held, key=lambda run: (turn.state.incidents[run.incident].severity, run.started_at))
 
     def _lifted(self, turn: Turn, incident: Incident) -> None:
         """An incident is over: what it explained and is still there must be judged by itself."""

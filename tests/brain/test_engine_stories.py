@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from brain.core.spec import Mode, Place, Runbook, Rung
+from brain.core.spec import Mode, Place, Priority, Runbook, Rung
 from brain.core.state import IncidentState, RunState
 from tests.brain.world import GPU, Story, pack
 
@@ -204,6 +204,26 @@ def test_two_faults_on_one_node_are_healed_one_after_the_other() -> None:
     assert sorted(str(perform.step.params["link"]) for perform in story.performed) == [
         "link/eth1",
         "link/eth2",
+    ]
+
+
+def test_the_worst_incident_of_a_node_is_next_and_then_the_one_that_waits_longest() -> None:
+    """Three wait for the first one's end: the P1 that came last, then the others in their order."""
+    small = pack(disruptive_runs=9)
+    rules = tuple(
+        replace(rule, severity=Priority.P1) if rule.name == "link-down" else rule for rule in small.rules
+    )
+    story = Story(replace(small, rules=rules))
+    for number, name in enumerate(("a", "b", "c")):
+        story.event(1 + number / 10, "service.state", f"service/{name}.service", active="failed")
+    story.event(2, "link.state", "link/eth1", up=False)
+    story.run(300)
+    where = [perform.step.params for perform in story.performed]
+    assert where == [
+        {"unit": "a.service"},
+        {"link": "link/eth1"},
+        {"unit": "b.service"},
+        {"unit": "c.service"},
     ]
 
 
