@@ -6,7 +6,7 @@ from typing import ClassVar
 from agent.collectors.readings import Link, Reading
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Draft, Scalar, Severity
 
 # `unknown` is what drivers say that do not track the state (tun and others); the carrier decides then.
 _OPERATIONAL = ("up", "unknown")
@@ -69,13 +69,22 @@ def _up(link: Link) -> bool:
 
 def _state(link: Link) -> Draft:
     up = _up(link)
+    data: dict[str, Scalar] = {
+        "up": up,
+        "admin_up": link.admin_up,
+        "carrier": link.carrier,
+        "operstate": link.operstate,
+    }
+    if link.slave:
+        data["slave"] = True
     return Draft(
         kind="link.state",
         component=f"link/{link.name}",
         severity=Severity.INFO if up else Severity.WARNING,
-        data={"up": up, "admin_up": link.admin_up, "carrier": link.carrier, "operstate": link.operstate},
+        data=data,
         evidence=f"{link.name}: {'up' if up else 'down'}, set {'up' if link.admin_up else 'down'},"
-        f" {'carrier' if link.carrier else 'no carrier'}, operstate {link.operstate}",
+        f" {'carrier' if link.carrier else 'no carrier'}, operstate {link.operstate}"
+        f"{', slave of a bond' if link.slave else ''}",
     )
 
 

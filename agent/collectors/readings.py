@@ -41,6 +41,7 @@ class Link:
     carrier: bool
     operstate: str  # up | down | dormant | lowerlayerdown | unknown | ...
     kind: str = ""  # veth | bond | ...; empty for hardware
+    slave: bool = False  # of a bond (IFF_SLAVE)
     mtu: int = 0  # bytes; 0: not known
     carrier_changes: int | None = None  # since the interface came to be; None: not known
     removed: bool = False

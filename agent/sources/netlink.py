@@ -15,7 +15,7 @@ _GROUP_LINK = 1
 _DONE, _ERROR, _NEWLINK, _DELLINK, _GETLINK = 3, 2, 16, 17, 18
 _REQUEST, _DUMP = 0x1, 0x300
 _IFNAME, _MTU, _OPERSTATE, _LINKINFO, _INFO_KIND, _CARRIER_CHANGES = 3, 4, 16, 18, 1, 35
-_UP, _LOWER_UP = 0x1, 0x10000
+_UP, _SLAVE, _LOWER_UP = 0x1, 0x800, 0x10000
 _OPERSTATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up")
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 _IFINFO = struct.Struct("=BxHiII")  # family, type, index, flags, change
@@ -152,6 +152,7 @@ class NetlinkSource:
             name=name,
             admin_up=bool(flags & _UP),
             carrier=bool(flags & _LOWER_UP),
+            slave=bool(flags & _SLAVE),
             operstate=_OPERSTATES[operstate] if operstate < len(_OPERSTATES) else "unknown",
             kind=kind,
             mtu=mtu,
@@ -198,10 +199,12 @@ def _attributes(data: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
 def _from_sysfs(host: Host) -> Iterator[Link]:
     for name in host.listdir("/sys/class/net"):
         folder = f"/sys/class/net/{name}"
-        flags = host.read(f"{folder}/flags", "0x0")
+        text = host.read(f"{folder}/flags")
+        flags = int(text, 16) if text.startswith("0x") else 0
         yield Link(
             name=name,
-            admin_up=bool(int(flags, 16) & _UP) if flags.startswith("0x") else False,
+            admin_up=bool(flags & _UP),
+            slave=bool(flags & _SLAVE),
             carrier=host.read(f"{folder}/carrier") == "1",  # EINVAL while it is set down
             operstate=host.read(f"{folder}/operstate", "unknown"),
             mtu=int(mtu) if (mtu := host.read(f"{folder}/mtu")).isdigit() else 0,

@@ -23,13 +23,14 @@ def told(collector: Collector, readings: Sequence[Reading]) -> list[Draft]:
 
 
 def link(flags: str, name: str = "eth0", *, first: bool = False, before: str = "", kind: str = "") -> Link:
-    """`U` set up, `C` carrier; operstate follows."""
+    """`U` set up, `C` carrier, `S` slave of a bond; operstate follows."""
     admin_up, carrier = "U" in flags, "C" in flags
     operstate = "up" if admin_up and carrier else "down"
     return Link(
         name=name,
         admin_up=admin_up,
         carrier=carrier,
+        slave="S" in flags,
         operstate=operstate,
         first=first,
         before=before,
@@ -65,6 +66,12 @@ def test_only_edges_of_links_are_facts(readings: list[Reading], edges: list[str]
     drafts = told(LinkCollector(), readings)
     assert ["up" if draft.data["up"] else "down" for draft in drafts] == edges
     assert all((draft.severity is Severity.INFO) == draft.data["up"] for draft in drafts)
+
+
+def test_a_slave_says_that_it_is_one() -> None:
+    """Its bond speaks for it; without a bond the field is left out."""
+    drafts = told(LinkCollector(), [link("UCS", first=True), link("US"), link("U"), link("UC")])
+    assert [draft.data.get("slave") for draft in drafts] == [True, None]
 
 
 def test_an_interface_without_a_tracked_state_counts_by_its_carrier() -> None:

@@ -94,6 +94,7 @@ KINDS: tuple[Kind, ...] = (
             field("admin_up", "bool", "set up by the administrator"),
             field("carrier", "bool", "has a carrier"),
             field("operstate", "text", "up, down, dormant, lowerlayerdown, ..."),
+            field("slave", "bool", "true: it is a slave of a bond", always=False),
         ),
         example={"up": False, "admin_up": True, "carrier": False, "operstate": "down"},
     ),
