@@ -18,7 +18,7 @@ up: setup        ## NATS, brain, this machine's agent (shadow mode) and 16 simul
 
 test: setup      ## every test that can run here; as root on Debian or Ubuntu it installs the real components
 	@deploy/dev/components.sh
-	@$(BIN)/pytest tests -rsfE -q -n $(WORKERS) --dist loadfile
+	@$(BIN)/pytest tests -rsfE -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 quick: setup     ## the tests that need no root and no real component (a minute)
 	@$(BIN)/pytest tests -q -n 2 --dist loadfile -m "not root and not slow and not component"

@@ -25,7 +25,7 @@ def run() -> list[Figure]:
         kept = Path(folder) / "healings.jsonl"
         for _ in range(RUNS):
             subprocess.run(
-                [sys.executable, "-m", "pytest", "-q", "tests/e2e/healing"],
+                [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "tests/e2e/healing"],
                 env=os.environ | {"GPUWARD_HEALINGS": str(kept)}, cwd=ROOT, check=True, stdout=sys.stderr,
             )  # fmt: skip
         rows = [json.loads(line) for line in kept.read_text().splitlines()]
