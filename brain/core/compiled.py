@@ -38,7 +38,11 @@ class Compiled:
         self.runbooks: dict[str, Runbook] = {runbook.name: runbook for runbook in pack.runbooks}
         self.feeds: dict[str, list[tuple[Symptom, Match, bool]]] = {}  # kind -> (symptom, match, is it `on`)
         self.spreads: dict[str, list[Symptom]] = {}  # symptom -> those that count its nodes
+        self.unlikes: dict[str, list[Symptom]] = {}  # kind -> symptoms that compare nodes by it
         for symptom in symptoms:
+            if symptom.detect == "unlike":
+                self.unlikes.setdefault(symptom.on[0].kind, []).append(symptom)
+                continue
             for match in symptom.on:
                 self.feeds.setdefault(match.kind, []).append((symptom, match, True))
             for match in symptom.clear:
@@ -110,7 +114,13 @@ def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
                 rule.cause or rule.name for rule in pack.rules if symptom.name in symptoms_in(rule.when)
             )
         )
-        if symptom.scope in (*WIDE, CELL) or symptom.name in covered or not causes:
+        # What differs from the fleet on many nodes at once is an upgrade under way.
+        if (
+            symptom.scope in (*WIDE, CELL)
+            or symptom.name in covered
+            or not causes
+            or symptom.detect == "unlike"
+        ):
             continue
         for scope in ("leaf", "rack", CELL):
             counter = _counter(pack, symptom, scope)

@@ -10,7 +10,7 @@ from agent.contract.actions.spec import ActionSpec
 from agent.contract.commands import Outcome
 from agent.contract.errors import BugError
 from agent.contract.messages import Event, Scalar
-from brain.core import incidents, jobs, judge, own, paging, people, requests, runs, steps, symptoms
+from brain.core import incidents, jobs, judge, likes, own, paging, people, requests, runs, steps, symptoms
 from brain.core.compiled import Compiled
 from brain.core.conditions import symptoms_in
 from brain.core.effects import Effect
@@ -159,7 +159,11 @@ class Engine:
             else:
                 turn.note("event.unjudged", f"{event.kind} of {event.node} came before there were any rules")
             return
+        self._feed(turn, event)
+
+    def _feed(self, turn: Turn, event: Event) -> None:
         turn.changed.extend(symptoms.feed(turn, event))
+        turn.changed.extend(likes.feed(turn, event))
 
     def _timer(self, turn: Turn, name: str) -> None:
         kind, _, what = name.partition(":")
@@ -379,7 +383,7 @@ class Engine:
         early, self.state.early = self.state.early, []
         for entry in early:
             event = replace(entry.event, age_s=entry.event.age_s + turn.now - entry.at)
-            turn.changed.extend(symptoms.feed(turn, event))
+            self._feed(turn, event)
         return turn
 
     def _new_index(self) -> Index:

@@ -114,7 +114,8 @@ def _numbered(fact: EventSeen | NodeState, index: int, number: int) -> EventSeen
 def _patience(pack: Pack) -> float:
     """How long after the last fact to look: until every rule has settled and all that lasts has lasted."""
     settle = max((rule.settle_s for rule in pack.rules), default=0.0)
-    lasting = max((symptom.for_s for symptom in pack.symptoms), default=0.0)
+    # `unlike` waits for days, in which all else would be forgotten: its examples say by themselves how long.
+    lasting = max((symptom.for_s for symptom in pack.symptoms if symptom.detect != "unlike"), default=0.0)
     return settle + lasting + 10.0
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from brain.core.state import Incident, IncidentState, State, SymptomState
 from brain.core.topology import node_of
+from brain.core.usual import Likes
 
 Cause = str
 _GONE = (IncidentState.CLOSED, IncidentState.EXPLAINED)
@@ -20,6 +21,7 @@ class Index:
         self.by_support: dict[str, str] = {}  # "<rule>@<scope>" -> incident id
         self.inhibitors: dict[Cause, dict[str, Incident]] = {}  # cause -> incidents that explain it
         self.claims: dict[str, str] = {}  # run id -> node, of runs that hold their node
+        self.likes: dict[str, Likes] = {}  # symptom -> its counts; made when they are first needed
         for key, symptom in state.symptoms.items():
             if symptom.active:
                 self.started(key, symptom)

@@ -23,6 +23,9 @@ _ENVELOPE = {"severity": "text", "component": "text", "component_type": "text", 
 _Path = tuple[str | int, ...]
 
 
+LEAST_LIKES = 3
+
+
 def findings(pack: Pack) -> Iterator[Finding]:
     """What is wrong with the pack's symptoms."""
     known = {symptom.name: symptom for symptom in pack.symptoms}
@@ -76,8 +79,12 @@ def _detection(symptom: Symptom, path: _Path, known: Mapping[str, Symptom]) -> I
     else:
         if not symptom.on:
             yield Finding(path=path, text="needs `on`: the facts that begin it")
-        if symptom.of or symptom.share:
+        if symptom.of or (symptom.share and detect != "unlike"):
             yield Finding(path=path, text="`of` and `share` are for detect: spread")
+    if detect == "unlike":
+        yield from _unlike(symptom, path)
+    elif symptom.alike or symptom.compare:
+        yield Finding(path=path, text="`alike` and `compare` are for detect: unlike")
     if detect in ("count", "sum", "flapping") and symptom.within_s <= 0:
         yield Finding(path=(*path, "within_s"), text=f"detect: {detect} needs a window of more than 0 s")
     if detect in ("count", "sum", "flapping", "spread") and symptom.at_least <= 0:
@@ -99,6 +106,27 @@ def _detection(symptom: Symptom, path: _Path, known: Mapping[str, Symptom]) -> I
                 yield Finding(path=(*path, "on", index), text=text)
     elif symptom.sum_of:
         yield Finding(path=(*path, "sum_of"), text="is for detect: sum")
+
+
+def _unlike(symptom: Symptom, path: _Path) -> Iterator[Finding]:
+    if symptom.scope != "node":
+        yield Finding(path=(*path, "scope"), text="nodes are compared: the scope is node")
+    if len(symptom.on) != 1 or symptom.on[0].where or symptom.clear:
+        yield Finding(
+            path=(*path, "on"), text="detect: unlike takes all facts of one kind, without `where` and `clear`"
+        )
+    for match in symptom.on[:1]:
+        for name in (*symptom.alike, symptom.compare):
+            if match.kind in KINDS and _type_of(match.kind, name) is None:
+                yield Finding(path=path, text=f"{match.kind} has no field {name!r} to compare")
+    if not symptom.alike:
+        yield Finding(
+            path=(*path, "alike"), text="needs the fields in which nodes that are compared are equal"
+        )
+    if symptom.at_least < LEAST_LIKES:
+        yield Finding(path=(*path, "at_least"), text=f"must be at least {LEAST_LIKES}: fewer are no rule")
+    if not 0.5 < symptom.share <= 1:
+        yield Finding(path=(*path, "share"), text="is the share of the usual value: more than 0.5, at most 1")
 
 
 def _match(symptom: Symptom, match: Match, path: _Path) -> Iterator[Finding]:

@@ -59,15 +59,20 @@ class Symptom:
     name: str  # snake_case; unique in the pack
     scope: str  # gpu, nic, port, link, service, node, leaf, rack, pod, fabric, cell
     summary: str  # one sentence for the page
-    detect: Literal["seen", "count", "sum", "lasting", "absence", "flapping", "spread"] = "seen"
+    detect: Literal["seen", "count", "sum", "lasting", "absence", "flapping", "spread", "unlike"] = "seen"
     on: tuple[Match, ...] = ()  # what starts or feeds it; empty only for spread
     clear: tuple[Match, ...] = ()  # what ends it; empty: it ends by ttl_s or by a verification
-    at_least: float = 1  # count: events · sum: total of `sum_of` · flapping: changes · spread: nodes
+    # count: events · sum: total of `sum_of` · flapping: changes · spread: nodes · unlike: nodes with the usual value
+    at_least: float = 1
     within_s: float = 0  # count, sum, flapping, spread: the window, counted from the facts' own times
     sum_of: str = ""  # sum: the data field that is added up
-    for_s: float = 0  # lasting: not cleared for so long · absence: not seen for so long
+    for_s: float = (
+        0  # lasting: not cleared for so long · absence: not seen for so long · unlike: not so for so long
+    )
     of: str = ""  # spread: the symptom whose nodes are counted
-    share: float = 0  # spread: and at least this share of the nodes in the scope, 0 to 1
+    share: float = 0  # spread, unlike: and at least this share of the nodes, 0 to 1
+    alike: tuple[str, ...] = ()  # unlike: data fields; nodes with equal values in all of them are compared
+    compare: str = ""  # unlike: the data field in which a node differs from most of those
     ttl_s: float = (
         3600  # ends when nothing renewed it for so long; guards against a fault that stays "open" for ever
     )

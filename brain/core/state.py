@@ -309,6 +309,7 @@ class State:
     began: list[float] = field(default_factory=list)  # when disruptive runs began, for the breaker; bounded
     tripped: float = 0.0  # since when the breaker holds; 0: it does not
     inspected: dict[str, float] = field(default_factory=dict)  # "<runbook>@<node>" -> when it last began
+    likes: dict[str, str] = field(default_factory=dict)  # "<kind> <node>" -> what `unlike` compares, as JSON
     recent: dict[str, float] = field(default_factory=dict)  # ids of inputs that were not events, bounded
     malformed: int = 0
     early: list[Early] = field(default_factory=list)  # judged when the first rules come; bounded

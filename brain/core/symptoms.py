@@ -1,4 +1,4 @@
-"""From facts to symptoms: seen, count, sum, lasting, absence, flapping, spread; each with a time to live.
+"""From facts to symptoms: seen, count, sum, lasting, absence, flapping, spread; each with a time to live. `unlike`: likes.py.
 
 Windows go by the facts' own times (arrival minus age), so that a backlog after an outage is not taken for a burst.
 Every function returns the symptoms that changed what rules can see; the engine then judges their scopes.
@@ -17,6 +17,7 @@ from brain.core.turn import Turn
 
 MAX_HITS = 1000  # facts remembered in one window; a window that needs more is refused by `gpuward check`
 MAX_EVIDENCE = 6  # first ones and the newest
+LASTING = ("lasting", "unlike")  # begin when they have lasted for_s
 
 
 def key_of(name: str, scope: str) -> str:
@@ -97,14 +98,14 @@ def _hit(turn: Turn, symptom: Symptom, scope: str, event: Event) -> Iterator[Sym
     carried = _carry(symptom, state, event)
     if _reached(turn, symptom, state, event, at, began=began):
         if not state.active:
-            yield from _start(turn, key, state, symptom)
+            yield from start(turn, key, state)
         elif carried or fresh_evidence:
             yield state
     elif symptom.detect == "absence" and state.active:
         yield from end(turn, state, "it was seen again")
         state.on = True
         turn.state.symptoms[key] = state
-    _arm(turn, key, symptom, state)
+    arm(turn, key, symptom, state)
 
 
 def _reached(
@@ -154,8 +155,8 @@ def _cleared(turn: Turn, symptom: Symptom, scope: str, event: Event) -> Iterator
         state.last = max(state.last, turn.now - event.age_s)
         state.heard = turn.now
         if _window(state, turn.now - event.age_s, 1, symptom) >= symptom.at_least and not state.active:
-            yield from _start(turn, key, state, symptom)
-        _arm(turn, key, symptom, state)
+            yield from start(turn, key, state)
+        arm(turn, key, symptom, state)
         return
     if state is None:
         return
@@ -164,18 +165,19 @@ def _cleared(turn: Turn, symptom: Symptom, scope: str, event: Event) -> Iterator
     if state.active:
         yield from end(turn, state, f"{event.kind} on {event.component}")
     else:
-        _forget(turn, key)
+        forget(turn, key)
 
 
-def _start(turn: Turn, key: str, state: SymptomState, symptom: Symptom) -> Iterator[SymptomState]:
+def start(turn: Turn, key: str, state: SymptomState) -> Iterator[SymptomState]:
+    """Makes a symptom active."""
     state.active = True
     turn.index.started(key, state)
     line = f": {state.evidence[-1].text}" if state.evidence else ""
     turn.note(
         "symptom.started",
-        f"{symptom.name} at {state.scope}{line}",
+        f"{state.name} at {state.scope}{line}",
         scope=state.scope,
-        data={"symptom": symptom.name, "events": [e.id for e in state.evidence]},
+        data={"symptom": state.name, "events": [e.id for e in state.evidence]},
     )
     yield state
     yield from _spread(turn, state, began=True)
@@ -186,7 +188,7 @@ def end(turn: Turn, state: SymptomState, why: str) -> Iterator[SymptomState]:
     key = key_of(state.name, state.scope)
     state.active = False
     turn.index.ended(key, state)
-    _forget(turn, key)
+    forget(turn, key)
     turn.note(
         "symptom.ended",
         f"{state.name} at {state.scope} ended: {why}",
@@ -218,15 +220,15 @@ def _spread(turn: Turn, state: SymptomState, *, began: bool) -> Iterator[Symptom
             if len(wide.evidence) < MAX_EVIDENCE and state.evidence:
                 wide.evidence.append(state.evidence[0])
             if not wide.active and _spread_reached(turn, symptom, wide):
-                yield from _start(turn, key, wide, symptom)
-            _arm(turn, key, symptom, wide)
+                yield from start(turn, key, wide)
+            arm(turn, key, symptom, wide)
         elif wide is not None and not _elsewhere(turn, state, symptom, scope):
             wide.members.pop(node, None)
             if not wide.members:
                 if wide.active:
                     yield from end(turn, wide, "no node shows it any more")
                 else:
-                    _forget(turn, key)
+                    forget(turn, key)
             elif wide.active and len(wide.members) < _needed(turn, symptom, scope) / 2:
                 yield from end(turn, wide, f"only {len(wide.members)} nodes show it still")
 
@@ -267,16 +269,16 @@ def tick(turn: Turn, key: str) -> list[SymptomState]:
     if state.active:
         if turn.now >= _expires(symptom, state):
             return list(end(turn, state, "nothing renewed it within its time to live"))
-    elif (symptom.detect == "lasting" and state.on and turn.now - state.since >= symptom.for_s) or (
+    elif (symptom.detect in LASTING and state.on and turn.now - state.since >= symptom.for_s) or (
         symptom.detect == "absence" and turn.now - state.last >= symptom.for_s
     ):
-        changed = list(_start(turn, key, state, symptom))
-        _arm(turn, key, symptom, state)
+        changed = list(start(turn, key, state))
+        arm(turn, key, symptom, state)
         return changed
-    elif symptom.detect not in ("lasting", "absence") and turn.now >= _expires(symptom, state):
-        _forget(turn, key)
+    elif symptom.detect not in (*LASTING, "absence") and turn.now >= _expires(symptom, state):
+        forget(turn, key)
         return []
-    _arm(turn, key, symptom, state)
+    arm(turn, key, symptom, state)
     return []
 
 
@@ -289,12 +291,12 @@ def _expires(symptom: Symptom, state: SymptomState) -> float:
     return state.heard + symptom.ttl_s
 
 
-def _arm(turn: Turn, key: str, symptom: Symptom, state: SymptomState) -> None:
+def arm(turn: Turn, key: str, symptom: Symptom, state: SymptomState) -> None:
     """Sees to it that a timer will look at the symptom again; a timer that is set already looks early and re-arms."""
     if key not in turn.state.symptoms:
         return
     name = f"symptom:{key}"
-    if not state.active and symptom.detect == "lasting":
+    if not state.active and symptom.detect in LASTING:
         due = state.since + symptom.for_s
     elif not state.active and symptom.detect == "absence":
         due = state.last + symptom.for_s
@@ -306,7 +308,8 @@ def _arm(turn: Turn, key: str, symptom: Symptom, state: SymptomState) -> None:
         turn.set_timer(name, due)
 
 
-def _forget(turn: Turn, key: str) -> None:
+def forget(turn: Turn, key: str) -> None:
+    """Drops a symptom that is not active."""
     turn.state.symptoms.pop(key, None)
     turn.cancel_timer(f"symptom:{key}")
 

@@ -86,6 +86,15 @@ def spread(**changes: Any) -> Symptom:
     return replace(sound, **changes)
 
 
+def unlike(**changes: Any) -> Symptom:
+    """A sound comparison of nodes, changed."""
+    sound = Symptom(
+        name="differs", scope="node", summary="differs", detect="unlike", on=(Match(kind="node.inventory"),),
+        alike=("product",), compare="driver", at_least=5, share=0.8,
+    )  # fmt: skip
+    return replace(sound, **changes)
+
+
 SYMPTOMS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"name": "Lost-GPU"}, "symptoms.Lost-GPU: a symptom's name is in snake_case"),
     ({"summary": " "}, "symptoms.lost.summary: is empty"),
@@ -165,6 +174,32 @@ SPREADS: tuple[tuple[dict[str, Any], str], ...] = (
 def test_spreads(changes: dict[str, Any], says: str) -> None:
     """As above, for symptoms that count nodes."""
     assert any(says in one for one in found(replace(PACK, symptoms=(SYMPTOM, spread(**changes)))))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"scope": "gpu"}, "symptoms.differs.scope: nodes are compared"),
+        (
+            {"on": (Match(kind="node.inventory", where={"gpus": 8}),)},
+            "symptoms.differs.on: detect: unlike takes all facts",
+        ),
+        ({"clear": (Match(kind="agent.started"),)}, "symptoms.differs.on: detect: unlike takes all facts"),
+        ({"compare": "colour"}, "symptoms.differs: node.inventory has no field 'colour' to compare"),
+        ({"alike": ()}, "symptoms.differs.alike: needs the fields"),
+        ({"at_least": 2}, "symptoms.differs.at_least: must be at least 3"),
+        ({"share": 0.5}, "symptoms.differs.share: is the share of the usual value"),
+        ({"of": "lost"}, "symptoms.differs: `of` and `share` are for detect: spread"),
+        ({"detect": "seen", "share": 0}, "symptoms.differs: `alike` and `compare` are for detect: unlike"),
+    ],
+)
+def test_comparisons_of_nodes(changes: dict[str, Any], says: str) -> None:
+    """As above, for symptoms that compare nodes; the sound one has no finding of its own."""
+    assert not any(
+        "differs" in one and "no rule" not in one
+        for one in found(replace(PACK, symptoms=(SYMPTOM, unlike())))
+    )
+    assert any(says in one for one in found(replace(PACK, symptoms=(SYMPTOM, unlike(**changes)))))
 
 
 def examples(given: Given = LOST, expect: Expect | None = None) -> tuple[Example, ...]:
