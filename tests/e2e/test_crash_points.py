@@ -7,6 +7,7 @@ never attempted a second time, and every run comes to its end with a page.
 import asyncio
 import contextlib
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -124,10 +125,17 @@ class Points:
         self.whole.end()
 
     def _watch_journal(self) -> None:
-        seen = 0
+        seen, inode = 0, 0
         while not self._stop.is_set():
-            lines = self.journal.read_text().splitlines() if self.journal.exists() else []
-            seen = min(seen, len(lines))  # it is written anew at each start of the agent
+            lines: list[str] = []
+            if self.journal.exists():
+                with self.journal.open() as file:
+                    lines, now = (
+                        [line for line in file if line.endswith("\n")],
+                        os.fstat(file.fileno()).st_ino,
+                    )
+                if now != inode:  # it is written anew at each start of the agent
+                    seen, inode = 0, now
             for line in lines[seen:]:
                 with contextlib.suppress(ValueError):
                     raw = json.loads(line)
@@ -180,7 +188,7 @@ class Points:
         deadline = time.monotonic() + WITHIN_S
         while not self.trap.sprung.is_set():
             assert time.monotonic() < deadline, f"{where}: never got there\n{self.whole.last_words()}"
-            # Again and again until it is heard: an agent that was just started follows the log from its end.
+            # Again and again until it is heard: before the agent's first start nobody has followed the log.
             with self.jobs.open("a") as log:
                 log.write(f"[rank0] CUDA_ERROR_DEVICE_REMOVED on GPU {gpu}.0\n")
             self.trap.sprung.wait(2.0)
