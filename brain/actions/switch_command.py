@@ -4,6 +4,7 @@
 for `state` must match one of the three patterns; anything else is an answer that nobody understands.
 """
 
+import asyncio
 import os
 import re
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ from brain.actions.switch import State, SwitchEnd
 from brain.options import options
 
 _PLACES = ("{switch}", "{port}", "{do}")
+ASKS = 3  # a question costs nothing, and one packet that is lost shall not lead to a harder remedy
+AGAIN_S = 1.0
 _SSH_LOST = 255  # ssh's own failure, before the remote command
 
 
@@ -75,6 +78,11 @@ class CommandSwitches:
     async def state(self, end: SwitchEnd) -> State:
         """As in Switches."""
         ran = await self._run(end, "state")
+        for _ in range(ASKS - 1):
+            if ran.status == 0:
+                break
+            await asyncio.sleep(AGAIN_S)
+            ran = await self._run(end, "state")
         if ran.status != 0:
             raise Unreachable(f"{end}: asking for its state failed: {ran.says}")
         for state, pattern in self._patterns.items():

@@ -24,7 +24,8 @@ cd {folder} || exit 9
 echo "$*" >> calls
 file=$(echo "port-$1-$2" | tr / _)
 case $3 in
-  state) if [ -e "$file" ]; then cat "$file"; else echo "Ethernet1/3 is up, line protocol is up"; fi ;;
+  state) if [ -s busy ]; then sed -i 1d busy; echo "mad_rpc failed" >&2; exit 1; fi
+    if [ -e "$file" ]; then cat "$file"; else echo "Ethernet1/3 is up, line protocol is up"; fi ;;
   disable) [ -e broken ] && {{ echo "no such port" >&2; exit 3; }}
     [ -e slow ] && sleep 30
     echo "is administratively down" > "$file" ;;
@@ -95,6 +96,21 @@ async def test_a_port_without_a_known_cable_or_between_switches_is_refused(folde
     (folder / "cables.yaml").write_text("n2: {eth2: {switch: tor-8}}\n" + "#" * 50)
     with pytest.raises(Refused, match=r"cables\.yaml: n2\.eth2\.port"):
         await act.run(order("n2"))
+
+
+async def test_a_question_that_fails_is_asked_again_before_anybody_goes_on_to_a_harder_remedy(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost packet or a busy switch; one that fails for good is said, and nothing was done."""
+    monkeypatch.setattr("brain.actions.switch_command.AGAIN_S", 0.01)
+    act = actions(folder)["switch.port_bounce"]
+    (folder / "busy").write_text("once\ntwice\n")
+    assert "tor-7 port Ethernet1/3" in (await act.run(order())).text
+    (folder / "busy").write_text("again\n" * 9)
+    (folder / "calls").unlink()
+    with pytest.raises(Unreachable, match="asking for its state failed: mad_rpc failed"):
+        await act.run(order())
+    assert set((folder / "calls").read_text().splitlines()) == {"tor-7 Ethernet1/3 state"}
 
 
 async def test_what_the_tool_does_wrong(folder: Path) -> None:
