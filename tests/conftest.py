@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.real.kernel_log import ring
+
 LONGEST = ("e2e/healing/", "test_crash_points", "e2e/", "real/")  # parts of their paths
 
 settings.register_profile("default", deadline=None, print_blob=True)
@@ -25,6 +27,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+@pytest.fixture(autouse=True)
+def _kernel_ring(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that overruns the kernel's log waits for those whose agents read it, and they for it."""
+    if request.node.get_closest_marker("overruns"):
+        with ring(alone=True):
+            yield
+    elif "tests/e2e/" in request.node.nodeid or "test_agent_process" in request.node.nodeid:
+        with ring():
+            yield
+    else:
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,6 +17,7 @@ from tests.benchmarks import footprint
 from tests.benchmarks.figures import Figure, percentile
 from tests.benchmarks.latency import write
 from tests.e2e.stack import Stack, stack
+from tests.real.kernel_log import HEARD
 from tests.real.netns import namespace
 
 LINES = 200
@@ -69,7 +70,7 @@ def kernel_line() -> Figure:
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        stack(Path(folder), agent="kmsg_facilities = [0, 1]") as whole,
+        stack(Path(folder), agent=HEARD) as whole,
     ):
         times = asyncio.run(measure(whole, LINES, cause))
     p99 = percentile(times, 0.99)

@@ -17,6 +17,7 @@ from agent.contract import subjects
 from tests.benchmarks import bare
 from tests.benchmarks.figures import Figure, percentile
 from tests.e2e.stack import Stack, stack
+from tests.real.kernel_log import FACILITY, HEARD
 
 LINES = 300  # of each chain, in turn
 WARM_UP_S = (
@@ -29,7 +30,7 @@ def write(text: str) -> float:
     """One record in the kernel log; when."""
     with open("/dev/kmsg", "wb", buffering=0) as kmsg:
         began = time.perf_counter()
-        kmsg.write(f"<4>{text}\n".encode())
+        kmsg.write(f"<{FACILITY << 3 | 4}>{text}\n".encode())
     return began
 
 
@@ -89,7 +90,7 @@ def run() -> list[Figure]:
     """Needs root (the kernel log)."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        stack(Path(folder), brain=AUTO, agent="kmsg_facilities = [0, 1]") as whole,
+        stack(Path(folder), brain=AUTO, agent=HEARD) as whole,
     ):
         asyncio.run(_make_stream(whole.nats.url))
         chains = [

@@ -16,6 +16,7 @@ from tests.benchmarks.engine import mixed
 from tests.benchmarks.figures import Figure, percentile
 from tests.benchmarks.latency import AUTO, write
 from tests.e2e.stack import Stack, stack
+from tests.real.kernel_log import HEARD
 
 EVENTS = 60_000
 NODES = 500
@@ -77,7 +78,7 @@ def takeover() -> Figure:
     for number in range(TAKEOVERS):
         with (
             tempfile.TemporaryDirectory() as folder,
-            stack(Path(folder), brain=AUTO, agent="kmsg_facilities = [0, 1]") as whole,
+            stack(Path(folder), brain=AUTO, agent=HEARD) as whole,
         ):
             whole.start_standby()
             token = f"{0x7100 + number:04x}:{int(time.time()) % 256:02x}:00"

@@ -13,7 +13,8 @@ from agent.contract import subjects
 from agent.contract.messages import encode_event
 from tests.brain.world import Story
 from tests.e2e.stack import BIN, Stack, stack
-from tests.e2e.test_spine import address, write_kernel_line
+from tests.e2e.test_spine import address
+from tests.real.kernel_log import HEARD, write_kernel_line
 from tests.real.nats import client
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -42,7 +43,7 @@ def still_heals(whole: Stack) -> None:
 
 def test_broken_and_forged_messages_on_the_log_are_counted_and_shown(tmp_path: Path) -> None:
     """Not JSON, not an event, another version, another node's name, an unknown input: counted, told once, skipped."""
-    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+    with stack(tmp_path, agent=HEARD) as whole:
         forged = encode_event(Story().event(0, "gpu.xid", "gpu/0000:3b:00", "lab-2", code=79))
         bodies = [
             (subjects.event("default", "lab-1"), b"\xff\xfe not json"),
@@ -76,7 +77,7 @@ def test_huge_lines_and_broken_text_in_a_jobs_log_do_no_harm(tmp_path: Path) -> 
     """A line of one MiB, bytes that are no UTF-8, a file that is cut while it is read: the next error is still seen."""
     logs = tmp_path / "jobs"
     logs.mkdir()
-    with stack(tmp_path, agent=f'kmsg_facilities = [0, 1]\njob_logs = ["{logs}/*.log"]') as whole:
+    with stack(tmp_path, agent=f'{HEARD}\njob_logs = ["{logs}/*.log"]') as whole:
         log = logs / "4711.log"
         with log.open("wb") as out:
             out.write(b"x" * 1_048_576 + b" CUDA_ERROR_DEVICE_REMOVED\n")
@@ -92,7 +93,7 @@ def test_huge_lines_and_broken_text_in_a_jobs_log_do_no_harm(tmp_path: Path) -> 
 
 def test_kernel_lines_with_control_and_foreign_bytes(tmp_path: Path) -> None:
     """What the kernel escapes, and what it lets through."""
-    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+    with stack(tmp_path, agent=HEARD) as whole:
         where = address()
         write_kernel_line(
             f"NVRM: Xid (PCI:{where}): 79, pid=1, name=\u706b\t\x07, GPU has fallen off the bus."
@@ -131,7 +132,7 @@ def test_a_wrong_rule_says_file_line_and_key_and_the_old_rules_stay(
     tmp_path: Path, file: str, text: str, wanted: list[str]
 ) -> None:
     """Hot reload refuses it: `check` says what is wrong, the brain goes on with what it has."""
-    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+    with stack(tmp_path, agent=HEARD) as whole:
         before = whole.get("/api/status")["pack"]
         (tmp_path / file).write_text(text)
         done = subprocess.run(

@@ -14,18 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.stack import Stack, stack
+from tests.real.kernel_log import HEARD, write_kernel_line
 from tests.real.nats import read_log
 from tests.real.netns import Namespace, missing, namespace
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 AUTO = '[[modes]]\nmode = "auto"\n'
 HANDS = 'allow = ["evidence.collect", "link.bounce", "service.restart"]'
-
-
-def write_kernel_line(text: str) -> None:
-    """One record in the kernel log; a fresh descriptor for each line passes the kernel's rate limit."""
-    with open("/dev/kmsg", "wb", buffering=0) as kmsg:
-        kmsg.write(f"<4>{text}\n".encode())
 
 
 def address() -> str:
@@ -50,7 +45,7 @@ def _lab() -> Iterator[Namespace]:
 
 def test_an_xid_79_in_the_real_kernel_log_becomes_an_incident_that_quotes_the_line(tmp_path: Path) -> None:
     """(a) In shadow mode: a complete plan, nothing done; `explain` walks back to the line."""
-    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+    with stack(tmp_path, agent=HEARD) as whole:
         where = address()
         line = f"NVRM: Xid (PCI:{where}): 79, GPU has fallen off the bus."
         write_kernel_line(line)
@@ -117,7 +112,7 @@ def test_a_link_that_goes_down_is_bounced_verified_and_resolved(tmp_path: Path, 
 
 def test_a_broker_that_is_killed_for_twenty_seconds_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """(c) Kernel lines keep coming while the broker is dead; afterwards each one is on the log exactly once."""
-    with stack(tmp_path, agent="kmsg_facilities = [0, 1]") as whole:
+    with stack(tmp_path, agent=HEARD) as whole:
         token = uuid.uuid4().hex[:6]
         written: list[int] = []
         stop = threading.Event()
@@ -198,7 +193,7 @@ def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_st
 
 def test_when_the_leader_is_killed_the_standby_acts_within_seconds(tmp_path: Path) -> None:
     """The fault comes in the very moment of the kill: the standby decides it, once, and people are told once."""
-    with stack(tmp_path, brain=AUTO, agent="kmsg_facilities = [0, 1]") as whole:
+    with stack(tmp_path, brain=AUTO, agent=HEARD) as whole:
         standby = whole.start_standby()
         assert whole.get("/api/status", standby)["leads"] is False
         where = address()

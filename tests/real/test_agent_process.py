@@ -21,6 +21,7 @@ from nacl.signing import SigningKey
 
 from agent.contract import subjects
 from agent.contract.commands import Answer, Command, Reply, decode_reply
+from tests.real.kernel_log import FACILITY, write_kernel_line
 from tests.real.nats import NatsServer, client, make_log, nats_server, read_log
 
 pytestmark = [pytest.mark.root, pytest.mark.component("nats-server")]
@@ -36,7 +37,7 @@ def agent(folder: Path, server: NatsServer, *more: str) -> Iterator[subprocess.P
         f"node={NODE}",
         f"data_dir={folder}/agent",
         f"nats_url={server.url}",
-        "kmsg_facilities=0,1",
+        f"kmsg_facilities={FACILITY}",
         "beat_interval_s=0.2",
         f"trusted_keys=brain-1={key}",
         *more,
@@ -111,12 +112,6 @@ async def first_position(spool: Path, within_s: float = 10.0, key: str = "line")
                 return
         await asyncio.sleep(0.01)
     raise AssertionError("the agent does not say where it began")
-
-
-def write_kernel_line(text: str) -> None:
-    """A fresh descriptor for each line: the kernel limits lines per open file."""
-    with open("/dev/kmsg", "w") as log:
-        log.write(f"<4>{text}\n")
 
 
 async def test_a_signed_command_is_done_and_its_bundle_is_there(tmp_path: Path) -> None:

@@ -89,6 +89,8 @@ async def test_history_is_no_news_and_a_restart_misses_nothing(token: str) -> No
     assert not [reading for reading in again if isinstance(reading, Overrun)]
 
 
+@pytest.mark.overruns
+@pytest.mark.timeout(400)  # it waits for the story that another worker plays
 async def test_an_overrun_is_counted_and_what_is_left_is_read(token: str, unlimited: None) -> None:
     """When the kernel overwrites faster than we read: every record is either heard or counted as lost."""
     source = KmsgSource(Host(), facilities=BOTH)
