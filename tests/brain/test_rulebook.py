@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from agent.contract.errors import ConfigError
@@ -91,7 +91,12 @@ def test_the_matcher_and_the_oracle_agree(
 ) -> None:
     """Whatever the rules and the situation: the same rules are true, in the same order."""
     rules = [rule(f"r{number}", when) for number, when in enumerate(whens)]
-    book = Rulebook(rules)
+    try:
+        book = Rulebook(rules)
+    except ConfigError as error:
+        if "at most" not in str(error):  # only what is too large may be refused
+            raise
+        reject()
     for situation in situations:
         expected = [one.name for one in rules if holds(one.when, situation)]
         assert book.match("gpu", situation) == expected, situation
