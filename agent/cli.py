@@ -30,20 +30,20 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from agent import app, config
+    from agent import app, config_file
 
-    return app.run(config.load(_config_file(options), _overrides(options)))
+    return app.run(config_file.load(_config_file(options), _overrides(options)))
 
 
 def _once(options: argparse.Namespace) -> int:
-    from agent import config, once
+    from agent import config_file, once
 
     overrides = _overrides(options)
     if options.root is not None:
         if not options.root.is_dir():
             raise ConfigError(f"--root {options.root}: no such folder")
         overrides["root"] = str(options.root.resolve())
-    return once.main(config.load(_config_file(options), overrides), kmsg=options.kmsg, out=sys.stdout)
+    return once.main(config_file.load(_config_file(options), overrides), kmsg=options.kmsg, out=sys.stdout)
 
 
 def _decode(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ A machine's own etc/gpuward/agent.toml is its configuration.
 import io
 from pathlib import Path
 
-from agent import config, once
+from agent import config_file, once
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 MACHINES = tuple(sorted(path.name for path in (FIXTURES / "machines").iterdir()))
@@ -24,7 +24,7 @@ def said(machine: str) -> str:
     root = FIXTURES / "machines" / machine
     file = root / "etc/gpuward/agent.toml"
     out = io.StringIO()
-    once.main(config.load(file if file.exists() else None, {"root": str(root)}), kmsg=None, out=out)
+    once.main(config_file.load(file if file.exists() else None, {"root": str(root)}), kmsg=None, out=out)
     return out.getvalue()
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import AgentConfig, describe, load
+from agent.config import AgentConfig, describe
+from agent.config_file import load
 from agent.contract.errors import ConfigError
 
 KEY = "A" * 43 + "="

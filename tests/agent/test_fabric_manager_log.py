@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent import config, once
+from agent import config_file, once
 
 LOG = """\
 [Nov 20 2026 10:00:00] [INFO] [tid 1200] Connected to 1 node.
@@ -23,7 +23,7 @@ def test_errors_of_the_fabric_manager_are_events(tmp_path: Path, switches: bool)
     if switches:
         (tmp_path / "var/log").mkdir(parents=True)
         (tmp_path / "var/log/fabricmanager.log").write_text(LOG)
-    drafts = asyncio.run(once.once(config.load(None, {"root": str(tmp_path)})))
+    drafts = asyncio.run(once.once(config_file.load(None, {"root": str(tmp_path)})))
     said = [
         (one.component, one.severity.value, one.data["what"])
         for one in drafts

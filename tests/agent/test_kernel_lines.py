@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent import config, wiring
+from agent import config_file, wiring
 from agent.collectors.kernel_lines import KernelLinesCollector
 from agent.collectors.readings import Line, Reading, Tick
 from agent.contract.messages import Draft
@@ -58,7 +58,7 @@ def test_a_card_has_the_name_of_its_infiniband_device(tmp_path: Path) -> None:
     (device / "uevent").write_text("DRIVER=mlx5_core\nPCI_SLOT_NAME=0000:5e:00.0\n")
     host = Host(root=tmp_path)
     assert wiring.nic_names(host) == {"0000:5e:00.0": "mlx5_3"}
-    collectors = wiring.collectors_for(host, config.load(None, {"root": str(tmp_path)}))
+    collectors = wiring.collectors_for(host, config_file.load(None, {"root": str(tmp_path)}))
     (collector,) = [one for one in collectors if one.name == "kernel_lines"]
     other = DEAD.replace("5e:00.0", "5e:00.1")
     said = [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import load
+from agent.config_file import load
 from agent.host import Host
 from agent.sources import installed, sources
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import load as load_agent
+from agent.config_file import load as load_agent
 from agent.contract.errors import ConfigError
 from brain.adapters import keys
 from brain.adapters.nats_server import NatsServer
