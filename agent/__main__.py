@@ -11,7 +11,7 @@ def main() -> None:
     # It also asks importlib.metadata for its own version, and does without: email, zipfile and csv, 1 MB.
     sys.modules["importlib.metadata"] = None  # type: ignore[assignment]  # as above
 
-    from agent.cli import main as run
+    from agent.cli.main import main as run
 
     sys.exit(run(sys.argv[1:]))
 

@@ -14,25 +14,29 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agent import __version__
-from agent.actions import actions
-from agent.collectors.readings import Tick
-from agent.commander import Commander
+from agent.actions import Actions
+from agent.actions.action_setup import ActionSetup
+from agent.collectors.samples import Tick
+from agent.commands.commander import Commander
+from agent.commands.evidence_upload import EvidenceUpload
+from agent.commands.journal import Journal
 from agent.config import AgentConfig
 from agent.contract.components import NODE
 from agent.contract.errors import ConfigError
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
 from agent.host import Host
-from agent.last_known import LastKnown
-from agent.lost_gpus import LostGpus
-from agent.nvml_pause import NvmlPause
+from agent.nvml import bus
+from agent.nvml.pause import NvmlPause
+from agent.remembered.last_known import LastKnown
+from agent.remembered.lost_gpus import LostGpus
+from agent.shared.nats_connection import NatsConnection
+from agent.shared.tasks import run_together
 from agent.sources import sources
-from agent.sources.base import Source
+from agent.sources.base import Source, SourceSetup
 from agent.sources.kmsg import KmsgSource
 from agent.supervisor import Feeder, keep_going
-from agent.uplink.beat import Beats
-from agent.uplink.bundles import Bundles
-from agent.uplink.connection import Connection, together
-from agent.uplink.journal import Journal
+from agent.uplink.connection import node_connection
+from agent.uplink.heartbeat import Heartbeat
 from agent.uplink.publisher import Publisher
 from agent.uplink.spool import Spool
 from agent.wiring import collectors_for
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
 
 POSITION_EVERY_S = 10.0
 DISK_EVERY_S = 60.0
-LAST_WORDS_S = 2.0  # at the end, for what still waits for the broker
+DRAIN_S = 2.0  # at the end, for what still waits for the broker
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +54,7 @@ _log = logging.getLogger(__name__)
 def run(config: AgentConfig) -> int:
     """Runs the agent until SIGTERM or SIGINT; the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    asyncio.run(_until_told(config))
+    asyncio.run(_until_signal(config))
     return 0
 
 
@@ -71,20 +75,20 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         lost = LostGpus(config.data_dir / "lost_gpus.json")
         known = LastKnown(config.data_dir / "last_known.json")
         undo.callback(known.save)
-        readers = collectors_for(host, config, lost_before=lost.addresses, known=known)
+        collectors = collectors_for(host, config, lost_before=lost.addresses, known=known)
 
-        def heard(drafts: Sequence[Draft]) -> None:
-            lost.note(drafts)
-            known.note(drafts)
+        def remember(unsent_events: Sequence[UnsentEvent]) -> None:
+            lost.note(unsent_events)
+            known.note(unsent_events)
 
-        feeder = Feeder(host, readers, spool, heard=heard)
-        undo.callback(feeder.save_marks)
-        connection = Connection(
+        feeder = Feeder(host, collectors, spool, on_stored=remember)
+        undo.callback(feeder.save_checkpoints)
+        connection = node_connection(
             config.servers(), config.node, seed_file=config.nats_seed_file, ca_file=config.nats_ca_file
         )
         publisher = Publisher(spool, config.cell, config.node)
         pause = NvmlPause()
-        beats = Beats(
+        heartbeat = Heartbeat(
             host,
             spool,
             cell=config.cell,
@@ -94,7 +98,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             interval_s=config.beat_interval_s,
         )
         journal = Journal(config.data_dir / "journal.jsonl")
-        bundles = Bundles(journal, config.data_dir / "evidence", config.cell, config.node)
+        upload = EvidenceUpload(journal, config.data_dir / "evidence", config.cell, config.node)
         commander = Commander(
             host=host,
             cell=config.cell,
@@ -102,40 +106,50 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             session=session,
             keys=config.public_keys(),
             allow=frozenset(config.allow),
-            actions=actions(host, config, peer=lambda: connection.peer, pause=pause),
+            actions=Actions(ActionSetup(host=host, config=config, peer=lambda: connection.peer, pause=pause)),
             journal=journal,
             uplink=spool,
-            bundle_made=bundles.look,
+            bundle_made=upload.wake,
         )
         await commander.recover()
 
         async def session_with(client: "Client") -> None:
-            await together(
-                publisher.serve(client), commander.serve(client), beats.serve(client), bundles.serve(client)
+            await run_together(
+                publisher.serve(client),
+                commander.serve(client),
+                heartbeat.serve(client),
+                upload.serve(client),
             )
 
         keep_going(undo, "uplink", lambda: connection.serve(session_with), feeder, host)
-        undo.push_async_callback(_last_words, spool, connection)
+        undo.push_async_callback(_drain, spool, connection)
         undo.push_async_callback(commander.stop)
-        found = sources(host, config, kmsg_start=spool.position, marks=spool.marks, pause=pause)
+        found = sources(
+            SourceSetup(
+                host=host,
+                config=config,
+                kmsg_start=spool.position,
+                checkpoints=spool.checkpoints,
+                pause=pause,
+            )
+        )
         keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander, known), feeder, host)
         for source in found:
             if isinstance(source, KmsgSource):
-                keep_going(undo, "position", _remembering(spool, source), feeder, host)
+                keep_going(undo, "position", _saving_position(spool, source), feeder, host)
             keep_going(undo, source.name, _following(source, feeder), feeder, host, needs=source.needs)
-        await asyncio.sleep(
-            0
-        )  # every source takes its first step: the kernel log stands where it is followed from
+        # Every source takes its first step: the kernel log is at the position from which it is followed.
+        await asyncio.sleep(0)
         spool.put(_started(host), host.mono_s())
         _log.info("agent %s of node %s, cell %s, session %s", __version__, config.node, config.cell, session)
-        # What stands now stays: each full collection would look at all of it again.
+        # What exists now stays: each full collection would look at all of it again.
         gc.collect()
         gc.freeze()
         await stop.wait()
         _log.info("stopping")
 
 
-async def _until_told(config: AgentConfig) -> None:
+async def _until_signal(config: AgentConfig) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -143,8 +157,8 @@ async def _until_told(config: AgentConfig) -> None:
     await serve(config, stop)
 
 
-def _remembering(spool: Spool, kmsg: KmsgSource) -> Callable[[], Awaitable[None]]:
-    return lambda: _remember_position(spool, kmsg)
+def _saving_position(spool: Spool, kmsg: KmsgSource) -> Callable[[], Awaitable[None]]:
+    return lambda: _save_position(spool, kmsg)
 
 
 def _following(source: Source, feeder: Feeder) -> Callable[[], Awaitable[None]]:
@@ -152,32 +166,30 @@ def _following(source: Source, feeder: Feeder) -> Callable[[], Awaitable[None]]:
 
 
 async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander, known: LastKnown) -> None:
-    """Once a second: what must be said although nothing happened."""
-    disk_s, marks_s = (
-        host.mono_s(),
-        0.0,
-    )  # the first marks at once: before, a restart takes what came for history
+    """Once a second: what must be reported although nothing happened."""
+    # The first checkpoints at once: before, a restart takes what has come for history.
+    disk_s, checkpoints_s = host.mono_s(), 0.0
     while True:
         now_s = host.mono_s()
         feeder.emit(Tick(mono_s=now_s))
         commander.tick()
-        for trouble in spool.take_trouble():
-            feeder.failed("spool", trouble, again=True)
+        for problem in spool.take_problems():
+            feeder.failed("spool", problem, again=True)
         spool.report_dropped()
         if now_s - disk_s > DISK_EVERY_S:
             disk_s = now_s
             spool.retry_disk()
             known.save()
-        if now_s - marks_s > POSITION_EVERY_S and feeder.save_marks():
-            marks_s = now_s
+        if now_s - checkpoints_s > POSITION_EVERY_S and feeder.save_checkpoints():
+            checkpoints_s = now_s
         await asyncio.sleep(1.0)
 
 
-async def _remember_position(spool: Spool, kmsg: KmsgSource) -> None:
-    """Keeps how far the kernel log was read where its lines gave no event (those keep it with the event).
+async def _save_position(spool: Spool, kmsg: KmsgSource) -> None:
+    """Stores how far the kernel log was read while its lines gave no event (an event is stored with its position).
 
-    The first time at once: before that a restart would take all that came meanwhile for history. Then seldom:
-    collectors hold back for seconds what a line repeats.
+    The first time at once: before that a restart would take all that has come for history. Then not often: collectors
+    hold back repeats for some seconds.
     """
     pause_s = 0.01
     while kmsg.position is None:
@@ -189,21 +201,17 @@ async def _remember_position(spool: Spool, kmsg: KmsgSource) -> None:
         await asyncio.sleep(POSITION_EVERY_S)
 
 
-async def _last_words(spool: Spool, connection: Connection) -> None:
-    """A moment for what still waits, e.g. the result of a command that the stop has cut short."""
-    for _ in range(round(LAST_WORDS_S / 0.02)):
+async def _drain(spool: Spool, connection: NatsConnection) -> None:
+    """Waits a moment for what is not sent yet, e.g. the result of a command that the stop has cut short."""
+    for _ in range(round(DRAIN_S / 0.02)):
         if not (connection.connected and spool.spooled):
             return
         await asyncio.sleep(0.02)
 
 
-def _started(host: Host) -> Draft:
-    gpus = 0
-    for device in host.listdir("/sys/bus/pci/devices"):
-        base = f"/sys/bus/pci/devices/{device}"
-        if host.read(f"{base}/vendor") == "0x10de" and host.read(f"{base}/class").startswith("0x03"):
-            gpus += 1
-    return Draft(
+def _started(host: Host) -> UnsentEvent:
+    gpus = sum(1 for function in host.listdir(bus.PCI) if bus.is_gpu(host, function))
+    return UnsentEvent(
         kind="agent.started",
         component=NODE,
         severity=Severity.INFO,
@@ -212,7 +220,7 @@ def _started(host: Host) -> Draft:
 
 
 def _lock(config: AgentConfig, undo: contextlib.AsyncExitStack) -> None:
-    """One agent per data folder: two would give out the same event numbers."""
+    """One agent per data folder: two would assign the same event numbers."""
     try:
         config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = undo.enter_context((config.data_dir / "lock").open("w"))
@@ -222,5 +230,5 @@ def _lock(config: AgentConfig, undo: contextlib.AsyncExitStack) -> None:
             f"another agent uses data_dir {config.data_dir}: stop it, or give this one another folder"
         ) from None
     except OSError as error:
-        # The disk may be full or read-only: the spool says so, and goes on in memory.
+        # The disk may be full or read-only: the spool reports it, and goes on in memory.
         _log.warning("data_dir %s: %s", config.data_dir, error)

@@ -1,17 +1,21 @@
-"""What the operator of an agent can set: one TOML file of flat keys, each with unit, default, meaning (read by config_file.py).
+"""What the operator of an agent can set, apart from the options that collectors and sources declare in their own files.
 
-Unknown keys are errors. docs/reference.md is generated from the fields below: `describe()` lists them.
+One TOML file of flat keys, read by agent.config_file. Here are the options of the agent itself, those of its actions
+(whose code is loaded only when an action is first used), and those that sources and actions share.
 """
 
 import base64
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent import dbus
+from agent.contract.actions import ACTIONS
 from agent.host import Host
+from agent.options import Chosen, absolute_path, chosen, option
 
-_ROOT = Path("/")
 EVIDENCE_TOOLS = {
     "nvidia-smi": "/usr/bin/nvidia-smi",
     "nvidia-bug-report": "/usr/bin/nvidia-bug-report.sh",
@@ -19,156 +23,112 @@ EVIDENCE_TOOLS = {
     "ip": "/usr/sbin/ip",
     "rdma": "/usr/sbin/rdma",
 }
-_IB_TOOLS = Path("/usr/sbin")
-_DATA_DIR = Path("/var/lib/gpuward-agent")
+IB_ROOT = "/sys/class/infiniband"
 
 
-def _meta(doc: str, unit: str = "", least: float | None = None) -> dict[str, Any]:
-    return {"doc": doc, "unit": unit, "least": least}
+def _known_actions(key: str, names: tuple[str, ...]) -> str:
+    unknown = next((name for name in names if name not in ACTIONS), None)
+    return "" if unknown is None else f"{key}: unknown action {unknown!r} (known: {', '.join(ACTIONS)})"
 
 
-def _option(default: Any, doc: str, *, unit: str = "", least: float | None = None) -> Any:
-    """A field with its documentation; a list or table gets a fresh copy for each config."""
-    meta = _meta(doc, unit, least)
-    if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata=meta)
-    return field(default=default, metadata=meta)
+def _public_keys(key: str, texts: Mapping[str, str]) -> str:
+    for key_id, text in texts.items():
+        try:
+            size = len(base64.b64decode(text, validate=True))
+        except binascii.Error:
+            size = -1
+        if size != 32:
+            return f"{key}.{key_id} must be the base64 of a 32-byte Ed25519 public key"
+    return ""
+
+
+def _at_least_one_server(key: str, text: str) -> str:
+    return "" if _servers(text) else f"{key} must name at least one server, e.g. nats://127.0.0.1:4222"
+
+
+def _servers(text: str) -> list[str]:
+    return [url.strip() for url in text.split(",") if url.strip()]
+
+
+def _known_tools(key: str, paths: Mapping[str, str]) -> str:
+    for name, path in paths.items():
+        if name not in EVIDENCE_TOOLS or (path and not path.startswith("/")):
+            return f"{key}.{name}: give the absolute path of one of {', '.join(EVIDENCE_TOOLS)}"
+    return ""
+
+
+def _absolute_path_or_empty(key: str, path: str) -> str:
+    return absolute_path(key, path) if path else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """What the operator can set. Every field has a default that is safe on a production node."""
+    """Every option has a default that is safe on a production node."""
 
-    cell: str = _option("default", "failure domain that this node belongs to; part of every NATS subject")
-    node: str = _option("", "name of this node; empty: the host name up to its first dot")
-    nats_url: str = _option("nats://127.0.0.1:4222", "NATS servers, comma separated; tls:// for TLS")
-    nats_seed_file: str = _option(
-        "", "file with this node's NKEY seed (mode 0600); empty: connect without one"
+    cell: str = option("default", "failure domain that this node belongs to; part of every NATS subject")
+    node: str = option("", "name of this node; empty: the host name up to its first dot", example="gpu-0017")
+    nats_url: str = option(
+        "nats://127.0.0.1:4222",
+        "NATS servers, comma separated; tls:// for TLS",
+        example="tls://nats-1.example.com:4222,tls://nats-2.example.com:4222,tls://nats-3.example.com:4222",
+        check=_at_least_one_server,
     )
-    nats_ca_file: str = _option("", "PEM file with the CA of the servers; empty: the system's CAs")
-    data_dir: Path = field(
-        default=_DATA_DIR, metadata=_meta("folder of the spool, the command journal and the evidence bundles")
+    nats_seed_file: str = option(
+        "",
+        "file with this node's NKEY seed (mode 0600); empty: connect without one",
+        example="/etc/gpuward/node.nk",
     )
-    trusted_keys: Mapping[str, str] = _option(
-        {}, "key id = base64 of the Ed25519 public key of a brain; empty: every command is refused"
+    nats_ca_file: str = option(
+        "", "PEM file with the CA of the servers; empty: the system's CAs", example="/etc/gpuward/ca.pem"
     )
-    allow: tuple[str, ...] = _option(
-        ("evidence.collect",), "actions that this node may run; all others are refused, whoever signed them"
+    data_dir: Path = option(
+        Path("/var/lib/gpuward-agent"), "folder of the spool, the command journal and the evidence bundles"
     )
-    services: tuple[str, ...] = _option(
-        (), "systemd units that are watched and that service.restart may touch; empty: none"
+    root: Path = option(Path("/"), "root of the machine; anything but / is a recording, which is only read")
+    beat_interval_s: float = option(
+        2.0, "pause between beats; the brain takes a longer silence for a fault", unit="s", least=0.05
     )
-    watch_services: tuple[str, ...] = _option(
-        (
-            *(
-                "nvidia-persistenced",
-                "nvidia-fabricmanager",
-                "nvidia-imex",
-                "nvidia-dcgm",
-                "slurmd",
-                "kubelet",
-            ),
-            *("containerd", "docker", "opensm", "chronyd", "ntpd", "systemd-timesyncd"),
-        ),
-        "systemd units that are watched where they are installed; service.restart may not touch them",
+    spool_max_events: int = option(
+        100_000,
+        "events kept while the broker is away; beyond it the mildest and oldest are dropped",
+        least=100,
     )
-    kmsg_facilities: tuple[int, ...] = _option(
-        (0,),
-        "kernel log facilities that are believed; 0 is the kernel, and any local user can write the others",
-    )
-    job_logs: tuple[str, ...] = _option((), "glob patterns of job logs to follow; empty: none")
-    fabric_manager_log: str = _option(
-        "/var/log/fabricmanager.log",
-        "log of NVIDIA's fabric manager, followed where there are NVSwitches; empty: not",
-    )
-    job_id_pattern: str = _option(
-        r"(?P<job>\d+)[^/]*$",
-        "regular expression searched in a job log's path; its group `job` is the job id (the first number of the file's name)",
-    )
-    job_nan_loss: bool = _option(False, "say it when a job's log shows a loss that is not a number")
-    journal_units: tuple[str, ...] = _option(
-        (), "systemd units (patterns too) in whose journal job output is looked for; empty: none"
-    )
-    journal_job_field: str = _option(
-        "", "journal field that holds the job id, e.g. CONTAINER_NAME; empty: the job is not named"
-    )
-    ib_root: str = _option("/sys/class/infiniband", "folder of the InfiniBand and RoCE devices")
-    ib_exempt: tuple[str, ...] = _option(
-        (),
-        "devices or ports (mlx5_2, mlx5_2.1) whose rate and state are compared with nothing: management cards",
-    )
-    ib_expected_gbps: float = _option(
-        0.0, "rate that every active port must have; 0: each is compared with its like", unit="Gb/s", least=0
-    )
-    ib_tools: Path = field(
-        default=_IB_TOOLS, metadata=_meta("folder of infiniband-diags (sminfo, ibqueryerrors)")
-    )
-    ibdiagnet: str = _option("", "absolute path of NVIDIA's ibdiagnet, for ib.inspect; empty: it is not run")
-    sm_interval_s: float = _option(
-        30.0,
-        "pause between questions (sminfo) whether the subnet manager answers; 0: it is not asked",
-        unit="s",
-        least=0,
-    )
-    nic_links: tuple[str, ...] = _option(
-        (), "interfaces whose driver counters (ethtool -S) are read; empty: those of RDMA devices"
-    )
-    nic_interval_s: float = _option(10.0, "pause between readings of driver counters", unit="s", least=1)
-    congestion_per_s: float = _option(
-        1000.0, "slower growth of a pause, PFC, CNP or ECN counter is not said", unit="1/s", least=0.001
-    )
-    node_interval_s: float = _option(
-        10.0, "pause between looks at modules, memory, pressure and clock", unit="s", least=0.05
-    )
-    kernel_modules: tuple[str, ...] = _option(
-        (), "kernel modules that must be loaded, e.g. nvidia_peermem; others are missed when they vanish"
-    )
-    memory_low_percent: float = _option(
-        2.0, "less available memory than this is said; 0: never", unit="%", least=0
-    )
-    memory_pressure_percent: float = _option(
-        10.0, "said when all tasks waited so long for memory in a minute; 0: never", unit="%", least=0
-    )
-    io_pressure_percent: float = _option(50.0, "the same for I/O; checkpoints make some", unit="%", least=0)
-    mounts: tuple[str, ...] = _option(
-        (),
-        "mount points that must be there, e.g. /lustre; all local and remote file systems are watched anyway",
-    )
-    mount_interval_s: float = _option(30.0, "pause between looks at file systems", unit="s", least=0.05)
-    mount_deadline_s: float = _option(
-        10.0, "a file system that does not answer for so long hangs", unit="s", least=0.05
-    )
-    disk_full_percent: float = _option(
-        95.0, "said when so much of a file system's space or inodes is used; 0: never", unit="%", least=0
-    )
-    clock_offset_s: float = _option(
-        0.5, "a larger offset or step of the wall clock is said", unit="s", least=0.001
-    )
-    inventory_interval_s: float = _option(300.0, "pause between inventories", unit="s", least=0.05)
-    ib_interval_s: float = _option(
-        1.0, "pause between readings of InfiniBand state and counters", unit="s", least=0.05
-    )
-    nvml_interval_s: float = _option(1.0, "pause between NVML samples", unit="s", least=0.05)
-    expected_gpus: int = _option(
-        0, "GPUs that this node should have; 0: those on the PCI bus, or ever seen since the start", least=0
-    )
-    beat_interval_s: float = _option(
-        2.0, "pause between beats; a brain takes longer silence for a fault", unit="s", least=0.05
-    )
-    idle_window_s: float = _option(
-        600.0, "how long a held GPU must show zero utilisation to be reported", unit="s", least=1
-    )
-    spool_max_events: int = _option(
-        100_000, "events kept while the broker is away; above, the mildest and oldest are dropped", least=100
-    )
-    spool_max_bytes: int = _option(
+    spool_max_bytes: int = option(
         64 * 1024 * 1024, "size of the kept events; as above", unit="bytes", least=65536
     )
-    devlink: str = _option("/usr/sbin/devlink", "absolute path of devlink (iproute2), for nic.reset")
-    ibportstate: str = _option(
-        "/usr/sbin/ibportstate", "absolute path of ibportstate (infiniband-diags), for ib.port_reset"
+
+    # --- commands ---
+    allow: tuple[str, ...] = option(
+        ("evidence.collect",),
+        "actions that this node may run, whoever signed the command; all others are refused: begin with evidence only",
+        example=("evidence.collect", "service.restart", "link.bounce"),
+        check=_known_actions,
     )
-    gpu_services: tuple[str, ...] = _option(
+    trusted_keys: Mapping[str, str] = option(
+        {},
+        "key id = base64 of the Ed25519 public key of a brain; empty: every command is refused",
+        example={"brain-1": "A" * 43 + "="},
+        check=_public_keys,
+    )
+
+    # --- shared by sources and actions ---
+    services: tuple[str, ...] = option(
+        (),
+        "systemd units that are watched and that service.restart may touch, on its host also that of the subnet manager; "
+        "list no unit that runs your jobs",
+        example=("nvidia-persistenced.service", "nvidia-fabricmanager.service"),
+    )
+    dbus_address: str = option(dbus.SYSTEM_BUS, "D-Bus on which systemd answers")
+    mounts: tuple[str, ...] = option(
+        (),
+        "mount points that must be mounted; all local and remote file systems are watched anyway",
+        example=("/lustre", "/home"),
+    )
+    ib_root: str = option(IB_ROOT, "folder of the InfiniBand and RoCE devices")
+    ib_tools: Path = option(Path("/usr/sbin"), "folder of infiniband-diags (sminfo, ibqueryerrors)")
+
+    # --- actions ---
+    gpu_services: tuple[str, ...] = option(
         (
             *("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service", "dcgm-exporter.service"),
             *("nvidia-dcgm.service", "nvidia-imex.service", "nvidia-persistenced.service"),
@@ -177,41 +137,61 @@ class AgentConfig:
         "systemd units that hold the GPUs: gpu.reset, pci.rescan and driver.reload stop those that run, in this order, "
         "and start them again; list no unit that runs your jobs",
     )
-    fabric_manager_unit: str = _option(
+    fabric_manager_unit: str = option(
         "nvidia-fabricmanager.service", "systemd unit that fabricmanager.restart restarts"
     )
-    driver_unload: tuple[str, ...] = _option(
+    driver_unload: tuple[str, ...] = option(
         ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia_peermem", "nvidia"),
         "kernel modules of the GPU driver in the order in which driver.reload unloads them",
     )
-    driver_load: tuple[str, ...] = _option(
+    driver_load: tuple[str, ...] = option(
         ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem"),
-        "the same in the order in which those that were there are loaded again; the first must load",
+        "the same in the order in which those that were loaded are loaded again; the first must load",
     )
-    loadable_modules: tuple[str, ...] = _option(
+    loadable_modules: tuple[str, ...] = option(
         ("mlx5_ib", "rdma_cm", "nvidia_peermem"), "kernel modules that module.load may load"
     )
-    nvidia_smi: str = _option("/usr/bin/nvidia-smi", "absolute path of nvidia-smi")
-    dcgmi: str = _option("/usr/bin/dcgmi", "absolute path of dcgmi")
-    modprobe: str = _option("/usr/sbin/modprobe", "absolute path of modprobe")
-    rmmod: str = _option("/usr/sbin/rmmod", "absolute path of rmmod")
-    dbus_address: str = _option("unix:path=/run/dbus/system_bus_socket", "D-Bus on which systemd answers")
-    evidence_tools: Mapping[str, str] = _option(
-        EVIDENCE_TOOLS,
-        "tools that evidence.collect asks = absolute path; what is not listed or not there is not asked",
+    nvidia_smi: str = option(
+        "/usr/bin/nvidia-smi", "absolute path of nvidia-smi, for gpu.reset", check=absolute_path
     )
-    bug_report_s: float = _option(
+    dcgmi: str = option("/usr/bin/dcgmi", "absolute path of dcgmi, for gpu.diagnose", check=absolute_path)
+    modprobe: str = option("/usr/sbin/modprobe", "absolute path of modprobe", check=absolute_path)
+    rmmod: str = option("/usr/sbin/rmmod", "absolute path of rmmod", check=absolute_path)
+    devlink: str = option(
+        "/usr/sbin/devlink", "absolute path of devlink (iproute2), for nic.reset", check=absolute_path
+    )
+    ibportstate: str = option(
+        "/usr/sbin/ibportstate",
+        "absolute path of ibportstate (infiniband-diags), for ib.port_reset",
+        check=absolute_path,
+    )
+    ibdiagnet: str = option(
+        "",
+        "absolute path of NVIDIA's ibdiagnet, for ib.inspect; empty: it is not run",
+        example="/usr/bin/ibdiagnet",
+        check=_absolute_path_or_empty,
+    )
+    evidence_tools: Mapping[str, str] = option(
+        EVIDENCE_TOOLS,
+        "tools that evidence.collect runs = absolute path; one that is not listed or not installed is left out",
+        check=_known_tools,
+    )
+    bug_report_s: float = option(
         60.0,
         "how long NVIDIA's bug report may take in evidence about GPUs; 0: none is made",
         unit="s",
         least=0,
     )
-    bug_report_bytes: int = _option(
+    bug_report_bytes: int = option(
         16 * 1024 * 1024, "a larger bug report is left out of the bundle", unit="bytes", least=65536
     )
-    root: Path = field(
-        default=_ROOT, metadata=_meta("root of the machine; anything but / is a recording: it is only read")
-    )
+
+    # What is set of the options that collectors and sources declare: key → value.
+    plugins: Mapping[str, Any] = field(default_factory=dict)
+
+    def options(self, part: type[Chosen]) -> Chosen:
+        """The options of a collector or source, e.g. `config.options(ClockOptions)`."""
+        return chosen(part, self.plugins)
 
     def host(self) -> Host:
         """The machine that this agent watches."""
@@ -219,61 +199,8 @@ class AgentConfig:
 
     def servers(self) -> list[str]:
         """The NATS servers, one URL each."""
-        return [url.strip() for url in self.nats_url.split(",") if url.strip()]
+        return _servers(self.nats_url)
 
     def public_keys(self) -> dict[str, bytes]:
         """Key id → 32 bytes."""
         return {name: base64.b64decode(text) for name, text in self.trusted_keys.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """One row of the documentation."""
-
-    name: str
-    type: str
-    default: str
-    unit: str
-    summary: str
-
-
-def describe() -> list[Option]:
-    """Every option, in the order of the class, for the documentation."""
-    return list(_describe())
-
-
-def _describe() -> Iterator[Option]:
-    for item in fields(AgentConfig):
-        default = _default(item.name)
-        text = (
-            list(default)
-            if isinstance(default, tuple)
-            else str(default)
-            if isinstance(default, Path)
-            else default
-        )
-        yield Option(
-            name=item.name,
-            type=kind(item.name),
-            default=repr(text),
-            unit=item.metadata["unit"],
-            summary=item.metadata["doc"],
-        )
-
-
-_KINDS = {bool: "true or false", str: "text", int: "whole number", float: "number", dict: "table"}
-
-
-def _default(key: str) -> Any:
-    item = AgentConfig.__dataclass_fields__[key]
-    if item.default_factory is not MISSING:
-        return item.default_factory()
-    return item.default
-
-
-def kind(key: str) -> str:
-    """The type of an option, in words."""
-    default = _default(key)
-    if isinstance(default, tuple):
-        return "list of whole numbers" if key == "kmsg_facilities" else "list of texts"
-    return "path" if isinstance(default, Path) else _KINDS[type(default)]

@@ -1,99 +1,147 @@
-"""Reads the agent's configuration: a TOML file, then what a person typed. Every error names file, key, and what is wanted."""
+"""Reads the agent's configuration: a TOML file, then what was typed on the command line.
 
-import base64
-import binascii
+Every error names the file with its line, or the command line, and the key, and says what is wanted there.
+"""
+
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from agent.config import EVIDENCE_TOOLS, AgentConfig
-from agent.config import kind as of
+from agent.collectors import COLLECTORS
+from agent.config import AgentConfig
 from agent.contract import subjects
-from agent.contract.actions import ACTIONS
 from agent.contract.errors import ConfigError
+from agent.options import Option, declared
+from agent.sources import SOURCES
 
-_MAY_BE_EMPTY = ("ibdiagnet",)  # a tool that is not run then
-_TOOLS = ("nvidia_smi", "dcgmi", "devlink", "ibportstate", "modprobe", "rmmod", *_MAY_BE_EMPTY)
+_TOO_LARGE = 1e12
+_COMMAND_LINE = "command line"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Options that one part declares."""
+
+    # `agent` | `source <name>` | `collector <name>`
+    part: str
+    options: tuple[Option, ...]
+
+
+def groups() -> Iterator[Group]:
+    """All options: those of agent.config, then those of each source and collector. What several share comes once."""
+    parts: tuple[tuple[str, tuple[type[Any], ...]], ...] = (
+        ("agent", (AgentConfig,)),
+        *((f"source {source.name}", source.options) for source in SOURCES),
+        *((f"collector {collector.name}", collector.options) for collector in COLLECTORS),
+    )
+    done: set[type[Any]] = set()
+    first: dict[str, str] = {}
+    for part, declarations in parts:
+        found = [option for one in declarations if one not in done for option in declared(one)]
+        done.update(declarations)
+        for option in found:
+            if option.key in first:
+                raise TypeError(f"option {option.key} is declared by {first[option.key]} and by {part}")
+            first[option.key] = part
+        yield Group(part=part, options=tuple(found))
 
 
 def load(path: Path | None, overrides: Mapping[str, str] | None = None) -> AgentConfig:
-    """The configuration in `path` (None: only defaults), then `overrides` (key → text as typed by a person).
-
-    ConfigError names the file (or "command line") and the key, and what is wanted there.
-    """
+    """The configuration in `path` (None: only defaults), then `overrides` (key → text as it was typed)."""
+    known = {option.key: option for group in groups() for option in group.options}
     values: dict[str, Any] = {}
     if path is not None:
+        text = _text(path)
         try:
-            raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(
-                f"{path}: cannot be read ({error.strerror}): give another file with --config"
-            ) from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raw = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{path}: not TOML: {error}") from error
-        values |= {key: _value(key, value, str(path)) for key, value in raw.items()}
-    for key, text in (overrides or {}).items():
-        values[key] = _value(key, _typed(key, text), "command line")
-    return _checked(AgentConfig(**values), str(path) if path else "command line")
+        for key, value in raw.items():
+            values[key] = _value(known, key, value, f"{path}{_line(text, key)}")
+    for key, typed in (overrides or {}).items():
+        value = _from_text(known[key].type, typed) if key in known else typed
+        values[key] = _value(known, key, value, _COMMAND_LINE)
+    own = {item.name for item in fields(AgentConfig)}
+    plugins = {key: value for key, value in values.items() if key not in own}
+    config = AgentConfig(**{key: value for key, value in values.items() if key in own}, plugins=plugins)
+    return _checked(config, str(path) if path else _COMMAND_LINE)
 
 
-def _value(key: str, value: Any, where: str) -> Any:
-    """`value` in the field's type, or ConfigError."""
-    if key not in AgentConfig.__dataclass_fields__:
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
         raise ConfigError(
-            f"{where}: unknown key {key!r} (known: {', '.join(AgentConfig.__dataclass_fields__)})"
-        )
-    kind = of(key)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    fits = {
-        "text": isinstance(value, str),
-        "path": isinstance(value, str),
-        "number": number,
-        "whole number": whole,
-        "true or false": isinstance(value, bool),
-        "list of texts": isinstance(value, list) and all(isinstance(item, str) for item in value),
-        "list of whole numbers": isinstance(value, list) and all(type(item) is int for item in value),
-        "table": isinstance(value, dict) and all(isinstance(item, str) for item in value.values()),
-    }[kind]
-    if not fits:
-        raise ConfigError(f"{where}: {key} must be a {kind}, not {value!r}")
-    least = AgentConfig.__dataclass_fields__[key].metadata["least"]
-    if least is not None and not least <= value < 1e12:  # refuses nan and inf too
-        raise ConfigError(f"{where}: {key} must be {least} or more, not {value!r}")
-    if kind == "path":
-        return Path(value)
-    if kind == "number":
-        return float(value)
-    return tuple(value) if isinstance(value, list) else value
+            f"{path}: cannot be read ({error.strerror}): give another file with --config"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
 
 
-def _typed(key: str, text: str) -> Any:
-    """What a person typed for `key`, as TOML would hold it: lists comma separated, tables as `a=b,c=d`."""
-    kind = of(key) if key in AgentConfig.__dataclass_fields__ else "text"
+def _line(text: str, key: str) -> str:
+    """`:7` where the key begins on line 7; empty where it is written in a way that is not recognised."""
+    name = re.escape(key)
+    place = re.search(rf"""(?m)^[ \t]*(?:\[[ \t]*)?(?:{name}|"{name}"|'{name}')[ \t]*[].=]""", text)
+    return f":{text.count(chr(10), 0, place.start()) + 1}" if place else ""
+
+
+_FITS: Mapping[str, Callable[[Any], bool]] = {
+    "text": lambda value: isinstance(value, str),
+    "path": lambda value: isinstance(value, str),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "whole number": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "true or false": lambda value: isinstance(value, bool),
+    "list of texts": lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
+    "list of whole numbers": lambda value: isinstance(value, list) and all(type(one) is int for one in value),
+    "table": lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
+}
+
+
+def _value(known: Mapping[str, Option], key: str, raw: Any, where: str) -> Any:
+    """`raw` in the option's type."""
+    option = known.get(key)
+    if option is None:
+        raise ConfigError(f"{where}: unknown key {key!r} (known: {', '.join(known)})")
+    if not _FITS[option.type](raw):
+        raise ConfigError(f"{where}: {key} must be a {option.type}, not {raw!r}")
+    if option.least is not None and not option.least <= raw < _TOO_LARGE:  # refuses nan and inf too
+        raise ConfigError(f"{where}: {key} must be {option.least} or more, not {raw!r}")
+    if option.type == "path":
+        value: Any = Path(raw)
+    elif option.type == "number":
+        value = float(raw)
+    else:
+        value = tuple(raw) if isinstance(raw, list) else raw
+    if option.check is not None and (wrong := option.check(key, value)):
+        raise ConfigError(f"{where}: {wrong}")
+    return value
+
+
+def _from_text(type_: str, text: str) -> Any:
+    """What was typed, as TOML would hold it: lists comma separated, tables as `a=b,c=d`."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     try:
-        if kind == "whole number":
+        if type_ == "whole number":
             return int(text)
-        if kind == "number":
+        if type_ == "number":
             return float(text)
-        if kind == "true or false":
+        if type_ == "true or false":
             return {"true": True, "false": False}.get(text, text)
-        if kind == "list of whole numbers":
+        if type_ == "list of whole numbers":
             return [int(part) for part in parts]
     except ValueError:
-        return text  # _value says what is wanted
-    if kind == "list of texts":
+        return text  # _value reports what is wanted
+    if type_ == "list of texts":
         return parts
     # Base64 ends with "=": only the first one of a part separates.
-    return dict(part.partition("=")[::2] for part in parts) if kind == "table" else text
+    return dict(part.partition("=")[::2] for part in parts) if type_ == "table" else text
 
 
 def _checked(config: AgentConfig, where: str) -> AgentConfig:
-    """`config` with its node name filled in; ConfigError for values that cannot work."""
+    """`config` with its node name filled in; ConfigError for values that do not fit each other."""
     try:
         subjects.token(config.cell, "cell")
         node = (
@@ -103,35 +151,6 @@ def _checked(config: AgentConfig, where: str) -> AgentConfig:
         )
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}; set it in the configuration") from error
-    for name in config.allow:
-        if name not in ACTIONS:
-            raise ConfigError(f"{where}: allow: unknown action {name!r} (known: {', '.join(ACTIONS)})")
-    for key_id, text in config.trusted_keys.items():
-        try:
-            size = len(base64.b64decode(text, validate=True))
-        except binascii.Error:
-            size = -1
-        if size != 32:
-            raise ConfigError(
-                f"{where}: trusted_keys.{key_id} must be the base64 of a 32-byte Ed25519 public key"
-            )
-    try:
-        has_job = "job" in re.compile(config.job_id_pattern).groupindex
-    except re.error:
-        has_job = False
-    if not has_job:
-        raise ConfigError(f"{where}: job_id_pattern must be a regular expression with a group (?P<job>...)")
-    for name, path in config.evidence_tools.items():
-        if name not in EVIDENCE_TOOLS or (path and not path.startswith("/")):
-            raise ConfigError(
-                f"{where}: evidence_tools.{name}: give the absolute path of one of {', '.join(EVIDENCE_TOOLS)}"
-            )
-    for key in _TOOLS:
-        path = getattr(config, key)
-        if not path.startswith("/") and (path or key not in _MAY_BE_EMPTY):
-            raise ConfigError(f"{where}: {key} must be an absolute path, not {path!r}")
     if sorted(config.driver_unload) != sorted(config.driver_load) or not config.driver_load:
         raise ConfigError(f"{where}: driver_unload and driver_load must name the same modules")
-    if not config.servers():
-        raise ConfigError(f"{where}: nats_url must name at least one server, e.g. nats://127.0.0.1:4222")
     return replace(config, node=node)

@@ -1,10 +1,10 @@
-"""The system bus, and the few words of systemd that sources and actions need of it.
+"""The system bus, and the few calls of systemd that sources and actions need.
 
     async with connected(address) as bus:
         state = await unit_state(bus, "sshd.service")
 
-Errors are OSErrors by what they mean for who asks: `NoBus` (nothing was asked), `NoAnswer` (asked; nobody knows
-what came of it), `ErrorReply` (an answer that says no, with its D-Bus error name).
+Errors are OSErrors by what they mean for the caller: `NoBus` (nothing was requested), `NoAnswer` (requested; the outcome
+is unknown), `ErrorReply` (refused, with its D-Bus error name).
 """
 
 import asyncio
@@ -23,13 +23,13 @@ MANAGER = "org.freedesktop.systemd1.Manager"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 ANSWER_S = 5.0  # systemd answers in milliseconds, or it is itself in trouble
 _BUS, _BUS_PATH = "org.freedesktop.DBus", "/org/freedesktop/DBus"
-_LOOK_S = 1.0  # between looks whether the connection still stands
-# What the bus itself says in place of a program that got the call and left, or is late: it may have done it.
-_UNANSWERED = tuple(f"org.freedesktop.DBus.Error.{word}" for word in ("NoReply", "Timeout", "TimedOut"))
+_LOOK_S = 1.0  # between looks whether the connection still exists
+# The bus itself answers in place of a program that got the call and left, or is late: it may have done it.
+_UNANSWERED = tuple(f"org.freedesktop.DBus.Error.{name}" for name in ("NoReply", "Timeout", "TimedOut"))
 
 
 class NoBus(OSError):
-    """There is no bus at the address; nothing was asked."""
+    """There is no bus at the address; nothing was requested."""
 
 
 class NoAnswer(OSError):
@@ -37,14 +37,14 @@ class NoAnswer(OSError):
 
 
 class ErrorReply(OSError):
-    """An answer that says no. `name`: the D-Bus error name, e.g. org.freedesktop.systemd1.NoSuchUnit."""
+    """The call was refused. `name`: the D-Bus error name, e.g. org.freedesktop.systemd1.NoSuchUnit."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)
         self.name = name
 
     @property
-    def word(self) -> str:
+    def short_name(self) -> str:
         """The last part of the name, e.g. NoSuchUnit."""
         return self.name.rpartition(".")[2]
 
@@ -53,11 +53,14 @@ class ErrorReply(OSError):
 class UnitState:
     """A unit as systemd sees it now."""
 
-    active: str  # active, reloading, inactive, failed, activating, deactivating
+    # active, reloading, inactive, failed, activating, deactivating
+    active: str
     sub: str
     result: str
-    found: bool  # False: there is no such unit
-    invocation: bytes  # another one means that it was started anew
+    # False: there is no such unit.
+    found: bool
+    # Changes with every start.
+    invocation: bytes
 
     @property
     def text(self) -> str:
@@ -129,8 +132,8 @@ async def has_owner(bus: "MessageBus", name: str) -> bool:
     return bool(owned)
 
 
-async def hear(bus: "MessageBus", rule: str) -> None:
-    """Lets signals that fit a match rule come in; systemd sends its own only to those who subscribed."""
+async def add_match(bus: "MessageBus", rule: str) -> None:
+    """Subscribes to the signals that fit a match rule; systemd sends its own only after `Subscribe`."""
     await call(bus, _BUS_PATH, _BUS, "AddMatch", "s", [rule], destination=_BUS)
 
 
@@ -143,13 +146,13 @@ async def properties(
 
 
 async def unit_path(bus: "MessageBus", unit: str) -> str:
-    """The object of a unit. One that does not exist has one too."""
+    """The object path of a unit. A unit that does not exist has one too."""
     (path,) = await call(bus, MANAGER_PATH, MANAGER, "LoadUnit", "s", [unit])
     return str(path)
 
 
 async def unit_state(bus: "MessageBus", unit: str) -> UnitState:
-    """What the unit is now."""
+    """The unit's state now."""
     values = await properties(bus, await unit_path(bus, unit))
     return UnitState(
         active=str(values.get("ActiveState", "")),
@@ -161,10 +164,10 @@ async def unit_state(bus: "MessageBus", unit: str) -> UnitState:
 
 
 async def unit_job(bus: "MessageBus", member: str, unit: str, mode: str = "replace") -> str:
-    """Has systemd do a job (StartUnit, StopUnit, RestartUnit) and waits for its end: `done`, `failed`, `canceled`,
-    `timeout`, `dependency`, `skipped`. The answer to the call alone only says that it is queued.
+    """Has systemd do a job (StartUnit, StopUnit, RestartUnit) and waits for its result: `done`, `failed`, `canceled`,
+    `timeout`, `dependency`, `skipped`. The answer to the call alone only means that it is queued.
 
-    Waits for ever: the caller has the deadline. A wait that is cancelled leaves the job to systemd.
+    Waits without a limit: the caller has the deadline. A wait that is cancelled leaves the job to systemd.
     """
     ended: dict[str, str] = {}
     news = asyncio.Event()
@@ -177,7 +180,7 @@ async def unit_job(bus: "MessageBus", member: str, unit: str, mode: str = "repla
 
     bus.add_message_handler(on_message)
     try:
-        await hear(bus, f"type='signal',sender='{SYSTEMD}',interface='{MANAGER}',member='JobRemoved'")
+        await add_match(bus, f"type='signal',sender='{SYSTEMD}',interface='{MANAGER}',member='JobRemoved'")
         await call(bus, MANAGER_PATH, MANAGER, "Subscribe")
         (job,) = await call(bus, MANAGER_PATH, MANAGER, member, "ss", [unit, mode])
         while str(job) not in ended:

@@ -1,8 +1,7 @@
-"""The machine as a parameter: the only door to its paths and clocks, so that the whole agent runs on a
-recorded one.
+"""The machine as a parameter: the only door to its paths and clocks, so that the whole agent runs on a recorded one.
 
-`Host()` is this machine; `Host(root=DIR)` a recorded one, whose /proc, /sys, /dev and /etc stand below DIR. A
-recorded machine is never written to and no command is run on it.
+`Host()` is this machine; `Host(root=DIR)` a recorded one, whose /proc, /sys, /dev and /etc are below DIR. Nothing is
+written to a recorded machine, and no command is run on it.
 """
 
 import platform
@@ -20,9 +19,7 @@ class Host:
 
     @property
     def live(self) -> bool:
-        """Is it the machine that we run on? Only then are sockets, D-Bus and NVML opened and actions
-        performed.
-        """
+        """Is it the machine that we run on? Only then are sockets, D-Bus and NVML opened and actions performed."""
         return self.root == Path("/")
 
     def path(self, absolute: str) -> Path:
@@ -30,9 +27,7 @@ class Host:
         return self.root / absolute.lstrip("/")
 
     def read(self, absolute: str, default: str = "") -> str:
-        """A small text file, stripped; `default` when it cannot be read (sysfs files may vanish or answer
-        EIO).
-        """
+        """A small text file, stripped; `default` when it cannot be read (sysfs files may vanish or return EIO)."""
         try:
             return self.path(absolute).read_text(errors="replace").strip()
         except OSError:
@@ -58,9 +53,16 @@ class Host:
         return self.read("/proc/sys/kernel/random/boot_id", "unknown")
 
     def hostname(self) -> str:
-        """The host's name; of a recording, what its /proc/sys/kernel/hostname says."""
+        """The host's name; of a recording, the one in its /proc/sys/kernel/hostname."""
         return self.read("/proc/sys/kernel/hostname") or (platform.node() if self.live else "recorded")
 
     def kernel(self) -> str:
         """Kernel release."""
         return self.read("/proc/sys/kernel/osrelease") or platform.release()
+
+    def nvidia_driver(self) -> str:
+        """Version of the loaded NVIDIA driver, e.g. `580.82.07`; empty where there is none."""
+        for word in self.read("/proc/driver/nvidia/version").partition("\n")[0].split():
+            if word[:1].isdigit() and "." in word:
+                return word
+        return ""

@@ -1,4 +1,4 @@
-"""The agent's supervisor: what breaks is said once per cause, tried again, and ends nothing else.
+"""The agent's supervisor: what breaks is reported once per cause, tried again, and ends nothing else.
 
 The only place in the agent that catches every exception.
 """
@@ -9,26 +9,24 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from agent.collectors.base import Collector
-from agent.collectors.readings import Line, Mark, Reading
+from agent.collectors.samples import Checkpoint, Line, Sample
 from agent.contract import kinds
 from agent.contract.components import NODE, check
-from agent.contract.messages import Draft, Severity, clip
+from agent.contract.messages import Severity, UnsentEvent, clip
 from agent.host import Host
-from agent.tasks import end
+from agent.shared.tasks import end
 from agent.uplink.spool import LINE, Spool
 
 FIRST_PAUSE_S = 1.0  # before a broken source is opened again; doubled up to MAX_PAUSE_S
 MAX_PAUSE_S = 60.0
 WELL_S = 60.0  # a source that worked this long starts with a short pause again
-MAX_CAUSES = 200  # remembered, so that a failure is said once and not each second
+MAX_CAUSES = 200  # remembered, so that a failure is reported once and not each second
 
 _log = logging.getLogger(__name__)
 
 
 class Feeder:
-    """Hands each reading to the collectors that want it; a collector that raises loses that reading, no
-    more.
-    """
+    """Hands each sample to the collectors that want it; a collector that raises loses that sample, no more."""
 
     def __init__(
         self,
@@ -36,79 +34,82 @@ class Feeder:
         collectors: Sequence[Collector],
         spool: Spool,
         *,
-        heard: Callable[[Sequence[Draft]], None] = lambda _: None,
+        on_stored: Callable[[Sequence[UnsentEvent]], None] = lambda _: None,
     ) -> None:
-        """`heard` is told what is in the spool now."""
-        self._heard = heard
+        """`on_stored` is called with the events that are in the spool now."""
+        self._on_stored = on_stored
         self._host = host
         self._collectors = collectors
         self._wanting: dict[type, list[Collector]] = {}
         self._spool = spool
         self._boot = host.boot_id()
-        self._line: int | None = None  # sequence number of the latest kernel log record
-        self._marks: dict[str, str] = {}  # how far the other sources have read, where that is not kept yet
-        self._said: set[tuple[str, str]] = set()
+        # Sequence number of the latest kernel log record.
+        self._line: int | None = None
+        # How far the other sources have read, where that is not stored yet.
+        self._checkpoints: dict[str, str] = {}
+        self._reported: set[tuple[str, str]] = set()
 
-    def emit(self, reading: Reading) -> None:
-        """One reading; its facts are in the spool when this returns."""
-        kind = type(reading)
-        if isinstance(reading, Mark):
-            self._marks[reading.key] = reading.value
+    def emit(self, sample: Sample) -> None:
+        """Takes one sample; its events are in the spool when this returns."""
+        kind = type(sample)
+        if isinstance(sample, Checkpoint):
+            self._checkpoints[sample.key] = sample.value
             return
         wanting = self._wanting.get(kind)
         if wanting is None:
             wanting = self._wanting[kind] = [one for one in self._collectors if issubclass(kind, one.wants)]
-        if isinstance(reading, Line) and reading.seq >= 0:
-            self._line = reading.seq
+        if isinstance(sample, Line) and sample.seq >= 0:
+            self._line = sample.seq
         now_s = self._host.mono_s()
-        drafts: list[Draft] = []
+        unsent_events: list[UnsentEvent] = []
         for collector in wanting:
-            drafts += self._ask(collector, reading, now_s)
-        if drafts:
-            # Facts that a collector had held back come with a tick: they belong to lines up to here as well.
+            unsent_events += self._collect(collector, sample, now_s)
+        if unsent_events:
+            # What a collector has held back comes with a tick: it belongs to lines up to here as well.
             line = {} if self._line is None else {LINE: f"{self._boot} {self._line}"}
-            self._spool.put_all(drafts, now_s, self._marks | line)
-            self._marks.clear()
-            self._heard(drafts)
+            self._spool.put_all(unsent_events, now_s, self._checkpoints | line)
+            self._checkpoints.clear()
+            self._on_stored(unsent_events)
 
-    def save_marks(self) -> bool:
-        """Keeps how far was read where nothing was said (facts keep it themselves); was there anything? Seldom: collectors
-        hold back for seconds what a line repeats.
+    def save_checkpoints(self) -> bool:
+        """Stores how far sources have read without an event (events store it themselves); was there anything to store?
+
+        Not often: collectors hold back repeats for some seconds.
         """
-        if not self._marks:
+        if not self._checkpoints:
             return False
-        self._spool.save_marks(self._marks)
-        self._marks.clear()
+        self._spool.save_checkpoints(self._checkpoints)
+        self._checkpoints.clear()
         return True
 
     def failed(self, source: str, reason: str, *, again: bool = False) -> None:
         """Reports `agent.source_failed`, once for each cause (`again`: it had worked in between)."""
         cause = (source, reason)
-        if cause in self._said and not again:
+        if cause in self._reported and not again:
             return
-        if len(self._said) < MAX_CAUSES:
-            self._said.add(cause)
+        if len(self._reported) < MAX_CAUSES:
+            self._reported.add(cause)
         _log.warning("%s failed: %s", source, reason)
-        draft = Draft(
+        unsent = UnsentEvent(
             kind="agent.source_failed",
             component=NODE,
             severity=Severity.ERROR,
             data={"source": source, "reason": clip(reason)},
             evidence=clip(reason),
         )
-        self._spool.put(draft, self._host.mono_s())
+        self._spool.put(unsent, self._host.mono_s())
 
-    def _ask(self, collector: Collector, reading: Reading, now_s: float) -> list[Draft]:
+    def _collect(self, collector: Collector, sample: Sample, now_s: float) -> list[UnsentEvent]:
         try:
-            drafts = list(collector.feed(reading, now_s))
-            for draft in drafts:
-                kinds.check(draft)
-                check(draft.component)
-            return drafts
-        except Exception as error:  # noqa: BLE001 - the supervisor: a bug of one collector must not silence the others
+            unsent_events = list(collector.feed(sample, now_s))
+            for unsent in unsent_events:
+                kinds.check(unsent)
+                check(unsent.component)
+            return unsent_events
+        except Exception as error:  # noqa: BLE001 - the supervisor: a bug of one collector must not stop the others
             reason = f"{type(error).__name__}: {clip(str(error), 200)}"
-            if (f"collector:{collector.name}", reason) not in self._said:
-                _log.exception("collector %s dropped a %s", collector.name, type(reading).__name__)
+            if (f"collector:{collector.name}", reason) not in self._reported:
+                _log.exception("collector %s dropped a %s", collector.name, type(sample).__name__)
             self.failed(f"collector:{collector.name}", reason)
             return []
 
@@ -131,7 +132,7 @@ def keep_going(
 async def _keep(
     name: str, work: Callable[[], Awaitable[None]], feeder: Feeder, host: Host, needs: str
 ) -> None:
-    """Runs `work` again and again; what ended it is said once per cause."""
+    """Runs `work` again and again; what ended it is reported once per cause."""
     pause_s = FIRST_PAUSE_S
     while True:
         began_s = host.mono_s()

@@ -1,15 +1,10 @@
-"""What the agent's commands share: collectors as this machine and its configuration want them."""
-
-from functools import partial
+"""What the agent's commands share: collectors as this machine and its configuration need them."""
 
 from agent.collectors import collectors
-from agent.collectors.base import Collector
-from agent.collectors.gpu_memory import GpuMemoryCollector
-from agent.collectors.inventory import InventoryCollector
-from agent.collectors.settings import Settings
+from agent.collectors.base import Collector, CollectorSetup
 from agent.config import AgentConfig
 from agent.host import Host
-from agent.last_known import LastKnown
+from agent.remembered.last_known import LastKnown
 
 
 def collectors_for(
@@ -19,37 +14,21 @@ def collectors_for(
     lost_before: frozenset[str] = frozenset(),
     known: LastKnown | None = None,
 ) -> list[Collector]:
-    """Fresh collectors, which know this machine's NVIDIA driver, the GPUs that were lost before (LostGpus) and what else
-    an earlier run knew.
+    """Fresh collectors. They know this machine's NVIDIA driver and InfiniBand devices, the GPUs that were lost before
+    (LostGpus), and what they remembered in an earlier run.
     """
-    found = collectors(
-        Settings(
-            driver=nvidia_driver(host),
-            lost_before=lost_before,
-            ecc_before=known.ecc if known else {},
-            node_before=known.node if known else {},
+    made = collectors(
+        CollectorSetup(
+            values=config.plugins,
+            driver=host.nvidia_driver(),
             nics=nic_names(host),
-            idle_window_s=config.idle_window_s,
-            ib_exempt=config.ib_exempt,
-            ib_expected_gbps=config.ib_expected_gbps,
-            congestion_per_s=config.congestion_per_s,
-            kernel_modules=config.kernel_modules,
-            memory_low_percent=config.memory_low_percent,
-            memory_pressure_percent=config.memory_pressure_percent,
-            io_pressure_percent=config.io_pressure_percent,
-            disk_full_percent=config.disk_full_percent,
-            clock_offset_s=config.clock_offset_s,
-            job_nan_loss=config.job_nan_loss,
+            lost_before=lost_before,
+            remembered=known.values if known else {},
         )
     )
-    if known is None:
-        return found
-    for collector in found:
-        if isinstance(collector, GpuMemoryCollector):
-            known.ecc_now = partial(getattr, collector, "aggregates")
-        elif isinstance(collector, InventoryCollector):
-            known.node_now = partial(getattr, collector, "settled")
-    return found
+    if known is not None:
+        known.follow(made)
+    return made
 
 
 def nic_names(host: Host) -> dict[str, str]:
@@ -60,11 +39,3 @@ def nic_names(host: Host) -> dict[str, str]:
             if line.startswith("PCI_SLOT_NAME="):
                 names[line.partition("=")[2]] = name
     return names
-
-
-def nvidia_driver(host: Host) -> str:
-    """The version of the loaded NVIDIA driver, e.g. `580.82.07`; empty where there is none."""
-    for word in host.read("/proc/driver/nvidia/version").partition("\n")[0].split():
-        if word[:1].isdigit() and "." in word:
-            return word
-    return ""

@@ -1,8 +1,11 @@
-"""The brain's configuration: one TOML file. Unknown keys are errors; every key has a default that is safe.
+"""The brain's configuration: one TOML file. Unknown keys are errors, and every key has a safe default.
 
-A relative path is relative to the folder of the file that names it.
+A relative path is relative to the folder of the configuration file.
 """
 
+import copy
+import functools
+import logging
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,12 +18,20 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
-from brain import options
-from brain.core.spec import EscalationStep, ModeSetting, Place, Settings
+from brain import options, renamed
+from brain.core.pack.spec import EscalationStep, ModeSetting, Place, Settings
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 _BESIDE = Path(__file__).resolve().parents[1]  # rules/ and runbooks/ are installed beside this package
-_PLUG_INS = ("channels", "bmc", "schedulers", "subnet_managers", "switches", "ufm")  # tables of plug-ins
+_PLUG_INS = (
+    "channels",
+    "bmc",
+    "schedulers",
+    "subnet_managers",
+    "switches",
+    "ufm",
+)  # keys with tables of plug-ins
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _KINDS_OF_ERROR = {
     "extra_forbidden": "unknown key",
@@ -34,86 +45,112 @@ class _Model(BaseModel):
 
 
 class EmbeddedConfig(_Model):
-    """The NATS server that the brain starts as its child. For one brain; production has a cluster."""
+    """The NATS server that the brain starts as a child process. For one brain; production has a cluster."""
 
-    host: str = "127.0.0.1"  # where it listens; agents of other nodes need more than loopback
+    # Address to listen on; agents on other nodes cannot reach loopback
+    host: str = "127.0.0.1"
     port: int = Field(default=4222, ge=1, le=65535)
-    store: Path | None = None  # folder of its files; none: <data_dir>/nats
-    nodes: Mapping[str, str] = {}  # node -> its public NKEY (U...); nodes that are not listed cannot connect
+    # Folder of its files; none: <data_dir>/nats
+    store: Path | None = None
+    # node -> its public NKEY (U...); other nodes cannot connect
+    nodes: Mapping[str, str] = {}
 
 
 class NatsConfig(_Model):
-    """How the brain reaches NATS: its own embedded server, or the servers of `url`."""
+    """Which NATS the brain uses: its own embedded server, or the servers in `url`."""
 
-    url: str = ""  # nats:// or tls://, comma separated; empty: the embedded server
-    seed_file: Path | None = None  # file with the brain's NKEY seed (mode 0600); none: connect without one
-    ca_file: Path | None = None  # PEM file with the CA of tls:// servers; none: the system's CAs
-    replicas: int = Field(default=1, ge=1, le=5)  # copies of the log; 3 in a cluster of three
+    # nats:// or tls://, comma separated; empty: the embedded server
+    url: str = ""
+    # File with the brain's NKEY seed (mode 0600); none: connect without one
+    seed_file: Path | None = None
+    # PEM file with the CA of tls:// servers; none: the system's CAs
+    ca_file: Path | None = None
+    # Copies of the log; 3 in a cluster of three servers
+    replicas: int = Field(default=1, ge=1, le=5)
     embedded: EmbeddedConfig = EmbeddedConfig()
 
 
 class LogConfig(_Model):
-    """How long the log is kept. What is gone cannot be replayed; open incidents live on in the snapshot."""
+    """How long the log is kept. What was dropped cannot be replayed; open incidents are also in the snapshot."""
 
     max_age_s: float = Field(default=30 * 86400, ge=3600)
-    max_bytes: int = Field(default=8 * 1024**3, ge=64 * 1024**2)  # above, the oldest messages go
-    duplicate_window_s: float = Field(default=300, ge=120)  # how long a message id is remembered
+    # Beyond this size the oldest messages are dropped
+    max_bytes: int = Field(default=8 * 1024**3, ge=64 * 1024**2)
+    # How long a message id is remembered
+    duplicate_window_s: float = Field(default=300, ge=120)
 
 
 class EvidenceConfig(_Model):
-    """How long evidence bundles are kept in NATS. What is gone may still lie on its node."""
+    """How long evidence bundles are kept in NATS. A dropped bundle may still be on its node."""
 
     keep_s: float = Field(default=14 * 86400, ge=3600)
-    max_bytes: int = Field(default=1024**3, ge=16 * 1024**2)  # above, the oldest bundles go
+    # Beyond this size the oldest bundles are dropped
+    max_bytes: int = Field(default=1024**3, ge=16 * 1024**2)
 
 
 class ConsoleConfig(_Model):
     """The HTTP API."""
 
     host: str = "127.0.0.1"
-    port: int = Field(default=8470, ge=0, le=65535)  # 0: any free one
-    token_file: Path | None = None  # file with the bearer token; needed when host is not loopback
+    # 0: any free port
+    port: int = Field(default=8470, ge=0, le=65535)
+    # File with the bearer token; needed when host is not loopback
+    token_file: Path | None = None
 
 
 class SnapshotConfig(_Model):
-    """When the engine's state is written down, so that a restart need not read the whole log."""
+    """How often the engine's state is written to disk, so that a restart need not read the whole log."""
 
     every_s: float = Field(default=60, gt=0)
     every_inputs: int = Field(default=200_000, ge=1)
 
 
 class BrainConfig(_Model):
-    """Everything that the operator can set."""
+    """The keys of brain.toml."""
 
-    cell: str = "default"  # failure domain; part of every NATS subject
-    brain: str = ""  # this brain's name in notes; empty: the host name
-    data_dir: Path = Path("/var/lib/gpuward")  # snapshot, read model, keys, embedded NATS
+    # Failure domain; part of every NATS subject
+    cell: str = "default"
+    # This brain's name in notes; empty: the host name
+    brain: str = ""
+    # Folder of the snapshot, read model, keys and embedded NATS
+    data_dir: Path = Path("/var/lib/gpuward")
     nats: NatsConfig = NatsConfig()
     log: LogConfig = LogConfig()
     evidence: EvidenceConfig = EvidenceConfig()
     console: ConsoleConfig = ConsoleConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
-    rules: Path | None = None  # folder; none: the rules that came with gpuward
-    runbooks: Path | None = None  # folder; none: the runbooks that came with gpuward
-    modes: tuple[ModeSetting, ...] = ()  # before all: observe everywhere; the last that fits wins
-    settings: Settings = Settings()  # what the gates judge by; `modes` stands above
-    topology: Path | None = None  # YAML: node -> {leaf, rack, pod, fabric}; none: places are not known
-    channels: Mapping[str, Mapping[str, Any]] = {}  # name -> type and its options (brain/notify)
-    groups: Mapping[str, tuple[str, ...]] = {}  # oncall, scheduler, ... -> channels, in order of trying
-    bmc: Mapping[str, Mapping[str, Any]] = {}  # name -> type, nodes (glob) and options (brain/actions)
-    schedulers: Mapping[str, Mapping[str, Any]] = {}  # name -> type, nodes (glob) and options
-    subnet_managers: Mapping[str, Mapping[str, Any]] = {}  # fabric -> its hosts and how to reach them
-    switches: Mapping[str, Mapping[str, Any]] = {}  # name -> type and options: who can set switch ports
-    ufm: Mapping[str, Mapping[str, Any]] = {}  # name -> NVIDIA UFM: url, token_file, events (brain/ufm.py)
-    signing_key_file: Path | None = (
-        None  # Ed25519 seed, base64; none: <data_dir>/signing.key, made when missing
-    )
-    silent_after_s: float = Field(default=15, ge=1)  # no beat for so long: the node is silent
-    lease_ttl_s: float = Field(
-        default=2, ge=1
-    )  # a leader that does not renew its lease for so long is replaced
-
-    drill: bool = False  # `gpuward drill` may ask simulated nodes of this cell to break; `gpuward up` sets it
+    # Folder; none: the rules that came with gpuward
+    rules: Path | None = None
+    # Folder; none: the runbooks that came with gpuward
+    runbooks: Path | None = None
+    # The default is to observe everywhere; the last matching entry wins
+    modes: tuple[ModeSetting, ...] = ()
+    # Limits and delays; the modes are in `modes`
+    settings: Settings = Settings()
+    # YAML: node -> {leaf, rack, pod, fabric}; none: places are unknown
+    topology: Path | None = None
+    # name -> type and its options (brain/notify)
+    channels: Mapping[str, Mapping[str, Any]] = {}
+    # oncall, scheduler, ... -> channels, in the order in which they are tried
+    groups: Mapping[str, tuple[str, ...]] = {}
+    # name -> type, nodes (glob) and options (brain/actions)
+    bmc: Mapping[str, Mapping[str, Any]] = {}
+    # name -> type, nodes (glob) and options
+    schedulers: Mapping[str, Mapping[str, Any]] = {}
+    # fabric -> its hosts and the nodes that are asked about it
+    subnet_managers: Mapping[str, Mapping[str, Any]] = {}
+    # name -> type and options of a way to set switch ports
+    switches: Mapping[str, Mapping[str, Any]] = {}
+    # name -> url, token_file, events, ... of NVIDIA UFM (brain/ufm/client.py)
+    ufm: Mapping[str, Mapping[str, Any]] = {}
+    # Ed25519 seed, base64; none: <data_dir>/signing.key, created when missing
+    signing_key_file: Path | None = None
+    # A node that has sent no beat for so long is unreachable
+    unreachable_after_s: float = Field(default=15, ge=1)
+    # A leader that does not renew its lease for so long is replaced
+    lease_ttl_s: float = Field(default=2, ge=1)
+    # true: `gpuward drill` may inject faults into simulated nodes of this cell; `gpuward up` sets it
+    drill: bool = False
 
     @model_validator(mode="after")
     def _agrees(self) -> "BrainConfig":
@@ -121,7 +158,7 @@ class BrainConfig(_Model):
             raise ValueError("nats: give `url` or `embedded`, not both")
         if self.console.host not in LOOPBACK and self.console.token_file is None:
             raise ValueError(
-                "console: a host that is not loopback needs a token_file: anybody could say `hold`"
+                "console: a host that is not loopback needs a token_file, or anyone could give commands"
             )
         for severity, chain in self.settings.escalation.items():
             self._check_chain(severity.value, chain)
@@ -130,10 +167,10 @@ class BrainConfig(_Model):
     def _check_chain(self, severity: str, chain: tuple[EscalationStep, ...]) -> None:
         where = f"settings.escalation.{severity}"
         if not chain or chain[0].after_s > 0:
-            raise ValueError(f"{where}: the first group is told at once: it needs one without after_s")
+            raise ValueError(f"{where}: the first group is paged immediately: it needs one without after_s")
         times = [step.after_s for step in chain]
         if times != sorted(times) or times[0] < 0:
-            raise ValueError(f"{where}: after_s counts from the first page and must not go down")
+            raise ValueError(f"{where}: after_s counts from the first page and must not decrease")
         for step in chain:
             if step.to not in ("oncall", *self.groups):
                 raise ValueError(
@@ -156,17 +193,17 @@ class BrainConfig(_Model):
         return self.runbooks or _BESIDE / "runbooks"
 
     def site_settings(self) -> Settings:
-        """The settings with the configured modes; a configured scheduler is asked before its jobs are disturbed."""
+        """Returns the settings with the configured modes. A configured scheduler is asked before jobs are disturbed."""
         ask = self.settings.ask_jobs or bool(self.schedulers)
         return replace(self.settings, modes=self.settings.modes + self.modes, ask_jobs=ask)
 
     def places(self) -> dict[str, Place]:
-        """Node → place, read from the topology file now; ConfigError names file and node."""
+        """Reads node → place from the topology file; ConfigError names file and node."""
         return read_places(self.topology) if self.topology else {}
 
 
 def load(path: Path | None) -> BrainConfig:
-    """The configuration in `path` (None: only defaults); ConfigError names file and key."""
+    """Reads the configuration in `path` (None: only defaults); ConfigError names file and key."""
     if path is None:
         return parse({}, "defaults", Path.cwd())
     try:
@@ -179,7 +216,12 @@ def load(path: Path | None) -> BrainConfig:
 
 
 def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
-    """The configuration of TOML data; `where` names it in errors, relative paths start from `folder`."""
+    """Reads the configuration from TOML data. `where` names it in errors; relative paths start from `folder`.
+
+    Old names are read with a warning in the log.
+    """
+    raw = copy.deepcopy(dict(raw))
+    renamed.rename(raw, renamed.CONFIG, functools.partial(_warn, where))
     config = _checked(lambda: BrainConfig.model_validate_json(orjson.dumps(raw, default=str)), where)
     try:
         subjects.token(config.cell, "cell")
@@ -193,8 +235,12 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
     return _absolute(config, folder).model_copy(update=tables)
 
 
+def _warn(where: str, key: renamed.Where, text: str) -> None:
+    _log.warning("%s: %s: %s", where, ".".join(map(str, key)), text)
+
+
 def read_places(path: Path) -> dict[str, Place]:
-    """Node → place from a YAML mapping; ConfigError names file and node."""
+    """Reads node → place from a YAML mapping; ConfigError names file and node."""
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except OSError as error:
@@ -222,7 +268,7 @@ def _lines(error: ValidationError) -> list[str]:
 
 
 def _absolute(config: BrainConfig, folder: Path) -> BrainConfig:
-    """The same with every path made absolute."""
+    """Returns the configuration with absolute paths."""
 
     def fixed(model: Any) -> Any:
         changes: dict[str, Any] = {}
@@ -232,7 +278,7 @@ def _absolute(config: BrainConfig, folder: Path) -> BrainConfig:
                 changes[name] = folder / value
             elif isinstance(value, BaseModel):
                 changes[name] = fixed(value)
-        # Keep what was set and what is a default apart: model_copy would mark all changes as set.
+        # Keep the distinction between set keys and defaults: model_copy would mark all changes as set.
         copy = model.model_copy(update=changes)
         copy.__pydantic_fields_set__.intersection_update(model.model_fields_set)
         return copy

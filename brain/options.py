@@ -1,5 +1,6 @@
-"""How the tables of plug-ins (channels, BMCs, schedulers, switches) are read: unknown keys are errors, secrets are files."""
+"""Reads the tables of plug-ins (channels, BMCs, schedulers, switches): unknown keys are errors."""
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -13,19 +14,19 @@ T = TypeVar("T")
 _SAYS = {"missing": "is missing", "unexpected_keyword_argument": "is not an option here"}
 
 
-# Where a table says in which folder its file stands; no TOML file can hold this key by accident.
+# Key under which a table remembers the folder of its file; no TOML file contains it by accident.
 FOLDER = "//folder"
 
 
 def placed(tables: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, dict[str, Any]]:
-    """The tables of a file in `folder`: their relative paths start there."""
+    """Marks tables as read from a file in `folder`, where their relative paths start."""
     return {name: {**table, FOLDER: str(folder)} for name, table in tables.items()}
 
 
 def options(shape: type[T], table: Mapping[str, Any], where: str) -> T:
-    """`table` as the dataclass `shape`, its paths made absolute; ConfigError names `<where>.<key>`.
+    """Reads a table as the dataclass `shape`, with absolute paths; ConfigError names `<where>.<key>`.
 
-    The key `type` is not an option: it chose the plug-in.
+    The key `type` is not an option: it has selected the plug-in.
     """
     try:
         found = TypeAdapter(shape).validate_python(
@@ -38,30 +39,19 @@ def options(shape: type[T], table: Mapping[str, Any], where: str) -> T:
         raise ConfigError(f"{where}.{key}: {_SAYS.get(first['type'], first['msg'])}") from error
 
 
-def secret(path: Path | None, where: str) -> str:
-    """The first line of a file with a secret; empty for None. ConfigError names the key and the file."""
-    if path is None:
-        return ""
-    try:
-        found = path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigError(f"{where}: {path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: {path} is not text") from error
-    if not found:
-        raise ConfigError(f"{where}: {path} is empty")
-    return found.splitlines()[0].strip()
+def plug_in(table: Any, where: str, types: Mapping[str, str]) -> Any:
+    """Imports the plug-in that a table selects: `types` maps its `type` to `module:function`.
 
-
-def kind(table: Any, where: str, known: Mapping[str, Any]) -> str:
-    """The `type` of a plug-in's table; ConfigError when there is no such one."""
+    Only what a site configures is imported. ConfigError when the type is missing or unknown.
+    """
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where}: must be a table with a type and its options")
     name = table.get("type")
-    if not isinstance(name, str) or name not in known:
+    if not isinstance(name, str) or name not in types:
         says = "is missing" if name is None else f"unknown type {name!r}"
-        raise ConfigError(f"{where}.type: {says} (have: {', '.join(known)})")
-    return name
+        raise ConfigError(f"{where}.type: {says} (have: {', '.join(types)})")
+    module, _, function = types[name].partition(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def _absolute(found: T, folder: Path) -> T:

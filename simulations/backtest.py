@@ -1,43 +1,34 @@
-"""Drives an engine over a recorded or made-up log, as fast as it can. Pure: the caller measures."""
+"""Plays a recorded or a synthetic log to an engine, as fast as it goes. Pure."""
 
 import random
 from collections.abc import Iterable, Sequence
 
 from agent.contract.messages import Event, Severity
-from brain.core.effects import Effect
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input
-from brain.core.timeline import Timeline
+from brain.core.rehearsal.timeline import Timeline
 
 Log = Iterable[tuple[Input, float]]  # input and its time on the log, in order
 
 
-def replay(engine: Engine, log: Log) -> list[Effect]:
-    """What the engine asks for, input by input. The log must hold what came back too: intents, results, timers."""
-    return [effect for given, at in log for effect in engine.handle(given, at)]
+def play(engine: Engine, log: Log, *, tail_s: float = 0.0) -> Timeline:
+    """Plays a log of events only: timers fire in between, every page is delivered, steps stay unanswered.
 
-
-def drive(engine: Engine, log: Log, *, settle_s: float = 0.0) -> Timeline:
-    """The same for a log of events only: timers fire in between, every page is delivered, steps stay unanswered.
-
-    `settle_s`: how long to go on after the last input, so that open windows end.
+    `tail_s`: how long to go on after the last input, so that open windows end.
     """
     timeline = Timeline(engine)
     at = 0.0
     for given, at in log:
         timeline.run(at)
         timeline.feed(given, at)
-    timeline.run(at + settle_s)
+    timeline.run(at + tail_s)
     return timeline
 
 
-def made_up_events(
+def synthetic_events(
     nodes: Sequence[str], count: int, *, seed: int, per_s: float = 20_000.0, start: float = 1_700_000_000.0
 ) -> list[tuple[EventSeen, float]]:
-    """A stream as a busy fleet makes it: mostly healthy and noisy events, one in a thousand a real fault.
-
-    `count` events over all nodes, `per_s` a second, the same for the same seed.
-    """
+    """`count` events of a busy fleet, `per_s` a second: mostly noise, one in a thousand a fault. The same for the same seed."""
     chance = random.Random(seed)  # noqa: S311  a simulation, not a secret
     shapes, weights = zip(*((shape, weight) for shape, weight in _SHAPES), strict=True)
     seq = dict.fromkeys(nodes, 0)
@@ -64,16 +55,16 @@ def _event(
         boot="sim",
         count=1,
         data=data,
-        evidence="made up",
+        evidence="synthetic",
     )
 
 
 def _xid(code: int, name: str, action: str) -> dict[str, str | int | float | bool]:
-    return {"code": code, "name": name, "action": action, "message": "made up"}
+    return {"code": code, "name": name, "action": action, "message": "synthetic"}
 
 
 _GPU = "gpu/0000:{part}:00"
-# (kind, component, severity, data), and how often of a thousand
+# (kind, component, severity, data), and how many of a thousand
 _SHAPES: tuple[tuple[tuple[str, str, Severity, dict[str, str | int | float | bool]], float], ...] = (
     (("device.changed", "pcie/0000:{part}:00", Severity.INFO, {"change": "add", "subsystem": "pci"}), 250),
     (("gpu.busy", _GPU, Severity.INFO, {"utilization": 97}), 200),

@@ -1,7 +1,7 @@
-"""The brain of `gpuward up` as a process: the real one, whose own actions are done to the simulated fleet.
+"""The brain of `gpuward up` as a process: the real one, but its own actions are performed on the simulated fleet.
 
-`python -m simulations.brain --config FILE`. No configuration leads here, and this one can build no real BMC, scheduler
-or switch: both makers are handed in by code (law 9).
+`python -m simulations.brain --config FILE`. No configuration turns a real brain into this one, and this one cannot build a
+real BMC, scheduler or switch: which actions a brain has is decided by code (law 9).
 """
 
 import argparse
@@ -17,23 +17,23 @@ from agent.contract import subjects
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
 from brain import config as brain_config
-from brain.actions import Ask, Own
-from brain.actions.base import Action, Done, Fleet, Order
+from brain.actions import Request, SiteActions
+from brain.actions.base import Action, Done, NodeCommands, Order
 from brain.cli.run import serve
 from brain.config import BrainConfig
-from brain.core.actions import BRAIN_ACTIONS
-from simulations import drills
+from brain.console.drill import RECIPIENT
+from brain.core.pack.actions import BRAIN_ACTIONS
 
 ANSWER_S = 5.0
 _REAL = ("bmc", "schedulers", "subnet_managers", "switches")
 
 
-class _Deed:
-    """One action of the brain, asked of the fleet's simulated surroundings."""
+class _FleetAction:
+    """One action of the brain, performed by the simulated fleet."""
 
     name: str
 
-    def __init__(self, subject: str, ask: Ask) -> None:
+    def __init__(self, subject: str, ask: Request) -> None:
         self._subject = subject
         self._ask = ask
 
@@ -43,14 +43,15 @@ class _Deed:
 
     async def run(self, order: Order) -> Done:
         """See brain.actions.base."""
-        wish = {
+        request = {
             "do": "perform",
             "action": self.name,
             "node": order.node,
             "params": dict(order.params),
             "why": order.why,
         }
-        answer: dict[str, Any] = orjson.loads(await self._ask(self._subject, orjson.dumps(wish), ANSWER_S))
+        reply = await self._ask(self._subject, orjson.dumps(request), ANSWER_S)
+        answer: dict[str, Any] = orjson.loads(reply)
         if not answer["ok"]:
             raise Unreachable(str(answer["error"]))
         await asyncio.sleep(answer["took_s"])
@@ -62,15 +63,17 @@ class _Deed:
         return Done(text=answer["why"])
 
 
-def make(config: BrainConfig, _fleet: Fleet, _stack: AsyncExitStack, ask: Ask) -> Own:
+def make(config: BrainConfig, _fleet: NodeCommands, _stack: AsyncExitStack, ask: Request) -> SiteActions:
     """All actions of the brain, on simulated machines only."""
     for table in _REAL:
         if getattr(config, table):
-            raise ConfigError(f"{table}: a rehearsal has no real one: start the brain with `gpuward run`")
-    subject = subjects.command(config.cell, drills.EAR)
-    kinds: list[type[Any]] = [type(name, (_Deed,), {"name": name}) for name in BRAIN_ACTIONS]
-    deeds: list[Action] = [kind(subject, ask) for kind in kinds]
-    return Own(actions={deed.name: deed for deed in deeds}, schedulers=lambda _: None)
+            raise ConfigError(
+                f"{table}: a rehearsal cannot use a real one: start the brain with `gpuward run`"
+            )
+    subject = subjects.command(config.cell, RECIPIENT)
+    classes: list[type[Any]] = [type(name, (_FleetAction,), {"name": name}) for name in BRAIN_ACTIONS]
+    actions: list[Action] = [made(subject, ask) for made in classes]
+    return SiteActions(actions={action.name: action for action in actions}, schedulers=lambda _: None)
 
 
 def main() -> int:

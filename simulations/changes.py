@@ -1,62 +1,49 @@
 """What can happen to a simulated machine: plain values. Pure.
 
-Faults are lists of them (simulations/faults.py), remedies lead to them (simulations/remedies.py), and
-simulations/machines.py says what each does to the machine's state.
+Drills plan them (simulations/drills), actions cause them (simulations/actions), and simulations/machines.py decides
+what each does to the state of the machine and what its agent reports.
 """
 
 from dataclasses import dataclass
 
-from simulations.ailments import Ailment, Cure
+from simulations.faults import Fault, Fix
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelSays:
-    """A line in the kernel log; the agent's own parser reads it."""
-
-    text: str
+# GPUs, and what holds them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLost:
-    """A GPU stops answering; nobody has noticed."""
+    """A GPU stops answering; nothing has been reported yet."""
 
     bdf: str
-    dead: bool = False  # nothing brings it back but another card; else cutting its power does
+    # Only another card helps; otherwise a power cycle brings it back.
+    dead: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NvmlAsks:
-    """NVML asks a GPU, and tells when it does not answer."""
+class NvmlQueried:
+    """The agent queries a GPU by NVML, and reports when it does not answer."""
 
     bdf: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRemoved:
-    """The kernel gives up the PCI device of a lost GPU."""
+    """The kernel removes the PCI device of a lost GPU."""
 
     bdf: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuReturned:
-    """It answers again."""
+    """A GPU answers again."""
 
     bdf: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFails:
-    """A job writes a CUDA error into its log."""
-
-    bdf: str
-    job: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuIdles:
-    """A GPU is held by a job or a unit and does nothing; it was so already `idle_s` seconds."""
+    """A job or a unit holds a GPU that does nothing, and has not for `idle_s` seconds."""
 
     bdf: str
     job: str = ""
@@ -65,38 +52,50 @@ class GpuIdles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdleGoesOn:
-    """The watch looks again; nothing when the GPU works meanwhile."""
+class IdleChecked:
+    """The agent looks at an idle GPU again; it reports nothing when the GPU works by then."""
 
     bdf: str
     idle_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuFreed:
-    """Nobody holds it any more."""
+class GpuReleased:
+    """Nothing holds a GPU any more."""
 
     bdf: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PortErrs:
-    """A port begins to make errors, `per_s` a second."""
+class CudaErrorLogged:
+    """A job writes a CUDA error about a GPU into its log."""
+
+    bdf: str
+    job: str
+    name: str
+
+
+# InfiniBand ports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortErrorsBegin:
+    """A port begins to count `per_s` errors a second."""
 
     device: str
     per_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorsGoOn:
-    """The counters are read again; nothing when the errors have ended."""
+class CountersRead:
+    """The agent reads the error counters of a port; it reports nothing when they do not grow any more."""
 
     device: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortDown:
-    """A port is taken down, or loses its link for good (`cut`) or until it is trained anew (`stuck`)."""
+    """A port is taken down, or loses its link: for good (`cut`), or until it is reset (`stuck`)."""
 
     device: str
     stuck: bool = False
@@ -105,21 +104,24 @@ class PortDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortUp:
-    """A port is trained anew: its errors end, and it has a link again if its cable is whole."""
+    """The link of a port is trained again: its errors end, and it comes up unless its cable is cut."""
 
     device: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MasterMoves:
-    """Another subnet manager is master: every port learns its LID."""
+class MasterChanges:
+    """Another subnet manager becomes master: every port learns its LID."""
 
     sm_lid: int
 
 
+# Network interfaces
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarrierLost:
-    """A link loses its carrier: for good (`cut`), or until it is taken down and up."""
+    """An interface loses its carrier: for good (`cut`), or until it is taken down and up."""
 
     link: str
     cut: bool = False
@@ -127,144 +129,169 @@ class CarrierLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminDown:
-    """A link is taken down."""
+    """An interface is taken down."""
 
     link: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminUp:
-    """A link is taken up: a stuck one gets its carrier, a cut one does not."""
+    """An interface is taken up: it gets its carrier if it was stuck, not if its cable is cut."""
 
     link: str
 
 
+# The operating system and its jobs
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitIs:
+class KernelLogs:
+    """A line in the kernel log; the agent's own parser reads it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitChanges:
     """A systemd unit changes its state."""
 
     unit: str
-    active: str  # active | inactive | failed
+    # active | inactive | failed
+    active: str
     result: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FallsSilent:
-    """The node sends nothing and hears nothing for so long; what it sees meanwhile it sends afterwards."""
-
-    for_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FallsIll:
-    """An ailment begins."""
-
-    ailment: Ailment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaysAgain:
-    """The agent repeats the signs of an ailment that lasts."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Treated:
-    """A cure is applied to a part."""
-
-    cure: Cure
-    component: str
-    what: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoesDown:
-    """The node goes down: for `for_s`, after which it boots, or until it is switched on (inf)."""
-
-    for_s: float
-    power: bool = False  # its power was cut
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boots:
-    """The node is up again with another boot id, and its agent looks at everything anew."""
-
-    power: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobBegins:
-    """A job is on the node."""
+class JobStarts:
+    """A job starts on the node."""
 
     job: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnds:
-    """A job leaves the node, and lets go of its GPUs."""
+    """A job ends, and releases its GPUs."""
 
     job: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drained:
-    """The scheduler gives the node no new jobs; an empty reason: it does again."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
-    """People were there: every part is whole again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEnds:
-    """A command that the node was told has ended; the node reports it."""
+    """A command of the node ends; the agent reports its result."""
 
     command: str
-    outcome: str  # agent.contract.commands.Outcome
+    # agent.contract.commands.Outcome
+    outcome: str
     why: str
     took_s: float
 
 
+# The whole node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoesUnreachable:
+    """The node sends and receives nothing for so long; what it sees meanwhile it sends afterwards."""
+
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoesDown:
+    """The node goes down: for `for_s` seconds, after which it boots, or until it is switched on (inf)."""
+
+    for_s: float
+    # Its power is cut too.
+    power: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boots:
+    """The node is up again with another boot id, and its agent looks at everything again."""
+
+    power: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainSet:
+    """The scheduler drains the node for this reason; with an empty one it resumes it."""
+
+    reason: str
+
+
+# Faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultBegins:
+    """A fault begins."""
+
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymptomsRepeat:
+    """The agent reports the symptoms of a fault again, if it lasts."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixApplied:
+    """A fix is applied to a part; it ends the faults that it fixes."""
+
+    fix: Fix
+    component: str
+    # The module, job or unit that the fix is about.
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """People have repaired the node: every part works again."""
+
+
 Change = (
-    KernelSays
-    | GpuLost
-    | NvmlAsks
+    GpuLost
+    | NvmlQueried
     | GpuRemoved
     | GpuReturned
-    | JobFails
     | GpuIdles
-    | IdleGoesOn
-    | GpuFreed
-    | PortErrs
-    | ErrorsGoOn
+    | IdleChecked
+    | GpuReleased
+    | CudaErrorLogged
+    | PortErrorsBegin
+    | CountersRead
     | PortDown
     | PortUp
-    | MasterMoves
+    | MasterChanges
     | CarrierLost
     | AdminDown
     | AdminUp
-    | UnitIs
-    | FallsSilent
-    | FallsIll
-    | SaysAgain
-    | Treated
+    | KernelLogs
+    | UnitChanges
+    | JobStarts
+    | JobEnds
+    | CommandEnds
+    | GoesUnreachable
     | GoesDown
     | Boots
-    | JobBegins
-    | JobEnds
-    | Drained
-    | Mended
-    | CommandEnds
+    | DrainSet
+    | FaultBegins
+    | SymptomsRepeat
+    | FixApplied
+    | Repaired
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class After:
-    """A change that comes `s` seconds from now."""
+class ScheduledChange:
+    """A change that comes `delay_s` seconds from now."""
 
-    s: float
+    delay_s: float
     change: Change
+
+
+def after(delay_s: float, change: Change) -> ScheduledChange:
+    """`change`, `delay_s` seconds from now."""
+    return ScheduledChange(delay_s=delay_s, change=change)

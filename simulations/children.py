@@ -1,4 +1,4 @@
-"""Child processes of `gpuward up`: each with its own log, ended in order, never left behind."""
+"""Child processes of `gpuward up`: each has its own log, is stopped in order, and never outlives its parent."""
 
 import asyncio
 import ctypes
@@ -8,12 +8,12 @@ from pathlib import Path
 
 STOP_WITHIN_S = 10.0
 _PR_SET_PDEATHSIG = 1
-# Loaded here and not in the child between fork and exec, where hardly anything is allowed.
+# Loaded here, as hardly anything is allowed in the child between fork and exec.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class Child:
-    """One process. It has a session of its own, so that Ctrl-C in the terminal reaches only its parent."""
+class ChildProcess:
+    """One process, in a session of its own, so that Ctrl-C in the terminal reaches only its parent."""
 
     def __init__(self, name: str, argv: Sequence[str], log: Path) -> None:
         self.name = name
@@ -29,11 +29,11 @@ class Child:
 
     @property
     def returncode(self) -> int | None:
-        """How it ended; None: it runs, or was not started."""
+        """Its exit status, negative for a signal; None: it runs, or was not started."""
         return self._process.returncode if self._process else None
 
     async def start(self) -> None:
-        """Starts it. It gets SIGTERM when its parent dies, however that happens."""
+        """Starts it. It gets SIGTERM when its parent dies, whatever the cause."""
         with self.log.open("ab") as sink:
             self._log_start = sink.tell()
             self._process = await asyncio.create_subprocess_exec(
@@ -46,11 +46,11 @@ class Child:
             )
 
     async def wait(self) -> int:
-        """Its exit status, negative for a signal, when it has ended."""
+        """Waits until it has ended; its exit status, negative for a signal."""
         return await self._process.wait() if self._process else 0
 
     async def stop(self) -> None:
-        """SIGTERM and its end; SIGKILL when that takes too long. Nothing when it does not run."""
+        """Sends SIGTERM and waits; sends SIGKILL when that takes too long. Does nothing when it does not run."""
         if self._process is None or self._process.returncode is not None:
             return
         self._process.terminate()
@@ -61,17 +61,17 @@ class Child:
             await self._process.wait()
 
     def kill(self) -> None:
-        """SIGKILL, without waiting."""
+        """Sends SIGKILL, and does not wait."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
 
-    def said(self, lines: int = 15) -> list[str]:
-        """The last lines of its log since it was started."""
+    def last_lines(self, count: int = 15) -> list[str]:
+        """The last lines of its log; only what it has written since its start."""
         with self.log.open("rb") as source:
             source.seek(self._log_start)
-            return source.read().decode(errors="replace").splitlines()[-lines:]
+            return source.read().decode(errors="replace").splitlines()[-count:]
 
-    def ended(self) -> str:
+    def describe_end(self) -> str:
         """How it ended, for people."""
         code = self.returncode
         if code is None:

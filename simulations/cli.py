@@ -11,13 +11,13 @@ import click
 from agent.contract.errors import ConfigError
 from brain.cli.client import Client, for_client
 from brain.cli.watch import line
-from simulations import site as files
-from simulations import up as everything
+from simulations import local_site
+from simulations.up import up as run_up
 
 WAIT_S = 600.0
 MAX_PACE = 5.0  # a simulated boot takes 4 s, and the shortest verification after one 30 s
-APPEAR_S = 20.0  # an incident of a drill is open by then
-LOOK_S = 0.3
+APPEAR_S = 20.0  # by then a drill has an incident
+POLL_S = 0.3
 _OVER = ("closed", "explained")
 
 
@@ -39,17 +39,17 @@ _OVER = ("closed", "explained")
     type=click.FloatRange(1, MAX_PACE),
     default=MAX_PACE,
     show_default=True,
-    help="Verifications and quiet times are so many times shorter than in production, as simulated machines recover "
-    "so much faster; 1: the rules and runbooks as they stand.",
+    help="How many times shorter verifications and resolve delays are than in production, as simulated machines recover "
+    "faster than real ones; 1: rules and runbooks unchanged.",
 )
 def up(nodes: int, data: Path, port: int, nats_port: int, pace: float) -> None:
-    """Everything on one machine: NATS, the brain, this machine's agent, and simulated nodes.
+    """Everything on one machine: NATS, the brain, the agent of this machine, and simulated nodes.
 
     This machine is only observed; simulated nodes are healed. Listens on loopback only. Ctrl-C stops it.
     """
     try:
-        site = files.prepare(data, console_port=port, nodes=nodes)
-        status = asyncio.run(everything.up(site, click.echo, nats_port=nats_port, pace=pace))
+        site = local_site.prepare(data, console_port=port, nodes=nodes)
+        status = asyncio.run(run_up(site, click.echo, nats_port=nats_port, pace=pace))
     except ConfigError as error:
         click.echo(f"gpuward up: {error}", err=True)
         raise SystemExit(2) from error
@@ -59,8 +59,8 @@ def up(nodes: int, data: Path, port: int, nats_port: int, pace: float) -> None:
 @click.command()
 @click.argument("name", required=False)
 @click.option("--node", default="", help="A simulated node; default: the first healthy one.")
-@click.option("--list", "show", is_flag=True, help="The drills there are.")
-@click.option("--wait", is_flag=True, help="Follow the incident until it is closed; exit 1 if it is not.")
+@click.option("--list", "show", is_flag=True, help="Lists the drills.")
+@click.option("--wait", is_flag=True, help="Follows the incident until it is closed; exit 1 if it is not.")
 @click.option(
     "--within", type=float, default=WAIT_S, show_default=True, help="How long --wait waits, seconds."
 )
@@ -69,7 +69,7 @@ def up(nodes: int, data: Path, port: int, nats_port: int, pace: float) -> None:
 def drill(
     client: Client, name: str | None, node: str, show: bool, wait: bool, within: float, plain: bool
 ) -> None:
-    """Injects the fault NAME into a simulated node of a running `gpuward up`."""
+    """Injects the drill NAME into a simulated node of a running `gpuward up`."""
     if show or not name:
         _list(client.get("drill"), plain)
         return
@@ -93,10 +93,11 @@ def drill(
 
 
 def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline: float, plain: bool) -> bool:
-    """Prints the notes of what the drill caused until all of it is over; False when it is not in time."""
+    """Prints the notes of the drill's incidents until all are over; False when they need a person or more time."""
     seen: set[str] = set()
     appear = min(deadline, time.monotonic() + APPEAR_S)
-    over = _OVER if injected["heals"] else (*_OVER, "person")  # for some a person is the end of the drill
+    # Some drills end with a person.
+    over = _OVER if injected["heals"] else (*_OVER, "needs_human")
     while time.monotonic() < deadline:
         found = [
             one for one in client.get("incidents", query="all=1")["incidents"] if one["id"] not in before
@@ -108,7 +109,7 @@ def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline
                     seen.add(note["id"])
                     click.echo(json.dumps(note) if plain else line(note))
         if mine and all(incident["state"] in over for incident in mine):
-            left = [one["id"] for one in mine if one["state"] == "person"]
+            left = [one["id"] for one in mine if one["state"] == "needs_human"]
             if left:
                 click.echo(f"it needs a person: `gpuward explain {left[0]}`", err=True)
             elif not plain:
@@ -118,13 +119,13 @@ def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline
         if not mine and time.monotonic() > appear:
             click.echo(f"no incident within {APPEAR_S:g} s: no rule takes this for a fault", err=True)
             return False
-        time.sleep(LOOK_S)
-    click.echo("not over in time: `gpuward incidents` shows how it stands", err=True)
+        time.sleep(POLL_S)
+    click.echo("not over in time: `gpuward incidents` shows its state", err=True)
     return False
 
 
 def _about(incident: dict[str, Any], nodes: list[str]) -> bool:
-    """Can this incident come from a fault on these nodes? One that is wider than a node can."""
+    """Whether this incident can come from a drill on these nodes; one whose scope is wider than a node can."""
     return not incident["node"] or incident["node"] in nodes
 
 
@@ -133,7 +134,7 @@ def _list(answer: dict[str, Any], plain: bool) -> None:
         click.echo(json.dumps(answer["drills"]))
         return
     for row in answer["drills"]:
-        where = "" if row["befalls"] == "one" else " (all nodes)"
+        where = "" if row["affects"] == "one" else " (all nodes)"
         click.echo(f"{row['name']}{where}\n    {row['summary']}\n    Ends: {row['ends']}.")
 
 

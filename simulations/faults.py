@@ -1,13 +1,64 @@
-"""The faults that a drill can inject: what happens to a machine over time, and what ends it. Pure.
+"""Faults: what can be wrong with a part of a simulated machine besides its plain state, as data. Pure.
 
-Each row says honestly what ends it: what an action can heal on a real machine, it heals here; the rest goes to people.
-A new one is a row in the area where it belongs, and its story in `tests/simulations/stories.py`.
+The agent reports the symptoms of a fault when it begins and again after each boot, as a new agent looks at everything;
+it reports the recovery when the fault ends. Only one of its fixes ends a fault. Which fixes an action applies is decided
+in simulations/actions; whether they help is decided here.
 """
 
-from simulations import faults_gpu, faults_host, faults_network
-from simulations.fault import JOB as JOB
-from simulations.fault import Fault as Fault
+from dataclasses import dataclass
+from enum import StrEnum
 
-FAULTS: dict[str, Fault] = {
-    fault.name: fault for area in (faults_gpu, faults_network, faults_host) for fault in area.FAULTS
-}
+from agent.contract.messages import UnsentEvent
+
+FROZEN_MASTER = "frozen subnet manager"  # the fault of every node while the master is frozen
+
+
+class Fix(StrEnum):
+    """What is done to a part, or to the whole machine."""
+
+    RESET_GPU = "reset of one GPU"
+    RESET_ALL_GPUS = "reset of all GPUs and NVSwitches together"
+    RESCAN_PCI = "rescan of the PCI bus"
+    RELOAD_DRIVER = "reload of the GPU driver"
+    LIMIT_POWER = "a lower power limit for a GPU"
+    RESTART_FABRIC_MANAGER = "restart of the fabric manager"
+    RESET_PORT = "reset of an InfiniBand port: its link is trained again"
+    RESET_NIC = "reset of a network card"
+    FAIL_OVER_BOND = "failover of a bond"
+    SET_MTU = "MTU of an interface set"
+    LOAD_MODULE = "kernel module loaded"
+    END_JOB = "end of a job on the node"
+    REPLACE_MASTER = "another subnet manager becomes master"
+    REBOOT = "reboot"
+    CYCLE_POWER = "power cut and restored, which implies a boot"
+    TIME = "time: the fault passes by itself"
+    REPAIR = "repair by people: ends every fault"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is wrong."""
+
+    # Unique on the machine.
+    name: str
+    # What a fix must be applied to; `node`: the whole machine.
+    component: str
+    # Each of them ends the fault; empty: only people do.
+    fixes: tuple[Fix, ...]
+    # What the agent reports when the fault begins.
+    symptoms: tuple[UnsentEvent, ...] = ()
+    # What the agent reports when it ends.
+    recovery: tuple[UnsentEvent, ...] = ()
+    # How often the agent reports the symptoms while the fault lasts, seconds; 0: once.
+    repeat_s: float = 0.0
+    # The module, job or unit that a fix must name; empty: any.
+    target: str = ""
+    # The whole node hangs: it sends nothing and receives nothing.
+    hangs_node: bool = False
+
+    def fixed_by(self, fix: Fix, component: str, target: str = "") -> bool:
+        """Whether this fix ends it. A fix of the node reaches all of its parts."""
+        if fix is Fix.REPAIR:
+            return True
+        reached = component in ("node", self.component) or self.component == "node"
+        return fix in self.fixes and reached and (not self.target or not target or target == self.target)

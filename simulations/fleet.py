@@ -1,6 +1,6 @@
 """Many simulated nodes over one NATS connection, as a process: `python -m simulations.fleet --config FILE`.
 
-Each has the subjects, codec, ids, beats and ear for commands of a real agent: the brain sees no difference.
+Each has the subjects, codec, ids, heartbeats and commander of a real agent: the brain sees no difference.
 """
 
 import argparse
@@ -26,9 +26,10 @@ from agent.contract.commands import encode_reply
 from agent.contract.errors import ConfigError
 from agent.contract.messages import encode_event
 from agent.host import Host
-from agent.uplink.connection import Connection
-from simulations import drills
-from simulations.facilities import Facilities
+from agent.uplink.connection import node_connection
+from brain.console.drill import RECIPIENT
+from simulations import fleet_requests
+from simulations.infrastructure import Infrastructure
 from simulations.node import SimulatedNode
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 WINDOW = 256  # nodes with an event in flight
 ACK_TIMEOUT_S = 5.0
-FLUSH_S = 2.0  # how long a fleet that is stopped goes on sending
-PAUSE_S = 0.25  # after the broker refused
+FLUSH_S = 2.0  # how long a fleet that is being stopped goes on sending
+PAUSE_S = 0.25  # after the broker has refused an event
 
 _log = logging.getLogger(__name__)
 
@@ -49,20 +50,22 @@ class FleetConfig:
     """The configuration file, TOML."""
 
     nats_url: str
-    nats_seed_file: str = ""  # a user that may speak for all of the nodes and for the name `drill`
+    # Of a user that may publish and subscribe as any of the nodes, and under the name `drill`.
+    nats_seed_file: str = ""
     cell: str = "default"
     nodes: tuple[str, ...] = ()
-    data_dir: Path  # folder of the journals
-    trusted_keys: Mapping[str, str] = field(
-        default_factory=dict
-    )  # key id -> base64 of the Ed25519 public key
+    # Folder of the journals.
+    data_dir: Path
+    # Key id -> base64 of the Ed25519 public key.
+    trusted_keys: Mapping[str, str] = field(default_factory=dict)
     beat_interval_s: Annotated[float, Field(gt=0)] = 2.0
-    slow_s: Annotated[float, Field(ge=0)] = 0.0  # added to the duration of every action
+    # Added to the duration of every action.
+    slow_s: Annotated[float, Field(ge=0)] = 0.0
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
-class Fleet:
-    """See the module's docstring."""
+class SimulatedFleet:
+    """The nodes of one process, and the connection that they share."""
 
     def __init__(self, config: FleetConfig, host: Host | None = None) -> None:
         self._config = config
@@ -77,22 +80,21 @@ class Fleet:
                 keys=keys,
                 folder=folder,
                 host=host,
-                on_fact=self._ready_to_send,
+                on_event=self._ready_to_send,
                 slow_s=config.slow_s,
             )
             for name in config.nodes
         }
         self._host = host
-        self._around = Facilities({name: node.machine for name, node in self.nodes.items()})
-        self._connection = Connection(
-            [config.nats_url], drills.EAR, seed_file=config.nats_seed_file
-        )  # its inbox is that of the name `drill`
-        self._to_send: dict[str, SimulatedNode] = {}  # in order of need; a dict, not a set: the order is kept
+        self._infrastructure = Infrastructure({name: node.machine for name, node in self.nodes.items()})
+        self._connection = node_connection([config.nats_url], RECIPIENT, seed_file=config.nats_seed_file)
+        # Nodes with an event to send, the longest waiting first.
+        self._to_send: dict[str, SimulatedNode] = {}
         self._wake = asyncio.Event()
         self.connected = asyncio.Event()
 
     async def run(self) -> None:
-        """Works until cancelled; then ends what runs and sends what that gave, for a while."""
+        """Runs until cancelled; then stops the nodes, and sends their last events for up to FLUSH_S."""
         for node in self.nodes.values():
             await node.start()
         uplink = asyncio.ensure_future(self._connection.serve(self._session))
@@ -112,8 +114,10 @@ class Fleet:
 
     async def _session(self, client: "Client") -> None:
         for node in self.nodes.values():
-            await client.subscribe(subjects.command(self._config.cell, node.name), cb=self._ear(client, node))
-        await client.subscribe(subjects.command(self._config.cell, drills.EAR), cb=self._drill_ear(client))
+            await client.subscribe(
+                subjects.command(self._config.cell, node.name), cb=self._on_command(client, node)
+            )
+        await client.subscribe(subjects.command(self._config.cell, RECIPIENT), cb=self._on_request(client))
         await client.flush()
         self._to_send.update(self.nodes)
         self._wake.set()
@@ -126,35 +130,35 @@ class Fleet:
             for task in tasks:
                 task.cancel()
 
-    def _ear(self, client: "Client", node: SimulatedNode) -> Any:
-        async def hear(message: "Msg") -> None:
-            if not node.hears():
-                return  # a silent node does not answer either
+    def _on_command(self, client: "Client", node: SimulatedNode) -> Any:
+        async def handle(message: "Msg") -> None:
+            if node.unreachable():
+                return
             reply = await node.commander.handle(message.data)
             if message.reply:
                 await client.publish(message.reply, orjson.dumps(encode_reply(reply)))
 
-        return hear
+        return handle
 
-    def _drill_ear(self, client: "Client") -> Any:
-        async def hear(message: "Msg") -> None:
+    def _on_request(self, client: "Client") -> Any:
+        async def handle(message: "Msg") -> None:
             try:
                 request = orjson.loads(message.data)
             except orjson.JSONDecodeError:
                 request = None
-            reply = drills.answer(self.nodes, request, self._around, self._host.mono_s())
+            reply = fleet_requests.answer(self.nodes, request, self._infrastructure, self._host.mono_s())
             _log.info("drill %s: %s", request, reply.get("error") or reply.get("why") or "injected")
             if message.reply:
                 await client.publish(message.reply, orjson.dumps(reply))
 
-        return hear
+        return handle
 
     async def _beat(self, client: "Client") -> None:
         while True:
             for node in self.nodes.values():
                 if (body := node.beat()) is not None:
                     await client.publish(subjects.beat(self._config.cell, node.name), body)
-                node.commander.say_refusals()
+                node.commander.report_refusals()
             await asyncio.sleep(self._config.beat_interval_s)
 
     def _ready_to_send(self, node: SimulatedNode) -> None:
@@ -162,7 +166,7 @@ class Fleet:
         self._wake.set()
 
     async def _send(self, client: "Client") -> None:
-        """One event in flight for each node, so that its events keep their order; many nodes at once."""
+        """Sends one event of each node at a time, so that its events keep their order; of many nodes at once."""
         log = client.jetstream(timeout=ACK_TIMEOUT_S)
         while True:
             batch = [self._to_send.pop(name) for name in list(self._to_send)[:WINDOW]]
@@ -175,7 +179,7 @@ class Fleet:
                 await asyncio.sleep(PAUSE_S)
 
     async def _send_one(self, log: "JetStreamContext", node: SimulatedNode) -> bool:
-        """Sends the node's oldest event; False when the broker did not take it: it is sent again."""
+        """Sends the oldest event of the node; False when the broker did not take it, and it is sent again later."""
         event = node.next_event()
         if event is None:
             return True
@@ -211,7 +215,7 @@ def load(path: Path) -> FleetConfig:
 
 async def serve(config: FleetConfig) -> None:
     """Runs the fleet until SIGTERM or SIGINT."""
-    fleet = asyncio.ensure_future(Fleet(config).run())
+    fleet = asyncio.ensure_future(SimulatedFleet(config).run())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, fleet.cancel)

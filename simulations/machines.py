@@ -1,295 +1,280 @@
-"""A simulated node: a deterministic state machine. Time is an argument; changes give what its agent reports.
+"""A simulated machine: a deterministic state machine. Time is an argument; each change gives what its agent reports.
 
-machine.apply(plan, now)          a fault (or anything else) begins
-machine.perform(action, ...)      what an agent would do on it: changes its state, or is refused
-machine.advance(now)              everything that is due until now: (when, draft) in order
+machine.apply(plan, now)            a drill begins, or anything else that changes the machine
+machine.perform(action, ..., now)   begins an action of the node: it changes the machine, or is refused
+machine.advance(now)                everything that is due until now: (time, event) in order
 """
 
 import heapq
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from agent.contract.commands import Outcome
 from agent.contract.lines import KernelReader
-from agent.contract.messages import Draft, Scalar, Severity
+from agent.contract.messages import UnsentEvent
 from simulations import changes as ch
-from simulations import parts
-from simulations.ailments import Ailment, Cure
-from simulations.parts import Gpu, Link, Port, Unit
-from simulations.remedies import REMEDIES, Performed
+from simulations import events
+from simulations.actions import NODE_ACTIONS
+from simulations.actions.base import ActionRequest, Params, SimulatedAction, SimulatedResult, refused
+from simulations.changes import ScheduledChange, after
+from simulations.faults import Fault, Fix
+from simulations.parts import SimulatedGpu, SimulatedLink, SimulatedPort
+from simulations.state import MachineState
 
 READ_S = 1.0  # pause between readings of the error counters
-IDLE_AGAIN_S = 300.0  # pause between reports of one idle GPU
+IDLE_CHECK_S = 300.0  # pause between reports of one idle GPU
+USER = "ann"  # whose jobs run
 KERNEL = "6.1.0 (simulated)"
 VERSION = "simulated"
-# These look again at what may be healed by then, or only report.
-_WATCHING = (ch.IdleGoesOn, ch.ErrorsGoOn, ch.CommandEnds, ch.SaysAgain)
-_BUSES = ("1b", "29", "45", "4e", "9b", "ab", "c1", "d0")
+# Changes that may be due on a healthy machine: they only report, or look again at what may be healed by then.
+_HARMLESS = (ch.IdleChecked, ch.CountersRead, ch.CommandEnds, ch.SymptomsRepeat)
+# What a boot fixes, in this order; a power cycle fixes CYCLE_POWER too.
+_FIXED_BY_A_BOOT = (
+    Fix.REBOOT,
+    Fix.RESET_GPU,
+    Fix.RESET_ALL_GPUS,
+    Fix.RELOAD_DRIVER,
+    Fix.RESET_NIC,
+    Fix.RESET_PORT,
+    Fix.LOAD_MODULE,
+    Fix.RESTART_FABRIC_MANAGER,
+    Fix.END_JOB,
+)
 
 
 class Machine:
-    """One node with 8 GPUs, 8 InfiniBand ports, 3 links, the usual services, and what stands around it."""
+    """One simulated node: its state, and the changes that are due."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.gpus = {f"0000:{bus}:00": Gpu(bdf=f"0000:{bus}:00", index=n) for n, bus in enumerate(_BUSES)}
-        self.ports = {f"mlx5_{n}": Port(device=f"mlx5_{n}") for n in range(8)}
-        self.links = {name: Link(name=name) for name in (parts.CONTROL_LINK, "eth1", "eth2")}
-        self.units = {name: Unit(name=name) for name in parts.UNITS}
-        self.ailments: dict[str, Ailment] = {}
-        self.jobs: dict[str, str] = {}  # job -> user, as the scheduler knows them
-        self.drained = ""  # why the scheduler gives it no jobs
-        self.boots = 0
-        self.silent_until = 0.0
-        self._coming: list[tuple[float, int, ch.Change]] = []
+        self.state = MachineState(name=name)
+        self._due: list[tuple[float, int, ch.Change]] = []
         self._count = 0
         self._kernel = KernelReader()
 
-    def silent(self, now: float) -> bool:
-        """Does nobody hear from it, nor it from anybody?"""
-        return now < self.silent_until or self.hung
-
-    @property
-    def hung(self) -> bool:
-        """Does its kernel hang?"""
-        return any(ailment.hangs for ailment in self.ailments.values())
-
-    @property
-    def off(self) -> bool:
-        """Is it switched off?"""
-        return self.silent_until == math.inf
-
     def healthy(self) -> bool:
-        """Is nothing wrong with it, and nothing about to be?"""
-        return (
-            all(isinstance(change, _WATCHING) for _, _, change in self._coming)
-            and all(gpu.present and not gpu.idle for gpu in self.gpus.values())
-            and all(port.up and not port.errors_per_s for port in self.ports.values())
-            and all(link.carrier for link in self.links.values())
-            and all(unit.active == "active" for unit in self.units.values())
-            and not (self.ailments or self.drained or self.off)
-        )
+        """Whether nothing is wrong with it, and nothing that is due can break it."""
+        return self.state.healthy and all(isinstance(change, _HARMLESS) for _, _, change in self._due)
 
-    def apply(self, plan: Iterable[ch.After], now: float) -> None:
-        """Lets these changes come."""
-        for after in plan:
+    def apply(self, plan: Iterable[ScheduledChange], now: float) -> None:
+        """Schedules these changes."""
+        for scheduled in plan:
             self._count += 1
-            heapq.heappush(self._coming, (now + after.s, self._count, after.change))
+            heapq.heappush(self._due, (now + scheduled.delay_s, self._count, scheduled.change))
 
     def next_at(self) -> float | None:
-        """When the next change comes; None: nothing is under way."""
-        return self._coming[0][0] if self._coming else None
+        """When the next change is due; None: none is."""
+        return self._due[0][0] if self._due else None
 
-    def advance(self, now: float) -> list[tuple[float, Draft]]:
-        """All changes up to `now`: when each came about and what the agent reports of it, in order."""
-        out: list[tuple[float, Draft]] = []
-        while self._coming and self._coming[0][0] <= now:
-            at, _, change = heapq.heappop(self._coming)
-            out += [(at, draft) for draft in self._do(change, at)]
+    def advance(self, now: float) -> list[tuple[float, UnsentEvent]]:
+        """Makes all changes that are due until `now`; what the agent reports of them, with their times, in order."""
+        out: list[tuple[float, UnsentEvent]] = []
+        while self._due and self._due[0][0] <= now:
+            at, _, change = heapq.heappop(self._due)
+            out += [(at, event) for event in self._make(change, at)]
         return out
 
-    def perform(self, action: str, params: Mapping[str, Scalar], now: float) -> Performed:
-        """Begins an action with checked parameters; its changes come while it runs."""
-        remedy = REMEDIES.get(action)
-        if remedy is None:
-            return Performed(outcome=Outcome.REFUSED, why=f"a simulated node cannot do {action}")
-        performed = remedy(self, params)
-        self.apply(performed.then, now)
-        return performed
+    def perform(self, action: str, params: Params, now: float) -> SimulatedResult:
+        """Begins an action of the node, with checked parameters."""
+        simulated = NODE_ACTIONS.get(action)
+        if simulated is None:
+            return refused(f"a simulated node cannot do {action}")
+        return self.begin(simulated, params, now)
 
-    def _do(self, change: ch.Change, at: float) -> list[Draft]:
+    def begin(self, action: SimulatedAction, params: Params, now: float, *, why: str = "") -> SimulatedResult:
+        """Begins any action that is about this machine; its changes come while it runs."""
+        result = action(ActionRequest(machine=self.state, params=params, why=why))
+        self.apply(result.changes, now)
+        return result
+
+    def _make(self, change: ch.Change, at: float) -> list[UnsentEvent]:
+        """Makes one change; what the agent reports of it."""
         match change:
-            case ch.KernelSays():
-                return self._kernel.read(change.text)
-            case ch.GpuLost() | ch.NvmlAsks() | ch.GpuRemoved() | ch.GpuReturned():
-                return _presence(self.gpus[change.bdf], change)
-            case ch.GpuIdles() | ch.IdleGoesOn() | ch.GpuFreed():
-                return self._use(self.gpus[change.bdf], change, at)
-            case ch.JobFails():
-                return [parts.cuda_error(self.gpus[change.bdf].component, name=change.name, job=change.job)]
-            case ch.PortErrs() | ch.ErrorsGoOn() | ch.PortDown() | ch.PortUp():
-                return self._port(self.ports[change.device], change, at)
-            case ch.MasterMoves():
-                return [draft for port in self.ports.values() for draft in _new_master(port, change.sm_lid)]
+            case ch.GpuLost() | ch.NvmlQueried() | ch.GpuRemoved() | ch.GpuReturned():
+                return _change_presence(self.state.gpus[change.bdf], change)
+            case ch.GpuIdles() | ch.IdleChecked() | ch.GpuReleased():
+                return self._change_use(self.state.gpus[change.bdf], change, at)
+            case ch.CudaErrorLogged():
+                component = self.state.gpus[change.bdf].component
+                return [events.cuda_error(component, name=change.name, job=change.job)]
+            case ch.PortErrorsBegin() | ch.CountersRead() | ch.PortDown() | ch.PortUp():
+                return self._change_port(self.state.ports[change.device], change, at)
+            case ch.MasterChanges():
+                return [
+                    event
+                    for port in self.state.ports.values()
+                    for event in _change_master(port, change.sm_lid)
+                ]
             case ch.CarrierLost() | ch.AdminDown() | ch.AdminUp():
-                return _link(self.links[change.link], change)
-            case ch.UnitIs():
-                unit = self.units[change.unit]
+                return _change_link(self.state.links[change.link], change)
+            case ch.KernelLogs():
+                return self._kernel.read(change.text)
+            case ch.UnitChanges():
+                unit = self.state.units[change.unit]
                 changed, unit.active = unit.active != change.active, change.active
-                return [parts.unit_state(unit, result=change.result)] if changed else []
-            case ch.JobBegins(job=job):
-                self.jobs[job] = parts.USER
+                return [events.unit_state(unit, result=change.result)] if changed else []
+            case ch.JobStarts(job=job):
+                self.state.jobs[job] = USER
                 return []
-            case ch.FallsIll() | ch.SaysAgain() | ch.Treated() | ch.JobEnds():
-                return self._ail(change, at)
-            case ch.GoesDown() | ch.Boots() | ch.FallsSilent():
-                return self._power(change, at)
-            case ch.Drained():
-                self.drained = change.why
-                return []
-            case ch.Mended():
-                return [draft for part in self._mending() for draft in self._do(part, at)]
-            case ch.CommandEnds():
-                return [parts.command_result(change.command, change.outcome, change.why, change.took_s)]
-
-    def _ail(self, change: ch.FallsIll | ch.SaysAgain | ch.Treated | ch.JobEnds, at: float) -> list[Draft]:
-        match change:
-            case ch.FallsIll(ailment=ailment):
-                self.ailments[ailment.name] = ailment
-                return self._signs(ailment, at)
-            case ch.SaysAgain(name=name):
-                return self._signs(self.ailments[name], at) if name in self.ailments else []
             case ch.JobEnds(job=job):
-                self.jobs.pop(job, None)
-                freed = [ch.GpuFreed(bdf=gpu.bdf) for gpu in self.gpus.values() if gpu.job == job]
-                gone = ch.Treated(cure=Cure.REQUEUE, component="node", what=job)
-                changes: list[ch.Change] = [*freed, gone]
-                return [draft for one in changes for draft in self._do(one, at)]
-            case ch.Treated(cure=cure, component=component, what=what):
-                cured = [one for one in self.ailments.values() if one.cured_by(cure, component, what)]
-                for one in cured:
-                    del self.ailments[one.name]
-                return [draft for one in cured for draft in one.relief]
+                return self._end_job(job, at)
+            case ch.CommandEnds():
+                return [events.command_result(change.command, change.outcome, change.why, change.took_s)]
+            case ch.GoesUnreachable():
+                self.state.unreachable_until = at + change.for_s
+                return []
+            case ch.GoesDown():
+                self._go_down(change, at)
+                return []
+            case ch.Boots():
+                return self._boot(change, at)
+            case ch.DrainSet():
+                self.state.drain_reason = change.reason
+                return []
+            case ch.FaultBegins(fault=fault):
+                self.state.faults[fault.name] = fault
+                return self._symptoms(fault, at)
+            case ch.SymptomsRepeat(name=name):
+                return self._symptoms(self.state.faults[name], at) if name in self.state.faults else []
+            case ch.FixApplied(fix=fix, component=component, target=target):
+                fixed = [one for one in self.state.faults.values() if one.fixed_by(fix, component, target)]
+                for fault in fixed:
+                    del self.state.faults[fault.name]
+                return [event for fault in fixed for event in fault.recovery]
+            case ch.Repaired():
+                return self._repair(at)
 
-    def _signs(self, ailment: Ailment, at: float) -> list[Draft]:
-        if ailment.again_s:
-            self.apply([ch.After(s=ailment.again_s, change=ch.SaysAgain(name=ailment.name))], at)
-        return list(ailment.signs)
+    def _make_all(self, changes: Iterable[ch.Change], at: float) -> list[UnsentEvent]:
+        return [event for change in changes for event in self._make(change, at)]
 
-    def _power(self, change: ch.GoesDown | ch.Boots | ch.FallsSilent, at: float) -> list[Draft]:
-        if isinstance(change, ch.FallsSilent):
-            self.silent_until = at + change.for_s
-            return []
-        if isinstance(change, ch.GoesDown):
-            # What was about to happen on it dies with it; commands report their end still.
-            self._coming = [one for one in self._coming if isinstance(one[2], ch.CommandEnds)]
-            heapq.heapify(self._coming)
-            self.silent_until = at + change.for_s
-            if not self.off:
-                self.apply([ch.After(s=change.for_s, change=ch.Boots(power=change.power))], at)
-            return []
-        self.silent_until = at
-        self.boots += 1
-        self.jobs.clear()
-        out = [parts.agent_started(VERSION, KERNEL, len(self.gpus))]
-        for one in self._booting(power=change.power):
-            out += self._do(one, at)
-        for ailment in list(self.ailments.values()):
-            out += self._signs(ailment, at)
-        return out + [parts.gpu_lost(gpu) for gpu in self.gpus.values() if not gpu.present]
+    def _symptoms(self, fault: Fault, at: float) -> list[UnsentEvent]:
+        if fault.repeat_s:
+            self.apply([after(fault.repeat_s, ch.SymptomsRepeat(name=fault.name))], at)
+        return list(fault.symptoms)
 
-    def _booting(self, *, power: bool) -> list[ch.Change]:
-        cures: tuple[Cure, ...] = (
-            Cure.REBOOT,
-            Cure.RESET,
-            Cure.RESET_ALL,
-            Cure.RELOAD,
-            Cure.CARD,
-            Cure.PORT,
-            Cure.MODULE,
-        )
-        cures = (*cures, Cure.FABRIC_MANAGER, Cure.REQUEUE, *((Cure.POWER,) if power else ()))
-        back = [ch.GpuReturned(bdf=gpu.bdf) for gpu in self.gpus.values() if power and not gpu.dead]
-        return [
-            *(ch.Treated(cure=cure, component="node") for cure in cures),
-            *back,
-            *(ch.GpuFreed(bdf=gpu.bdf) for gpu in self.gpus.values()),
-            *(ch.PortUp(device=port.device) for port in self.ports.values()),
-            *(ch.AdminUp(link=link.name) for link in self.links.values()),
-            *(ch.UnitIs(unit=unit.name, active="active") for unit in self.units.values()),
-        ]
+    def _end_job(self, job: str, at: float) -> list[UnsentEvent]:
+        self.state.jobs.pop(job, None)
+        held = [gpu.bdf for gpu in self.state.gpus.values() if gpu.job == job]
+        fix = ch.FixApplied(fix=Fix.END_JOB, component="node", target=job)
+        return self._make_all([*(ch.GpuReleased(bdf=bdf) for bdf in held), fix], at)
 
-    def _mending(self) -> list[ch.Change]:
-        """What people do to a broken machine; nothing to a whole one."""
-        self.silent_until, self.drained = 0.0, ""
-        for link in self.links.values():
+    def _go_down(self, change: ch.GoesDown, at: float) -> None:
+        """Changes that were due are dropped; the results of commands are reported after the boot."""
+        self._due = [one for one in self._due if isinstance(one[2], ch.CommandEnds)]
+        heapq.heapify(self._due)
+        self.state.unreachable_until = at + change.for_s
+        if not self.state.off:
+            self.apply([after(change.for_s, ch.Boots(power=change.power))], at)
+
+    def _boot(self, change: ch.Boots, at: float) -> list[UnsentEvent]:
+        state = self.state
+        state.unreachable_until = at
+        state.boots += 1
+        state.jobs.clear()
+        fixes = (*_FIXED_BY_A_BOOT, Fix.CYCLE_POWER) if change.power else _FIXED_BY_A_BOOT
+        powered = [gpu.bdf for gpu in state.gpus.values() if change.power and not gpu.dead]
+        out = [events.agent_started(VERSION, KERNEL, len(state.gpus))]
+        out += self._make_all((ch.FixApplied(fix=fix, component="node") for fix in fixes), at)
+        out += self._make_all((ch.GpuReturned(bdf=bdf) for bdf in powered), at)
+        out += self._make_all(self._restarts(), at)
+        for fault in list(state.faults.values()):
+            out += self._symptoms(fault, at)
+        return out + [events.gpu_lost(gpu) for gpu in state.gpus.values() if not gpu.present]
+
+    def _repair(self, at: float) -> list[UnsentEvent]:
+        """What people do to a broken machine; it changes nothing on a healthy one."""
+        state = self.state
+        state.unreachable_until, state.drain_reason = 0.0, ""
+        for link in state.links.values():
             link.cut = False
-        for port in self.ports.values():
+        for port in state.ports.values():
             port.cut = False
+        fix = ch.FixApplied(fix=Fix.REPAIR, component="node")
+        cards = [ch.GpuReturned(bdf=bdf) for bdf in state.gpus]
+        return self._make_all([fix, *cards, *self._restarts()], at)
+
+    def _restarts(self) -> list[ch.Change]:
+        """Every part that software can start is started."""
+        state = self.state
         return [
-            ch.Treated(cure=Cure.PEOPLE, component="node"),
-            *(ch.GpuReturned(bdf=gpu.bdf) for gpu in self.gpus.values()),
-            *(ch.GpuFreed(bdf=gpu.bdf) for gpu in self.gpus.values()),
-            *(ch.PortUp(device=port.device) for port in self.ports.values()),
-            *(ch.AdminUp(link=link.name) for link in self.links.values()),
-            *(ch.UnitIs(unit=unit.name, active="active") for unit in self.units.values()),
+            *(ch.GpuReleased(bdf=bdf) for bdf in state.gpus),
+            *(ch.PortUp(device=device) for device in state.ports),
+            *(ch.AdminUp(link=name) for name in state.links),
+            *(ch.UnitChanges(unit=name, active="active") for name in state.units),
         ]
 
-    def _use(self, gpu: Gpu, change: ch.GpuIdles | ch.IdleGoesOn | ch.GpuFreed, at: float) -> list[Draft]:
-        if isinstance(change, ch.GpuFreed):
-            was, gpu.idle, gpu.job, gpu.unit = gpu.idle, False, "", ""
-            return [parts.gpu_busy(gpu)] if was else []
+    def _change_use(
+        self, gpu: SimulatedGpu, change: ch.GpuIdles | ch.IdleChecked | ch.GpuReleased, at: float
+    ) -> list[UnsentEvent]:
+        if isinstance(change, ch.GpuReleased):
+            was_idle, gpu.idle, gpu.job, gpu.unit = gpu.idle, False, "", ""
+            return [events.gpu_busy(gpu)] if was_idle else []
         if isinstance(change, ch.GpuIdles):
             gpu.idle, gpu.job, gpu.unit = True, change.job, change.unit
             if change.job:
-                self.jobs[change.job] = parts.USER
+                self.state.jobs[change.job] = USER
         if not gpu.idle:
             return []
-        again = ch.IdleGoesOn(bdf=gpu.bdf, idle_s=change.idle_s + IDLE_AGAIN_S)
-        self.apply([ch.After(s=IDLE_AGAIN_S, change=again)], at)
-        return [parts.gpu_idle(gpu, idle_s=change.idle_s)]
+        check = ch.IdleChecked(bdf=gpu.bdf, idle_s=change.idle_s + IDLE_CHECK_S)
+        self.apply([after(IDLE_CHECK_S, check)], at)
+        return [events.gpu_idle(gpu, idle_s=change.idle_s)]
 
-    def _port(
-        self, port: Port, change: ch.PortErrs | ch.ErrorsGoOn | ch.PortDown | ch.PortUp, at: float
-    ) -> list[Draft]:
+    def _change_port(
+        self,
+        port: SimulatedPort,
+        change: ch.PortErrorsBegin | ch.CountersRead | ch.PortDown | ch.PortUp,
+        at: float,
+    ) -> list[UnsentEvent]:
+        before = "ACTIVE" if port.up else "DOWN"
         match change:
-            case ch.PortErrs():
-                running, port.errors_per_s = bool(port.errors_per_s), change.per_s
-                if not running:
-                    self._read_again(port, at)
+            case ch.PortErrorsBegin():
+                counting, port.errors_per_s = bool(port.errors_per_s), change.per_s
+                if not counting:
+                    self._read_later(port, at)
                 return []
-            case ch.ErrorsGoOn():
+            case ch.CountersRead():
                 if not port.errors_per_s:
                     return []
-                self._read_again(port, at)
+                self._read_later(port, at)
                 if not port.up:
                     return []
                 delta = round(port.errors_per_s * READ_S)
                 port.symbol_error += delta
-                return [parts.port_errors(port, delta=delta, interval_s=READ_S)]
+                return [events.port_errors(port, delta=delta, interval_s=READ_S)]
             case ch.PortDown():
-                before, port.up = "ACTIVE" if port.up else "DOWN", False
+                port.up = False
                 port.stuck, port.cut = port.stuck or change.stuck, port.cut or change.cut
-                return [parts.port_state(port, before=before)] if before == "ACTIVE" else []
+                return [events.port_state(port, before=before)] if before == "ACTIVE" else []
             case ch.PortUp():
-                before, port.up, port.errors_per_s = "ACTIVE" if port.up else "DOWN", not port.cut, 0
-                port.stuck = False
-                return [parts.port_state(port, before=before)] if before == "DOWN" and port.up else []
+                port.up, port.stuck, port.errors_per_s = not port.cut, False, 0
+                return [events.port_state(port, before=before)] if before == "DOWN" and port.up else []
 
-    def _read_again(self, port: Port, at: float) -> None:
-        self.apply([ch.After(s=READ_S, change=ch.ErrorsGoOn(device=port.device))], at)
+    def _read_later(self, port: SimulatedPort, at: float) -> None:
+        self.apply([after(READ_S, ch.CountersRead(device=port.device))], at)
 
 
-def _presence(gpu: Gpu, change: ch.GpuLost | ch.NvmlAsks | ch.GpuRemoved | ch.GpuReturned) -> list[Draft]:
+def _change_presence(
+    gpu: SimulatedGpu, change: ch.GpuLost | ch.NvmlQueried | ch.GpuRemoved | ch.GpuReturned
+) -> list[UnsentEvent]:
     match change:
         case ch.GpuLost():
             gpu.present, gpu.dead = False, change.dead
             return []
-        case ch.NvmlAsks():
-            return [] if gpu.present else [parts.gpu_lost(gpu)]
+        case ch.NvmlQueried():
+            return [] if gpu.present else [events.gpu_lost(gpu)]
         case ch.GpuRemoved():
-            return [] if gpu.present else [parts.gpu_removed(gpu)]
+            return [] if gpu.present else [events.gpu_removed(gpu)]
         case ch.GpuReturned():
-            was, gpu.present, gpu.dead = gpu.present, True, False
-            return [] if was else [parts.gpu_returned(gpu)]
+            was_present, gpu.present, gpu.dead = gpu.present, True, False
+            return [] if was_present else [events.gpu_returned(gpu)]
 
 
-def _new_master(port: Port, sm_lid: int) -> list[Draft]:
+def _change_master(port: SimulatedPort, sm_lid: int) -> list[UnsentEvent]:
     before, port.sm_lid = port.sm_lid, sm_lid
-    if before == sm_lid:
-        return []
-    return [
-        Draft(
-            kind="ib.sm_lid",
-            component=port.component,
-            severity=Severity.WARNING,
-            data={"sm_lid": sm_lid, "before": before},
-            evidence=f"{port.device} port 1 sm_lid {before} -> {sm_lid}",
-        )
-    ]
+    return [events.master_changed(port, before=before)] if before != sm_lid else []
 
 
-def _link(link: Link, change: ch.CarrierLost | ch.AdminDown | ch.AdminUp) -> list[Draft]:
+def _change_link(
+    link: SimulatedLink, change: ch.CarrierLost | ch.AdminDown | ch.AdminUp
+) -> list[UnsentEvent]:
     before = (link.admin_up, link.carrier)
     match change:
         case ch.CarrierLost():
@@ -298,4 +283,4 @@ def _link(link: Link, change: ch.CarrierLost | ch.AdminDown | ch.AdminUp) -> lis
             link.admin_up = False
         case ch.AdminUp():
             link.admin_up, link.stuck = True, False
-    return [parts.link_state(link)] if (link.admin_up, link.carrier) != before else []
+    return [events.link_state(link)] if (link.admin_up, link.carrier) != before else []

@@ -1,7 +1,7 @@
-"""One simulated node: a simulated machine under the agent's own ear for commands.
+"""One simulated node: a simulated machine behind the agent's own commander.
 
-Signature, epoch, expiry, allow-list and journal are the agent's production code (agent.commander); only the
-machine and the way up are ours: facts wait in memory until the broker has them, in order, with the same ids.
+Signature, epoch, expiry, allow-list and journal are the agent's production code (agent.commands.commander); only the
+machine and the uplink are simulated. Events wait in memory until the broker has them, in order, with the same ids.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import math
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,23 +17,37 @@ import orjson
 
 from agent import __version__
 from agent.actions.base import Done, Params
-from agent.commander import Commander
+from agent.commands.commander import Commander
+from agent.commands.journal import Journal
 from agent.contract.actions import ACTIONS
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused
-from agent.contract.messages import Beat, Draft, Event, Severity, encode_beat
+from agent.contract.messages import Beat, Event, UnsentEvent, encode_beat
 from agent.host import Host
-from agent.uplink.journal import Journal
-from simulations.changes import After
+from simulations import events
+from simulations.actions import NODE_ACTIONS
+from simulations.actions.base import SimulatedResult
+from simulations.changes import ScheduledChange
 from simulations.machines import Machine
-from simulations.remedies import REMEDIES, Performed
 
 VERSION = f"{__version__} (simulated)"
-KEPT = 10_000  # facts that wait for the broker; above, the oldest go
+MAX_WAITING = 10_000  # events that wait for the broker; above, the oldest are dropped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """An event that the broker does not have yet."""
+
+    seq: int
+    unsent: UnsentEvent
+    # When it happened, on the monotonic clock.
+    mono_s: float
+    # The same on the wall clock, ISO 8601.
+    wall: str
 
 
 class SimulatedNode:
-    """See the module's docstring. `on_fact` is called when there is something to send."""
+    """A machine, its commander and its uplink."""
 
     def __init__(
         self,
@@ -42,10 +57,12 @@ class SimulatedNode:
         keys: Mapping[str, bytes],
         folder: Path,
         host: Host,
-        on_fact: Callable[["SimulatedNode"], None],
+        on_event: Callable[["SimulatedNode"], None],
         slow_s: float = 0.0,
     ) -> None:
-        """`keys`: whose commands it obeys; `folder`: of its journal; `slow_s`: added to every action."""
+        """`keys`: whose commands it obeys; `folder`: of its journal; `on_event`: called when there is an event to send;
+        `slow_s`: added to the duration of every action.
+        """
         self.name = name
         self.machine = Machine(name)
         self.session = secrets.token_hex(6)
@@ -64,79 +81,81 @@ class SimulatedNode:
         self._boot = host.boot_id()
         self._spool = secrets.token_hex(4)
         self._seq = 0
-        self._waiting: deque[tuple[int, Draft, float, str]] = (
-            deque()
-        )  # (seq, fact, when it came about, wall clock)
+        self._waiting: deque[_Waiting] = deque()
         self._dropped = 0
-        self._on_fact = on_fact
-        self._due: asyncio.TimerHandle | None = None
+        self._on_event = on_event
+        self._timer: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        """Says that the agent started, and how commands ended that were under way when it died."""
-        kernel, gpus = self._host.kernel(), len(self.machine.gpus)
-        data: dict[str, str | int] = {"version": VERSION, "kernel": kernel, "gpus": gpus}
-        draft = Draft(kind="agent.started", component="node", severity=Severity.INFO, data=data)
-        self.put(draft, self._host.mono_s())
+        """Reports that the agent started, and the results of commands that were running when it died."""
+        started = events.agent_started(VERSION, self._host.kernel(), len(self.machine.state.gpus))
+        self.put(started, self._host.mono_s())
         await self.commander.recover()
-        self.look()
+        self.advance()
 
     async def stop(self) -> None:
-        """Ends what runs."""
-        if self._due is not None:
-            self._due.cancel()
+        """Ends the actions that run."""
+        if self._timer is not None:
+            self._timer.cancel()
         await self.commander.stop()
 
-    def inject(self, plan: tuple[After, ...]) -> None:
-        """A fault begins now."""
+    def inject(self, plan: tuple[ScheduledChange, ...]) -> None:
+        """Begins a drill."""
         self.machine.apply(plan, self._host.mono_s())
-        self.look()
+        self.advance()
 
     @property
     def boot(self) -> str:
         """The boot id; another one after each reboot."""
-        return f"{self._boot}-{self.machine.boots}" if self.machine.boots else self._boot
+        boots = self.machine.state.boots
+        return f"{self._boot}-{boots}" if boots else self._boot
 
-    # --- the way up (agent.uplink.port.Uplink) ---
+    def unreachable(self) -> bool:
+        """Whether it neither sends nor receives anything now."""
+        return self.machine.state.unreachable(self._host.mono_s())
 
-    def put(self, draft: Draft, mono_s: float) -> None:
-        """Keeps one fact until the broker has it."""
+    # --- the uplink (agent.uplink.port.Uplink) ---
+
+    def put(self, unsent: UnsentEvent, mono_s: float) -> None:
+        """Keeps one event until the broker has it."""
         self._seq += 1
-        at = self._host.wall().isoformat(timespec="milliseconds")
-        self._waiting.append((self._seq, draft, mono_s - draft.age_s, at))
-        if len(self._waiting) > KEPT:
+        wall = self._host.wall().isoformat(timespec="milliseconds")
+        self._waiting.append(_Waiting(seq=self._seq, unsent=unsent, mono_s=mono_s - unsent.age_s, wall=wall))
+        if len(self._waiting) > MAX_WAITING:
             self._waiting.popleft()
             self._dropped += 1
-        self._on_fact(self)
+        self._on_event(self)
 
     def next_event(self) -> Event | None:
-        """The oldest fact that the broker does not have; None: there is none, or the node is silent."""
+        """The oldest event that the broker does not have; None: there is none, or the node is unreachable."""
         now = self._host.mono_s()
-        if not self._waiting or self.machine.silent(now):
+        if not self._waiting or self.machine.state.unreachable(now):
             return None
-        seq, draft, since, at = self._waiting[0]
+        waiting = self._waiting[0]
+        unsent = waiting.unsent
         return Event(
-            id=f"{self.name}:{self._spool}:{seq}",
+            id=f"{self.name}:{self._spool}:{waiting.seq}",
             node=self.name,
-            kind=draft.kind,
-            component=draft.component,
-            severity=draft.severity,
-            at=at,
-            age_s=max(0.0, now - since),
+            kind=unsent.kind,
+            component=unsent.component,
+            severity=unsent.severity,
+            at=waiting.wall,
+            age_s=max(0.0, now - waiting.mono_s),
             boot=self.boot,
-            count=draft.count,
-            data=draft.data,
-            evidence=draft.evidence,
+            count=unsent.count,
+            data=unsent.data,
+            evidence=unsent.evidence,
         )
 
     def sent(self, event: Event) -> None:
         """The broker has it."""
-        if self._waiting and event.order[1] == self._waiting[0][0]:
+        if self._waiting and event.order[1] == self._waiting[0].seq:
             self._waiting.popleft()
 
     def beat(self) -> bytes | None:
-        """The body of a sign of life; None: the node is silent."""
+        """The body of a heartbeat; None: the node is unreachable."""
         now = self._host.mono_s()
-        if self.machine.silent(now):
+        if self.machine.state.unreachable(now):
             return None
         beat = Beat(
             node=self.name,
@@ -149,35 +168,33 @@ class SimulatedNode:
         )
         return orjson.dumps(encode_beat(beat))
 
-    def hears(self) -> bool:
-        """Does a command reach it now?"""
-        return not self.machine.silent(self._host.mono_s())
+    # --- the machine ---
 
-    def act(self, action: str, params: Params) -> Performed:
-        """Begins an action; says how it will have ended."""
-        performed = self.machine.perform(action, params, self._host.mono_s())
-        self.look()
-        return performed
+    def perform(self, action: str, params: Params) -> SimulatedResult:
+        """Begins an action; how it will end."""
+        result = self.machine.perform(action, params, self._host.mono_s())
+        self.advance()
+        return result
 
-    def look(self) -> None:
-        """Reports what has come about, and looks again when the next change is due."""
-        now = self._host.mono_s()
-        for at, draft in self.machine.advance(now):
-            self.put(draft, at)
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
-        times = [self.machine.silent_until] if now < self.machine.silent_until < math.inf else []
+    def advance(self) -> None:
+        """Reports what has happened on the machine; sets a timer for the next change."""
+        now, state = self._host.mono_s(), self.machine.state
+        for at, unsent in self.machine.advance(now):
+            self.put(unsent, at)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        times = [state.unreachable_until] if now < state.unreachable_until < math.inf else []
         times += [time for time in (self.machine.next_at(),) if time is not None]
         next_at = min(times, default=None)
         if next_at is not None:
-            self._due = asyncio.get_running_loop().call_later(max(0.001, next_at - now), self.look)
+            self._timer = asyncio.get_running_loop().call_later(max(0.001, next_at - now), self.advance)
         if self._waiting:
-            self._on_fact(self)
+            self._on_event(self)
 
 
-class _Action:
-    """An action of the agent's table, done to the simulated machine."""
+class _MachineAction:
+    """An action of the agent, performed on the simulated machine."""
 
     name: ClassVar[str]
 
@@ -191,20 +208,20 @@ class _Action:
 
     async def run(self, params: Params) -> Done:
         """See agent.actions.base."""
-        performed = self._node.act(self.name, params)
-        await asyncio.sleep(performed.took_s + self._slow_s)
-        if performed.outcome is Outcome.REFUSED:
-            raise Refused(performed.why)
-        if performed.outcome is not Outcome.OK:
-            raise ActionError(performed.why)
-        return Done(text=performed.why)
+        result = self._node.perform(self.name, params)
+        await asyncio.sleep(result.took_s + self._slow_s)
+        if result.outcome is Outcome.REFUSED:
+            raise Refused(result.why)
+        if result.outcome is not Outcome.OK:
+            raise ActionError(result.why)
+        return Done(text=result.why)
 
     async def recover(self, params: Params) -> None:
-        """Nothing stays half done: what had begun has come to the machine meanwhile."""
+        """Nothing is left half done: the changes of the action have come meanwhile."""
 
 
-def _simulated(action: str) -> type[_Action]:
-    return type(action, (_Action,), {"name": action})
+def _machine_action(name: str) -> type[_MachineAction]:
+    return type(name, (_MachineAction,), {"name": name})
 
 
-_ACTIONS = tuple(map(_simulated, REMEDIES))  # law: as many as the agent has (a test compares)
+_ACTIONS = tuple(map(_machine_action, NODE_ACTIONS))

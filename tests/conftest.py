@@ -7,9 +7,19 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.real.kernel_log import ring
-
-LONGEST = ("e2e/healing/", "test_crash_points", "e2e/", "real/")  # parts of their paths
+# Parts of their paths. What follows them is short.
+LONGEST = (
+    *(
+        "e2e/healing/test_guest",
+        "e2e/healing/test_gpu_nodes",
+        "e2e/healing/",
+        "e2e/test_up",
+        "e2e/test_spine",
+    ),
+    *("e2e/test_crash", "real/test_guest", "agent/test_nvml_trouble", "e2e/", "real/test_brain", "real/"),
+    *("agent/test_line_storms", "agent/test_nvml", "replay/", "brain/test_diagnose"),
+)
+pytest_plugins = ["tests.closing_line"]
 
 settings.register_profile("default", deadline=None, print_blob=True)
 # CI judges a change: it tries the same examples each time. `make test` by hand looks for new ones.
@@ -29,19 +39,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="needs root"))
-
-
-@pytest.fixture(autouse=True)
-def _kernel_ring(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that overruns the kernel's log waits for those whose agents read it, and they for it."""
-    if request.node.get_closest_marker("overruns"):
-        with ring(alone=True):
-            yield
-    elif "tests/e2e/" in request.node.nodeid or "test_agent_process" in request.node.nodeid:
-        with ring():
-            yield
-    else:
-        yield
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,14 +1,17 @@
-"""The shape of an action: one file, listed in `agent.actions.actions`. An argument list or a call, never a
-shell.
+"""The shape of an action: one class in one file, listed in `agent/actions/__init__.py`. An argument list or a call,
+never a shell.
 """
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
 
 from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import Scalar
+
+if TYPE_CHECKING:
+    from agent.actions.action_setup import ActionSetup
 
 Params = Mapping[str, Scalar]
 
@@ -17,46 +20,50 @@ Params = Mapping[str, Scalar]
 class Done:
     """What an action did."""
 
-    text: str  # one sentence for people
-    evidence: str = ""  # file name of the bundle that it made, to be sent up
-    evidence_bytes: int = 0  # its size
+    # One sentence for people.
+    text: str
+    # File name of the evidence bundle that it made; empty: none.
+    evidence: str = ""
+    evidence_bytes: int = 0
 
 
-class Underway(ActionError):
-    """What was begun goes on without the agent, which may end now: how it ended is known after its next start
-    (`Outliving.resume`). Raised by `run` when it is cancelled, and by `resume`.
+class StillRunning(ActionError):
+    """What was begun continues without the agent, which may end now; how it ended is known after the next start
+    (`Resumable.resume`). Raised by `run` when it is cancelled, and by `resume`.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """The command for which an action runs, for what the action has no parameter for."""
+class RunningCommand:
+    """The command for which an action runs."""
 
-    command: str  # its id
-    say: Callable[[str], None]
-
-
-CALL: ContextVar[Call | None] = ContextVar("CALL", default=None)
+    id: str
+    report_progress: Callable[[str], None]
 
 
-def say(text: str) -> None:
-    """What the action is doing now; goes up when it takes long. From any thread; nothing outside of a command."""
-    if (call := CALL.get()) is not None:
-        call.say(text)
+RUNNING_COMMAND: ContextVar[RunningCommand | None] = ContextVar("RUNNING_COMMAND", default=None)
+
+
+def report_progress(text: str) -> None:
+    """What the action is doing now; it is sent when the command takes long. From any thread; does nothing outside of a
+    command.
+    """
+    if (command := RUNNING_COMMAND.get()) is not None:
+        command.report_progress(text)
 
 
 class Action(Protocol):
-    """What this node can do under one name of `agent.contract.commands.ACTIONS`.
+    """What a node can do under one name of `agent.contract.actions.ACTIONS`.
 
-    `params` have passed that table; limits and what this machine allows are checked here. Errors: Refused
-    (nothing was done, asking again will not help), Unreachable (nothing was done), TimedOut (nobody
-    knows), ActionError (done and did not help).
+    `params` match that declaration; limits, and what this machine allows, are checked here. Errors: Refused (nothing was
+    done, and another attempt will not help), Unreachable (nothing was done), TimedOut (the outcome is unknown),
+    ActionError (it was done and did not help).
     """
 
     name: ClassVar[str]
 
     async def plan(self, params: Params) -> list[str]:
-        """What `run` would do, one line a step; changes nothing. Refused where `run` would be refused."""
+        """What `run` would do, one line per step; changes nothing. Refused where `run` would be refused."""
         ...
 
     async def run(self, params: Params) -> Done:
@@ -64,22 +71,29 @@ class Action(Protocol):
         ...
 
     async def recover(self, params: Params) -> None:
-        """The agent died while `run` was under way and has started again: puts right what must not stay
-        so.
-        """
+        """Repairs what must not stay as it is, after the agent died during `run` and was started again."""
+        ...
+
+
+class NodeAction(Action, Protocol):
+    """An action of a real node."""
+
+    @classmethod
+    def of(cls, setup: "ActionSetup") -> Self:
+        """One for this machine and configuration."""
         ...
 
 
 @runtime_checkable
-class Outliving(Action, Protocol):
-    """An action that the agent does not survive: what became of it is asked at the next start, instead of
-    `recover`.
+class Resumable(Action, Protocol):
+    """An action that continues when the agent ends, or ends the agent itself: at the next start `resume` is called
+    instead of `recover`.
     """
 
     async def resume(self, params: Params, *, rebooted: bool) -> Done:
-        """It was under way when the agent ended; `rebooted`: by now the node has another boot id.
+        """How it ended. `rebooted`: the node has another boot id now than when the command was accepted.
 
-        Errors as of `run`, and Underway: it goes on. It is asked again then, until the command's time is over.
+        Errors as of `run`, and StillRunning: then it is called again until the command's time is over.
         """
         ...
 

@@ -1,19 +1,18 @@
-"""Which network interfaces carry the connection to the broker: nothing that we do may cut them."""
+"""Which network interfaces carry the connection to the broker: no action may cut them."""
 
 import socket
 
-from agent.actions import rtnetlink
 from agent.contract.errors import Refused
 from agent.host import Host
+from agent.shared import rtnetlink
 
 LOOPBACK = "lo"
 
 
 def carriers(host: Host, peer: tuple[str, int] | None) -> frozenset[str]:
-    """The interfaces on the way to `peer` (host name or IP address, port), with all that they stand on:
-    the slaves of a bond, the parent of a VLAN, the ports of a bridge. Empty when the peer is reached over
-    loopback. Refused when it cannot be told: then nothing may be cut. Blocks (name resolution); run it in
-    a thread.
+    """The interfaces on the way to `peer` (host name or IP address, port), with all that they are built on: the slaves of
+    a bond, the parent of a VLAN, the ports of a bridge. Empty when the peer is reached over loopback. Refused when it
+    cannot be determined: then nothing may be cut. Blocks (name resolution); run it in a thread.
     """
     if peer is None:
         raise Refused(
@@ -29,15 +28,15 @@ def carriers(host: Host, peer: tuple[str, int] | None) -> frozenset[str]:
             f"cannot tell which interface carries the control path to {peer[0]}: {error}"
         ) from error
     found.discard(LOOPBACK)
-    waiting = list(found)
-    while waiting:
-        name = waiting.pop()
+    unvisited = list(found)
+    while unvisited:
+        name = unvisited.pop()
         entries = host.listdir(f"/sys/class/net/{name}")
         if not entries:
             raise Refused(
-                f"/sys/class/net/{name} cannot be read: cannot tell what the control path stands on"
+                f"/sys/class/net/{name} cannot be read: cannot tell what the control path is built on"
             )
         below = {entry.removeprefix("lower_") for entry in entries if entry.startswith("lower_")} - found
         found |= below
-        waiting += below
+        unvisited += below
     return frozenset(found)

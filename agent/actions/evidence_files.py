@@ -1,4 +1,4 @@
-"""What an evidence bundle holds of /proc, /sys and the kernel's log: read only, each file bounded."""
+"""The part of an evidence bundle that comes from /proc, /sys and the kernel log: read only, each file bounded."""
 
 import contextlib
 import os
@@ -11,8 +11,8 @@ from agent.contract.owner import owner
 from agent.host import Host
 
 MAX_FILE_BYTES = 512 * 1024
-MAX_KERNEL_BYTES = 4 * 1024 * 1024  # the newest part of the window
-MAX_PROCESSES = 20_000  # looked at
+MAX_KERNEL_BYTES = 4 * 1024 * 1024  # of the window its newest part
+MAX_PROCESSES = 20_000  # that are looked at
 _MAX_ENVIRON_BYTES = 128 * 1024
 _RECORD_BYTES = 8192
 
@@ -27,7 +27,7 @@ _PORT_FILES = ("state", "phys_state", "rate", "lid", "sm_lid", "sm_sl", "link_la
 
 
 def files(host: Host, window_s: float) -> Iterator[tuple[str, bytes]]:
-    """(path in the bundle, content), what matters most first."""
+    """(path in the bundle, content), the most important first."""
     yield "kernel.log", _kernel_log(host, host.mono_s() - window_s)
     holders, jobs = _processes(host)
     yield "gpu_processes.json", _json(holders)
@@ -68,9 +68,7 @@ def _port(host: Host, base: str) -> dict[str, str]:
 
 
 def _kernel_log(host: Host, since_s: float) -> bytes:
-    """The records of the kernel's ring since this time of the monotonic clock, as `dmesg -r` would print
-    them.
-    """
+    """The records of the kernel's ring buffer since this time of the monotonic clock, as `dmesg -r` prints them."""
     path = host.path("/dev/kmsg")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -83,7 +81,7 @@ def _kernel_log(host: Host, since_s: float) -> bytes:
             try:
                 record = os.read(fd, _RECORD_BYTES)
             except BrokenPipeError:
-                continue  # overwritten under our hands: the next read goes on with the oldest that is left
+                continue  # records were overwritten meanwhile: the next read continues with the oldest that is left
             if not record:
                 break
             head, _, text = record.partition(b";")
@@ -105,8 +103,8 @@ def _kernel_log(host: Host, since_s: float) -> bytes:
 
 
 def _processes(host: Host) -> tuple[list[dict[str, str]], dict[str, list[int]]]:
-    """Processes that hold a /dev/nvidia* device (pid, command line, cgroup, job, devices); and the jobs of this
-    node with the pids of all their processes, by the cgroups of the scheduler.
+    """Processes that hold a /dev/nvidia* device (pid, command line, cgroup, job, devices); and the jobs of this node with
+    the pids of all their processes, by the scheduler's cgroups.
     """
     holders: list[dict[str, str]] = []
     jobs: dict[str, list[int]] = {}
@@ -125,7 +123,7 @@ def _processes(host: Host) -> tuple[list[dict[str, str]], dict[str, list[int]]]:
 
 
 def _environ(host: Host, pid: str) -> str:
-    """Only to see which job it is; it may hold secrets and goes into no bundle."""
+    """Only to find out the job; it may hold secrets and is put into no bundle."""
     try:
         with host.path(f"/proc/{pid}/environ").open("rb") as source:
             return source.read(_MAX_ENVIRON_BYTES).decode(errors="replace")

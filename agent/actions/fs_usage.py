@@ -1,39 +1,44 @@
-"""fs.usage: the largest directories of one watched mount; reads only, and for a bounded time."""
+"""fs.usage: finds the largest directories of one watched mount; reads only, and for a bounded time."""
 
 import os
 import sys
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import orjson
 
-from agent.actions import tool
-from agent.actions.base import Done, Params, number, say
+from agent.actions.action_setup import ActionSetup
+from agent.actions.base import Done, NodeAction, Params, number, report_progress
 from agent.contract.errors import ActionError, Refused, TimedOut
 from agent.contract.messages import MAX_TEXT
+from agent.filesystems.mount_table import watched
 from agent.host import Host
-from agent.mount_table import watched
+from agent.shared import tool
 
-LIMIT_S = 90.0  # then it tells what it has counted so far
-GRACE_S = 10.0  # beyond that the file system hangs
+LIMIT_S = 90.0  # then it reports what it has counted so far
+GRACE_S = 10.0  # after that the file system is taken to hang
 MAX_DEPTH = 4
-_CHILD = Path(__file__).resolve().parents[1] / "usage_child.py"  # imports nothing of ours
+_CHILD = Path(__file__).resolve().parents[1] / "filesystems" / "usage_child.py"
 _MAX_NAME = 48  # characters of a path in the result
 
 
-class FsUsage:
-    """See the module's docstring. `expected`: mount points that are watched whatever their type.
-
-    A child process counts, with the lowest priority: a file system that hangs takes the child with it, and
-    not the agent.
+class FsUsage(NodeAction):
+    """See the module's docstring. A child process counts, with the lowest priority: a file system that hangs takes the
+    child with it, not the agent.
     """
 
     name: ClassVar[str] = "fs.usage"
 
     def __init__(self, host: Host, expected: tuple[str, ...], *, limit_s: float = LIMIT_S) -> None:
+        """`expected`: mount points that are watched whatever their type. `limit_s`: for the counting."""
         self._host = host
         self._expected = expected
         self._limit_s = limit_s
+
+    @classmethod
+    def of(cls, setup: ActionSetup) -> Self:
+        """See NodeAction."""
+        return cls(setup.host, setup.config.mounts)
 
     async def plan(self, params: Params) -> list[str]:
         """One line."""
@@ -41,20 +46,20 @@ class FsUsage:
         return [f"count what lies below {mount}, {depth} levels deep, for at most {self._limit_s:g} s"]
 
     async def run(self, params: Params) -> Done:
-        """Counts, and names the largest."""
+        """Counts, and names the largest directories."""
         mount, depth = self._checked(params)
-        say(f"counting what lies below {mount}")
+        report_progress(f"counting what lies below {mount}")
         argv = [sys.executable, "-I", "-S", str(_CHILD), mount, str(depth), str(self._limit_s)]
         try:
             ran = await tool.run(argv, deadline_s=self._limit_s + GRACE_S)
         except TimedOut as error:
             raise ActionError(f"{mount} hangs: its directories could not be read") from error
         if ran.status != 0:
-            raise ActionError(f"{mount} cannot be read: {ran.says}")
+            raise ActionError(f"{mount} cannot be read: {ran.last_line}")
         return Done(text=_text(mount, orjson.loads(ran.out), self._limit_s))
 
     async def recover(self, params: Params) -> None:
-        """Nothing: it only reads."""
+        """Nothing to repair: it only reads."""
 
     def _checked(self, params: Params) -> tuple[str, int]:
         mount = str(params["mount"])
@@ -68,7 +73,7 @@ class FsUsage:
 
 
 def _text(mount: str, found: dict[str, object], limit_s: float) -> str:
-    """The largest first, as many as an event's text holds; sizes nest as directories do."""
+    """The largest first, as many as an event's text holds. A directory's size includes those below it."""
     files, denied, total, largest = (found[key] for key in ("files", "denied", "bytes", "largest"))
     text = f"{mount}: {_size(total)} in {files} files"
     if denied:

@@ -1,35 +1,38 @@
 """gpu.diagnose: `dcgmi diag` on an idle node; a failed test is named with its GPU and its first warning.
 
-The JSON of DCGM 3 ("DCGM GPU Diagnostic", a status in each result) and of DCGM 4 ("DCGM Diagnostic", results by
-entity, with a summary) are both understood.
+Both forms of its JSON are read: that of DCGM 3 ("DCGM GPU Diagnostic", a status in each result) and that of DCGM 4
+("DCGM Diagnostic", results by entity, with a summary).
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from agent.actions import tool
-from agent.actions.base import Done, Params, number, say
+from agent.actions.action_setup import ActionSetup
+from agent.actions.base import Done, NodeAction, Params, number, report_progress
 from agent.actions.gpus import GpuKit
 from agent.contract.errors import ActionError, Unreachable
+from agent.shared import tool
 
-# Seconds for a level; NVIDIA's guide says seconds, 2 minutes, 30 minutes at most for 8 GPUs.
+# Seconds for a level; NVIDIA's guide names seconds, 2 minutes, and at most 30 minutes for 8 GPUs.
 DEADLINES_S = {1: 300.0, 2: 900.0, 3: 1740.0}
-MAX_NAMED = 10  # failed tests that are told; the others are counted
+MAX_NAMED = 10  # failed tests that are named; the others are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """One test on one GPU (or on the machine: `entity` is empty)."""
+class DiagResult:
+    """One test of DCGM."""
 
     test: str
+    # GPU; empty: the test is of the machine.
     entity: str
-    status: str  # Pass, Fail, Warn, Skip
+    # Pass, Fail, Warn, Skip
+    status: str
     warning: str
 
 
-class GpuDiagnose:
+class GpuDiagnose(NodeAction):
     """See the module's docstring."""
 
     name: ClassVar[str] = "gpu.diagnose"
@@ -37,18 +40,23 @@ class GpuDiagnose:
     def __init__(self, kit: GpuKit) -> None:
         self._kit = kit
 
+    @classmethod
+    def of(cls, setup: ActionSetup) -> Self:
+        """See NodeAction."""
+        return cls(setup.gpus)
+
     async def plan(self, params: Params) -> list[str]:
         """One line."""
         level = await self._checked(params)
         return [f"run dcgmi diag -r {level}, at most {DEADLINES_S[level]:g} s"]
 
     async def run(self, params: Params) -> Done:
-        """Runs it."""
+        """Runs the diagnostics; ActionError when a test failed, or none was run."""
         level = await self._checked(params)
         argv = [self._kit.config.dcgmi, "diag", "-r", str(level), "-j"]
-        say(f"dcgmi diag -r {level}")
+        report_progress(f"dcgmi diag -r {level}")
         ran = await tool.run(argv, deadline_s=DEADLINES_S[level])
-        found = results(ran.out, ran.says)
+        found = results(ran.out, ran.last_line)
         passed = sum(1 for one in found if one.status == "Pass")
         if failed := [one for one in found if one.status == "Fail"]:
             texts = "; ".join(_text(one) for one in failed[:MAX_NAMED])
@@ -57,30 +65,30 @@ class GpuDiagnose:
         if not passed:
             raise ActionError(f"no test of level {level} was run (skipped: {len(found)})")
         if ran.status != 0:
-            raise ActionError(f"dcgmi ended with status {ran.status} though no test failed: {ran.says}")
+            raise ActionError(f"dcgmi ended with status {ran.status} though no test failed: {ran.last_line}")
         warned = [_text(one) for one in found if one.status == "Warn"]
         text = f"diagnostics of level {level}: {passed} passed"
         return Done(text=f"{text}, with warnings: {'; '.join(warned[:MAX_NAMED])}" if warned else text)
 
     async def recover(self, params: Params) -> None:
-        """Nothing: the tests end with their tool, or by themselves."""
+        """Nothing to repair: the tests end with their tool, or by themselves."""
 
     async def _checked(self, params: Params) -> int:
         level = int(number(params, "level", 1, 1, 3))
-        pids = [pid for card in await self._kit.nvml.look() for pid in card.pids]
-        await self._kit.quiet.check(named=pids)
+        pids = [pid for gpu in await self._kit.nvml.gpus() for pid in gpu.pids]
+        await self._kit.quiesce.check(named=pids)
         return level
 
 
-def results(text: str, says: str) -> list[Result]:
-    """All results in what `dcgmi diag -j` printed; `says` is told when it printed none.
+def results(text: str, last_line: str) -> list[DiagResult]:
+    """All results in what `dcgmi diag -j` printed. `last_line` explains, for people, why there are none.
 
     Unreachable when its host engine does not answer: nothing was done.
     """
     start, end = text.find("{"), text.rfind("}")
     try:
-        said = json.loads(text[start : end + 1])
-        diagnostic = next(said[key] for key in ("DCGM Diagnostic", "DCGM GPU Diagnostic") if key in said)
+        answer = json.loads(text[start : end + 1])
+        diagnostic = next(answer[key] for key in ("DCGM Diagnostic", "DCGM GPU Diagnostic") if key in answer)
         if error := diagnostic.get("runtime_error"):
             raise ActionError(f"dcgmi: {str(error)[:300]}")
         return [
@@ -90,12 +98,12 @@ def results(text: str, says: str) -> list[Result]:
             for result in _of(test)
         ]
     except (ValueError, StopIteration, KeyError, TypeError, AttributeError):
-        if "connect" in f"{text} {says}".lower():
-            raise Unreachable(f"DCGM's host engine does not answer: {says}") from None
-        raise ActionError(f"dcgmi printed no result: {says}") from None
+        if "connect" in f"{text} {last_line}".lower():
+            raise Unreachable(f"DCGM's host engine does not answer: {last_line}") from None
+        raise ActionError(f"dcgmi printed no result: {last_line}") from None
 
 
-def _of(test: Mapping[str, Any]) -> Iterator[Result]:
+def _of(test: Mapping[str, Any]) -> Iterator[DiagResult]:
     for result in test.get("results") or [test.get("test_summary") or {}]:
         entity = str(result.get("gpu_id", ""))
         if "entity_id" in result:
@@ -103,7 +111,7 @@ def _of(test: Mapping[str, Any]) -> Iterator[Result]:
         warnings = result.get("warnings") or []
         first = (warnings[0] if isinstance(warnings, list) else warnings) if warnings else ""
         first = first.get("warning", "") if isinstance(first, dict) else first
-        yield Result(
+        yield DiagResult(
             test=str(test.get("name", "?")),
             entity=entity,
             status=str(result.get("status", "")).capitalize(),
@@ -111,6 +119,6 @@ def _of(test: Mapping[str, Any]) -> Iterator[Result]:
         )
 
 
-def _text(one: Result) -> str:
+def _text(one: DiagResult) -> str:
     where = f" on GPU {one.entity}" if one.entity else ""
     return f"{one.test}{where}{f': {one.warning}' if one.warning else ''}"

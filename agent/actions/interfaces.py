@@ -1,33 +1,34 @@
-"""What actions on network interfaces share: which one is meant, whether it may be touched, and how it is bounced."""
+"""What actions on network interfaces share: which interface is meant, whether it may be touched, and how it is bounced."""
 
+import asyncio
+import contextlib
 import threading
-from collections.abc import Callable
 
-from agent.actions import rtnetlink
+from agent.actions.action_setup import Peer
 from agent.actions.control_path import carriers
-from agent.actions.rtnetlink import Link
 from agent.contract import components
 from agent.contract.errors import ActionError, ContractError, Refused
 from agent.host import Host
+from agent.shared import rtnetlink
+from agent.shared.rtnetlink import Interface
 
-Peer = Callable[[], tuple[str, int] | None]  # host and port of the broker that we are connected to
 _INFINIBAND = "/sys/class/infiniband"
 
 
-def typed(what: str, component: str, *types: str) -> tuple[str, str]:
-    """Type and name of the parameter `what`, a component that must be of one of `types`; Refused otherwise."""
+def typed(parameter: str, component: str, *types: str) -> tuple[str, str]:
+    """Type and name of a component that must be of one of `types`; Refused, with the parameter's name, when it is not."""
     try:
         kind, name = components.type_of(components.check(component)), components.name_of(component)
     except ContractError as error:
         raise Refused(str(error)) from error
     if kind not in types:
-        raise Refused(f"{what} must be {' or '.join(f'{one}/...' for one in types)}, not {component!r}")
+        raise Refused(f"{parameter} must be {' or '.join(f'{one}/...' for one in types)}, not {component!r}")
     return kind, name
 
 
 def named(host: Host, component: str) -> str:
-    """The name of `link/<interface>`; of an InfiniBand device's `port/...` the one interface that belongs to
-    it. Refused when there is none.
+    """The name of `link/<interface>`; for `port/...` of an InfiniBand device the one interface that belongs to it.
+    Refused when there is none.
     """
     kind, name = typed("link", component, "link", "port")
     if kind == "link":
@@ -41,7 +42,7 @@ def named(host: Host, component: str) -> str:
 
 
 def of_port(host: Host, ib_root: str, name: str) -> list[str]:
-    """Interfaces of the port `<device>.<port>`, children with a partition key too."""
+    """Interfaces of the port `<device>.<port>`, children with a partition key included."""
     device, _, port = name.rpartition(".")
     names = host.listdir(f"{ib_root}/{device}/device/net")
     # dev_port counts from 0, InfiniBand from 1.
@@ -50,29 +51,42 @@ def of_port(host: Host, ib_root: str, name: str) -> list[str]:
     return own if own or len(names) != 1 else names
 
 
-def known(name: str) -> Link:
-    """How the interface is; Refused when there is none, or when it is the loopback interface."""
+def known(name: str) -> Interface:
+    """The interface's state; Refused when there is none, or when it is the loopback interface."""
     try:
-        link = rtnetlink.link(name)
+        interface = rtnetlink.interface(name)
     except OSError as error:
         raise Refused(f"there is no interface {name}: {error.strerror}") from error
-    if link.loopback:
+    if interface.loopback:
         raise Refused(f"{name} is the loopback interface")
-    return link
+    return interface
 
 
 def off_the_control_path(host: Host, peer: Peer, name: str, danger: str) -> None:
-    """Refused when `name` carries the connection to the broker, or when that cannot be told. Blocks (name
-    resolution): run it in a thread. `danger`: what would happen otherwise, for people.
+    """Refused when `name` carries the connection to the broker, or when that cannot be told. Blocks (name resolution):
+    run it in a thread. `danger`: what would happen otherwise, for people.
     """
     if name in carriers(host, peer()):
         raise Refused(f"{name} carries the control path: {danger}")
 
 
-def bounce(name: str, down_s: float, stop: threading.Event) -> None:
-    """Down, a pause that `stop` cuts short, up: one thread does all, so that nothing can come between. However it ends,
-    the interface is set up again; ActionError when that failed, OSError when it could not be set down.
+async def bounce(name: str, down_s: float) -> None:
+    """Sets the interface down, waits, and sets it up. A cancellation cuts the pause short. However it ends, the
+    interface is set up again; ActionError when that failed, OSError when it could not be set down.
     """
+    stop = threading.Event()
+    # One thread does all of it, so that nothing can come between.
+    work = asyncio.ensure_future(asyncio.to_thread(_bounce, name, down_s, stop))
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stop.set()
+        with contextlib.suppress(OSError, ActionError):
+            await asyncio.shield(work)
+        raise
+
+
+def _bounce(name: str, down_s: float, stop: threading.Event) -> None:
     try:
         rtnetlink.set_up(name, False)
         stop.wait(down_s)

@@ -1,20 +1,26 @@
-"""module.load: one kernel module of the agent's list, and sees that it is there."""
+"""module.load: loads one kernel module of the agent's list and checks that it is there."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from agent.actions.base import Done, Params
-from agent.actions.modules import Modules, plain
+from agent.actions.action_setup import ActionSetup
+from agent.actions.base import Done, NodeAction, Params
+from agent.actions.modules import Modules, module_name
 from agent.contract.errors import Refused
 
 
-class ModuleLoad:
+class ModuleLoad(NodeAction):
     """See the module's docstring."""
 
     name: ClassVar[str] = "module.load"
 
     def __init__(self, modules: Modules, allowed: tuple[str, ...]) -> None:
         self._modules = modules
-        self._allowed = {plain(name) for name in allowed}
+        self._allowed = {module_name(name) for name in allowed}
+
+    @classmethod
+    def of(cls, setup: ActionSetup) -> Self:
+        """See NodeAction."""
+        return cls(setup.modules, setup.config.loadable_modules)
 
     async def plan(self, params: Params) -> list[str]:
         """One line."""
@@ -30,10 +36,10 @@ class ModuleLoad:
         return Done(text=f"{name} loaded")
 
     async def recover(self, params: Params) -> None:
-        """Nothing: it was loaded or it was not."""
+        """Nothing to repair: it was loaded or it was not."""
 
     def _checked(self, params: Params) -> str:
-        name = plain(str(params["module"]))
+        name = module_name(str(params["module"]))
         if name not in self._allowed:
             listed = ", ".join(sorted(self._allowed)) or "none"
             raise Refused(f"{name} is not among this node's `loadable_modules` ({listed})")

@@ -1,24 +1,25 @@
-"""pci.rescan: removes what is left of a lost GPU and lets the kernel look for it again, by sysfs.
+"""pci.rescan: removes what is left of a lost GPU and makes the kernel look for it again, through sysfs.
 
-Only for an NVIDIA display device that does not answer, and only when nobody holds it: the kernel waits in `remove`
+Only for an NVIDIA display device that does not answer, and only when no process holds it: in `remove` the kernel waits
 for the last open file.
 """
 
 import asyncio
-import threading
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from agent.actions.base import Done, Params
+from agent.actions.action_setup import ActionSetup
+from agent.actions.base import Done, NodeAction, Params
 from agent.actions.gpus import GpuKit
-from agent.actions.nvml import wanted_gpu
+from agent.actions.nvml_client import gpu_address
 from agent.contract.errors import ActionError, Refused, TimedOut
+from agent.shared.tasks import abandonable
 
-WRITE_S = 30.0  # for the kernel to take a device away, or to look at all buses
+WRITE_S = 30.0  # for the kernel to remove a device, or to scan all buses
 _LOOK_S = 0.1
 
 
-class PciRescan:
+class PciRescan(NodeAction):
     """See the module's docstring."""
 
     name: ClassVar[str] = "pci.rescan"
@@ -26,11 +27,16 @@ class PciRescan:
     def __init__(self, kit: GpuKit) -> None:
         self._kit = kit
 
+    @classmethod
+    def of(cls, setup: ActionSetup) -> Self:
+        """See NodeAction."""
+        return cls(setup.gpus)
+
     async def plan(self, params: Params) -> list[str]:
-        """Services, remove, rescan, the way back."""
+        """Services, remove, rescan, and the services again."""
         bdf, present = await self._checked(params)
-        await self._kit.quiet.check(devices=self._devices(bdf))
-        services = await self._kit.quiet.running()
+        await self._kit.quiesce.check(devices=self._devices(bdf))
+        services = await self._kit.quiesce.running()
         lines = ["pause the agent's own NVML source", *(f"stop {unit}" for unit in services)]
         lines += [f"remove what is left of {bdf} from the PCI bus"] if present else []
         lines += ["let the kernel scan the PCI buses", f"wait until {bdf} is back and answers"]
@@ -40,8 +46,8 @@ class PciRescan:
         """Does it."""
         bdf, present = await self._checked(params)
         kit = self._kit
-        async with kit.quiet.have(devices=self._devices(bdf)):
-            if present and kit.is_gpu(bdf):  # asked again: it may have gone by itself meanwhile
+        async with kit.quiesce.quiesced(devices=self._devices(bdf)):
+            if present and kit.is_gpu(bdf):  # checked again: it may be gone by now
                 await self._write(f"/sys/bus/pci/devices/{bdf}.0/remove")
                 await self._until(
                     lambda: not self._present(bdf), f"GPU {bdf} was not removed from the PCI bus"
@@ -54,20 +60,20 @@ class PciRescan:
             await kit.until_answers(frozenset((bdf,)))
         return Done(text=f"GPU {bdf} is back on the PCI bus and answers")
 
-    async def recover(self, params: Params) -> None:  # noqa: ARG002 - the note says all
-        """The agent died while it ran: starts the services, and scans, as it may have been between the two."""
+    async def recover(self, params: Params) -> None:  # noqa: ARG002 - the note of what is stopped counts
+        """Scans, since the GPU may have been removed already, and starts the services."""
         try:
             await self._write("/sys/bus/pci/rescan")
         finally:
-            await self._kit.quiet.recover()
+            await self._kit.quiesce.recover()
 
     async def _checked(self, params: Params) -> tuple[str, bool]:
-        """Its address, and whether something of it is left on the bus."""
-        bdf = wanted_gpu(str(params["gpu"]))
+        """The GPU's address, and whether something of it is left on the bus."""
+        bdf = gpu_address(str(params["gpu"]))
         present = self._present(bdf)
         if present and not self._kit.is_gpu(bdf):
             raise Refused(f"the device at {bdf} is not an NVIDIA GPU: it stays")
-        well = any(card.bdf == bdf and not card.lost for card in await self._kit.cards())
+        well = any(gpu.bdf == bdf and not gpu.lost for gpu in await self._kit.gpus())
         if present and well and not self._kit.off_bus(bdf):
             raise Refused(f"GPU {bdf} answers: there is nothing to look for")
         return bdf, present
@@ -83,7 +89,7 @@ class PciRescan:
             await asyncio.sleep(_LOOK_S)
 
     def _devices(self, bdf: str) -> tuple[str, ...]:
-        """Its device file; empty when nobody knows which it is: then any counts."""
+        """Its device file; empty when it is not known which it is: then holders of any device count."""
         text = self._kit.host.read(f"/proc/driver/nvidia/gpus/{bdf}.0/information")
         for line in text.splitlines():
             name, _, value = line.partition(":")
@@ -92,27 +98,12 @@ class PciRescan:
         return ()
 
     async def _write(self, path: str) -> None:
-        """Writes "1" there. In a thread of its own: it may hang in the kernel for ever, and must not hold up our end."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[str] = loop.create_future()
-
-        def tell(trouble: str) -> None:
-            if not done.done():
-                done.set_result(trouble)
-
-        def work() -> None:
-            try:
-                self._kit.host.path(path).write_text("1")
-                trouble = ""
-            except OSError as error:
-                trouble = error.strerror or str(error)
-            loop.call_soon_threadsafe(tell, trouble)
-
-        threading.Thread(target=work, name=f"write {path}", daemon=True).start()
+        """Writes "1" to a file of sysfs, which may hang in the kernel for ever and must not hold up the agent's end."""
+        file = self._kit.host.path(path)
         try:
             async with asyncio.timeout(WRITE_S):
-                trouble = await done
+                await abandonable(lambda: file.write_text("1"), f"write {path}")
         except TimeoutError:
-            raise TimedOut(f"the kernel did not come back from writing {path} within {WRITE_S:g} s") from None
-        if trouble:
-            raise ActionError(f"{path} cannot be written: {trouble}")
+            raise TimedOut(f"the kernel did not return from writing {path} within {WRITE_S:g} s") from None
+        except OSError as error:
+            raise ActionError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,8 +1,8 @@
-"""process.signal: a signal to the processes of one job on this node, and to no other.
+"""process.signal: sends a signal to the processes of one job on this node, and to no other.
 
-Whose process it is says its cgroup, else its environment (agent/contract/owner.py). A pidfd is opened before that is
-asked, so that a pid which is given to another process meanwhile cannot be hit. Never: process 1, the agent and what it
-stands on, and the helpers of the scheduler in the job's own cgroup, which clean up after it.
+The owner of a process is found by its cgroup, else by its environment (agent/contract/owner.py). A pidfd is opened before
+the owner is read, so that a pid which is given to another process meanwhile cannot be hit. Never signalled: process 1, the
+agent with its parents and children, and the scheduler's helpers in the job's own cgroup, which clean up after it.
 """
 
 import asyncio
@@ -13,35 +13,46 @@ import select
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from agent.actions.base import Done, Params
-from agent.actions.holders import owner_of
+from agent.actions.action_setup import ActionSetup
+from agent.actions.base import Done, NodeAction, Params
 from agent.contract.errors import ActionError, Refused
 from agent.host import Host
+from agent.process_owner import owner_of
 
 SIGNALS = {name: signal.Signals[f"SIG{name}"] for name in ("ABRT", "INT", "TERM", "KILL", "USR1")}
-END_S = 10.0  # for the processes to end; a core dump of a rank takes seconds
+END_S = 10.0  # for the processes to end; the core dump of a rank takes seconds
 _LOOK_S = 0.05
-_ROUNDS = 3  # SIGKILL again for those that were forked meanwhile
-_HELPERS = ("slurmstepd", "pause")  # Slurm's step daemon; what holds a Kubernetes pod's namespaces
+_ROUNDS = 3  # SIGKILL is sent again to processes that were forked meanwhile
+_HELPERS = (
+    "slurmstepd",
+    "pause",
+)  # Slurm's step daemon; the process that holds a Kubernetes pod's namespaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
     pid: int
     name: str
-    fd: int  # pidfd
+    # Its pidfd.
+    fd: int
 
 
-class ProcessSignal:
+class ProcessSignal(NodeAction):
     """See the module's docstring."""
 
     name: ClassVar[str] = "process.signal"
 
     def __init__(self, host: Host, *, end_s: float = END_S) -> None:
+        """`end_s`: how long the processes may take to end."""
         self._host = host
         self._end_s = end_s
+
+    @classmethod
+    def of(cls, setup: ActionSetup) -> Self:
+        """See NodeAction."""
+        return cls(setup.host)
 
     async def plan(self, params: Params) -> list[str]:
         """One line for each process."""
@@ -50,7 +61,7 @@ class ProcessSignal:
             return [f"send SIG{_short(number)} to {one.name} (pid {one.pid})" for one in targets]
 
     async def run(self, params: Params) -> Done:
-        """Sends it; then, but after USR1, waits until they have ended."""
+        """Sends the signal, and waits until the processes have ended (not after USR1, which ends none)."""
         job, only, number = _checked(params)
         count = 0
         for again in range(_ROUNDS if number is signal.SIGKILL else 1):
@@ -63,15 +74,15 @@ class ProcessSignal:
                 if again:  # none is left
                     break
                 raise
-        said = f"SIG{_short(number)} sent to {count} processes of job {job}"
-        return Done(text=said if number is signal.SIGUSR1 else f"{said}; they ended")
+        text = f"SIG{_short(number)} sent to {count} processes of job {job}"
+        return Done(text=text if number is signal.SIGUSR1 else f"{text}; they ended")
 
     async def recover(self, params: Params) -> None:
-        """Nothing: a signal cannot be taken back."""
+        """Nothing to repair: a signal cannot be taken back."""
 
     @contextlib.contextmanager
     def _targets(self, job: str, only: int | None) -> Iterator[list[_Target]]:
-        """The job's processes; Refused when there are none, or `only` is none of them."""
+        """The job's processes; Refused when there are none, or when `only` is not one of them."""
         with contextlib.ExitStack() as opened:
             found = []
             never = self._never()
@@ -81,7 +92,7 @@ class ProcessSignal:
                 else [int(name) for name in self._host.listdir("/proc") if name.isdigit()]
             )
             for pid in pids:
-                # Asked before, so that few pidfds are open, and again after, so that the answer is about this process.
+                # Checked before, so that few pidfds are open, and again after, so that the answer is about this process.
                 if pid in never or not self._of(job, pid):
                     continue
                 try:
@@ -89,7 +100,7 @@ class ProcessSignal:
                 except ProcessLookupError:
                     continue  # it ended meanwhile
                 except OSError as error:
-                    if error.errno == errno.EINVAL:  # a thread
+                    if error.errno == errno.EINVAL:  # it is a thread
                         continue
                     raise
                 opened.callback(os.close, fd)
@@ -125,7 +136,7 @@ class ProcessSignal:
             await asyncio.sleep(_LOOK_S)
 
     def _never(self) -> set[int]:
-        """Process 1, and the agent with its threads' group, its children and all that it descends from."""
+        """Process 1, and the agent with its children and all that it descends from."""
         never = {0, 1}
         pid = os.getpid()
         while pid > 1:
@@ -146,7 +157,7 @@ class ProcessSignal:
         return 0
 
     def _state(self, pid: int) -> str:
-        """`D (disk sleep)`: a process that hangs in the kernel."""
+        """As the kernel writes it; `D (disk sleep)` is a process that hangs in the kernel."""
         for line in self._host.read(f"/proc/{pid}/status").splitlines():
             if line.startswith("State:"):
                 return line[6:].strip()
@@ -155,7 +166,7 @@ class ProcessSignal:
 
 def _checked(params: Params) -> tuple[str, int | None, signal.Signals]:
     job = str(params["job"]).removeprefix("job/")
-    if not job:  # most processes are of no job
+    if not job:  # most processes belong to no job
         raise Refused("no job is named")
     wanted = str(params.get("signal", "TERM")).removeprefix("SIG")
     if wanted not in SIGNALS:
@@ -171,5 +182,5 @@ def _short(number: signal.Signals) -> str:
 
 
 def _ended(fd: int) -> bool:
-    """Readable: it ended, though its parent may not have looked yet."""
+    """A pidfd is readable once its process has ended, even before the parent has collected it."""
     return bool(select.select([fd], [], [], 0)[0])

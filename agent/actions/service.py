@@ -1,36 +1,37 @@
-"""service.restart, service.start and service.stop: one listed systemd unit, over D-Bus; done when systemd's job is
-done and the unit is, and stays, what it should be.
+"""service.restart, service.start and service.stop: one listed systemd unit, over D-Bus; done when systemd's job is done
+and the unit is, and stays, in the wanted state.
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from agent import dbus
-from agent.actions.base import Done, Params, number, say
-from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
+from agent.actions.action_setup import ActionSetup
+from agent.actions.base import Done, NodeAction, Params, number, report_progress
+from agent.actions.units import found, job, systemd
+from agent.contract.errors import ActionError, Refused
 
 if TYPE_CHECKING:
     from dbus_fast.aio import MessageBus
 
-# What systemd or D-Bus answers when asking again would not help.
-_NO = ("NoSuchUnit", "UnitMasked", "AccessDenied", "LoadFailed", "BadUnitSetting", "OnlyByDependency")
-_LOOK_S = 0.1  # between looks while the unit must stay active
+_LOOK_S = 0.1  # between checks while the unit must stay active
 MAX_STAY_S = 60.0
 
 
-class _Service:
-    """What the three share. `units`: those that may be touched."""
-
-    name: ClassVar[str]
+class _Service(NodeAction):
+    """What the three share."""
 
     def __init__(self, bus_address: str, units: tuple[str, ...]) -> None:
+        """`units`: those that may be touched."""
         self._address = bus_address
         self._units = units
 
+    @classmethod
+    def of(cls, setup: ActionSetup) -> Self:
+        """See NodeAction."""
+        return cls(setup.config.dbus_address, setup.config.services)
+
     async def recover(self, params: Params) -> None:
-        """Nothing: systemd finishes a job by itself."""
+        """Nothing to repair: systemd finishes a job by itself."""
 
     def _unit(self, params: Params) -> str:
         unit = str(params["unit"])
@@ -52,7 +53,7 @@ class ServiceRestart(_Service):
         return [f"restart {unit} (now {state.text})", _wait_line(stay_s)]
 
     async def run(self, params: Params) -> Done:
-        """Restarts it and waits."""
+        """Restarts the unit and waits."""
         unit, stay_s = self._unit(params), _stay_s(params)
         async with systemd(self._address) as bus:
             await found(bus, unit)
@@ -62,12 +63,12 @@ class ServiceRestart(_Service):
 
 
 class ServiceStart(_Service):
-    """See the module's docstring. One that is active is left alone, and still has to stay so."""
+    """See the module's docstring. A unit that is active is left alone, but has to stay active like one that was started."""
 
     name: ClassVar[str] = "service.start"
 
     async def plan(self, params: Params) -> list[str]:
-        """What it is now, what would be done, and the wait."""
+        """The unit's state now, what would be done, and the wait."""
         unit, stay_s = self._unit(params), _stay_s(params)
         async with systemd(self._address) as bus:
             state = await found(bus, unit)
@@ -75,7 +76,7 @@ class ServiceStart(_Service):
         return [f"{first} {unit} (now {state.text})", _wait_line(stay_s)]
 
     async def run(self, params: Params) -> Done:
-        """Starts it unless it is active, and waits."""
+        """Starts the unit unless it is active, and waits."""
         unit, stay_s = self._unit(params), _stay_s(params)
         async with systemd(self._address) as bus:
             state = await found(bus, unit)
@@ -99,56 +100,24 @@ class ServiceStop(_Service):
         return [f"stop {unit} (now {state.text})"]
 
     async def run(self, params: Params) -> Done:
-        """Stops it, and sees that it has stopped."""
+        """Stops the unit and checks that it has stopped."""
         unit = self._unit(params)
         async with systemd(self._address) as bus:
             before = await found(bus, unit)
             await job(bus, "StopUnit", unit)
             state = await found(bus, unit)
-        # `failed`: it did not go by itself and was killed; it does not run, which is what was asked.
+        # `failed`: it did not end by itself and was killed; it does not run, which is what was wanted.
         if state.active not in ("inactive", "failed"):
             raise ActionError(f"{unit} did not stop: it is {state.text}")
         return Done(text=f"{unit} stopped: it is {state.text} (was {before.text})")
 
 
-@contextlib.asynccontextmanager
-async def systemd(address: str) -> AsyncIterator["MessageBus"]:
-    """A connection to the system bus, whose errors become those of actions, also for what is asked over it."""
-    try:
-        async with dbus.connected(address) as bus:
-            yield bus
-    except dbus.NoBus as error:
-        raise Unreachable(str(error)) from error
-    except dbus.NoAnswer as error:
-        raise TimedOut(str(error)) from error
-    except dbus.ErrorReply as error:
-        raise (Refused if error.word in _NO else ActionError)(str(error)) from error
-
-
-async def found(bus: "MessageBus", unit: str) -> dbus.UnitState:
-    """The unit's state now; Refused when systemd has no such unit."""
-    state = await dbus.unit_state(bus, unit)
-    if not state.found:
-        raise Refused(f"systemd has no unit {unit}")
-    return state
-
-
-async def job(bus: "MessageBus", member: str, unit: str) -> None:
-    """StartUnit, StopUnit or RestartUnit, to its end; ActionError when that is not `done`."""
-    verb = {"StartUnit": "starting", "StopUnit": "stopping"}.get(member, "restarting")
-    say(f"{verb} {unit}")
-    result = await dbus.unit_job(bus, member, unit)
-    if result != "done":
-        state = await found(bus, unit)
-        raise ActionError(f"{verb} {unit} ended with {result!r}; it is {state.text}")
-
-
 async def stays_active(bus: "MessageBus", unit: str, stay_s: float) -> None:
-    """Returns when the unit has been active for `stay_s` seconds in one go; ActionError when it was not."""
+    """Returns when the unit has been active for `stay_s` seconds without a break; ActionError when it has not."""
     loop = asyncio.get_running_loop()
     first = await found(bus, unit)
     end_s = loop.time() + stay_s
-    say(f"waiting until {unit} has been active for {stay_s:g} s")
+    report_progress(f"waiting until {unit} has been active for {stay_s:g} s")
     while True:
         state = await found(bus, unit)
         if state.active not in ("active", "reloading"):

@@ -1,7 +1,7 @@
-"""All collectors, by name. Pure: readings in, drafts of events out. A new one is one line in `collectors`."""
+"""All collectors. Pure: samples in, events out. A new one is one file here, and its entry in `COLLECTORS`."""
 
 from agent.collectors.agent_health import AgentHealthCollector
-from agent.collectors.base import Collector
+from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bond import BondCollector
 from agent.collectors.clock import ClockCollector
 from agent.collectors.device import DeviceCollector
@@ -21,42 +21,39 @@ from agent.collectors.mount import MountCollector
 from agent.collectors.nic import NicCollector
 from agent.collectors.node import NodeCollector
 from agent.collectors.service import ServiceCollector
-from agent.collectors.settings import Settings
 from agent.collectors.stuck import StuckCollector
 from agent.collectors.subnet import SubnetCollector
 from agent.collectors.xid import XidCollector
 
+# In the order in which they are given a sample.
+COLLECTORS: tuple[type[Collector], ...] = (
+    XidCollector,
+    KernelLinesCollector,
+    GpuCollector,
+    StuckCollector,
+    GpuUseCollector,
+    GpuMemoryCollector,
+    GpuHeatCollector,
+    GpuLinksCollector,
+    GpuStateCollector,
+    InfinibandCollector,
+    IbRateCollector,
+    SubnetCollector,
+    NicCollector,
+    BondCollector,
+    LinkCollector,
+    DeviceCollector,
+    ServiceCollector,
+    JobLogCollector,
+    NodeCollector,
+    MountCollector,
+    ClockCollector,
+    InventoryCollector,
+    AgentHealthCollector,
+)
 
-def collectors(settings: Settings | None = None) -> list[Collector]:
-    """Fresh ones, each with an empty memory, in the order in which they get a reading."""
-    settings = settings or Settings()
-    return [
-        XidCollector(driver=settings.driver, burst_s=settings.burst_s),
-        KernelLinesCollector(burst_s=settings.burst_s, nics=settings.nics),
-        GpuCollector(lost_before=settings.lost_before),
-        StuckCollector(idle_window_s=settings.idle_window_s),
-        GpuUseCollector(idle_window_s=settings.idle_window_s),
-        GpuMemoryCollector(ecc_before=settings.ecc_before),
-        GpuHeatCollector(),
-        GpuLinksCollector(),
-        GpuStateCollector(),
-        InfinibandCollector(congestion_per_s=settings.congestion_per_s),
-        IbRateCollector(expected_gbps=settings.ib_expected_gbps, exempt=settings.ib_exempt),
-        SubnetCollector(),
-        NicCollector(congestion_per_s=settings.congestion_per_s),
-        BondCollector(),
-        LinkCollector(),
-        DeviceCollector(),
-        ServiceCollector(),
-        JobLogCollector(nan_loss=settings.job_nan_loss),
-        NodeCollector(
-            needed_modules=settings.kernel_modules,
-            memory_low_percent=settings.memory_low_percent,
-            memory_pressure_percent=settings.memory_pressure_percent,
-            io_pressure_percent=settings.io_pressure_percent,
-        ),
-        MountCollector(full_percent=settings.disk_full_percent),
-        ClockCollector(offset_s=settings.clock_offset_s),
-        InventoryCollector(before=settings.node_before),
-        AgentHealthCollector(),
-    ]
+
+def collectors(setup: CollectorSetup | None = None) -> list[Collector]:
+    """Fresh ones, each with an empty memory, in the order of `COLLECTORS`."""
+    setup = setup or CollectorSetup()
+    return [collector.of(setup) for collector in COLLECTORS]

@@ -1,27 +1,28 @@
-"""Facts about the agent's own hearing."""
+"""Facts about what the agent itself has missed."""
 
 from collections.abc import Iterator
 from typing import ClassVar
 
-from agent.collectors.readings import Overrun, Reading
+from agent.collectors.base import Collector
+from agent.collectors.samples import Overrun, Sample
 from agent.contract.components import NODE
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
 
 
-class AgentHealthCollector:
-    """Says that kernel log records were lost: their absence must not be taken for health."""
+class AgentHealthCollector(Collector):
+    """Reports that kernel log records were lost: that nothing was read must not be taken for health."""
 
     name: ClassVar[str] = "agent_health"
     wants: ClassVar[tuple[type, ...]] = (Overrun,)
     kinds: ClassVar[tuple[str, ...]] = ("agent.kmsg_overrun",)
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if isinstance(reading, Overrun):
-            yield Draft(
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if isinstance(sample, Overrun):
+            yield UnsentEvent(
                 kind="agent.kmsg_overrun",
                 component=NODE,
                 severity=Severity.WARNING,
-                data={"lost": reading.lost},
-                evidence=f"/dev/kmsg: {reading.lost} records were overwritten before they were read",
+                data={"lost": sample.lost},
+                evidence=f"/dev/kmsg: {sample.lost} records were overwritten before they were read",
             )

@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from agent.collectors.readings import Reading
-from agent.collectors.readings_node import Bond
+from agent.collectors.base import Collector
+from agent.collectors.samples import Sample
+from agent.collectors.samples_node import Bond
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft, Severity, clip
+from agent.contract.messages import Severity, UnsentEvent, clip
 
-_NOBODY = "00:00:00:00:00:00"
+_NO_PARTNER = "00:00:00:00:00:00"
 
 
-class BondCollector:
-    """Compares readings of a bond. A bond is made on purpose: a slave that is missing at start is a fact too."""
+class BondCollector(Collector):
+    """Compares samples of a bond. A bond is configured on purpose: a slave that is missing at start is a fact too."""
 
     name: ClassVar[str] = "bond"
     wants: ClassVar[tuple[type, ...]] = (Bond,)
@@ -21,50 +22,51 @@ class BondCollector:
 
     def __init__(self) -> None:
         self._bonds: dict[str, Bond] = {}
-        self._members: dict[str, frozenset[str]] = {}  # slaves that a bond has had: one taken out is missing
+        # Slaves that a bond has had: one that was taken out is missing.
+        self._members: dict[str, frozenset[str]] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if not isinstance(reading, Bond):
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if not isinstance(sample, Bond):
             return
         try:
-            component = components.check(f"bond/{reading.name}")
+            component = components.check(f"bond/{sample.name}")
         except ContractError:
             return
-        before = self._bonds.pop(reading.name, None)
-        if reading.removed:
-            self._members.pop(reading.name, None)
+        before = self._bonds.pop(sample.name, None)
+        if sample.removed:
+            self._members.pop(sample.name, None)
             if before is not None:
-                yield Draft(
+                yield UnsentEvent(
                     kind="bond.removed",
                     component=component,
                     severity=Severity.ERROR,
-                    evidence=f"{reading.name}: gone from /proc/net/bonding",
+                    evidence=f"{sample.name}: gone from /proc/net/bonding",
                 )
             return
-        self._bonds[reading.name] = reading
-        yield from self._slaves(component, before, reading)
-        if before is not None and before.active != reading.active:
-            yield Draft(
+        self._bonds[sample.name] = sample
+        yield from self._slaves(component, before, sample)
+        if before is not None and before.active != sample.active:
+            yield UnsentEvent(
                 kind="bond.active_slave",
                 component=component,
-                severity=Severity.WARNING if reading.active else Severity.ERROR,
-                data={"active": reading.active, "before": before.active},
-                evidence=f"{reading.name}: active slave {before.active or 'none'} -> {reading.active or 'none'}",
+                severity=Severity.WARNING if sample.active else Severity.ERROR,
+                data={"active": sample.active, "before": before.active},
+                evidence=f"{sample.name}: active slave {before.active or 'none'} -> {sample.active or 'none'}",
             )
-        yield from _lacp(component, before, reading)
+        yield from _lacp(component, before, sample)
 
-    def _slaves(self, component: str, before: Bond | None, now: Bond) -> Iterator[Draft]:
+    def _slaves(self, component: str, before: Bond | None, now: Bond) -> Iterator[UnsentEvent]:
         names = frozenset(slave.name for slave in now.slaves)
         known = self._members.get(now.name, frozenset()) | names
         self._members[now.name] = known
         up = [slave.name for slave in now.slaves if slave.up]
         down = sorted(known - set(up))
-        was = sorted(known - {slave.name for slave in before.slaves if slave.up}) if before else []
-        if down == was:
+        down_before = sorted(known - {slave.name for slave in before.slaves if slave.up}) if before else []
+        if down == down_before:
             return
         severity = Severity.WARNING if up else Severity.ERROR
-        yield Draft(
+        yield UnsentEvent(
             kind="bond.slaves",
             component=component,
             severity=severity if down else Severity.INFO,
@@ -81,20 +83,20 @@ class BondCollector:
         )
 
 
-def _lacp(component: str, before: Bond | None, now: Bond) -> Iterator[Draft]:
+def _lacp(component: str, before: Bond | None, now: Bond) -> Iterator[UnsentEvent]:
     if not now.partner:  # another mode
         return
-    answers, apart = now.partner != _NOBODY, _apart(now)
-    well = answers and not apart
+    answers, apart = now.partner != _NO_PARTNER, _apart(now)
+    healthy = answers and not apart
     if before is None or not before.partner:
-        if well:
+        if healthy:
             return
     elif (before.partner, _apart(before)) == (now.partner, apart):
         return
-    yield Draft(
+    yield UnsentEvent(
         kind="bond.lacp",
         component=component,
-        severity=Severity.INFO if well else Severity.WARNING,
+        severity=Severity.INFO if healthy else Severity.WARNING,
         data={"partner": now.partner, "answers": answers, "apart": apart},
         evidence=f"{now.name}: LACP partner {now.partner}, active aggregator {now.aggregator or 'none'},"
         f" slaves in {', '.join(f'{slave.name}:{slave.aggregator}' for slave in now.slaves[:16])}",
@@ -102,5 +104,5 @@ def _lacp(component: str, before: Bond | None, now: Bond) -> Iterator[Draft]:
 
 
 def _apart(bond: Bond) -> int:
-    """Slaves that are up and belong to another aggregator: their cable ends at another switch, or LACP fails."""
+    """How many slaves are up in another aggregator: their cable ends at another switch, or LACP fails."""
     return sum(slave.up and slave.aggregator != bond.aggregator for slave in bond.slaves)

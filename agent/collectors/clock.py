@@ -1,63 +1,80 @@
 """Facts about the wall clock. Jobs whose nodes disagree about the time fail at tickets, leases and logs."""
 
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings import Reading
-from agent.collectors.readings_node import Clock
+from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.samples import Sample
+from agent.collectors.samples_node import WallClock
 from agent.contract.components import NODE
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
+from agent.options import option
 
-SETTLE_S = 120.0  # a daemon that was restarted, or a fresh boot, has that long to synchronise
+SETTLE_S = 120.0  # how long a daemon that was restarted, or a fresh boot, may take to synchronise
 
 
-class ClockCollector:
-    """node.clock when it was not well for SETTLE_S, and when it is again; node.clock_step at once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockOptions:
+    """What an operator can set."""
+
+    clock_offset_s: float = option(
+        0.5, "a larger offset or step of the wall clock is reported", unit="s", least=0.001
+    )
+
+
+class ClockCollector(Collector):
+    """node.clock when the clock has been off for SETTLE_S, and when it is right again; node.clock_step at once."""
 
     name: ClassVar[str] = "clock"
-    wants: ClassVar[tuple[type, ...]] = (Clock,)
+    wants: ClassVar[tuple[type, ...]] = (WallClock,)
     kinds: ClassVar[tuple[str, ...]] = ("node.clock", "node.clock_step")
+    options: ClassVar[tuple[type[Any], ...]] = (ClockOptions,)
 
-    def __init__(self, *, offset_s: float = 0.5) -> None:
-        """`offset_s`: a larger offset or step is a fact, seconds."""
-        self._offset_s = offset_s
+    def __init__(self, options: ClockOptions) -> None:
+        self._offset_s = options.clock_offset_s
         self._ahead_s: float | None = None
-        self._ill_since_s: float | None = None
-        self._said = False
+        self._off_since_s: float | None = None
+        self._reported = False
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if not isinstance(reading, Clock):
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
+        """See Collector."""
+        return cls(setup.options(ClockOptions))
+
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if not isinstance(sample, WallClock):
             return
-        step_s = reading.ahead_s - self._ahead_s if self._ahead_s is not None else 0.0
-        self._ahead_s = reading.ahead_s
+        step_s = sample.ahead_s - self._ahead_s if self._ahead_s is not None else 0.0
+        self._ahead_s = sample.ahead_s
         if abs(step_s) > self._offset_s:
-            yield Draft(
+            yield UnsentEvent(
                 kind="node.clock_step",
                 component=NODE,
                 severity=Severity.WARNING,
                 data={"step_s": round(step_s, 3)},
                 evidence=f"the wall clock was set {'forward' if step_s > 0 else 'back'} by {abs(step_s):.3f} s",
             )
-        well = reading.synchronised and abs(reading.offset_s) <= self._offset_s
-        if well:
-            self._ill_since_s = None
-        elif self._ill_since_s is None:
-            self._ill_since_s = reading.mono_s
-        lasted = self._ill_since_s is not None and reading.mono_s - self._ill_since_s >= SETTLE_S
-        if lasted == self._said:
+        right = sample.synchronised and abs(sample.offset_s) <= self._offset_s
+        if right:
+            self._off_since_s = None
+        elif self._off_since_s is None:
+            self._off_since_s = sample.mono_s
+        off = self._off_since_s is not None and sample.mono_s - self._off_since_s >= SETTLE_S
+        if off == self._reported:
             return
-        self._said = lasted
-        yield Draft(
+        self._reported = off
+        yield UnsentEvent(
             kind="node.clock",
             component=NODE,
-            severity=Severity.WARNING if lasted else Severity.INFO,
+            severity=Severity.WARNING if off else Severity.INFO,
             data={
-                "well": not lasted,
-                "synchronised": reading.synchronised,
-                "offset_s": round(reading.offset_s, 6),
-                "max_error_s": round(reading.max_error_s, 6),
+                "well": not off,
+                "synchronised": sample.synchronised,
+                "offset_s": round(sample.offset_s, 6),
+                "max_error_s": round(sample.max_error_s, 6),
             },
-            evidence=f"adjtimex: {'synchronised' if reading.synchronised else 'unsynchronised'},"
-            f" offset {reading.offset_s:.6f} s, maximum error {reading.max_error_s:.3f} s",
+            evidence=f"adjtimex: {'synchronised' if sample.synchronised else 'unsynchronised'},"
+            f" offset {sample.offset_s:.6f} s, maximum error {sample.max_error_s:.3f} s",
         )

@@ -1,48 +1,50 @@
-"""Facts about devices that the kernel added or removed; a GPU that leaves the PCI bus above all."""
+"""Facts about devices that the kernel added or removed, above all a GPU that leaves the PCI bus."""
 
 from collections.abc import Iterator
 from typing import ClassVar
 
-from agent.collectors.readings import Device, Reading
+from agent.collectors.base import Collector
+from agent.collectors.samples import Device, Sample
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
 
 _NVIDIA = 0x10DE
 _DISPLAY = 0x03  # PCI base class: VGA and 3D controllers
 _TYPES = {"pci": "pcie", "net": "link", "infiniband": "nic", "block": "disk"}
-_NOT_DEVICES = ("lo", "loop", "ram", "zram")  # made by software, always coming and going
+_NOT_DISKS = ("loop", "ram", "zram")  # made by software, always coming and going
 _DRIVERS_KEPT = 4096
 
 
-class DeviceCollector:
-    """Reports additions and removals. What is there at start is no fact; nobody says it."""
+class DeviceCollector(Collector):
+    """Reports additions and removals. What is there at start is not reported: there is no uevent for it."""
 
     name: ClassVar[str] = "device"
     wants: ClassVar[tuple[type, ...]] = (Device,)
     kinds: ClassVar[tuple[str, ...]] = ("device.changed", "gpu.removed", "gpu.returned")
 
     def __init__(self) -> None:
-        self._drivers: dict[str, str] = {}  # sysname -> driver; the removal itself no longer names it
+        # sysname → driver; the uevent of a removal no longer names it.
+        self._drivers: dict[str, str] = {}
         self._removed_gpus: set[str] = set()
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if not isinstance(reading, Device):
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if not isinstance(sample, Device):
             return
-        if reading.driver and reading.subsystem == "pci" and len(self._drivers) < _DRIVERS_KEPT:
-            self._drivers[reading.sysname] = reading.driver
-        if reading.change not in ("add", "remove"):
+        if sample.driver and sample.subsystem == "pci" and len(self._drivers) < _DRIVERS_KEPT:
+            self._drivers[sample.sysname] = sample.driver
+        if sample.change not in ("add", "remove"):
             return
-        component = _component(reading)
+        component = _component(sample)
         if component is None:
             return
-        shown = f"uevent: {reading.change} {reading.subsystem} {reading.sysname}"
-        driver = self._drivers.pop(reading.sysname, "") if reading.change == "remove" else ""
+        shown = f"uevent: {sample.change} {sample.subsystem} {sample.sysname}"
+        driver = self._drivers.pop(sample.sysname, "") if sample.change == "remove" else ""
         if component.startswith("gpu/"):
-            if reading.change == "remove":
+            if sample.change == "remove":
                 self._removed_gpus.add(component)
-                yield Draft(
+                yield UnsentEvent(
                     kind="gpu.removed",
                     component=component,
                     severity=Severity.FATAL,
@@ -52,7 +54,7 @@ class DeviceCollector:
                 return
             if component in self._removed_gpus:
                 self._removed_gpus.discard(component)
-                yield Draft(
+                yield UnsentEvent(
                     kind="gpu.returned",
                     component=component,
                     severity=Severity.INFO,
@@ -61,19 +63,19 @@ class DeviceCollector:
                 )
                 return
             component = f"pcie/{components.name_of(component)}"
-        yield Draft(
+        yield UnsentEvent(
             kind="device.changed",
             component=component,
             severity=Severity.INFO,
-            data={"change": reading.change, "subsystem": reading.subsystem},
+            data={"change": sample.change, "subsystem": sample.subsystem},
             evidence=shown,
         )
 
 
 def _component(device: Device) -> str | None:
-    """None: not of interest, or with a name that no component can have."""
+    """None: of no interest, or with a name that no component can have."""
     kind = _TYPES.get(device.subsystem)
-    if kind is None or device.sysname == "lo" or (kind == "disk" and device.sysname.startswith(_NOT_DEVICES)):
+    if kind is None or device.sysname == "lo" or (kind == "disk" and device.sysname.startswith(_NOT_DISKS)):
         return None
     try:
         if kind != "pcie":

@@ -1,13 +1,14 @@
-"""What NVML says about GPUs and about itself: lost, returned, hung, absent."""
+"""What NVML reports about GPUs and about itself: lost, returned, hung, absent."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from agent.collectors.readings import Gpu, NvmlState, Reading
+from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.samples import Gpu, NvmlState, Sample
 from agent.contract import components
-from agent.contract.messages import Draft, Scalar, Severity, clip
+from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 
-_WORDS = {
+_REASONS = {
     "lost": "NVML: GPU is lost",
     "not_found": "NVML no longer finds the GPU",
     "reset_required": "NVML: the GPU requires a reset",
@@ -16,8 +17,8 @@ _WORDS = {
 _BEFORE = "reported before the agent's start"
 
 
-class GpuCollector:
-    """gpu.lost, gpu.returned and the nvml.* kinds; each change is said once."""
+class GpuCollector(Collector):
+    """gpu.lost, gpu.returned and the nvml.* kinds; each change is reported once."""
 
     name: ClassVar[str] = "gpu"
     wants: ClassVar[tuple[type, ...]] = (Gpu, NvmlState)
@@ -32,30 +33,35 @@ class GpuCollector:
 
     def __init__(self, *, lost_before: Iterable[str] = ()) -> None:
         """`lost_before`: addresses of GPUs that an earlier run had reported lost, perhaps before a reboot."""
-        # Address -> reason that was said last; said before: if it answers now, that is news.
+        # Address → reason that was reported last. One that an earlier run reported returns when it answers now.
         self._lost: dict[str, str] = dict.fromkeys(lost_before, _BEFORE)
         self._hangs = 0
-        self._silent_since_s: float | None = None
+        self._unanswered_since_s: float | None = None
 
-    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
         """See Collector."""
-        if isinstance(reading, Gpu):
-            return self._gpu(reading, max(0.0, now_s - reading.mono_s))
-        if isinstance(reading, NvmlState):
-            return self._nvml(reading, max(0.0, now_s - reading.mono_s))
+        return cls(lost_before=setup.lost_before)
+
+    def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if isinstance(sample, Gpu):
+            return self._gpu(sample, max(0.0, now_s - sample.mono_s))
+        if isinstance(sample, NvmlState):
+            return self._nvml(sample, max(0.0, now_s - sample.mono_s))
         return ()
 
-    def _gpu(self, gpu: Gpu, age_s: float) -> list[Draft]:
+    def _gpu(self, gpu: Gpu, age_s: float) -> list[UnsentEvent]:
         before = self._lost.get(gpu.bdf, "")
         if gpu.lost == before:
             return []
         component = components.gpu(gpu.bdf)
-        number = f" {gpu.index}" if gpu.index >= 0 else ""  # below: NVML never showed it
+        number = f" {gpu.index}" if gpu.index >= 0 else ""  # -1: NVML never showed it
         where = f"GPU{number} {gpu.bdf} {gpu.uuid}".rstrip()
         if not gpu.lost:
             del self._lost[gpu.bdf]
             return [
-                Draft(
+                UnsentEvent(
                     kind="gpu.returned",
                     component=component,
                     severity=Severity.INFO,
@@ -71,21 +77,21 @@ class GpuCollector:
         if gpu.uuid:
             data["uuid"] = gpu.uuid
         return [
-            Draft(
+            UnsentEvent(
                 kind="gpu.lost",
                 component=component,
                 severity=Severity.FATAL,
                 data=data,
-                evidence=f"{_WORDS.get(gpu.lost, gpu.lost)}: {where}",
+                evidence=f"{_REASONS.get(gpu.lost, gpu.lost)}: {where}",
                 age_s=age_s,
             )
         ]
 
-    def _nvml(self, state: NvmlState, age_s: float) -> list[Draft]:
+    def _nvml(self, state: NvmlState, age_s: float) -> list[UnsentEvent]:
         if state.state == "hung":
             self._hangs += 1
-            if self._silent_since_s is None:
-                self._silent_since_s = state.mono_s - state.waited_s
+            if self._unanswered_since_s is None:
+                self._unanswered_since_s = state.mono_s - state.waited_s
             evidence = f"{state.call} did not return within {state.waited_s:.1f} s {state.reason}".rstrip()
             data: dict[str, Scalar] = {
                 "call": state.call,
@@ -95,16 +101,16 @@ class GpuCollector:
             if state.bdf:
                 data["gpu"] = state.bdf
             return [_of_node("nvml.hung", Severity.ERROR, data, evidence, age_s)]
-        if state.state in ("answers", "ready") and self._silent_since_s is not None:
-            after_s = round(max(0.0, state.mono_s - self._silent_since_s), 3)
-            self._silent_since_s = None
+        if state.state in ("answers", "ready") and self._unanswered_since_s is not None:
+            after_s = round(max(0.0, state.mono_s - self._unanswered_since_s), 3)
+            self._unanswered_since_s = None
             evidence = f"NVML answers again after {after_s:.1f} s"
             return [_of_node("nvml.answers", Severity.INFO, {"after_s": after_s}, evidence, age_s)]
         if state.state == "blind":
             evidence = f"NVML is not asked any more: {state.reason}"
             return [_of_node("nvml.blind", Severity.ERROR, {"reason": clip(state.reason)}, evidence, age_s)]
         if state.state == "absent":
-            self._silent_since_s = None
+            self._unanswered_since_s = None
             return [
                 _of_node(
                     "nvml.absent", Severity.INFO, {"reason": clip(state.reason)}, clip(state.reason), age_s
@@ -113,7 +119,9 @@ class GpuCollector:
         return []
 
 
-def _of_node(kind: str, severity: Severity, data: dict[str, Scalar], evidence: str, age_s: float) -> Draft:
-    return Draft(
+def _of_node(
+    kind: str, severity: Severity, data: dict[str, Scalar], evidence: str, age_s: float
+) -> UnsentEvent:
+    return UnsentEvent(
         kind=kind, component=components.NODE, severity=severity, data=data, evidence=evidence, age_s=age_s
     )

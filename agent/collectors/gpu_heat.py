@@ -4,16 +4,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from agent.collectors.drafts import of_gpu
-from agent.collectors.readings import Gpu, GpuHealth, Reading
-from agent.contract.messages import Draft, Scalar, Severity
+from agent.collectors.base import Collector
+from agent.collectors.gpu_event import gpu_event
+from agent.collectors.samples import Gpu, GpuHealth, Sample
+from agent.contract.messages import Scalar, Severity, UnsentEvent
 
-# nvmlClocksEventReasons that mean a fault. Idle, application clocks, the software power cap, sync boost and the
-# display are ordinary.
+# nvmlClocksEventReasons that mean a fault. Idle, application clocks, the software power cap, sync boost and display
+# clocks are ordinary.
 REASONS = {0x8: "hw_slowdown", 0x20: "sw_thermal", 0x40: "hw_thermal", 0x80: "power_brake"}
-_SAMPLES = 3  # with such a reason until it is said: one alone is a change of load
+_SAMPLES = 3  # with such a reason until it is reported: a single one is a change of load
 _CALM_S = 10.0  # without one until it is over
-_COOLER_C = 3.0  # below the limit until a temperature is over
+_COOLER_C = 3.0  # so far below the limit a temperature is normal again
 
 
 @dataclass(slots=True)
@@ -21,12 +22,13 @@ class _Slow:
     since_s: float
     last_s: float
     samples: int = 0
-    seen: int = 0  # reasons since the beginning
-    said: int = 0  # reasons that were said
+    # Reasons since the beginning, and those that were reported.
+    seen: int = 0
+    reported: int = 0
 
 
-class GpuHeatCollector:
-    """gpu.throttle and gpu.temperature: beginning, more of it, end."""
+class GpuHeatCollector(Collector):
+    """gpu.throttle and gpu.temperature: when it begins, when it gets worse, and when it ends."""
 
     name: ClassVar[str] = "gpu_heat"
     wants: ClassVar[tuple[type, ...]] = (Gpu, GpuHealth)
@@ -34,22 +36,20 @@ class GpuHeatCollector:
 
     def __init__(self) -> None:
         self._slow: dict[str, _Slow] = {}
-        self._hot: set[tuple[str, str]] = set()  # (GPU, sensor)
+        # (GPU, sensor)
+        self._hot: set[tuple[str, str]] = set()
         self._health: dict[str, Mapping[str, int | float | str]] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+    def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """See Collector."""
-        if isinstance(reading, GpuHealth):
-            self._health[reading.bdf] = reading.values
-            return [
-                *self._memory(reading, now_s),
-                *self._margin(reading, now_s),
-            ]
-        if isinstance(reading, Gpu) and not reading.lost:
-            return [*self._throttle(reading, now_s), *self._gpu(reading, now_s)]
+        if isinstance(sample, GpuHealth):
+            self._health[sample.bdf] = sample.values
+            return [*self._memory(sample, now_s), *self._margin(sample, now_s)]
+        if isinstance(sample, Gpu) and not sample.lost:
+            return [*self._throttle(sample, now_s), *self._gpu(sample, now_s)]
         return []
 
-    def _throttle(self, gpu: Gpu, now_s: float) -> list[Draft]:
+    def _throttle(self, gpu: Gpu, now_s: float) -> list[UnsentEvent]:
         if gpu.slowdowns is None:
             return []
         bad = gpu.slowdowns & sum(REASONS)
@@ -58,34 +58,34 @@ class GpuHeatCollector:
             if slow is None or gpu.mono_s - slow.last_s < _CALM_S:
                 return []
             del self._slow[gpu.bdf]
-            return [_throttled(gpu, now_s, slow, active=False)] if slow.said else []
+            return [_throttled(gpu, now_s, slow, active=False)] if slow.reported else []
         if slow is None:
             slow = self._slow[gpu.bdf] = _Slow(gpu.mono_s, gpu.mono_s)
         slow.last_s = gpu.mono_s
         slow.samples += 1
         slow.seen |= bad
-        if slow.samples < _SAMPLES or slow.said == slow.seen:
+        if slow.samples < _SAMPLES or slow.reported == slow.seen:
             return []
-        slow.said = slow.seen
+        slow.reported = slow.seen
         return [_throttled(gpu, now_s, slow, active=True)]
 
-    def _gpu(self, gpu: Gpu, now_s: float) -> list[Draft]:
-        """By the absolute limit, on cards that have no T.Limit."""
+    def _gpu(self, gpu: Gpu, now_s: float) -> list[UnsentEvent]:
+        """Against the absolute limit, on cards that have no T.Limit."""
         health = self._health.get(gpu.bdf, {})
         limit = _number(health, "threshold.gpu_max") or _number(health, "threshold.slowdown")
         if gpu.temperature_c is None or not limit or "margin" in health:
             return []
         return self._judge(gpu, now_s, "gpu", limit - gpu.temperature_c, {"temperature_c": gpu.temperature_c})
 
-    def _margin(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
-        """By the T.Limit temperature: °C that are left until the clocks go down (Hopper and newer)."""
+    def _margin(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
+        """By the T.Limit temperature: the °C left until the clocks are reduced (Hopper and newer)."""
         margin = _number(gpu.values, "margin")
         if margin is None:
             return []
         limit = _number(gpu.values, "tlimit.gpu_max") or 0.0
         return self._judge(gpu, now_s, "gpu", margin - limit, {})
 
-    def _memory(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
+    def _memory(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         limit = _number(gpu.values, "threshold.memory_max")
         now = _number(gpu.values, "memory_temp")
         if not limit or not now:
@@ -94,7 +94,7 @@ class GpuHeatCollector:
 
     def _judge(
         self, gpu: Gpu | GpuHealth, now_s: float, sensor: str, left_c: float, more: dict[str, Scalar]
-    ) -> list[Draft]:
+    ) -> list[UnsentEvent]:
         key = (gpu.bdf, sensor)
         hot = left_c <= 0 or (key in self._hot and left_c < _COOLER_C)
         if hot == (key in self._hot):
@@ -105,10 +105,10 @@ class GpuHeatCollector:
             f"{sensor} temperature is {abs(left_c):.0f} °C {'above' if left_c < 0 else 'below'} its limit"
         )
         severity = Severity.ERROR if hot else Severity.INFO
-        return [of_gpu(gpu, now_s, "gpu.temperature", severity, data, evidence)]
+        return [gpu_event(gpu, now_s, "gpu.temperature", severity, data, evidence)]
 
 
-def _throttled(gpu: Gpu, now_s: float, slow: _Slow, *, active: bool) -> Draft:
+def _throttled(gpu: Gpu, now_s: float, slow: _Slow, *, active: bool) -> UnsentEvent:
     names = ",".join(name for bit, name in REASONS.items() if slow.seen & bit)
     lasted_s = round((gpu.mono_s if active else slow.last_s) - slow.since_s, 1)
     data: dict[str, Scalar] = {
@@ -123,8 +123,10 @@ def _throttled(gpu: Gpu, now_s: float, slow: _Slow, *, active: bool) -> Draft:
     if gpu.power_w is not None:
         data["power_w"] = gpu.power_w
     severity = Severity.WARNING if active else Severity.INFO
-    word = "is slowed down" if active else "was slowed down"
-    return of_gpu(gpu, now_s, "gpu.throttle", severity, data, f"{word} by {names} for {lasted_s:.0f} s")
+    verb = "is" if active else "was"
+    return gpu_event(
+        gpu, now_s, "gpu.throttle", severity, data, f"{verb} slowed down by {names} for {lasted_s:.0f} s"
+    )
 
 
 def _number(values: Mapping[str, int | float | str], key: str) -> float | None:

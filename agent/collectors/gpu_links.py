@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from agent.collectors.drafts import of_gpu
-from agent.collectors.growth import Growth
-from agent.collectors.readings import Gpu, GpuHealth, Reading
-from agent.contract.messages import Draft, Scalar, Severity, clip
+from agent.collectors.base import Collector
+from agent.collectors.gpu_event import gpu_event
+from agent.collectors.growth import GrowthTracker
+from agent.collectors.samples import Gpu, GpuHealth, Sample
+from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 
 _WINDOW_S = 60.0
 # Counters of PCIe errors that the link repairs: DCGM's health check takes more than 8 replays a minute for a fault.
@@ -16,7 +17,7 @@ _REPAIRED = {
 }  # fmt: skip
 _REPAIRED_LEAST = 9
 _FATAL = {"fatal", "non_fatal"}
-# NVLink counters, and how much growth within a minute is worth a word. CRC errors are repaired: DCGM's health check
+# NVLink counters, and the growth within a minute that is worth an event. CRC errors are repaired: DCGM's health check
 # allows 100 a second.
 _NVLINK_LEAST = {
     "replay": 1, "recovery": 1, "ecc": 1, "malformed": 1, "overrun": 1, "receive": 1, "integrity": 1,
@@ -35,18 +36,21 @@ _STARTING_S = 120.0  # the fabric manager may train for so long
 
 
 @dataclass(slots=True)
-class _Card:
-    width_said: bool = False
+class _GpuLinks:
+    degraded_reported: bool = False
     busy: bool = False
     active: frozenset[int] = frozenset()
-    most: int = 0  # NVLinks that were active at once
-    down_said: int = 0
-    ber_said: int = 0  # BER that was said last, as a power of ten
-    fabric: str = ""  # what was said last; empty: all is well
+    # The most NVLinks that were active at once.
+    most: int = 0
+    down_reported: int = 0
+    # Bit error rate that was reported last, as powers of ten above the limit; 0: below it.
+    ber_reported: int = 0
+    # Trouble of the fabric that was reported last; empty: none.
+    fabric: str = ""
     starting_s: float | None = None
 
 
-class GpuLinksCollector:
+class GpuLinksCollector(Collector):
     """gpu.pcie_degraded, gpu.pcie_errors, gpu.nvlink_state, gpu.nvlink_errors, gpu.nvlink_ber and gpu.fabric."""
 
     name: ClassVar[str] = "gpu_links"
@@ -61,47 +65,48 @@ class GpuLinksCollector:
     )
 
     def __init__(self) -> None:
-        self._growth = Growth()
-        self._cards: dict[str, _Card] = {}
+        self._growth = GrowthTracker()
+        self._cards: dict[str, _GpuLinks] = {}
         self._health: dict[str, GpuHealth] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+    def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """See Collector."""
-        if isinstance(reading, Gpu):
-            card = self._cards.setdefault(reading.bdf, _Card())
-            card.busy = bool(reading.utilization)
-            if card.starting_s is not None and (health := self._health.get(reading.bdf)) is not None:
-                return self._fabric(card, health, reading.mono_s, now_s)  # it may say the same for minutes
+        if isinstance(sample, Gpu):
+            card = self._cards.setdefault(sample.bdf, _GpuLinks())
+            card.busy = bool(sample.utilization)
+            if card.starting_s is not None and (health := self._health.get(sample.bdf)) is not None:
+                # GpuHealth may stay the same for minutes: the time is this sample's.
+                return self._fabric(card, health, sample.mono_s, now_s)
             return []
-        if not isinstance(reading, GpuHealth):
+        if not isinstance(sample, GpuHealth):
             return []
-        card = self._cards.setdefault(reading.bdf, _Card())
-        self._health[reading.bdf] = reading
-        out = [*self._pcie(card, reading, now_s), *self._errors(reading, now_s)]
-        out += self._ber(card, reading, now_s)
-        card.active = _active(reading)
+        card = self._cards.setdefault(sample.bdf, _GpuLinks())
+        self._health[sample.bdf] = sample
+        out = [*self._pcie(card, sample, now_s), *self._errors(sample, now_s)]
+        out += self._ber(card, sample, now_s)
+        card.active = _active(sample)
         card.most = max(card.most, len(card.active))
         out += self._nvlinks(now_s)
-        return out + self._fabric(card, reading, reading.mono_s, now_s)
+        return out + self._fabric(card, sample, sample.mono_s, now_s)
 
-    def _pcie(self, card: _Card, gpu: GpuHealth, now_s: float) -> list[Draft]:
+    def _pcie(self, card: _GpuLinks, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         names = ("width", "width_max", "generation", "generation_max")
         found = {name: _int(gpu.values, f"pcie.{name}") for name in names}
         narrow = 0 < found["width"] < found["width_max"]
-        # An idle link may run slower to save power; a narrow one is never meant.
-        slow = 0 < found["generation"] < found["generation_max"] and (card.busy or card.width_said)
-        if (narrow or slow) == card.width_said or not found["width"]:
+        # An idle link may run slower to save power; a narrow one is never intended.
+        slow = 0 < found["generation"] < found["generation_max"] and (card.busy or card.degraded_reported)
+        if (narrow or slow) == card.degraded_reported or not found["width"]:
             return []
-        card.width_said = narrow or slow
-        data: dict[str, Scalar] = {"active": card.width_said, **found}
+        card.degraded_reported = narrow or slow
+        data: dict[str, Scalar] = {"active": card.degraded_reported, **found}
         evidence = (
             f"PCIe x{found['width']} of x{found['width_max']}, "
             f"generation {found['generation']} of {found['generation_max']}"
         )
-        severity = Severity.WARNING if card.width_said else Severity.INFO
-        return [of_gpu(gpu, now_s, "gpu.pcie_degraded", severity, data, evidence)]
+        severity = Severity.WARNING if card.degraded_reported else Severity.INFO
+        return [gpu_event(gpu, now_s, "gpu.pcie_degraded", severity, data, evidence)]
 
-    def _errors(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
+    def _errors(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         out = []
         for key, value in gpu.values.items():
             area, _, rest = key.partition(".")
@@ -124,10 +129,10 @@ class GpuLinksCollector:
                 data["link"] = int(link)
             where = "PCIe" if area == "pcie" else f"NVLink {link}"
             evidence = f"{where}: {name} grew by {delta} to {value}"
-            out.append(of_gpu(gpu, now_s, f"gpu.{area}_errors", severity, data, evidence))
+            out.append(gpu_event(gpu, now_s, f"gpu.{area}_errors", severity, data, evidence))
         return out
 
-    def _ber(self, card: _Card, gpu: GpuHealth, now_s: float) -> list[Draft]:
+    def _ber(self, card: _GpuLinks, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         worst, where = 0.0, -1
         for key, value in gpu.values.items():
             parts = key.split(".")
@@ -138,11 +143,10 @@ class GpuLinksCollector:
         power = 0 if worst <= _WORST_BER else 1
         while power and worst > _WORST_BER * 10**power:
             power += 1
-        if power == card.ber_said or (
-            0 < power < card.ber_said
-        ):  # said when it gets worse, and when it is over
+        # Reported when it gets worse, and when it is over.
+        if power == card.ber_reported or 0 < power < card.ber_reported:
             return []
-        card.ber_said = power
+        card.ber_reported = power
         data: dict[str, Scalar] = {"active": bool(power), "link": where, "effective_ber": worst}
         severity = Severity.WARNING if power else Severity.INFO
         evidence = (
@@ -150,19 +154,19 @@ class GpuLinksCollector:
             if power
             else "NVLinks: bit error rate is well"
         )
-        return [of_gpu(gpu, now_s, "gpu.nvlink_ber", severity, data, evidence)]
+        return [gpu_event(gpu, now_s, "gpu.nvlink_ber", severity, data, evidence)]
 
-    def _nvlinks(self, now_s: float) -> list[Draft]:
-        """Fewer active links than it had, or than its neighbours have. A card without any may have no bridge."""
+    def _nvlinks(self, now_s: float) -> list[UnsentEvent]:
+        """Fewer active links than it had, or than other GPUs have. A card without any may have no bridge."""
         most = max(card.most for card in self._cards.values())
         out = []
         for bdf, card in self._cards.items():
             gpu = self._health.get(bdf)
             down = most - len(card.active) if card.most else 0
-            if gpu is None or down == card.down_said:
+            if gpu is None or down == card.down_reported:
                 continue
-            worse = down > card.down_said
-            card.down_said = down
+            worse = down > card.down_reported
+            card.down_reported = down
             states = sorted(_states(gpu).items())
             links = ",".join(str(link) for link, active in states if not active)
             data: dict[str, Scalar] = {
@@ -173,15 +177,15 @@ class GpuLinksCollector:
             }
             severity = Severity.ERROR if worse else Severity.INFO
             evidence = f"{len(card.active)} of {most} NVLinks are active; inactive: {links or 'none'}"
-            out.append(of_gpu(gpu, now_s, "gpu.nvlink_state", severity, data, evidence))
+            out.append(gpu_event(gpu, now_s, "gpu.nvlink_state", severity, data, evidence))
         return out
 
-    def _fabric(self, card: _Card, gpu: GpuHealth, at_s: float, now_s: float) -> list[Draft]:
+    def _fabric(self, card: _GpuLinks, gpu: GpuHealth, at_s: float, now_s: float) -> list[UnsentEvent]:
         if "fabric.state" not in gpu.values:
             return []
         state, status = _int(gpu.values, "fabric.state"), _int(gpu.values, "fabric.status")
         mask = _int(gpu.values, "fabric.health")
-        sick = [name for shift, name in _FABRIC_HEALTH.items() if (mask >> shift) & 3 == 1]
+        unhealthy = [name for shift, name in _FABRIC_HEALTH.items() if (mask >> shift) & 3 == 1]
         trouble = ""
         starting = state in (1, 2)
         if starting:
@@ -190,8 +194,8 @@ class GpuLinksCollector:
                 trouble = _FABRIC[state]
         else:
             card.starting_s = None
-            if state == 3 and (status or sick):
-                trouble = ",".join(sick) or f"error {status}"
+            if state == 3 and (status or unhealthy):
+                trouble = ",".join(unhealthy) or f"error {status}"
         if trouble == card.fabric or (starting and not trouble):
             return []
         card.fabric = trouble
@@ -203,7 +207,7 @@ class GpuLinksCollector:
         }
         severity = Severity.ERROR if trouble else Severity.INFO
         evidence = f"NVLink fabric: {_FABRIC.get(state, state)}{f', {trouble}' if trouble else ''}"
-        return [of_gpu(gpu, now_s, "gpu.fabric", severity, data, evidence)]
+        return [gpu_event(gpu, now_s, "gpu.fabric", severity, data, evidence)]
 
 
 def ber_of(encoded: int) -> float:
@@ -220,7 +224,7 @@ def _states(gpu: GpuHealth) -> Mapping[int, bool]:
     for key, value in gpu.values.items():
         parts = key.split(".")
         if len(parts) == 3 and parts[0] == "nvlink" and parts[2] == "state" and parts[1].isdigit():
-            found[int(parts[1])] = value != 0  # 2 is asleep, to save power
+            found[int(parts[1])] = value != 0  # 2: asleep, to save power
     return found
 
 

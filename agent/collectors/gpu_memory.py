@@ -1,66 +1,84 @@
-"""A GPU's memory: ECC errors, rows that were remapped, pages that were retired."""
+"""A GPU's memory: ECC errors, remapped rows, retired pages."""
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from agent.collectors.drafts import of_gpu
-from agent.collectors.growth import Growth
-from agent.collectors.readings import Gpu, GpuHealth, Reading
-from agent.contract.messages import Draft, Scalar, Severity
+from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.gpu_event import gpu_event
+from agent.collectors.growth import GrowthTracker
+from agent.collectors.samples import Gpu, GpuHealth, Sample
+from agent.contract.messages import Scalar, Severity, UnsentEvent
 
-_CORRECTED_S = 60.0  # corrected errors are said at most so often for one location
+_CORRECTED_S = 60.0  # corrected errors of one location are reported at most so often
+_MOST_GPUS = 64  # more than a node has
 _REMAP = ("pending", "failure", "corrected", "uncorrected")
 _RETIRED = ("pending", "single_bit", "double_bit")
 _Values = Mapping[str, int | float | str]
 
 
-class GpuMemoryCollector:
+class GpuMemoryCollector(Collector):
     """gpu.ecc for growth, gpu.remap, gpu.retired_pages and gpu.sram_threshold for states and their changes."""
 
     name: ClassVar[str] = "gpu_memory"
     wants: ClassVar[tuple[type, ...]] = (GpuHealth, Gpu)
     kinds: ClassVar[tuple[str, ...]] = ("gpu.ecc", "gpu.remap", "gpu.retired_pages", "gpu.sram_threshold")
+    remembers: ClassVar[str] = "ecc"
 
-    def __init__(self, *, ecc_before: Mapping[str, Mapping[str, int]] | None = None) -> None:
-        """`ecc_before`: what `aggregates` of an earlier run were."""
-        self._growth = Growth()
-        self._before = dict(ecc_before or {})
-        self._uuids: dict[str, str] = {}  # address -> GPU
-        self._aggregate: dict[str, set[str]] = {}  # GPU -> its counters
-        self._states: dict[tuple[str, str], tuple[int, ...]] = {}  # (GPU, what) -> what was said or seen last
+    def __init__(self, *, before: Mapping[str, Any] | None = None) -> None:
+        """`before`: what an earlier run `remembered`."""
+        self._growth = GrowthTracker()
+        # UUID → its aggregate counters, of all GPUs that were ever seen; and of those that this run has not seen yet.
+        self._lifetime = _counters(before or {})
+        self._before = dict(self._lifetime)
+        # Address → UUID.
+        self._uuids: dict[str, str] = {}
+        # UUID → its aggregate counters.
+        self._aggregate: dict[str, set[str]] = {}
+        # (GPU, what) → what was reported or seen last.
+        self._states: dict[tuple[str, str], tuple[int, ...]] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
         """See Collector."""
-        if isinstance(reading, Gpu):
-            if reading.uuid and self._uuids.get(reading.bdf) != reading.uuid:
-                self._met(reading)
+        return cls(before=setup.remembered.get(cls.remembers))
+
+    def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if isinstance(sample, Gpu):
+            if sample.uuid and self._uuids.get(sample.bdf) != sample.uuid:
+                self._identify(sample)
             return []
-        if not isinstance(reading, GpuHealth):
+        if not isinstance(sample, GpuHealth):
             return []
         return [
-            *self._ecc(reading, now_s),
-            *self._remap(reading, now_s),
-            *self._retired(reading, now_s),
-            *self._sram(reading, now_s),
+            *self._ecc(sample, now_s),
+            *self._remap(sample, now_s),
+            *self._retired(sample, now_s),
+            *self._sram(sample, now_s),
         ]
 
-    @property
-    def aggregates(self) -> dict[str, dict[str, int]]:
-        """For each GPU, by its UUID, the errors in its life that were said or were there when it was first seen."""
+    def remembered(self) -> Mapping[str, Any]:
+        """UUID → its lifetime errors that were reported or were there when it was first seen.
+
+        Growth while no agent runs is reported by the next one. GPUs that this run did not see are kept.
+        """
         found: dict[str, dict[str, int]] = {}
         for bdf, uuid in self._uuids.items():
             for key in self._aggregate.get(uuid, ()):
-                if (value := self._growth.said((bdf, key))) is not None:
+                if (value := self._growth.base((bdf, key))) is not None:
                     found.setdefault(uuid, {})[key] = value
-        return found
+        others = {uuid: counters for uuid, counters in self._lifetime.items() if uuid not in found}
+        self._lifetime = dict(list({**found, **others}.items())[:_MOST_GPUS])
+        return self._lifetime
 
-    def _met(self, gpu: Gpu) -> None:
+    def _identify(self, gpu: Gpu) -> None:
         self._uuids[gpu.bdf] = gpu.uuid
         for key, value in self._before.pop(gpu.uuid, {}).items():
             self._growth.seed((gpu.bdf, key), value)
 
-    def _ecc(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
-        grown: dict[tuple[str, str, str], int] = {}  # counter, word, location -> growth
+    def _ecc(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
+        # (counter, corrected or uncorrected, location) → growth.
+        grown: dict[tuple[str, str, str], int] = {}
         for key, value in gpu.values.items():
             parts = key.split(".")
             if len(parts) != 4 or parts[0] != "ecc" or not isinstance(value, int):
@@ -71,40 +89,40 @@ class GpuMemoryCollector:
             if delta := self._growth.offer((gpu.bdf, key), value, gpu.mono_s, window_s=window_s):
                 grown[parts[1], parts[2], parts[3]] = delta
         out = []
-        for (counter, word, location), delta in grown.items():
-            # One error shows in up to four counters: the location says more than the total, and what grew since
-            # the driver was loaded has grown in all.
-            elsewhere = any(c == counter and w == word and p != "total" for c, w, p in grown)
+        for (counter, class_, location), delta in grown.items():
+            # One error shows in up to four counters: the location is more precise than the total, and what has grown
+            # since the driver was loaded has grown in the lifetime counter too.
+            elsewhere = any(c == counter and k == class_ and p != "total" for c, k, p in grown)
             if (location == "total" and elsewhere) or (
-                counter == "aggregate" and any(c == "volatile" and w == word for c, w, _ in grown)
+                counter == "aggregate" and any(c == "volatile" and k == class_ for c, k, _ in grown)
             ):
                 continue
-            errors = _int(gpu.values, f"ecc.{counter}.{word}.{location}")
+            errors = _int(gpu.values, f"ecc.{counter}.{class_}.{location}")
             data: dict[str, Scalar] = {
                 "location": location,
-                "corrected": word == "corrected",
+                "corrected": class_ == "corrected",
                 "counter": counter,
                 "delta": delta,
                 "errors": errors,
             }
-            severity = Severity.WARNING if word == "corrected" else Severity.ERROR
-            evidence = f"{delta} {word} ECC errors in {location}, {errors} {counter}"
-            out.append(of_gpu(gpu, now_s, "gpu.ecc", severity, data, evidence))
+            severity = Severity.WARNING if class_ == "corrected" else Severity.ERROR
+            evidence = f"{delta} {class_} ECC errors in {location}, {errors} {counter}"
+            out.append(gpu_event(gpu, now_s, "gpu.ecc", severity, data, evidence))
         return out
 
     def _changed(self, gpu: GpuHealth, what: str, names: tuple[str, ...]) -> tuple[int, ...] | None:
-        """What stood there before, where it is another now; zeros when it is seen first."""
+        """The former values, where they have changed; zeros when they are seen for the first time."""
         if not any(f"{what}.{name}" in gpu.values for name in names):
             return None
         now = tuple(_int(gpu.values, f"{what}.{name}") for name in names)
         before = self._states.get((gpu.bdf, what))
         self._states[gpu.bdf, what] = now
-        if before is None:  # rows and pages of former times are history; what is pending now is not
+        if before is None:  # rows and pages of the past are history; what is pending now is not
             flags = 2 if what == "remap" else 1
             before = (*(0,) * flags, *now[flags:])
         return before if before != now else None
 
-    def _remap(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
+    def _remap(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         before = self._changed(gpu, "remap", _REMAP)
         if before is None:
             return []
@@ -119,22 +137,22 @@ class GpuMemoryCollector:
                 data[f"banks_{name}"] = _int(gpu.values, f"remap.banks_{name}")
         grown = (values["corrected"], values["uncorrected"]) > before[2:]
         worst = Severity.FATAL if values["failure"] else Severity.ERROR
-        severity = worst if data["failure"] or data["pending"] else _mild(grown)
+        severity = worst if data["failure"] or data["pending"] else _mild_severity(grown)
         evidence = "row remapping: " + ", ".join(f"{name} {value}" for name, value in values.items())
-        return [of_gpu(gpu, now_s, "gpu.remap", severity, data, evidence)]
+        return [gpu_event(gpu, now_s, "gpu.remap", severity, data, evidence)]
 
-    def _retired(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
+    def _retired(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         before = self._changed(gpu, "retired", _RETIRED)
         if before is None:
             return []
         values = {name: _int(gpu.values, f"retired.{name}") for name in _RETIRED}
         data: dict[str, Scalar] = {**values, "pending": bool(values["pending"])}
         grown = (values["single_bit"], values["double_bit"]) > before[1:]
-        severity = Severity.ERROR if values["pending"] else _mild(grown)
+        severity = Severity.ERROR if values["pending"] else _mild_severity(grown)
         evidence = "page retirement: " + ", ".join(f"{name} {value}" for name, value in values.items())
-        return [of_gpu(gpu, now_s, "gpu.retired_pages", severity, data, evidence)]
+        return [gpu_event(gpu, now_s, "gpu.retired_pages", severity, data, evidence)]
 
-    def _sram(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
+    def _sram(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         if "sram_threshold" not in gpu.values:
             return []
         now = (_int(gpu.values, "sram_threshold"),)
@@ -147,7 +165,16 @@ class GpuMemoryCollector:
         evidence = (
             f"uncorrectable SRAM errors are {'above' if exceeded else 'no longer above'} NVIDIA's threshold"
         )
-        return [of_gpu(gpu, now_s, "gpu.sram_threshold", severity, {"exceeded": exceeded}, evidence)]
+        return [gpu_event(gpu, now_s, "gpu.sram_threshold", severity, {"exceeded": exceeded}, evidence)]
+
+
+def _counters(raw: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """What a file holds of `remembered`; whatever does not look like it is left out."""
+    return {
+        uuid: {key: value for key, value in counters.items() if isinstance(value, int)}
+        for uuid, counters in list(raw.items())[:_MOST_GPUS]
+        if isinstance(counters, dict)
+    }
 
 
 def _int(values: _Values, key: str) -> int:
@@ -155,5 +182,5 @@ def _int(values: _Values, key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _mild(grown: bool) -> Severity:
+def _mild_severity(grown: bool) -> Severity:
     return Severity.WARNING if grown else Severity.INFO

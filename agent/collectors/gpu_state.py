@@ -1,19 +1,20 @@
-"""What a GPU or its driver is set to, wants, or announces, and how many GPUs there are."""
+"""Settings of a GPU and its driver, the recovery that it asks for, its NVML events, and how many GPUs there are."""
 
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from agent.collectors.drafts import of_gpu
-from agent.collectors.readings import GpuCount, GpuEvent, GpuHealth, Reading
+from agent.collectors.base import Collector
+from agent.collectors.gpu_event import gpu_event
+from agent.collectors.samples import GpuCount, GpuEvent, GpuHealth, Sample
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft, Scalar, Severity, clip
+from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 
 # nvmlDeviceGpuRecoveryAction_t (field 230), as in XID 154.
 ACTIONS = {
     0: "none", 1: "reset", 2: "reboot", 3: "drain_p2p", 4: "drain_and_reset", 5: "recover_imex_domain",
 }  # fmt: skip
-# nvmlEventType*; XIDs (8) are the xid collector's.
+# nvmlEventType*; the xid collector has XIDs (8).
 EVENTS = {
     0x1: ("ecc_single_bit", Severity.INFO),
     0x2: ("ecc_double_bit", Severity.ERROR),
@@ -39,7 +40,7 @@ _SETTINGS = (
 )
 
 
-class GpuStateCollector:
+class GpuStateCollector(Collector):
     """gpu.recovery_action, gpu.setting (changes only), gpu.nvml_event and gpu.count."""
 
     name: ClassVar[str] = "gpu_state"
@@ -51,17 +52,17 @@ class GpuStateCollector:
         self._settings: dict[tuple[str, str], int | float | str] = {}
         self._missing = 0
 
-    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+    def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """See Collector."""
-        if isinstance(reading, GpuHealth):
-            return [*self._action(reading, now_s), *self._changes(reading, now_s)]
-        if isinstance(reading, GpuEvent):
-            return _announced(reading, now_s)
-        if isinstance(reading, GpuCount):
-            return self._counted(reading, now_s)
+        if isinstance(sample, GpuHealth):
+            return [*self._action(sample, now_s), *self._changes(sample, now_s)]
+        if isinstance(sample, GpuEvent):
+            return _announced(sample, now_s)
+        if isinstance(sample, GpuCount):
+            return self._counted(sample, now_s)
         return []
 
-    def _action(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
+    def _action(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         action = gpu.values.get("recovery_action")
         if not isinstance(action, int) or action == self._actions.get(gpu.bdf, 0):
             return []
@@ -70,10 +71,10 @@ class GpuStateCollector:
         severity = Severity.ERROR if action else Severity.INFO
         data: dict[str, Scalar] = {"action": action, "name": name}
         return [
-            of_gpu(gpu, now_s, "gpu.recovery_action", severity, data, f"recovery action {action} ({name})")
+            gpu_event(gpu, now_s, "gpu.recovery_action", severity, data, f"recovery action {action} ({name})")
         ]
 
-    def _changes(self, gpu: GpuHealth, now_s: float) -> list[Draft]:
+    def _changes(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         out = []
         for what in _SETTINGS:
             now = gpu.values.get(what)
@@ -86,10 +87,10 @@ class GpuStateCollector:
             worse = what == "persistence" and not now
             data: dict[str, Scalar] = {"what": what, "before": clip(str(before)), "now": clip(str(now))}
             severity = Severity.WARNING if worse else Severity.INFO
-            out.append(of_gpu(gpu, now_s, "gpu.setting", severity, data, f"{what}: {before} → {now}"))
+            out.append(gpu_event(gpu, now_s, "gpu.setting", severity, data, f"{what}: {before} → {now}"))
         return out
 
-    def _counted(self, count: GpuCount, now_s: float) -> list[Draft]:
+    def _counted(self, count: GpuCount, now_s: float) -> list[UnsentEvent]:
         missing = max(0, count.expected - count.answering)
         if missing == self._missing:
             return []
@@ -103,7 +104,7 @@ class GpuStateCollector:
             "basis": count.basis,
         }
         return [
-            Draft(
+            UnsentEvent(
                 kind="gpu.count",
                 component=components.NODE,
                 severity=Severity.ERROR if missing else Severity.INFO,
@@ -114,7 +115,7 @@ class GpuStateCollector:
         ]
 
 
-def _announced(event: GpuEvent, now_s: float) -> list[Draft]:
+def _announced(event: GpuEvent, now_s: float) -> list[UnsentEvent]:
     if event.type not in EVENTS:
         return []
     try:
@@ -124,4 +125,4 @@ def _announced(event: GpuEvent, now_s: float) -> list[Draft]:
     name, severity = EVENTS[event.type]
     data: dict[str, Scalar] = {"event": name, "bit": event.type, "data": event.data}
     evidence = f"NVML event {name} ({event.type:#x}), data {event.data}"
-    return [of_gpu(event, now_s, "gpu.nvml_event", severity, data, evidence, count=max(1, event.count))]
+    return [gpu_event(event, now_s, "gpu.nvml_event", severity, data, evidence, count=max(1, event.count))]

@@ -1,49 +1,76 @@
-"""Ports that are slower, narrower or further down than expected, or than the node's like cards."""
+"""Ports that are slower, narrower or further down than expected, or than the node's cards of the same model."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings import IbDevices, IbPort, Reading, Tick
-from agent.contract.messages import Draft, Severity
+from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.samples import IbDevices, IbPort, Sample, Tick
+from agent.contract.messages import Severity, UnsentEvent
+from agent.options import option
 
 _RATE = re.compile(r"([0-9.]+) Gb/sec(?: \(([0-9]+)X)?")  # `400 Gb/sec (4X NDR)`
 _ACTIVE = "ACTIVE"
-_PEERS = 2  # so many like ports must agree before a third is measured by them
+_PEERS = 2  # so many ports of the same kind must agree before another is compared with them
 
 _Key = tuple[str, int]
-_Shape = dict[str, str]  # what -> value, of rate, width, state
+_Shape = dict[str, str]  # what (rate, width or state) → value
 
 
-class IbRateCollector:
-    """Says ib.degraded when it begins and ends.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IbRateOptions:
+    """What an operator can set."""
 
-    Like cards have the same model (hca_type) and link layer and are compared port number by port number: where
-    no like card has a cable in port 2, a port 2 without one is quiet. A port that carried traffic at a higher
-    rate before is measured by that too. `exempt` names devices or ports (`mlx5_2`, `mlx5_2.1`) that are not
-    compared: management and storage cards. `expected_gbps` 0: not configured.
+    ib_expected_gbps: float = option(
+        0.0,
+        "rate that every active port must have; 0: each is compared with its peers",
+        unit="Gb/s",
+        least=0,
+        example=400.0,
+    )
+    ib_exempt: tuple[str, ...] = option(
+        (),
+        "devices or ports whose rate and state are compared with nothing: management and storage cards",
+        example=("mlx5_2", "mlx5_3.1"),
+    )
+
+
+class IbRateCollector(Collector):
+    """Reports ib.degraded when it begins and ends.
+
+    Peers are ports with the same number on cards of the same model (hca_type) and link layer: where no other card has a
+    cable in port 2, a port 2 without one is not reported. A port that has had a higher rate is compared with that too.
     """
 
     name: ClassVar[str] = "ibrate"
     wants: ClassVar[tuple[type, ...]] = (IbPort, IbDevices, Tick)
     kinds: ClassVar[tuple[str, ...]] = ("ib.degraded",)
+    options: ClassVar[tuple[type[Any], ...]] = (IbRateOptions,)
 
-    def __init__(self, *, expected_gbps: float = 0.0, exempt: tuple[str, ...] = ()) -> None:
-        self._expected_gbps = expected_gbps
-        self._exempt = frozenset(exempt)
+    def __init__(self, options: IbRateOptions) -> None:
+        self._expected_gbps = options.ib_expected_gbps
+        self._exempt = frozenset(options.ib_exempt)
         self._ports: dict[_Key, IbPort] = {}
-        self._best: dict[_Key, float] = {}  # highest rate that a port has had, Gb/s
-        self._said: dict[tuple[_Key, str], str] = {}  # what is degraded -> what it was measured by
+        # The highest rate that a port has had, Gb/s.
+        self._best: dict[_Key, float] = {}
+        # What was reported as degraded → what it was compared with.
+        self._degraded: dict[tuple[_Key, str], str] = {}
         self._changed = False
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if isinstance(reading, IbPort):
-            self._take(reading)
-        elif isinstance(reading, IbDevices):
-            gone = [key for key in self._ports if key[0] not in reading.names]
-            for key in gone:  # ib.device tells it
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
+        """See Collector."""
+        return cls(setup.options(IbRateOptions))
+
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if isinstance(sample, IbPort):
+            self._take(sample)
+        elif isinstance(sample, IbDevices):
+            gone = [key for key in self._ports if key[0] not in sample.names]
+            for key in gone:  # ib.device reports it
                 del self._ports[key]
                 self._changed = True
         elif self._changed:  # all ports of a poll are compared together
@@ -59,19 +86,19 @@ class IbRateCollector:
             self._changed = True
         self._ports[key] = port
 
-    def _judge(self) -> Iterator[Draft]:
+    def _judge(self) -> Iterator[UnsentEvent]:
         groups: dict[tuple[str, str, int], list[_Key]] = {}
         for key, port in self._ports.items():
             groups.setdefault((port.model, port.link_layer, port.port), []).append(key)
         for (model, _, _), keys in groups.items():
             shapes = {key: _shape(self._ports[key]) for key in keys}
             for key in keys:
-                # A card whose model is not known is like no other.
+                # A card whose model is not known has no peers.
                 peers = [shapes[other] for other in keys if other != key] if model else []
                 for what in ("state", "rate", "width"):
                     yield from self._compare(key, what, shapes[key], peers)
 
-    def _compare(self, key: _Key, what: str, shape: _Shape, peers: list[_Shape]) -> Iterator[Draft]:
+    def _compare(self, key: _Key, what: str, shape: _Shape, peers: list[_Shape]) -> Iterator[UnsentEvent]:
         value = shape.get(what)
         if value is None:  # the rate of a port that is down
             return
@@ -79,15 +106,14 @@ class IbRateCollector:
         degraded = bool(expected) and _less(what, value, expected)
         if what == "rate":
             self._best[key] = max(self._best.get(key, 0.0), float(value))
-        said = self._said.get((key, what))
-        if degraded == (said is not None):
+        if degraded == ((key, what) in self._degraded):
             return
         if degraded:
-            self._said[key, what] = by
+            self._degraded[key, what] = by
         else:
-            by = self._said.pop((key, what))
+            by = self._degraded.pop((key, what))
         port = self._ports[key]
-        yield Draft(
+        yield UnsentEvent(
             kind="ib.degraded",
             component=f"port/{key[0]}.{key[1]}",
             severity=Severity.WARNING if degraded else Severity.INFO,
@@ -108,7 +134,7 @@ class IbRateCollector:
         values = Counter(shape[what] for shape in peers if what in shape)
         if values:
             value, number = values.most_common(1)[0]
-            # More than half of all like cards, so that two kinds of use of one model are not mixed up.
+            # More than half of all peers, so that two kinds of use of one model are not mixed up.
             if number >= _PEERS and number * 2 > len(peers) and not (what == "state" and value != _ACTIVE):
                 return value, "peers"
         if what == "rate" and (best := self._best.get(key)):
@@ -127,5 +153,5 @@ def _shape(port: IbPort) -> _Shape:
 
 def _less(what: str, value: str, expected: str) -> bool:
     if what == "state":
-        return value == "DOWN"  # INIT and ARMED are on the way, and ib.port_state says them
+        return value == "DOWN"  # INIT and ARMED are on the way to ACTIVE, and ib.port_state reports them
     return float(value.rstrip("X")) < float(expected.rstrip("X"))

@@ -1,13 +1,14 @@
-"""Facts about InfiniBand and RoCE ports: growing errors, counters at their end, states, subnet manager."""
+"""Facts about InfiniBand and RoCE ports: growing errors, saturated counters, states, subnet manager."""
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from agent.collectors.minute import Minute
-from agent.collectors.readings import IbDevices, IbPort, Reading
-from agent.contract.messages import Draft, Severity
+from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.congestion import CongestionOptions, CongestionWindow
+from agent.collectors.samples import IbDevices, IbPort, Sample
+from agent.contract.messages import Severity, UnsentEvent
 
-# Legacy counters stick at their maximum instead of wrapping: they are blind there, a state of its own.
+# Legacy counters stick at their maximum instead of wrapping: they show nothing more there, which is a state of its own.
 LIMITS = {
     "symbol_error": 0xFFFF,
     "link_error_recovery": 0xFF,
@@ -22,7 +23,7 @@ LIMITS = {
     "excessive_buffer_overrun_errors": 0xF,
     "VL15_dropped": 0xFFFF,
 }
-# Counters under hw_counters/ that tell of loss (rdma-core and the drivers' documentation).
+# Counters under hw_counters/ that show loss (rdma-core and the drivers' documentation).
 LOSS_COUNTERS = (
     *(
         "out_of_sequence",
@@ -42,7 +43,7 @@ LOSS_COUNTERS = (
     *("tx_roce_discard_pkts", "oos_drop_count", "retransSegs"),
     *("rx_drops", "rdma_read_wr_err", "rdma_write_wr_err", "retrans_timeout_events"),
 )
-# Congestion: not an error, and said only when it grows fast.
+# Congestion: not an error, and reported only when it grows fast.
 CONGESTION_COUNTERS = frozenset(
     (
         *("port_xmit_wait", "np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "rp_cnp_ignored"),
@@ -52,12 +53,12 @@ CONGESTION_COUNTERS = frozenset(
 # port_xmit_wait counts ticks in which data had to wait for credits: thousands of times more than packets.
 _FACTORS = {"port_xmit_wait": 10_000.0}
 ERROR_COUNTERS = frozenset((*LIMITS, *LOSS_COUNTERS))
-MISSING_READINGS = 3  # a device is gone when so many readings in a row lack it: a driver reload is shorter
+MISSING_SAMPLES = 3  # a device is gone when it is missing from so many in a row: a driver reload is shorter
 _PORT_UP = "LinkUp"
 
 
-class InfinibandCollector:
-    """Compares each reading of a port with the one before. The first reading of a port is only a baseline."""
+class InfinibandCollector(Collector):
+    """Compares each sample of a port with the one before. The first sample of a port is only a baseline."""
 
     name: ClassVar[str] = "infiniband"
     wants: ClassVar[tuple[type, ...]] = (IbPort, IbDevices)
@@ -65,25 +66,32 @@ class InfinibandCollector:
         *("ib.errors", "ib.saturated", "ib.counter_reset", "ib.port_state", "ib.sm_lid", "ib.device"),
         *("ib.sm_sl", "ib.congestion"),
     )
+    options: ClassVar[tuple[type[Any], ...]] = (CongestionOptions,)
 
-    def __init__(self, *, congestion_per_s: float = 1000.0) -> None:
-        """`congestion_per_s`: slower growth of a congestion counter is not said."""
-        self._per_s = congestion_per_s
-        self._minutes: dict[tuple[str, int], Minute] = {}
+    def __init__(self, options: CongestionOptions) -> None:
+        self._per_s = options.congestion_per_s
+        self._windows: dict[tuple[str, int], CongestionWindow] = {}
         self._ports: dict[tuple[str, int], IbPort] = {}
         self._saturated: set[tuple[str, int, str]] = set()
-        self._sm_lids: dict[tuple[str, int], int] = {}  # the last one that was not 0
+        # The last LID that was not 0.
+        self._sm_lids: dict[tuple[str, int], int] = {}
         self._was_up: set[tuple[str, int]] = set()
-        self._missing: dict[str, int] = {}  # device -> readings in a row that lacked it
+        # Device → samples in a row in which it was missing.
+        self._missing: dict[str, int] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if isinstance(reading, IbPort):
-            yield from self._port(reading)
-        elif isinstance(reading, IbDevices):
-            yield from self._devices(reading)
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
+        """See Collector."""
+        return cls(setup.options(CongestionOptions))
 
-    def _port(self, now: IbPort) -> Iterator[Draft]:
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if isinstance(sample, IbPort):
+            yield from self._port(sample)
+        elif isinstance(sample, IbDevices):
+            yield from self._devices(sample)
+
+    def _port(self, now: IbPort) -> Iterator[UnsentEvent]:
         key = (now.device, now.port)
         before = self._ports.get(key)
         self._ports[key] = now
@@ -100,16 +108,16 @@ class InfinibandCollector:
             known = self._sm_lids.get(key)
             self._sm_lids[key] = now.sm_lid
             if known is not None and known != now.sm_lid:
-                yield Draft(
+                yield UnsentEvent(
                     kind="ib.sm_lid",
                     component=_component(now),
                     severity=Severity.WARNING,
                     data={"sm_lid": now.sm_lid, "before": known},
                     evidence=f"{now.device} port {now.port} sm_lid {known} -> {now.sm_lid}",
                 )
-        # A service level says something only while a subnet manager is known.
+        # A service level means something only while a subnet manager is known.
         if before is not None and now.sm_sl != before.sm_sl and now.sm_lid and before.sm_lid:
-            yield Draft(
+            yield UnsentEvent(
                 kind="ib.sm_sl",
                 component=_component(now),
                 severity=Severity.INFO,
@@ -119,10 +127,11 @@ class InfinibandCollector:
         if now.congestion and (before is None or before.congestion_s != now.congestion_s):
             yield from self._congestion(now)
 
-    def _congestion(self, now: IbPort) -> Iterator[Draft]:
-        minute = self._minutes.setdefault((now.device, now.port), Minute(per_s=self._per_s, factors=_FACTORS))
-        for grown in minute.take(now.congestion, now.congestion_s):
-            yield Draft(
+    def _congestion(self, now: IbPort) -> Iterator[UnsentEvent]:
+        key = (now.device, now.port)
+        window = self._windows.setdefault(key, CongestionWindow(per_s=self._per_s, factors=_FACTORS))
+        for grown in window.take(now.congestion, now.congestion_s):
+            yield UnsentEvent(
                 kind="ib.congestion",
                 component=_component(now),
                 severity=Severity.INFO,
@@ -136,13 +145,12 @@ class InfinibandCollector:
                 f" in {grown.interval_s:.0f} s",
             )
 
-    def _state(self, before: IbPort, now: IbPort) -> Iterator[Draft]:
+    def _state(self, before: IbPort, now: IbPort) -> Iterator[UnsentEvent]:
         changed = now.state != before.state
-        # An uncabled port may wander between Polling and Sleep for ever: only what was up once is of
-        # interest.
-        wandered = now.phys_state != before.phys_state and (now.device, now.port) in self._was_up
-        if changed or wandered:
-            yield Draft(
+        # A port without a cable may change between Polling and Sleep for ever: only one that was up is of interest.
+        moved = now.phys_state != before.phys_state and (now.device, now.port) in self._was_up
+        if changed or moved:
+            yield UnsentEvent(
                 kind="ib.port_state",
                 component=_component(now),
                 severity=Severity.INFO if now.state == "ACTIVE" else Severity.WARNING,
@@ -151,17 +159,17 @@ class InfinibandCollector:
                 f" -> {now.state}/{now.phys_state}",
             )
 
-    def _counters(self, before: IbPort, now: IbPort) -> Iterator[Draft]:
+    def _counters(self, before: IbPort, now: IbPort) -> Iterator[UnsentEvent]:
         interval_s = round(max(0.0, now.mono_s - before.mono_s), 3)
         for counter, value in now.counters.items():
             old = before.counters.get(counter)
-            if old is None:  # it can be read now: a baseline, like the first reading
+            if old is None:  # it has become readable: a baseline, like the first sample
                 yield from self._limit(now, counter, value)
             if old is None or old == value:
                 continue
             shown = f"{now.device} port {now.port} {counter} {old} -> {value}"
             if value < old:
-                yield Draft(
+                yield UnsentEvent(
                     kind="ib.counter_reset",
                     component=_component(now),
                     severity=Severity.INFO,
@@ -170,7 +178,7 @@ class InfinibandCollector:
                 )
             delta = value - old if value > old else value  # after a reset all that it shows is new
             if delta:
-                yield Draft(
+                yield UnsentEvent(
                     kind="ib.errors",
                     component=_component(now),
                     severity=Severity.WARNING,
@@ -179,14 +187,14 @@ class InfinibandCollector:
                 )
             yield from self._limit(now, counter, value)
 
-    def _limit(self, now: IbPort, counter: str, value: int) -> Iterator[Draft]:
+    def _limit(self, now: IbPort, counter: str, value: int) -> Iterator[UnsentEvent]:
         key = (now.device, now.port, counter)
         # Equal, not greater: some adapters serve wider counters under the same names, and those go on.
         if value != LIMITS.get(counter, -1):
             self._saturated.discard(key)
         elif key not in self._saturated:
             self._saturated.add(key)
-            yield Draft(
+            yield UnsentEvent(
                 kind="ib.saturated",
                 component=_component(now),
                 severity=Severity.WARNING,
@@ -194,32 +202,32 @@ class InfinibandCollector:
                 evidence=f"{now.device} port {now.port} {counter} {value}",
             )
 
-    def _devices(self, now: IbDevices) -> Iterator[Draft]:
+    def _devices(self, now: IbDevices) -> Iterator[UnsentEvent]:
         for device in now.names:
-            if self._missing.get(device, 0) >= MISSING_READINGS:
+            if self._missing.get(device, 0) >= MISSING_SAMPLES:
                 yield _device(device, present=True)
             self._missing[device] = 0
         for device in self._missing:
             if device in now.names:
                 continue
             self._missing[device] += 1
-            if self._missing[device] == MISSING_READINGS:
+            if self._missing[device] == MISSING_SAMPLES:
                 self._forget(device)
                 yield _device(device, present=False)
 
     def _forget(self, device: str) -> None:
-        """When it comes back, its counters start anew: no reset to report. Its subnet manager stays known."""
+        """When it comes back, its counters start again: no reset to report. Its subnet manager stays known."""
         self._ports = {key: port for key, port in self._ports.items() if key[0] != device}
         self._saturated = {key for key in self._saturated if key[0] != device}
-        self._minutes = {key: minute for key, minute in self._minutes.items() if key[0] != device}
+        self._windows = {key: window for key, window in self._windows.items() if key[0] != device}
 
 
 def _component(port: IbPort) -> str:
     return f"port/{port.device}.{port.port}"
 
 
-def _device(device: str, *, present: bool) -> Draft:
-    return Draft(
+def _device(device: str, *, present: bool) -> UnsentEvent:
+    return UnsentEvent(
         kind="ib.device",
         component=f"nic/{device}",
         severity=Severity.INFO if present else Severity.ERROR,

@@ -1,57 +1,72 @@
-"""What the node is made of, so that the brain can see drift over the fleet. Said at start and on change."""
+"""What the node is made of, so that the brain can see drift over the fleet. Reported at start and on change."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings import Gpu, Reading
-from agent.collectors.readings_node import GpuCard, Inventory, NicCard
+from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.samples import Gpu, Sample
+from agent.collectors.samples_node import GpuCard, Inventory, NicCard
 from agent.contract import components
 from agent.contract.components import NODE
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft, Scalar, Severity, clip
+from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 
 
-class InventoryCollector:
+class InventoryCollector(Collector):
     """The digest leaves out what differs between equal nodes (UUIDs, serials, GUIDs, addresses)."""
 
     name: ClassVar[str] = "inventory"
     wants: ClassVar[tuple[type, ...]] = (Inventory, Gpu)
     kinds: ClassVar[tuple[str, ...]] = ("node.inventory", "node.inventory.gpu", "node.inventory.nic")
+    remembers: ClassVar[str] = "node"
 
-    def __init__(self, *, before: Mapping[str, Scalar] | None = None) -> None:
-        """`before`: what `settled` of an earlier run was."""
-        self.settled: Mapping[str, Scalar] = before or {}  # the last inventory with the driver of its GPUs
+    def __init__(self, *, before: Mapping[str, Any] | None = None) -> None:
+        """`before`: what an earlier run `remembered`."""
+        # The last complete inventory: with the driver of its GPUs.
+        self._settled: Mapping[str, Scalar] = _scalars(before or {})
         self._node: dict[str, Scalar] | None = None
-        self._parts: dict[str, dict[str, Scalar]] = {}  # component -> what was said of it
-        self._cards: dict[str, GpuCard] = {}  # address -> card, of the last inventory
-        self._nvml: dict[str, tuple[str, str]] = {}  # address -> UUID and serial, as NVML says them
+        # Component → what was reported about it.
+        self._parts: dict[str, dict[str, Scalar]] = {}
+        # Address → card, of the last inventory.
+        self._cards: dict[str, GpuCard] = {}
+        # Address → UUID and serial number, from NVML.
+        self._nvml: dict[str, tuple[str, str]] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if isinstance(reading, Inventory):
-            yield from self._inventory(reading)
-        elif isinstance(reading, Gpu) and reading.uuid:
-            said = (reading.uuid, reading.serial)
-            if self._nvml.get(reading.bdf) != said:
-                self._nvml[reading.bdf] = said
-                if reading.bdf in self._cards:
-                    yield from self._gpu(self._cards[reading.bdf])
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
+        """See Collector."""
+        return cls(before=setup.remembered.get(cls.remembers))
 
-    def _inventory(self, now: Inventory) -> Iterator[Draft]:
+    def remembered(self) -> Mapping[str, Any]:
+        """The last complete inventory: another driver or firmware after a reboot is a change."""
+        return self._settled
+
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if isinstance(sample, Inventory):
+            yield from self._inventory(sample)
+        elif isinstance(sample, Gpu) and sample.uuid:
+            identity = (sample.uuid, sample.serial)
+            if self._nvml.get(sample.bdf) != identity:
+                self._nvml[sample.bdf] = identity
+                if sample.bdf in self._cards:
+                    yield from self._gpu(self._cards[sample.bdf])
+
+    def _inventory(self, now: Inventory) -> Iterator[UnsentEvent]:
         node = _node(now)
         if node != self._node:
-            yield Draft(
+            yield UnsentEvent(
                 kind="node.inventory",
                 component=NODE,
                 severity=Severity.INFO,
                 data={**node, "changed": self._changed(node)},
-                evidence=_changes(self._node or self.settled or None, node),
+                evidence=_changes(self._node or self._settled or None, node),
             )
             self._node = node
             if _complete(node):
-                self.settled = node
+                self._settled = node
         self._cards = {card.bdf: card for card in now.gpus}
         for card in now.gpus:
             yield from self._gpu(card)
@@ -59,10 +74,10 @@ class InventoryCollector:
             yield from self._part("node.inventory.nic", f"nic/{nic.device}", _nic(nic))
 
     def _changed(self, node: dict[str, Scalar]) -> bool:
-        """Not while a node boots and its driver is not loaded yet: then there is nothing to compare."""
-        return _complete(node) and bool(self.settled) and node["digest"] != self.settled.get("digest")
+        """False while a node boots and its driver is not loaded yet: then there is nothing to compare."""
+        return _complete(node) and bool(self._settled) and node["digest"] != self._settled.get("digest")
 
-    def _gpu(self, card: GpuCard) -> Iterator[Draft]:
+    def _gpu(self, card: GpuCard) -> Iterator[UnsentEvent]:
         uuid, serial = self._nvml.get(card.bdf, ("", ""))
         data: dict[str, Scalar] = {
             "model": clip(card.model),
@@ -73,7 +88,7 @@ class InventoryCollector:
         }
         yield from self._part("node.inventory.gpu", f"gpu/{card.bdf}", data)
 
-    def _part(self, kind: str, component: str, data: dict[str, Scalar]) -> Iterator[Draft]:
+    def _part(self, kind: str, component: str, data: dict[str, Scalar]) -> Iterator[UnsentEvent]:
         before = self._parts.get(component)
         if data == before:
             return
@@ -82,7 +97,7 @@ class InventoryCollector:
         except ContractError:
             return
         self._parts[component] = data
-        yield Draft(
+        yield UnsentEvent(
             kind=kind,
             component=component,
             severity=Severity.INFO,
@@ -104,11 +119,16 @@ def _node(now: Inventory) -> dict[str, Scalar]:
         "product": clip(now.product),
         "bios": clip(now.bios),
     }
-    # Equal nodes differ by some pages in what the firmware leaves of their memory: it counts in GiB, rounded.
-    told = {**data, "memory_mb": round(now.memory_mb / 1024)}
+    # The memory that the firmware leaves differs by some pages between equal nodes: here it is rounded to GiB.
+    rounded = {**data, "memory_mb": round(now.memory_mb / 1024)}
     vbios = _counted(f"{card.model} {card.vbios} {card.firmware}" for card in now.gpus)
-    text = "\n".join([*(f"{key}={told[key]}" for key in sorted(told)), vbios])
+    text = "\n".join([*(f"{key}={rounded[key]}" for key in sorted(rounded)), vbios])
     return {"digest": sha256(text.encode()).hexdigest()[:12], **data}
+
+
+def _scalars(raw: Mapping[str, Any]) -> dict[str, Scalar]:
+    """What a file holds of `remembered`; whatever does not look like it is left out."""
+    return {key: value for key, value in raw.items() if isinstance(value, str | int | float)}
 
 
 def _complete(node: Mapping[str, Scalar]) -> bool:
@@ -127,7 +147,7 @@ def _nic(nic: NicCard) -> dict[str, Scalar]:
 
 
 def _counted(names: Iterable[str]) -> str:
-    """`8 NVIDIA H100 80GB HBM3`: sorted by name, so that equal nodes say the same."""
+    """`8 NVIDIA H100 80GB HBM3`: sorted by name, so that equal nodes have equal texts."""
     return clip(", ".join(f"{number} {name}" for name, number in sorted(Counter(names).items())))
 
 

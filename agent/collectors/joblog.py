@@ -1,17 +1,20 @@
-"""Facts in job logs: CUDA errors and NCCL trouble."""
+"""Facts in job logs: CUDA, NCCL and RDMA errors, and losses that are not a number."""
 
 import re
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
+from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bursts import Bursts
-from agent.collectors.readings import JobLine, Reading, Tick
+from agent.collectors.samples import JobLine, Sample, Tick
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import MAX_EVIDENCE, Draft, Scalar, Severity, clip
+from agent.contract.messages import MAX_EVIDENCE, Scalar, Severity, UnsentEvent, clip
+from agent.options import option
 
-# A line without any of these is not looked at any further; the source can leave such lines out altogether.
-MARKERS = (
+# A line without any of these is not looked at any further.
+_MARKERS = (
     "CUDA_ERROR_",
     "cudaError",
     "CUDA error",
@@ -22,12 +25,11 @@ MARKERS = (
     "Watchdog caught",
     "RDMA_CM_EVENT_",
 )
-# Only where the operator asks for it: a loss may be NaN on purpose, and trainers print it in many ways.
-NAN_MARKERS = ("loss", "Loss")
-REPEAT_S = 10.0  # of the same error in the same file one event in so many seconds
+_LOSS_MARKERS = ("loss", "Loss")
+REPEAT_S = 10.0  # the same error in the same file is one event in so many seconds
 _LINE = 4096  # characters of a line that are looked at
 
-# What the runtime's cudaGetErrorString says -> the error's name.
+# What the runtime's cudaGetErrorString returns → the error's name.
 _TEXTS = {
     "all cuda-capable devices are busy or unavailable": "cudaErrorDevicesUnavailable",
     "an illegal instruction was encountered": "cudaErrorIllegalInstruction",
@@ -49,7 +51,7 @@ _TEXTS = {
     "unknown error": "cudaErrorUnknown",
     "unspecified launch failure": "cudaErrorLaunchFailure",
 }
-# Errors that a program makes by itself: worth a warning, never a sign of a sick GPU alone.
+# Errors that a program causes by itself: worth a warning, and by themselves no sign of a sick GPU.
 _PROGRAMS_OWN = frozenset(
     (
         *("cudaErrorAssert", "cudaErrorMemoryAllocation", "cudaErrorInvalidValue", "cudaErrorInvalidDevice"),
@@ -85,59 +87,76 @@ _PCI = re.compile(
     r"(?:(?<=PCI:)|(?<![\w:.]))"
     r"([0-9a-fA-F]{4}|[0-9a-fA-F]{8}):([0-9a-fA-F]{2}):([01][0-9a-fA-F])(?:\.[0-7])?(?![\w:])"
 )
-_BUS_ID = re.compile(
-    r"busId (?:0x)?([0-9a-fA-F]{4,12})\b"
-)  # NCCL: domain, bus, device and function in one number
+# NCCL: domain, bus, device and function in one number.
+_BUS_ID = re.compile(r"busId (?:0x)?([0-9a-fA-F]{4,12})\b")
 
 
-class JobLogCollector:
-    """Reports the CUDA and NCCL errors that lines name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLogOptions:
+    """What an operator can set."""
 
-    Repeats are bounded: of the same error in the same file one event in REPEAT_S; its count tells how many
-    lines there were since the last one.
+    # A loss may be NaN on purpose, and trainers print it in many ways: hence not by default.
+    job_nan_loss: bool = option(False, "report when a job's log shows a loss that is not a number")
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """A source may leave out all lines without any of these."""
+        return (*_MARKERS, *(_LOSS_MARKERS if self.job_nan_loss else ()))
+
+
+class JobLogCollector(Collector):
+    """Reports the errors that lines name.
+
+    Repeats are bounded: the same error in the same file is one event in REPEAT_S, with the number of lines since the
+    last one.
     """
 
     name: ClassVar[str] = "joblog"
     wants: ClassVar[tuple[type, ...]] = (JobLine, Tick)
     kinds: ClassVar[tuple[str, ...]] = ("job.cuda_error", "job.nccl_error", "job.rdma_error", "job.nan_loss")
+    options: ClassVar[tuple[type[Any], ...]] = (JobLogOptions,)
 
-    def __init__(self, *, nan_loss: bool = False) -> None:
-        """`nan_loss`: say a loss that is not a number, too."""
-        self._nan_loss = nan_loss
+    def __init__(self, options: JobLogOptions) -> None:
+        self._nan_loss = options.job_nan_loss
         self._bursts = Bursts(window_s=REPEAT_S)
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:
-        """See agent.collectors.base."""
-        if isinstance(reading, Tick):
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
+        """See Collector."""
+        return cls(setup.options(JobLogOptions))
+
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:
+        """See Collector."""
+        if isinstance(sample, Tick):
             yield from self._bursts.flush(now_s)
-        if not isinstance(reading, JobLine):
+        if not isinstance(sample, JobLine):
             return
-        text = reading.text[:_LINE]
-        if self._nan_loss and any(marker in text for marker in NAN_MARKERS) and _NAN_LOSS.search(text):
-            yield from self._once("job.nan_loss", {}, Severity.WARNING, reading, now_s)
-        if not any(marker in text for marker in MARKERS):
+        text = sample.text[:_LINE]
+        if self._nan_loss and any(marker in text for marker in _LOSS_MARKERS) and _NAN_LOSS.search(text):
+            yield from self._limited("job.nan_loss", {}, Severity.WARNING, sample, now_s)
+        if not any(marker in text for marker in _MARKERS):
             return
         if name := _cuda_error(text):
             mild = name in _PROGRAMS_OWN
-            yield from self._once(
-                "job.cuda_error", {"name": name}, Severity.WARNING if mild else Severity.ERROR, reading, now_s
+            yield from self._limited(
+                "job.cuda_error", {"name": name}, Severity.WARNING if mild else Severity.ERROR, sample, now_s
             )
         if what := next((what for pattern, what in _NCCL if pattern.search(text)), ""):
             severity = Severity.ERROR if what in _WORSE else Severity.WARNING
-            yield from self._once("job.nccl_error", {"what": what}, severity, reading, now_s)
+            yield from self._limited("job.nccl_error", {"what": what}, severity, sample, now_s)
         if (event := _RDMA.search(text)) is not None:
             data: dict[str, Scalar] = {"name": event[0]}
             if (device := _RDMA_DEVICE.search(text)) is not None:
                 data["port"] = f"port/{device[1]}.{int(device[2] or 1)}"
-            yield from self._once("job.rdma_error", data, Severity.ERROR, reading, now_s)
+            yield from self._limited("job.rdma_error", data, Severity.ERROR, sample, now_s)
 
-    def _once(
+    def _limited(
         self, kind: str, data: dict[str, Scalar], severity: Severity, line: JobLine, now_s: float
-    ) -> Iterator[Draft]:
+    ) -> Iterator[UnsentEvent]:
         gpu = _gpu(line.text[:_LINE]) if kind == "job.cuda_error" else ""
         # Two GPUs that fail in one file are two facts.
         key = (line.file, f"{kind} {data} {gpu}")
-        draft = Draft(
+        unsent = UnsentEvent(
             kind=kind,
             component=gpu or _job(line.job),
             severity=severity,
@@ -145,25 +164,25 @@ class JobLogCollector:
             evidence=clip(line.text, MAX_EVIDENCE),
             age_s=max(0.0, now_s - line.mono_s),
         )
-        yield from self._bursts.offer(key, draft, now_s)
+        yield from self._bursts.offer(key, unsent, now_s)
 
 
 def _cuda_error(text: str) -> str:
-    """Name of the CUDA error that the line tells of; empty if none."""
+    """Name of the CUDA error in the line; empty if none."""
     for match in _NAME.finditer(text):
         if match[0] not in _NO_ERRORS:
             return match[0]
-    told = _TEXT.search(text)
-    if told is None:
+    start = _TEXT.search(text)
+    if start is None:
         return ""
-    rest = text[told.end() : told.end() + 200].lower()
-    # The longest text first: `out of memory` must not hide a longer one that holds it.
+    rest = text[start.end() : start.end() + 200].lower()
+    # The longest text first: `out of memory` must not hide a longer one that contains it.
     found = [(rest.find(words), -len(words), name) for words, name in _TEXTS.items() if words in rest]
     return min(found)[2] if found else "unknown"
 
 
 def _gpu(text: str) -> str:
-    """The GPU whose PCI address stands in the line; empty if none does."""
+    """The GPU whose PCI address is in the line; empty if there is none."""
     if (address := _PCI.search(text)) is not None:
         return components.gpu(address[0])
     if (bus := _BUS_ID.search(text)) is not None:

@@ -1,65 +1,75 @@
-"""All that the kernel log says besides XIDs (agent.contract.lines has the areas), equal facts held together."""
+"""Everything in the kernel log besides XIDs (agent.contract.lines has the areas); equal facts are one event."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bursts import Bursts, Group
-from agent.collectors.readings import Line, Reading, Tick
+from agent.collectors.samples import Line, Sample, Tick
 from agent.contract.lines import LineReader, areas
-from agent.contract.messages import Draft, Scalar
+from agent.contract.messages import Scalar, UnsentEvent
 
-# What tells two facts of one kind and component apart. Not what differs with every line: a sector, a process, a time.
-_TELLING = ("code", "what", "class", "link", "server", "scope", "dimm", "library", "command")
-# These may vary, but only as long as there are few: see Bursts.
+# Fields that may vary within a fact, but only as long as there are few values: see Bursts.
 _DETAIL = ("pid",)
-_ANNOUNCED_S = 2.0  # from a root port's word of an error to the device's own: it is asked in between
+_ANNOUNCED_S = 2.0  # from a root port's report of an error to the device's own: it is queried in between
 
 
-class KernelLinesCollector:
-    """One collector for all areas: an ordinary line is looked at once, and one mechanism bounds every burst."""
+class KernelLinesCollector(Collector):
+    """One collector for all areas: an ordinary line is looked at once, and one mechanism limits every burst."""
 
     name: ClassVar[str] = "kernel_lines"
     wants: ClassVar[tuple[type, ...]] = (Line, Tick)
     kinds: ClassVar[tuple[str, ...]] = tuple(kind for area in areas() for kind in area.kinds)
 
     def __init__(self, *, burst_s: float = 5.0, nics: Mapping[str, str] | None = None) -> None:
-        """`burst_s`: see Bursts; `nics`: see Settings. A card that it does not name keeps its PCI address."""
+        """`burst_s`: see Bursts; `nics`: see CollectorSetup. A card that it does not name keeps its PCI address."""
         self._reader = LineReader()
+        # Kind → the fields that distinguish two facts of it.
+        self._distinguishing = {kind: area.distinguishing for area in areas() for kind in area.kinds}
         self._nics = {f"nic/{address}": f"nic/{name}" for address, name in (nics or {}).items()}
         self._bursts = Bursts(window_s=burst_s)
-        self._announced: dict[
-            tuple[Scalar | None, ...], float
-        ] = {}  # a device's PCI error -> when its root port told
+        # A device's PCI error → when its root port reported it.
+        self._announced: dict[tuple[Scalar | None, ...], float] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
         """See Collector."""
-        if isinstance(reading, Line):
-            found = self._reader.read(reading.text)
-            return self._told(found[0], reading, now_s) if found else ()
-        if isinstance(reading, Tick):
+        return cls(burst_s=setup.burst_s, nics=setup.nics)
+
+    def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if isinstance(sample, Line):
+            found = self._reader.read(sample.text)
+            return self._limited(found[0], sample, now_s) if found else ()
+        if isinstance(sample, Tick):
             return self._bursts.flush(now_s)
         return ()
 
-    def _told(self, draft: Draft, line: Line, now_s: float) -> list[Draft]:
-        component = self._nics.get(draft.component, draft.component)
-        draft = replace(draft, component=component, age_s=max(0.0, now_s - line.mono_s))
-        if draft.kind == "pcie.error" and self._told_by_the_port(draft, line.mono_s):
+    def _limited(self, unsent: UnsentEvent, line: Line, now_s: float) -> list[UnsentEvent]:
+        component = self._nics.get(unsent.component, unsent.component)
+        unsent = replace(unsent, component=component, age_s=max(0.0, now_s - line.mono_s))
+        if unsent.kind == "pcie.error" and self._announced_by_port(unsent, line.mono_s):
             return []
-        data = draft.data
-        group: Group = (draft.kind, draft.component, draft.severity, *(data.get(name) for name in _TELLING))
+        data = unsent.data
+        group: Group = (
+            unsent.kind,
+            unsent.component,
+            unsent.severity,
+            *(data.get(name) for name in self._distinguishing[unsent.kind]),
+        )
         detail = tuple(data.get(name) for name in _DETAIL)
-        return self._bursts.offer((group, detail), draft, now_s, group=group)
+        return self._bursts.offer((group, detail), unsent, now_s, group=group)
 
-    def _told_by_the_port(self, draft: Draft, at_s: float) -> bool:
-        """One uncorrected error is two lines, of the root port and of the device. The first passes: a device that is
-        gone says nothing any more.
+    def _announced_by_port(self, unsent: UnsentEvent, at_s: float) -> bool:
+        """Was the error reported by its root port already? An uncorrected error is two lines, of the root port and of the
+        device. The first one passes: a device that is gone reports nothing any more.
         """
-        error = (draft.component, draft.data.get("address"), draft.data.get("class"))
-        if "port" in draft.data:
+        error = (unsent.component, unsent.data.get("address"), unsent.data.get("class"))
+        if "port" in unsent.data:
             self._announced = {
-                one: told_s for one, told_s in self._announced.items() if at_s - told_s < _ANNOUNCED_S
+                one: since_s for one, since_s in self._announced.items() if at_s - since_s < _ANNOUNCED_S
             }
             self._announced[error] = at_s
             return False
-        return "role" in draft.data and at_s - self._announced.pop(error, -_ANNOUNCED_S) < _ANNOUNCED_S
+        return "role" in unsent.data and at_s - self._announced.pop(error, -_ANNOUNCED_S) < _ANNOUNCED_S

@@ -1,73 +1,73 @@
-"""Facts about network interfaces: up, down, gone. Only changes; a port that never had a cable stays quiet."""
+"""Facts about network interfaces: up, down, gone. Only changes; a port that never had a cable is not reported."""
 
 from collections.abc import Iterator
 from typing import ClassVar
 
-from agent.collectors.readings import Link, Reading
+from agent.collectors.base import Collector
+from agent.collectors.samples import LinkState, Sample
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft, Scalar, Severity
+from agent.contract.messages import Scalar, Severity, UnsentEvent
 
-# `unknown` is what drivers say that do not track the state (tun and others); the carrier decides then.
+# Drivers that do not track the state (tun and others) report `unknown`; then the carrier decides.
 _OPERATIONAL = ("up", "unknown")
 
 
-class LinkCollector:
-    """Reports the edges of an interface's state.
+class LinkCollector(Collector):
+    """Reports the changes of an interface's state.
 
-    `ignore` lists interfaces that are passed over, a trailing `*` standing for any rest: `("lo", "veth*")`.
-    Empty: all are watched. Software interfaces (a `kind`, e.g. veth) come and go with containers: their
-    removal is only worth an info.
+    `ignore` lists interfaces that are left out, with a trailing `*` for any rest: `("lo", "veth*")`. Empty: all are
+    watched. Software interfaces (a `kind`, e.g. veth) come and go with containers: their removal is only information.
     """
 
     name: ClassVar[str] = "link"
-    wants: ClassVar[tuple[type, ...]] = (Link,)
+    wants: ClassVar[tuple[type, ...]] = (LinkState,)
     kinds: ClassVar[tuple[str, ...]] = ("link.state", "link.removed", "link.mtu", "link.carrier_changes")
 
     def __init__(self, *, ignore: tuple[str, ...] = ("lo",)) -> None:
         self._names = frozenset(name for name in ignore if not name.endswith("*"))
         self._prefixes = tuple(name[:-1] for name in ignore if name.endswith("*"))
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, LinkState] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if not isinstance(reading, Link) or self._ignored(reading.name):
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if not isinstance(sample, LinkState) or self._ignored(sample.name):
             return
-        if reading.before:  # renamed: the same interface goes on under its new name
-            former = self._links.pop(reading.before, None)
+        if sample.before:  # renamed: the same interface goes on under its new name
+            former = self._links.pop(sample.before, None)
             if former is not None:
-                self._links[reading.name] = former
-        before = self._links.pop(reading.name, None)
-        if reading.removed:
+                self._links[sample.name] = former
+        before = self._links.pop(sample.name, None)
+        if sample.removed:
             if before is not None:
-                yield _removed(reading, before)
+                yield _removed(sample, before)
             return
-        self._links[reading.name] = reading
-        if before is None:  # the state at start, or a new interface: what it lacks it has never had
+        self._links[sample.name] = sample
+        if before is None:  # the state at start, or a new interface: it has lost nothing
             return
-        if reading.mtu and before.mtu and reading.mtu != before.mtu:
-            yield _mtu(reading, before)
-        yield from _blinked(reading, before)
-        went_up_or_down = _up(reading) != _up(before)
-        set_down = before.admin_up and not reading.admin_up
+        if sample.mtu and before.mtu and sample.mtu != before.mtu:
+            yield _mtu(sample, before)
+        yield from _unseen_changes(sample, before)
+        went_up_or_down = _up(sample) != _up(before)
+        set_down = before.admin_up and not sample.admin_up
         if went_up_or_down or set_down:
-            yield _state(reading)
+            yield _state(sample)
 
     def _ignored(self, name: str) -> bool:
         if name in self._names or name.startswith(self._prefixes):
             return True
         try:
             components.check(f"link/{name}")
-        except ContractError:  # a name that no component can have; nothing could be said about it
+        except ContractError:  # a name that no component can have
             return True
         return False
 
 
-def _up(link: Link) -> bool:
+def _up(link: LinkState) -> bool:
     return link.admin_up and link.carrier and link.operstate in _OPERATIONAL
 
 
-def _state(link: Link) -> Draft:
+def _state(link: LinkState) -> UnsentEvent:
     up = _up(link)
     data: dict[str, Scalar] = {
         "up": up,
@@ -77,7 +77,7 @@ def _state(link: Link) -> Draft:
     }
     if link.slave:
         data["slave"] = True
-    return Draft(
+    return UnsentEvent(
         kind="link.state",
         component=f"link/{link.name}",
         severity=Severity.INFO if up else Severity.WARNING,
@@ -88,8 +88,8 @@ def _state(link: Link) -> Draft:
     )
 
 
-def _mtu(link: Link, before: Link) -> Draft:
-    return Draft(
+def _mtu(link: LinkState, before: LinkState) -> UnsentEvent:
+    return UnsentEvent(
         kind="link.mtu",
         component=f"link/{link.name}",
         severity=Severity.INFO,
@@ -98,13 +98,13 @@ def _mtu(link: Link, before: Link) -> Draft:
     )
 
 
-def _blinked(link: Link, before: Link) -> Iterator[Draft]:
-    """The kernel tells of several quick changes at once: its counter shows those that no reading did."""
+def _unseen_changes(link: LinkState, before: LinkState) -> Iterator[UnsentEvent]:
+    """The kernel reports several quick changes as one: its counter shows those that no sample did."""
     if link.carrier_changes is None or before.carrier_changes is None or link.kind:
         return
     unseen = link.carrier_changes - before.carrier_changes - (link.carrier != before.carrier)
     if unseen > 0:
-        yield Draft(
+        yield UnsentEvent(
             kind="link.carrier_changes",
             component=f"link/{link.name}",
             severity=Severity.WARNING,
@@ -113,8 +113,8 @@ def _blinked(link: Link, before: Link) -> Iterator[Draft]:
         )
 
 
-def _removed(link: Link, before: Link) -> Draft:
-    return Draft(
+def _removed(link: LinkState, before: LinkState) -> UnsentEvent:
+    return UnsentEvent(
         kind="link.removed",
         component=f"link/{link.name}",
         severity=Severity.INFO if before.kind else Severity.ERROR,

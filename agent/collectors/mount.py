@@ -1,56 +1,76 @@
 """Facts about mounted file systems: hung, failing, missing, full."""
 
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings import Reading
-from agent.collectors.readings_node import Mount
+from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.samples import Sample
+from agent.collectors.samples_node import Mount
 from agent.contract.components import NODE, check
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft, Scalar, Severity, clip
+from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
+from agent.options import option
 
 _BACK_PERCENT = 3.0  # a full file system is no longer full so far below the threshold
-_REPEAT_S = 3600.0  # what is still wrong is said again: the brain lets go of what nobody repeats
-_FEW_BYTES = 64 * 1024 * 1024 * 1024  # local only: where more is left, a percentage alone is no need
+_REPEAT_S = 3600.0  # what is still wrong is reported again: the brain forgets what is not repeated
+_FEW_BYTES = 64 * 1024 * 1024 * 1024  # local only: where more is left, a high percentage is no problem
 
 
-class MountCollector:
-    """Each state and each fullness is said when it begins and when it ends, and each hour while it lasts.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountOptions:
+    """What an operator can set."""
 
-    `full_percent` 0: fullness is not said. A remote file system counts by its percentage alone.
+    disk_full_percent: float = option(
+        95.0, "reported when so much of a file system's space or inodes is used; 0: never", unit="%", least=0
+    )
+
+
+class MountCollector(Collector):
+    """Reports each state and each full file system when it begins and when it ends, and each hour while it lasts.
+
+    A remote file system is judged by its percentage alone.
     """
 
     name: ClassVar[str] = "mount"
     wants: ClassVar[tuple[type, ...]] = (Mount,)
     kinds: ClassVar[tuple[str, ...]] = ("mount.state", "mount.space")
+    options: ClassVar[tuple[type[Any], ...]] = (MountOptions,)
 
-    def __init__(self, *, full_percent: float = 95.0) -> None:
-        self._full_percent = full_percent
+    def __init__(self, options: MountOptions) -> None:
+        self._full_percent = options.disk_full_percent
         self._states: dict[str, str] = {}
-        self._said_s: dict[str, float] = {}
-        self._full: dict[tuple[str, str], float] = {}  # when it was said last
+        # Path → when its state was reported last.
+        self._reported_s: dict[str, float] = {}
+        # (path, what is full) → when it was reported last.
+        self._full: dict[tuple[str, str], float] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if not isinstance(reading, Mount):
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
+        """See Collector."""
+        return cls(setup.options(MountOptions))
+
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if not isinstance(sample, Mount):
             return
-        before = self._states.get(reading.path, "ok")
-        self._states[reading.path] = reading.state
-        again = reading.state != "ok" and reading.mono_s - self._said_s.get(reading.path, 0.0) >= _REPEAT_S
-        if reading.state != before or again:
-            self._said_s[reading.path] = reading.mono_s
-            yield _state(reading, before)
-        if reading.state == "ok" and self._full_percent:
-            free_mb = reading.free_bytes >> 20
-            plenty = not reading.remote and reading.free_bytes > _FEW_BYTES
+        before = self._states.get(sample.path, "ok")
+        self._states[sample.path] = sample.state
+        again = sample.state != "ok" and sample.mono_s - self._reported_s.get(sample.path, 0.0) >= _REPEAT_S
+        if sample.state != before or again:
+            self._reported_s[sample.path] = sample.mono_s
+            yield _state(sample, before)
+        if sample.state == "ok" and self._full_percent:
+            free_mb = sample.free_bytes >> 20
+            plenty = not sample.remote and sample.free_bytes > _FEW_BYTES
             yield from self._space(
-                reading, "bytes", reading.total_bytes, reading.free_bytes, free_mb, plenty=plenty
+                sample, "bytes", sample.total_bytes, sample.free_bytes, free_mb, plenty=plenty
             )
-            yield from self._space(reading, "inodes", reading.files, reading.files_free, reading.files_free)
+            yield from self._space(sample, "inodes", sample.files, sample.files_free, sample.files_free)
 
     def _space(
         self, mount: Mount, what: str, total: int, free: int, left: int, *, plenty: bool = False
-    ) -> Iterator[Draft]:
+    ) -> Iterator[UnsentEvent]:
         if total <= 0:
             return
         used = round(100.0 * (1 - min(1.0, free / total)), 2)
@@ -63,7 +83,7 @@ class MountCollector:
             self._full[key] = mount.mono_s
         else:
             del self._full[key]
-        yield Draft(
+        yield UnsentEvent(
             kind="mount.space",
             component=_component(mount.path),
             severity=Severity.WARNING if full else Severity.INFO,
@@ -79,14 +99,14 @@ class MountCollector:
         )
 
 
-def _state(mount: Mount, before: str) -> Draft:
+def _state(mount: Mount, before: str) -> UnsentEvent:
     data: dict[str, Scalar] = {"state": mount.state, "before": before, "fstype": clip(mount.fstype)}
     if mount.reason:
         data["reason"] = clip(mount.reason)
     if mount.state == "hung":
         data["waited_s"] = round(mount.waited_s, 1)
     shown = f", for {mount.waited_s:.0f} s" if mount.state == "hung" else ""
-    return Draft(
+    return UnsentEvent(
         kind="mount.state",
         component=_component(mount.path),
         severity=Severity.INFO if mount.state == "ok" else Severity.ERROR,

@@ -6,29 +6,30 @@ that use the same names are read as well.
 
 import re
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from agent.collectors.minute import Minute
-from agent.collectors.readings import Reading
-from agent.collectors.readings_node import NicCounters
+from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.congestion import CongestionOptions, CongestionWindow
+from agent.collectors.samples import Sample
+from agent.collectors.samples_node import NicCounters
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
 
-# Lost or damaged packets, and the device's own storm watch.
+# Lost or damaged packets, and the device's own watch for pause storms.
 ERRORS = re.compile(
     r"rx_discards_phy|tx_discards_phy|tx_errors_phy|rx_prio[0-7]_discards|rx_crc_errors_phy|rx_symbol_err_phy"
     r"|rx_pcs_symbol_err_phy|rx_in_range_len_errors_phy|rx_fifo_errors|rx_out_of_buffer|rx_buffer_full_discard"
     r"|rx_prio[0-7]_buf_discard|tx_pause_storm_error_events|tx_pause_storm_warning_events|link_down_events_phy"
     r"|outbound_pci_buffer_overflow|module_high_temp|module_bad_shorted"
 )
-# Flow control at work: normal in a lossless network, telling only by its rate. Duration is in microseconds.
+# Flow control at work: normal in a lossless network, of interest only at a high rate. Durations are in microseconds.
 CONGESTION = re.compile(
     r"[rt]x_pause_ctrl_phy|[rt]x_global_pause|[rt]x_prio[0-7]_pause|[rt]x_prio[0-7]_pause_duration"
     r"|[rt]x_global_pause_duration|rx_ecn_mark|rx_ecn_mark_phy|rx_prio[0-7]_cong_discard"
     r"|rx_discards_phy_ecn"
 )
-_LOUD = 100  # of one interface, errors that are said in one reading
+_MOST = 100  # counters of one interface whose errors are reported in one sample
 
 
 def wanted(counter: str) -> bool:
@@ -36,34 +37,40 @@ def wanted(counter: str) -> bool:
     return ERRORS.fullmatch(counter) is not None or CONGESTION.fullmatch(counter) is not None
 
 
-class NicCollector:
-    """Compares each reading of an interface with the one before. The first is only a baseline."""
+class NicCollector(Collector):
+    """Compares each sample of an interface with the one before. The first is only a baseline."""
 
     name: ClassVar[str] = "nic"
     wants: ClassVar[tuple[type, ...]] = (NicCounters,)
     kinds: ClassVar[tuple[str, ...]] = ("link.errors", "link.congestion")
+    options: ClassVar[tuple[type[Any], ...]] = (CongestionOptions,)
 
-    def __init__(self, *, congestion_per_s: float = 1000.0) -> None:
-        self._per_s = congestion_per_s
+    def __init__(self, options: CongestionOptions) -> None:
+        self._per_s = options.congestion_per_s
         self._before: dict[str, NicCounters] = {}
-        self._minutes: dict[str, Minute] = {}
+        self._congestion: dict[str, CongestionWindow] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if not isinstance(reading, NicCounters):
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
+        """See Collector."""
+        return cls(setup.options(CongestionOptions))
+
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if not isinstance(sample, NicCounters):
             return
         try:
-            component = components.check(f"link/{reading.name}")
+            component = components.check(f"link/{sample.name}")
         except ContractError:
             return
-        before = self._before.get(reading.name)
-        self._before[reading.name] = reading
+        before = self._before.get(sample.name)
+        self._before[sample.name] = sample
         if before is not None:
-            yield from _errors(component, before, reading)
-        minute = self._minutes.setdefault(reading.name, Minute(per_s=self._per_s))
-        slow = {name: value for name, value in reading.counters.items() if CONGESTION.fullmatch(name)}
-        for grown in minute.take(slow, reading.mono_s):
-            yield Draft(
+            yield from _errors(component, before, sample)
+        window = self._congestion.setdefault(sample.name, CongestionWindow(per_s=self._per_s))
+        counters = {name: value for name, value in sample.counters.items() if CONGESTION.fullmatch(name)}
+        for grown in window.take(counters, sample.mono_s):
+            yield UnsentEvent(
                 kind="link.congestion",
                 component=component,
                 severity=Severity.INFO,
@@ -73,18 +80,18 @@ class NicCollector:
                     "per_s": grown.per_s,
                     "interval_s": grown.interval_s,
                 },
-                evidence=f"{reading.name} {grown.counter} +{grown.delta} in {grown.interval_s:.0f} s",
+                evidence=f"{sample.name} {grown.counter} +{grown.delta} in {grown.interval_s:.0f} s",
             )
 
 
-def _errors(component: str, before: NicCounters, now: NicCounters) -> Iterator[Draft]:
+def _errors(component: str, before: NicCounters, now: NicCounters) -> Iterator[UnsentEvent]:
     interval_s = round(max(0.0, now.mono_s - before.mono_s), 3)
-    for counter, value in list(now.counters.items())[:_LOUD]:
+    for counter, value in list(now.counters.items())[:_MOST]:
         old = before.counters.get(counter)
-        # A lower value: the driver was loaded again or the ring was rebuilt, and what it shows is new.
+        # A lower value: the driver was loaded again or the ring was rebuilt, and all that it shows is new.
         delta = 0 if old is None else value - old if value >= old else value
         if delta and ERRORS.fullmatch(counter):
-            yield Draft(
+            yield UnsentEvent(
                 kind="link.errors",
                 component=component,
                 severity=Severity.WARNING,

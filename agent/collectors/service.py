@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from agent.collectors.readings import Reading, Unit
+from agent.collectors.base import Collector
+from agent.collectors.samples import Sample, Unit
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
 
-_SEVERITIES = {"failed": Severity.ERROR, "inactive": Severity.WARNING}  # all others: on the way, or fine
+_SEVERITIES = {"failed": Severity.ERROR, "inactive": Severity.WARNING}  # all others: changing, or fine
 _CRASHED = "auto-restart"  # the sub-state of a unit that died and that systemd will start again
 
 
-class ServiceCollector:
+class ServiceCollector(Collector):
     """Reports a unit's changes of state; at start only that it has failed."""
 
     name: ClassVar[str] = "service"
@@ -22,28 +23,28 @@ class ServiceCollector:
     def __init__(self) -> None:
         self._states: dict[str, tuple[str, bool]] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if not isinstance(reading, Unit):
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if not isinstance(sample, Unit):
             return
-        state = (reading.active, reading.sub == _CRASHED)
-        before = self._states.get(reading.name)
-        self._states[reading.name] = state
-        # Sub-states say how a unit gets somewhere (start-pre, stop-sigterm ...): only a crash is news.
-        if state == before or (reading.first and reading.active != "failed"):
+        state = (sample.active, sample.sub == _CRASHED)
+        before = self._states.get(sample.name)
+        self._states[sample.name] = state
+        # Sub-states are steps on the way (start-pre, stop-sigterm ...): only a crash is a fact.
+        if state == before or (sample.first and sample.active != "failed"):
             return
         try:
-            component = components.check(f"service/{reading.name}")
+            component = components.check(f"service/{sample.name}")
         except ContractError:
             return
-        data: dict[str, str] = {"active": reading.active, "sub": reading.sub}
-        if reading.result:
-            data["result"] = reading.result
-        severity = Severity.ERROR if state[1] else _SEVERITIES.get(reading.active, Severity.INFO)
-        yield Draft(
+        data: dict[str, str] = {"active": sample.active, "sub": sample.sub}
+        if sample.result:
+            data["result"] = sample.result
+        severity = Severity.ERROR if state[1] else _SEVERITIES.get(sample.active, Severity.INFO)
+        yield UnsentEvent(
             kind="service.state",
             component=component,
             severity=severity,
             data=data,
-            evidence=f"{reading.name}: {reading.active} ({reading.sub}) {reading.result}".rstrip(),
+            evidence=f"{sample.name}: {sample.active} ({sample.sub}) {sample.result}".rstrip(),
         )

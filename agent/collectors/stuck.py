@@ -1,15 +1,14 @@
-"""GPUs that somebody holds and nobody uses."""
+"""GPUs that a process holds and does not use."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings import Gpu, Reading
+from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.idle import GAP_S, REPEAT_S, IdleOptions
+from agent.collectors.samples import Gpu, Sample
 from agent.contract import components
-from agent.contract.messages import Draft, Scalar, Severity, clip
-
-_GAP_S = 60.0  # a longer pause between samples (NVML hung) was not watched: the window begins anew
-_REPEAT_S = 300.0
+from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,36 +17,44 @@ class _Idle:
 
     since_s: float
     seen_s: float
-    holders: frozenset[int]  # processes that were there in every sample since
-    said_s: float | None = None  # when gpu.idle was said last
-    reported: bool = False  # gpu.idle was said and no gpu.busy since
+    # Processes that were there in every sample since.
+    holders: frozenset[int]
+    # When gpu.idle was reported last.
+    reported_s: float | None = None
+    # gpu.idle was reported, and no gpu.busy since.
+    reported: bool = False
 
 
-class StuckCollector:
+class StuckCollector(Collector):
     """gpu.idle after a whole window at zero while a process holds the GPU, every 300 s; gpu.busy after it."""
 
     name: ClassVar[str] = "stuck"
     wants: ClassVar[tuple[type, ...]] = (Gpu,)
     kinds: ClassVar[tuple[str, ...]] = ("gpu.idle", "gpu.busy")
+    options: ClassVar[tuple[type[Any], ...]] = (IdleOptions,)
 
-    def __init__(self, *, idle_window_s: float = 600.0) -> None:
-        """`idle_window_s`: seconds at zero until it is said."""
-        self._window_s = idle_window_s
+    def __init__(self, options: IdleOptions) -> None:
+        self._window_s = options.idle_window_s
         self._idle: dict[str, _Idle] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
         """See Collector."""
-        if not isinstance(reading, Gpu):
-            return ()
-        age_s = max(0.0, now_s - reading.mono_s)
-        return self._lost(reading) if reading.lost else self._sample(reading, reading.mono_s, age_s)
+        return cls(setup.options(IdleOptions))
 
-    def _lost(self, gpu: Gpu) -> tuple[Draft, ...]:
-        # Neither idle nor busy: gpu.lost says it, and what was reported idle stays unanswered.
+    def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if not isinstance(sample, Gpu):
+            return ()
+        age_s = max(0.0, now_s - sample.mono_s)
+        return self._lost(sample) if sample.lost else self._sample(sample, sample.mono_s, age_s)
+
+    def _lost(self, gpu: Gpu) -> tuple[UnsentEvent, ...]:
+        # Neither idle nor busy: gpu.lost reports it, and no gpu.busy follows what was reported idle.
         self._idle.pop(gpu.bdf, None)
         return ()
 
-    def _sample(self, gpu: Gpu, at_s: float, age_s: float) -> tuple[Draft, ...]:
+    def _sample(self, gpu: Gpu, at_s: float, age_s: float) -> tuple[UnsentEvent, ...]:
         idle = self._idle.get(gpu.bdf)
         if gpu.utilization is None:  # this sample shows nothing; the gap rule ends the window if it stays so
             return ()
@@ -56,22 +63,22 @@ class StuckCollector:
             self._idle.pop(gpu.bdf, None)
             return (_busy(gpu, age_s),) if idle is not None and idle.reported else ()
         if idle is None or not idle.holders & pids:
-            # A new holder gets a whole window of its own; the old one, if it was reported, holds it no more.
+            # A new holder gets a whole window of its own; the old one, if it was reported, no longer holds the GPU.
             self._idle[gpu.bdf] = _Idle(since_s=at_s, seen_s=at_s, holders=pids)
             return (_busy(gpu, age_s),) if idle is not None and idle.reported else ()
-        if at_s - idle.seen_s > _GAP_S:
-            idle.since_s, idle.said_s = at_s, None
+        if at_s - idle.seen_s > GAP_S:
+            idle.since_s, idle.reported_s = at_s, None
         idle.seen_s = at_s
         idle.holders &= pids
         due = at_s - idle.since_s >= self._window_s
-        if not due or (idle.said_s is not None and at_s - idle.said_s < _REPEAT_S):
+        if not due or (idle.reported_s is not None and at_s - idle.reported_s < REPEAT_S):
             return ()
-        idle.said_s, idle.reported = at_s, True
+        idle.reported_s, idle.reported = at_s, True
         return (_idle(gpu, at_s - idle.since_s, age_s),)
 
 
-def _busy(gpu: Gpu, age_s: float) -> Draft:
-    return Draft(
+def _busy(gpu: Gpu, age_s: float) -> UnsentEvent:
+    return UnsentEvent(
         kind="gpu.busy",
         component=components.gpu(gpu.bdf),
         severity=Severity.INFO,
@@ -81,7 +88,7 @@ def _busy(gpu: Gpu, age_s: float) -> Draft:
     )
 
 
-def _idle(gpu: Gpu, idle_s: float, age_s: float) -> Draft:
+def _idle(gpu: Gpu, idle_s: float, age_s: float) -> UnsentEvent:
     held_mb = sum(process.memory_mb for process in gpu.processes)
     data: dict[str, Scalar] = {
         "idle_s": round(idle_s, 1),
@@ -93,7 +100,7 @@ def _idle(gpu: Gpu, idle_s: float, age_s: float) -> Draft:
     if gpu.power_w is not None:
         data["power_w"] = gpu.power_w
     holders = ", ".join(f"{process.pid} {process.name}".strip() for process in gpu.processes[:8])
-    return Draft(
+    return UnsentEvent(
         kind="gpu.idle",
         component=components.gpu(gpu.bdf),
         severity=Severity.WARNING,

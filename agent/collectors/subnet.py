@@ -1,51 +1,56 @@
-"""Facts about the subnet manager's answers: it is silent, or does not call itself master any more."""
+"""Facts about the subnet manager's answers: it does not answer, or no longer as the master."""
 
 from collections.abc import Iterator
 from typing import ClassVar
 
-from agent.collectors.readings import Reading, SmAnswer
+from agent.collectors.base import Collector
+from agent.collectors.samples import Sample, SmAnswer
 from agent.contract import subnet
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
 
-SILENT_READINGS = 2  # so many in a row: one lost question is no fault
-AGAIN_S = 300.0  # a silence that lasts is said again: whoever heard of it forgets it after a while
+MISSED_ANSWERS = 2  # so many in a row: one lost query is no fault
+REPEAT_S = 300.0  # as long as it lasts it is reported again: the brain forgets what is not repeated
 
 
-class SubnetCollector:
-    """Says when the manager that a port knows answers as master no more, and when one does again."""
+class SubnetCollector(Collector):
+    """Reports when the manager that a port knows no longer answers as the master, and when one does again."""
 
     name: ClassVar[str] = "subnet"
     wants: ClassVar[tuple[type, ...]] = (SmAnswer,)
     kinds: ClassVar[tuple[str, ...]] = ("ib.sm_answer",)
 
     def __init__(self) -> None:
-        self._silent: dict[tuple[str, int], int] = {}  # port -> readings in a row without a master
-        self._said_s: dict[tuple[str, int], float] = {}  # port -> when its silence was last said
+        # Port → samples in a row without an answer of a master.
+        self._missed: dict[tuple[str, int], int] = {}
+        # Port → when that was reported last.
+        self._reported_s: dict[tuple[str, int], float] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterator[Draft]:  # noqa: ARG002  the port of collectors
-        """See agent.collectors.base."""
-        if not isinstance(reading, SmAnswer):
+    def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if not isinstance(sample, SmAnswer):
             return
-        key = (reading.device, reading.port)
-        if reading.state == subnet.MASTER:
-            self._silent.pop(key, None)
-            if self._said_s.pop(key, None) is not None:
-                yield _draft(reading, answers=True)
+        key = (sample.device, sample.port)
+        if sample.state == subnet.MASTER:
+            self._missed.pop(key, None)
+            if self._reported_s.pop(key, None) is not None:
+                yield _unsent(sample, answers=True)
             return
-        self._silent[key] = self._silent.get(key, 0) + 1
-        said_s = self._said_s.get(key)
-        if self._silent[key] >= SILENT_READINGS and (said_s is None or reading.mono_s - said_s >= AGAIN_S):
-            self._said_s[key] = reading.mono_s
-            yield _draft(reading, answers=False)
+        self._missed[key] = self._missed.get(key, 0) + 1
+        reported_s = self._reported_s.get(key)
+        if self._missed[key] >= MISSED_ANSWERS and (
+            reported_s is None or sample.mono_s - reported_s >= REPEAT_S
+        ):
+            self._reported_s[key] = sample.mono_s
+            yield _unsent(sample, answers=False)
 
 
-def _draft(reading: SmAnswer, *, answers: bool) -> Draft:
-    port = f"{reading.device} port {reading.port}"
-    said = f"answers as {reading.state}" if reading.state else "does not answer"
-    return Draft(
+def _unsent(sample: SmAnswer, *, answers: bool) -> UnsentEvent:
+    port = f"{sample.device} port {sample.port}"
+    answer = f"answers as {sample.state}" if sample.state else "does not answer"
+    return UnsentEvent(
         kind="ib.sm_answer",
-        component=f"port/{reading.device}.{reading.port}",
+        component=f"port/{sample.device}.{sample.port}",
         severity=Severity.INFO if answers else Severity.ERROR,
-        data={"answers": answers, "state": reading.state, "sm_lid": reading.sm_lid},
-        evidence=f"{port}: the subnet manager at LID {reading.sm_lid} {said}",
+        data={"answers": answers, "state": sample.state, "sm_lid": sample.sm_lid},
+        evidence=f"{port}: the subnet manager at LID {sample.sm_lid} {answer}",
     )

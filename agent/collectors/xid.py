@@ -1,16 +1,17 @@
-"""XIDs and GPUs off the bus, by the kernel log; by NVML's events what the kernel log did not show."""
+"""XIDs and GPUs off the bus, from the kernel log; from NVML's events what the kernel log did not show."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bursts import Bursts, Group
-from agent.collectors.readings import GpuEvent, Line, Reading, Tick
+from agent.collectors.samples import GpuEvent, Line, Sample, Tick
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 from agent.contract.xid import Xid
-from agent.contract.xid_facts import XidReader, draft_xid
+from agent.contract.xid_facts import XidReader, xid_event
 
 NVML_XID = 8  # nvmlEventTypeXidCriticalError
 _PAIR_S = 2.0  # an NVML event and a kernel line of one (GPU, code) within this time are one fact
@@ -20,13 +21,13 @@ _PAIR_S = 2.0  # an NVML event and a kernel line of one (GPU, code) within this 
 class _Pending:
     """An NVML event that waits for its kernel line."""
 
-    draft: Draft
+    unsent: UnsentEvent
     since_s: float
     at_s: float
 
 
-class XidCollector:
-    """gpu.xid and gpu.off_bus, equal ones held together."""
+class XidCollector(Collector):
+    """gpu.xid and gpu.off_bus; equal ones are one event."""
 
     name: ClassVar[str] = "xid"
     wants: ClassVar[tuple[type, ...]] = (Line, GpuEvent, Tick)
@@ -36,32 +37,38 @@ class XidCollector:
         """`driver`: version of the NVIDIA driver, empty when not known; `burst_s`: see Bursts."""
         self._reader = XidReader(driver=driver)
         self._bursts = Bursts(window_s=burst_s)
-        self._seen_s: dict[tuple[str, int], float] = {}  # (GPU, code) -> when a kernel line last showed it
+        # (GPU, code) → when a kernel line last showed it.
+        self._seen_s: dict[tuple[str, int], float] = {}
         self._pending: dict[tuple[str, int], _Pending] = {}
 
-    def feed(self, reading: Reading, now_s: float) -> Iterable[Draft]:
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
         """See Collector."""
-        if isinstance(reading, Line):
-            return self._line(reading, now_s)
-        if isinstance(reading, GpuEvent):
-            return self._event(reading, now_s)
-        if isinstance(reading, Tick):
+        return cls(driver=setup.driver, burst_s=setup.burst_s)
+
+    def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if isinstance(sample, Line):
+            return self._line(sample, now_s)
+        if isinstance(sample, GpuEvent):
+            return self._event(sample, now_s)
+        if isinstance(sample, Tick):
             return self._tick(now_s)
         return ()
 
-    def _line(self, line: Line, now_s: float) -> list[Draft]:
-        out: list[Draft] = []
-        for draft in self._reader.read(line.text):
-            if draft.kind == "gpu.xid":
+    def _line(self, line: Line, now_s: float) -> list[UnsentEvent]:
+        out: list[UnsentEvent] = []
+        for unsent in self._reader.read(line.text):
+            if unsent.kind == "gpu.xid":
                 # NVML names the GPU, never the MIG instance.
-                pair = ("/".join(draft.component.split("/")[:2]), int(draft.data["code"]))
+                pair = ("/".join(unsent.component.split("/")[:2]), int(unsent.data["code"]))
                 self._seen_s[pair] = now_s
                 self._pending.pop(pair, None)
-            draft = replace(draft, age_s=max(0.0, now_s - line.mono_s))
-            out += self._bursts.offer(_key(draft), draft, now_s, group=_key(draft)[:3])
+            unsent = replace(unsent, age_s=max(0.0, now_s - line.mono_s))
+            out += self._bursts.offer(_key(unsent), unsent, now_s, group=_key(unsent)[:3])
         return out
 
-    def _event(self, event: GpuEvent, now_s: float) -> list[Draft]:
+    def _event(self, event: GpuEvent, now_s: float) -> list[UnsentEvent]:
         if event.type != NVML_XID:
             return []
         try:
@@ -71,22 +78,22 @@ class XidCollector:
         pair = (component, event.data)
         if now_s - self._seen_s.get(pair, now_s - 2 * _PAIR_S) <= _PAIR_S or pair in self._pending:
             return []
-        draft = draft_xid(
+        unsent = xid_event(
             Xid(component=component, code=event.data, message=""),
             evidence=f"NVML event: XID {event.data} on {component}; the kernel log did not show it",
         )
-        self._pending[pair] = _Pending(draft=draft, since_s=now_s, at_s=event.mono_s)
+        self._pending[pair] = _Pending(unsent=unsent, since_s=now_s, at_s=event.mono_s)
         return []
 
-    def _tick(self, now_s: float) -> list[Draft]:
+    def _tick(self, now_s: float) -> list[UnsentEvent]:
         out = self._bursts.flush(now_s)
         self._seen_s = {pair: at_s for pair, at_s in self._seen_s.items() if now_s - at_s <= _PAIR_S}
-        for pair in [pair for pair, waits in self._pending.items() if now_s - waits.since_s > _PAIR_S]:
-            waits = self._pending.pop(pair)
-            draft = replace(waits.draft, age_s=max(0.0, now_s - waits.at_s))
-            out += self._bursts.offer(_key(draft), draft, now_s, group=_key(draft)[:3])
+        for pair in [pair for pair, one in self._pending.items() if now_s - one.since_s > _PAIR_S]:
+            pending = self._pending.pop(pair)
+            unsent = replace(pending.unsent, age_s=max(0.0, now_s - pending.at_s))
+            out += self._bursts.offer(_key(unsent), unsent, now_s, group=_key(unsent)[:3])
         return out
 
 
-def _key(draft: Draft) -> Group:
-    return draft.kind, draft.component, draft.data.get("code"), draft.data.get("pid")
+def _key(unsent: UnsentEvent) -> Group:
+    return unsent.kind, unsent.component, unsent.data.get("code"), unsent.data.get("pid")

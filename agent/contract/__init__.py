@@ -1,1 +1,1 @@
-"""What a node can say and what it can be told. Imports the standard library only; the brain sees nothing else of the agent."""
+"""What nodes and brain exchange: events, heartbeats, commands, and their tables. Imports the standard library only."""

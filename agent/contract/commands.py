@@ -1,8 +1,8 @@
-"""Commands: what a node can be told, and the table of actions. There is no free shell command, ever.
+"""Commands to nodes and their replies. There is no free shell command, ever.
 
-On the wire a command is an envelope `{"payload": <JSON text>, "key": <key id>, "sig": <base64>}`; the signature is
-Ed25519 over the payload's exact bytes, so nothing has to be written in a canonical form. A command expires by the
-node's own monotonic clock (`session`, `not_after_s`), learned from its beats: wall clocks do not decide.
+On the wire a command is an envelope `{"payload": <JSON text>, "key": <key id>, "sig": <base64>}`. The signature is
+Ed25519 over the payload's exact bytes, so no canonical form is needed. A command expires by the node's own monotonic clock
+(`session`, `not_after_s`), which the brain learns from heartbeats: wall clocks decide nothing.
 """
 
 import json
@@ -19,24 +19,32 @@ from agent.contract.messages import Scalar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One order to one node."""
+    """One command to one node."""
 
-    id: str  # = the step's id; a node runs one id once, ever
+    # The step's id; a node runs one id only once, ever.
+    id: str
     node: str
     action: str
     params: Mapping[str, Scalar]
-    epoch: int  # the leader's; a node refuses an older one than it has seen
-    session: str  # the agent run that it is meant for; empty: any (only for `plan`)
-    not_after_s: float  # the node's monotonic clock after which it is not begun
-    timeout_s: float  # how long it may take once begun
-    why: str  # incident and rule, for the node's own log
-    plan: bool = False  # say what would be done, do nothing
-    cancels: str = ""  # id of a command of the same action that is to end now; nothing else is done
+    # The leader's; a node refuses one that is older than it has seen.
+    epoch: int
+    # The run of the agent that it is meant for; empty: any (only with `plan`).
+    session: str
+    # By the node's monotonic clock; later it is not begun.
+    not_after_s: float
+    # How long it may take once it has begun.
+    timeout_s: float
+    # Incident and rule, for the node's own log.
+    why: str
+    # Reply with what would be done, and do nothing.
+    plan: bool = False
+    # Id of a running command of the same action, which is cancelled; nothing else is done.
+    cancels: str = ""
 
     def payload(self) -> bytes:
         """The bytes that are signed and sent.
 
-        A cancellation goes as a plan too: an agent of an older version, which does not know `cancels`, does nothing.
+        A cancellation is sent as a plan too, so that an older agent, which does not know `cancels`, does nothing.
         """
         return json.dumps(
             {name: getattr(self, name) for name in self.__slots__}
@@ -46,21 +54,21 @@ class Command:
 
 
 class Answer(StrEnum):
-    """How a node answers a command at once; the result follows as an event `command.result`."""
+    """A node's immediate answer to a command; the result follows as an event `command.result`."""
 
-    ACCEPTED = "accepted"  # in the journal, begins now
-    KNOWN = "known"  # this id was accepted before; its result was or will be sent (again)
+    ACCEPTED = "accepted"  # it is in the journal and begins now
+    KNOWN = "known"  # this id was accepted before; its result was sent or will be
     REFUSED = "refused"  # not signed, expired, older epoch, not on the allow-list, bad parameters
 
 
 class Outcome(StrEnum):
-    """How a step ended."""
+    """How a command ended."""
 
-    OK = "ok"  # done, as far as the action can tell; verification decides
-    FAILED = "failed"  # ran and did not reach its aim
-    REFUSED = "refused"  # not begun: next rung, no retry
-    UNREACHABLE = "unreachable"  # could not be asked; nothing was done
-    UNKNOWN = "unknown"  # nobody knows whether it was done: the repeat class decides
+    OK = "ok"  # done, by what the action can tell; the verification decides
+    FAILED = "failed"  # it ran and did not achieve what it should
+    REFUSED = "refused"  # not begun, and a retry would not help: next rung
+    UNREACHABLE = "unreachable"  # the counterpart could not be reached; nothing was done
+    UNKNOWN = "unknown"  # it may or may not have been done: the repeat class decides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +80,15 @@ class Reply:
     session: str = ""
     boot: str = ""
     mono_s: float = 0.0
-    plan: list[str] = field(default_factory=list)  # for plan=True: what would be done, one line a step
+    # For a plan: what would be done, one line per step.
+    plan: list[str] = field(default_factory=list)
 
 
 def decode_command(payload: bytes) -> Command:
-    """The command in signed bytes; ContractError when it does not fit."""
+    """Decodes the signed bytes; ContractError when they do not fit."""
     try:
         raw = json.loads(payload)
-        cancels = _want(raw, "cancels", str) if "cancels" in raw else ""  # older brains do not say it
+        cancels = _want(raw, "cancels", str) if "cancels" in raw else ""  # older brains do not send it
         params = _want(raw, "params", dict)
         if cancels:
             check_action(_want(raw, "action", str))
@@ -113,7 +122,7 @@ def check_action(action: str, actions: Mapping[str, ActionSpec] = ACTIONS) -> Ac
 def check_params(
     action: str, params: Mapping[str, Any], actions: Mapping[str, ActionSpec] = ACTIONS
 ) -> dict[str, Scalar]:
-    """`params` if they fit the action's table, else ContractError."""
+    """`params` if they fit the action's declaration, else ContractError."""
     spec = check_action(action, actions)
     known = {param.name: param for param in spec.params}
     for name in params:
@@ -150,7 +159,7 @@ def encode_reply(reply: Reply) -> dict[str, Any]:
 
 
 def decode_reply(raw: Any) -> Reply:
-    """The reply that `raw` says; ContractError when it does not fit."""
+    """Decodes a reply; ContractError when it does not fit."""
     try:
         return Reply(
             answer=Answer(raw["answer"]),

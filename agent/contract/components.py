@@ -4,7 +4,7 @@ A component is `<type>/<name>`: `gpu/0000:3b:00` (PCI address without the functi
 `nvswitch/0000:c1:00`, `nic/mlx5_0` (an InfiniBand or RoCE device; `nic/0000:5e:00.0` where only its address is known),
 `port/mlx5_0.1` (its port), `link/eth0` (a network interface), `bond/bond0`, `service/nvidia-persistenced.service`,
 `job/<id>`, `disk/nvme0n1`, `mount//data` (a file system by its path), `pcie/0000:17:00` (an address whose device type
-is not known), or just `node` (the whole machine).
+is not known), or only `node` (the whole machine).
 """
 
 import re
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.:@/\\+-]{1,200}")
 
 
 def bdf(text: str) -> str:
-    """The PCI address `dddd:bb:dd` (lower case, no function) of any common spelling; ContractError if it is none.
+    """The PCI address `dddd:bb:dd` (lower case, no function) for any common spelling; ContractError if it is none.
 
     >>> bdf("00000000:3B:00.0")
     '0000:3b:00'
@@ -47,7 +47,7 @@ def name_of(component: str) -> str:
 
 
 def check(component: str) -> str:
-    """The component itself, or ContractError when it is not one."""
+    """The component itself if it is one, else ContractError."""
     kind, _, name = component.partition("/")
     if component == NODE or (kind in TYPES and kind != NODE and _NAME.fullmatch(name)):
         return component

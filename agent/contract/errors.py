@@ -1,12 +1,12 @@
 """Errors by who must act.
 
 GpuwardError
-├── ConfigError      the operator: refuse to start, name file, line and key
+├── ConfigError      the operator must correct something: refuse to start, name file, line and key
 ├── ContractError    version skew between agent and brain: count, skip, page once
-├── ActionError      an action did not do what it was asked
-│   ├── Refused      the device says no: next rung, no retry
-│   ├── Unreachable  could not be asked: retry within the deadline
-│   └── TimedOut     outcome unknown: verify before anything else
+├── ActionError      an action did not achieve what it should
+│   ├── Refused      the device refuses: next rung, no retry
+│   ├── Unreachable  the counterpart could not be reached: retry within the deadline
+│   └── TimedOut     the outcome is unknown: verify before anything else
 └── BugError         an invariant of ours is broken: stop acting, keep recording, page
 """
 
@@ -16,7 +16,7 @@ class GpuwardError(Exception):
 
 
 class ConfigError(GpuwardError):
-    """The operator must mend a file or an option; the message names it."""
+    """The operator must correct a file or an option; the message names it."""
 
 
 class ContractError(GpuwardError):
@@ -24,15 +24,15 @@ class ContractError(GpuwardError):
 
 
 class ActionError(GpuwardError):
-    """An action failed: it ran and did not reach its aim."""
+    """An action failed: it ran and did not achieve what it should."""
 
 
 class Refused(ActionError):
-    """The device, the node or its allow-list says no. Asking again will not help."""
+    """The device, the node or its allow-list refuses. Another attempt will not help."""
 
 
 class Unreachable(ActionError):
-    """The counterpart could not be asked; nothing was done."""
+    """The counterpart could not be reached; nothing was done."""
 
 
 class TimedOut(ActionError):

@@ -1,9 +1,8 @@
-"""Lines of the kernel log, in any of the encodings in which a record reaches a reader. Pure.
+"""Reads lines of the kernel log in any of the encodings in which they come. Pure.
 
-`/dev/kmsg` (`6,344,692641414,-;text`) · journald and syslog (`Nov 20 13:15:47 host kernel: text`, ISO times,
-or the bare message) · `dmesg` (`[  692.641414] text`, also with -r, -x, -T, -d) · `dmesg --decode
---time-format iso` (`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`). The same record gives the same
-text in all.
+`/dev/kmsg` (`6,344,692641414,-;text`) · journald and syslog (`Nov 20 13:15:47 host kernel: text`, ISO times, or the bare
+message) · `dmesg` (`[  692.641414] text`, also with -r, -x, -T, -d) · `dmesg --decode --time-format iso`
+(`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`). The same record gives the same text in all of them.
 """
 
 import re
@@ -17,47 +16,40 @@ KERNEL, USER = 0, 1  # syslog facilities
 
 
 class Clock(StrEnum):
-    """Which clock a line's time is on."""
+    """The clock of a line's time."""
 
     MONOTONIC = "monotonic"  # seconds since the machine booted
     WALL = "wall"  # Unix seconds; a time without a zone counts as UTC, without a year as one of the year 2000
-    NONE = "none"  # the encoding says no time
+    NONE = "none"  # the encoding has no time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One record of the kernel log, decoded from any of its encodings."""
 
-    text: str  # may hold line breaks: one printk of several lines is one record
-    mono_s: float  # seconds on `clock`; 0.0 where the encoding says no time
-    seq: int = -1  # /dev/kmsg sequence number; -1 where there is none
-    priority: int = 6  # 0 emerg .. 7 debug; 6 where the encoding does not say it
-    facility: int = KERNEL  # user space can only write others
+    # May hold line breaks: one printk of several lines is one record.
+    text: str
+    # Seconds by `clock`; 0.0 where the encoding has no time.
+    mono_s: float
+    # /dev/kmsg sequence number; -1 where there is none.
+    seq: int = -1
+    # 0 emerg .. 7 debug; 6 where the encoding does not have it.
+    priority: int = 6
+    # Programs can write lines of other facilities only.
+    facility: int = KERNEL
     clock: Clock = Clock.MONOTONIC
 
 
 _FACILITIES = (
     *("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp"),
-    *(
-        "res0",
-        "res1",
-        "res2",
-        "res3",
-        "local0",
-        "local1",
-        "local2",
-        "local3",
-        "local4",
-        "local5",
-        "local6",
-        "local7",
-    ),
+    *("res0", "res1", "res2", "res3"),
+    *("local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"),
 )
 _LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAY, _MONTH = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", f"({'|'.join(_MONTHS)})"
 
-# Digits are ASCII digits here: \d would also take others, which int() reads and the kernel never writes.
+# [0-9], not \d, which would also accept digits that int() reads and the kernel never writes.
 _KMSG = re.compile(r"([0-9]{1,5}),([0-9]{1,20}),([0-9]{1,20}),[^;\n]{0,200};")
 _RAW_LEVEL = re.compile(r"<([0-9]{1,5})>")
 _DECODED = re.compile(rf"({'|'.join(_FACILITIES)}) *:({'|'.join(_LEVELS)}) *: ")
@@ -72,7 +64,7 @@ _KERNEL_TAG = re.compile(r"[\w.-]{1,255} kernel: ?")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _KEY = re.compile(r" [A-Z][A-Z0-9_]{0,60}=")  # device properties that follow a /dev/kmsg record
-# One printk of three lines says that a GPU is off the bus; text encodings spread it over three lines.
+# That a GPU is off the bus is one printk of three lines; text encodings spread it over three records.
 _OPENS = re.compile(r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}")
 _CONTINUES = ("NVRM: (PCI ID", "NVRM: installed in this system", "NVRM: fallen off the bus")
 
@@ -102,7 +94,7 @@ def parse(text: str) -> Line | None:
 def records(lines: Iterable[str]) -> Iterator[tuple[int, Line]]:
     """(1-based number of its first text line, record) for each record in the text lines of a file.
 
-    A line without a time takes that of the line before. Only an unfinished off-bus message is held back.
+    A line without a time gets that of the line before. Only an unfinished off-bus message is held back.
     """
     before: Line | None = None
     held: tuple[int, Line] | None = None
@@ -134,7 +126,7 @@ def records(lines: Iterable[str]) -> Iterator[tuple[int, Line]]:
 
 
 def unescape(text: str) -> str:
-    r"""Text of a /dev/kmsg record with its `\x0a` escapes undone; bytes that are no UTF-8 become U+FFFD."""
+    r"""Text of a /dev/kmsg record with its `\x0a` escapes decoded; bytes that are not UTF-8 become U+FFFD."""
     if "\\x" not in text:
         return text
     return _ESCAPES.sub(
@@ -143,7 +135,7 @@ def unescape(text: str) -> str:
 
 
 def _text_line(text: str) -> Line:
-    """A line of any encoding but /dev/kmsg's: prefixes are taken off from the left, each optional."""
+    """A line of any encoding but /dev/kmsg's: optional prefixes are removed from the left."""
     priority, facility = 6, KERNEL
     if (level := _RAW_LEVEL.match(text)) is not None:
         priority, facility = int(level[1]) & 7, int(level[1]) >> 3
@@ -174,7 +166,7 @@ def _text_line(text: str) -> Line:
 
 
 def _wall_time(text: str) -> tuple[float | None, int, bool]:
-    """(Unix seconds or None, where the time ends, may a host name and a tag follow)."""
+    """Unix seconds or None, where the time ends, and whether a host name and a tag may follow."""
     try:
         if (iso := _ISO.match(text)) is not None:
             whole = datetime.fromisoformat(iso[1] + (iso[3] or "+00:00")).timestamp()
@@ -184,7 +176,7 @@ def _wall_time(text: str) -> tuple[float | None, int, bool]:
             return _date(syslog[1], syslog[2], syslog[3], "2000") + _fraction(syslog[4]), syslog.end(), True
         if (ctime := _CTIME.match(text)) is not None:
             return _date(ctime[1], ctime[2], ctime[3], ctime[4]), ctime.end(), False
-    except (ValueError, OverflowError):  # the 31st of February and the like: not a time after all
+    except (ValueError, OverflowError):  # e.g. the 31st of February: not a time
         pass
     return None, 0, False
 

@@ -1,4 +1,4 @@
-"""Events and beats: what a node says. JSON objects on the wire; `encode` and `decode` go by plain dicts."""
+"""Events and heartbeats of a node. JSON objects on the wire; the functions here encode to and decode from dicts."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from agent.contract.errors import ContractError
 
 VERSION = 1
 MAX_EVIDENCE = 2000  # characters of a kernel or job line that an event carries
-MAX_TEXT = 500  # characters of one text in `data`
+MAX_TEXT = 500  # characters of one text of `data`
 MAX_FIELDS = 40
 
 Scalar = str | int | float | bool
@@ -20,17 +20,17 @@ _KIND = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 
 
 class Severity(StrEnum):
-    """How bad the fact is by itself. The brain judges; this only sorts (the spool drops the mildest first)."""
+    """How bad the fact is by itself. It only sorts, since the brain judges; the spool drops the mildest events first."""
 
     INFO = "info"  # a fact worth knowing: a state change, a recovery, an answer
-    WARNING = "warning"  # wrong, and it may go away by itself
+    WARNING = "warning"  # something is wrong, and it may pass by itself
     ERROR = "error"  # something failed or was lost
     FATAL = "fatal"  # the component cannot be used
-    UNKNOWN = "unknown"  # a code that no catalogue knows: observed and paged once, never acted on
+    UNKNOWN = "unknown"  # a code that is in no catalogue: it is observed and paged once, never acted on
 
     @property
     def rank(self) -> int:
-        """0 (info) to 4 (unknown counts as worst: nobody knows what is lost with it)."""
+        """0 (info) to 4 (unknown, which counts as the worst: its importance is not known)."""
         return _RANKS[self]
 
 
@@ -38,30 +38,37 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class UnsentEvent:
     """What a collector returns: a fact before the agent stamps it with id, node and time."""
 
     kind: str
     component: str
     severity: Severity
     data: Mapping[str, Scalar] = field(default_factory=dict)
-    evidence: str = ""  # the line or reading that shows it
-    count: int = 1  # how many equal facts this one stands for
-    age_s: float = 0.0  # how old the fact was when the collector saw it, by the node's monotonic clock
+    # The line or sample that shows it.
+    evidence: str = ""
+    # How many equal facts this event represents.
+    count: int = 1
+    # How old the fact was when the collector saw it, by the node's monotonic clock.
+    age_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One fact, as it stands on the log."""
+    """One fact, as it is on the log."""
 
-    id: str  # `<node>:<spool>:<seq>`; seq grows by at least one for each event of one spool
+    # `<node>:<spool>:<seq>`; seq grows by at least one for each event of one spool.
+    id: str
     node: str
     kind: str
     component: str
     severity: Severity
-    at: str  # the node's wall clock, ISO 8601 UTC; explains, never decides
-    age_s: float  # how old the fact was when it was sent, by the node's monotonic clock
-    boot: str  # boot id of the node
+    # By the node's wall clock, ISO 8601 UTC; it explains, it never decides.
+    at: str
+    # How old the fact was when it was sent, by the node's monotonic clock.
+    age_s: float
+    # Boot id of the node.
+    boot: str
     count: int
     data: Mapping[str, Scalar]
     evidence: str = ""
@@ -75,15 +82,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A node's sign of life. `session` and `mono_s` are the clock by which commands to it expire."""
+    """A node's heartbeat. `session` and `mono_s` are the clock by which commands to it expire."""
 
     node: str
-    session: str  # one run of the agent process
+    # One run of the agent process.
+    session: str
     boot: str
-    mono_s: float  # the node's monotonic clock, seconds
+    # By the node's monotonic clock.
+    mono_s: float
     version: str
-    spooled: int  # events waiting for the broker
-    dropped: int  # events dropped since the agent started
+    # Events waiting for the broker.
+    spooled: int
+    # Events dropped since the agent started.
+    dropped: int
 
 
 def encode_event(event: Event) -> dict[str, Any]:
@@ -105,7 +116,7 @@ def encode_event(event: Event) -> dict[str, Any]:
 
 
 def decode_event(raw: Any, node: str) -> Event:
-    """The event that `raw` says; `node` is the one that published it. ContractError names what does not fit."""
+    """Decodes an event that `node` has published; the ContractError names what does not fit."""
     if not isinstance(raw, dict):
         raise ContractError(f"event is not an object but {type(raw).__name__}")
     if raw.get("v") != VERSION:
@@ -159,7 +170,7 @@ def encode_beat(beat: Beat) -> dict[str, Any]:
 
 
 def decode_beat(raw: Any, node: str) -> Beat:
-    """The beat that `raw` says; ContractError when it does not fit or names another node."""
+    """Decodes a heartbeat of `node`; ContractError when it does not fit or names another node."""
     if not isinstance(raw, dict) or raw.get("v") != VERSION or raw.get("node") != node:
         raise ContractError(f"not a beat of node {node!r}, version {VERSION}")
     mono_s, spooled, dropped = raw.get("mono_s"), raw.get("spooled"), raw.get("dropped")
@@ -178,7 +189,7 @@ def decode_beat(raw: Any, node: str) -> Beat:
 
 
 def clip(text: str, limit: int = MAX_TEXT) -> str:
-    """`text` shortened to `limit` characters, an ellipsis showing where."""
+    """`text` shortened to `limit` characters, with an ellipsis at the end."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -1,4 +1,4 @@
-"""Whose process it is: a Slurm job, a Kubernetes pod or a systemd service, by its cgroup and environment."""
+"""The owner of a process, by its cgroup and environment: a Slurm job, a Kubernetes pod or a systemd service."""
 
 import re
 from dataclasses import dataclass
@@ -13,21 +13,23 @@ _POD = re.compile(
 )
 _SERVICE = re.compile(r"/system\.slice/(?:[^/\n]+\.slice/)*([A-Za-z0-9:_.\\@-]{1,200}\.service)(?=/|$)")
 _JOB_ID = re.compile(r"[0-9]{1,20}(?:_[0-9]{1,10})?")
-_LIMIT = 20_000  # characters of a cgroup file that are looked at
+_LIMIT = 20_000  # characters of a cgroup file that are read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Empty: none."""
+    """Where a field is empty, there is no such owner."""
 
-    job: str = ""  # Slurm job id, or uid of a Kubernetes pod
-    unit: str = ""  # system service; empty when a job owns it, as restarting a service would not help then
+    # The Slurm job's id, or the UID of the Kubernetes pod.
+    job: str = ""
+    # The system service; empty for a process of a job, which restarting a service would not help.
+    unit: str = ""
 
 
 def owner(cgroup: str, environ: str = "") -> Owner:
-    """The owner by the texts of /proc/<pid>/cgroup and /proc/<pid>/environ.
+    """The owner by the contents of /proc/<pid>/cgroup and /proc/<pid>/environ.
 
-    The cgroup decides; the environment, which a process can write, is only asked when that names no job.
+    The cgroup decides; the environment, which a process can write itself, is used only when the cgroup names no job.
 
     >>> owner("0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0").job
     '4711'

@@ -1,4 +1,4 @@
-"""NATS names. Permissions follow them: a node may publish its own events and beats and read its own commands."""
+"""Names in NATS. Permissions follow them: a node may publish its own events and heartbeats and read its own commands."""
 
 import base64
 import re
@@ -7,16 +7,16 @@ from agent.contract.errors import ConfigError
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,63}")
 
-# Headers of an event's message: enough to route and count without decoding the body.
+# Headers of an event's message, by which it can be routed and counted without decoding the body.
 HEADER_KIND = "Ward-Kind"
 HEADER_SEVERITY = "Ward-Severity"
 HEADER_ID = "Nats-Msg-Id"
 LEASE_BUCKET = "ward_lease"
-MAX_BUNDLE_CHUNK = 131_072  # bytes of an evidence bundle in one message, as in any object store of NATS
+MAX_BUNDLE_CHUNK = 131_072  # bytes of an evidence bundle in one message, as in any NATS object store
 
 
 def token(text: str, what: str) -> str:
-    """`text` if it can stand between the dots of a subject, else ConfigError naming `what`."""
+    """`text` if it can be a token of a subject, else a ConfigError that names `what`."""
     if _TOKEN.fullmatch(text) is None:
         raise ConfigError(f"{what} {text[:80]!r} must be 1 to 63 letters, digits, '-' or '_' (no dots)")
     return text
@@ -33,32 +33,32 @@ def stream(cell: str) -> str:
 
 
 def stream_subjects(cell: str) -> list[str]:
-    """What the log of a cell records."""
+    """The subjects that the log of a cell records."""
     return [f"ward.{cell}.event.>", f"ward.{cell}.input.>"]
 
 
 def event(cell: str, node: str) -> str:
-    """Where a node publishes its events (stored)."""
+    """Subject of a node's events (stored)."""
     return f"ward.{cell}.event.{node}"
 
 
 def beat(cell: str, node: str) -> str:
-    """Where a node says that it is alive (not stored)."""
+    """Subject of a node's heartbeat (not stored)."""
     return f"ward.{cell}.beat.{node}"
 
 
 def command(cell: str, node: str) -> str:
-    """Where a node answers commands (request/reply)."""
+    """Subject of commands to a node (request/reply)."""
     return f"ward.{cell}.cmd.{node}"
 
 
 def inbox(node: str) -> str:
-    """First token of the subjects at which a node hears answers; its own, so that nobody else hears them."""
+    """Prefix of the subjects at which a node receives answers; its own, so that no other node can receive them."""
     return f"_INBOX_{node}"
 
 
 def brain_input(cell: str, what: str) -> str:
-    """Where brains and the API put everything else that the engine must know (stored)."""
+    """Subject of everything else that the engine must know, from brains and the API (stored)."""
     return f"ward.{cell}.input.{what}"
 
 
@@ -73,33 +73,33 @@ def evidence_stream(cell: str) -> str:
 
 
 def evidence_subjects(cell: str) -> list[str]:
-    """What that stream records: an object store's chunks and descriptions."""
+    """The subjects that this stream records: an object store's chunks and descriptions."""
     return [f"$O.{evidence_bucket(cell)}.C.>", f"$O.{evidence_bucket(cell)}.M.>"]
 
 
 def bundle(node: str, command: str) -> str:
-    """An evidence bundle's name in the bucket: of which node, made by which command."""
+    """An evidence bundle's name in the bucket, by its node and the command that made it."""
     return f"{node}/{command}"
 
 
 def bundle_chunk(cell: str, node: str, command: str, number: int) -> str:
-    """Where one chunk of a bundle stands. The node is a token of its own, so that permissions can name it."""
+    """Subject of one chunk of a bundle. The node is a token of its own, so that permissions can name it."""
     return f"$O.{evidence_bucket(cell)}.C.{node}.{_encoded(command)}.{number}"
 
 
 def bundle_about(cell: str, node: str, command: str) -> str:
-    """Where a bundle's description stands: written last, so that what is described is whole."""
+    """Subject of a bundle's description, which is written last, so that what it describes is complete."""
     return f"$O.{evidence_bucket(cell)}.M.{node}.{_encoded(command)}"
 
 
 def bundles_of(cell: str, node: str) -> list[str]:
-    """Where a node may write bundles, and nobody else."""
+    """The subjects to which this node alone may write bundles."""
     bucket = evidence_bucket(cell)
     return [f"$O.{bucket}.C.{node}.>", f"$O.{bucket}.M.{node}.>"]
 
 
 def node_of(subject: str) -> str:
-    """The node in an event's or a beat's subject (its last token)."""
+    """The node in the subject of an event or a heartbeat (the last token)."""
     return subject.rpartition(".")[2]
 
 

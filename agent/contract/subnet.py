@@ -1,11 +1,11 @@
-"""What a node sees of the subnet managers of its InfiniBand fabric, in one text form that both sides read.
+"""What a node sees of the subnet managers of its InfiniBand fabric, in a text form that agent and brain read.
 
     no working SM
     port=mlx5_0.1 lid=4 sm_lid=1 sm=none
     sm=0x100001 lid=1 priority=10 state=MASTER here=no
 
-The first line is for people. A `port` line says which manager the port knows by its `sm_lid` and whether that one
-answers as what; an `sm` line is one manager that answered; `here` says that it runs on the node which was asked.
+The first line is for people. A `port` line has the LID of the manager that the port knows, and the state in which that
+manager answers. An `sm` line is one manager that answered; `here` tells whether it runs on the node that was asked.
 """
 
 import re
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 MASTER = "MASTER"
 NO_ANSWER = "none"
-MOST_PORTS = 4  # lines of each sort: a result's text is bounded
+# Lines of each sort: the text of a result is bounded.
+MOST_PORTS = 4
 MOST_MANAGERS = 4
 
 _SMINFO = re.compile(
@@ -28,21 +29,29 @@ _SM = re.compile(r"sm=(0x[0-9a-f]+) lid=(\d+) priority=(\d+) state=(\w+) here=(y
 class Manager:
     """One subnet manager that answered."""
 
-    guid: str  # of the port it runs on, `0x...` in lower case
-    lid: int  # 0: not known
-    priority: int  # 0 to 15; the higher becomes master
-    state: str  # MASTER | STANDBY | DISCOVERING | NOTACTIVE
-    here: bool = False  # on the node that was asked
+    # GUID of the port that it runs on, `0x...` in lower case.
+    guid: str
+    # 0: not known.
+    lid: int
+    # 0 to 15; the highest becomes the master.
+    priority: int
+    # MASTER | STANDBY | DISCOVERING | NOTACTIVE.
+    state: str
+    # It runs on the node that was asked.
+    here: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortView:
     """One InfiniBand port, and what it knows."""
 
-    port: str  # `<device>.<port>`
+    # `<device>.<port>`.
+    port: str
     lid: int
-    sm_lid: int  # 0: it was never told
-    sm: str  # the state of the manager at `sm_lid`; NO_ANSWER when none answers there
+    # 0: no manager has configured the port.
+    sm_lid: int
+    # State of the manager at `sm_lid`; NO_ANSWER when none answers there.
+    sm: str
 
     @property
     def works(self) -> bool:
@@ -59,7 +68,7 @@ class SubnetView:
 
     @property
     def works(self) -> bool:
-        """Has every port a master that answers?"""
+        """Does every port have a master that answers?"""
         return bool(self.ports) and all(port.works for port in self.ports)
 
     @property
@@ -68,7 +77,7 @@ class SubnetView:
         return next((manager for manager in self.managers if manager.here), None)
 
     def text(self) -> str:
-        """The form above, at most MOST_PORTS and MOST_MANAGERS lines; ports without a master come first."""
+        """The text form, with at most MOST_PORTS and MOST_MANAGERS lines; ports without a master come first."""
         ports = sorted(self.ports, key=lambda port: port.works)
         managers = sorted(self.managers, key=lambda manager: (not manager.here, manager.state != MASTER))
         lines = ["SM works" if self.works else "no working SM"]
@@ -84,12 +93,12 @@ class SubnetView:
 
 
 def read(text: str) -> SubnetView:
-    """The view in a text; lines that are neither of the two are left out, so a cut text is read as far as it goes."""
+    """Reads the text form. Other lines are ignored, so a text that was cut off can be read too."""
     return SubnetView(ports=tuple(_ports(text.splitlines())), managers=tuple(_managers(text.splitlines())))
 
 
 def sminfo(text: str, *, here: bool = False) -> Manager | None:
-    """What `sminfo` printed (infiniband-diags); None when no manager answered it.
+    """Reads the output of `sminfo` (infiniband-diags); None when no manager answered.
 
     >>> sminfo("sminfo: sm lid 1 sm guid 0x100001, activity count 116 priority 10 state 3 SMINFO_MASTER").state
     'MASTER'

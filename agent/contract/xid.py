@@ -1,12 +1,11 @@
-"""What the NVIDIA driver says in the kernel log about a GPU: XIDs, and GPUs that fell off the bus.
+"""Reads what the NVIDIA driver prints about a GPU in the kernel log: XIDs, and GPUs that fell off the bus.
 
-One text is one record of the kernel log as agent.contract.kernel_text returns it.
-The grammar is the driver's own print format:
+A text is one record of the kernel log as agent.contract.kernel_text returns it. The grammar is the driver's print format:
 
     NVRM: Xid (PCI:dddd:bb:dd[ GPU-I:n[ GPU-CI:n]]): code, [pid=p, name=n, ]text[ caused by previous Xid code]
 
-and what older and newer drivers print instead of it: no `PCI:`, an address with a function, no comma after
-the code, a pid in quotes or `<unknown>`, no name.
+and what older and newer drivers print instead: no `PCI:`, an address with a function, no comma after the code, a pid in
+quotes or `<unknown>`, no name.
 """
 
 import re
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from agent.contract import components
 from agent.contract.errors import ContractError
 
-# No record that the kernel prints is longer than about 1,000 characters; user space may write longer ones.
+# The kernel prints no record longer than about 1,000 characters; programs may write longer ones.
 _LIMIT = 8000
 
 _XID = re.compile(
@@ -44,39 +43,46 @@ _JOIN = re.compile(r"\s*\n\s*(?:NVRM: )?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nvlink5:
-    """The unit report in XIDs 144 to 150."""
+    """The report of a unit in XIDs 144 to 150."""
 
     unit: str
     fatal: bool
-    intr_info: int  # 32 bits: which interrupt
-    error_status: int  # 32 bits
+    # 32 bits that identify the interrupt.
+    intr_info: int
+    # 32 bits.
+    error_status: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Xid:
-    """One XID line. None and empty: the line does not say it."""
+    """One XID line. None or empty: the line does not have it."""
 
-    component: str  # `gpu/0000:3b:00`, for a MIG instance with `/gi5/ci0`
+    # `gpu/0000:3b:00`, for a MIG instance with `/gi5/ci0`.
+    component: str
     code: int
-    message: str  # what follows the code, without pid and name
+    # The text after the code, without pid and name.
+    message: str
     pid: int | None = None
     process: str = ""
-    link: int | None = None  # NVLink number
-    recovery_action: int | None = None  # XID 154: the new one
-    caused_by: int | None = None  # the previous XID that it follows from
+    # NVLink number.
+    link: int | None = None
+    # XID 154: the new recovery action.
+    recovery_action: int | None = None
+    # The previous XID that caused it.
+    caused_by: int | None = None
     nvlink5: Nvlink5 | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffBus:
-    """The driver says without an XID that a GPU fell off the bus."""
+    """The driver reports without an XID that a GPU fell off the bus."""
 
     component: str
     message: str
 
 
 def parse(text: str) -> Xid | None:
-    """The XID that one kernel log record says; None for every other text.
+    """The XID in one record of the kernel log; None for every other text.
 
     >>> parse("NVRM: Xid (PCI:0000:38:00): 79, GPU has fallen off the bus.").code
     79
@@ -115,7 +121,7 @@ def parse(text: str) -> Xid | None:
 
 
 def parse_off_bus(text: str) -> OffBus | None:
-    """The GPU that one kernel log record says to be off the bus, without an XID: at run time or at probe."""
+    """The GPU that a record reports off the bus without an XID, at run time or at probe."""
     text = text[:_LIMIT]
     if match := _OFF_BUS.match(text):
         component, message = _component(match[1]), match[2].strip()
@@ -134,7 +140,7 @@ def _component(address: str) -> str | None:
 
 
 def _process(rest: str) -> tuple[int | None, str, str]:
-    """(pid, process, message) of what follows the code."""
+    """Splits the text after the code into pid, process and message."""
     if match := _PROCESS.match(rest):
         pid, name, message = match[1].strip("'"), match[2] or "", match[3]
     elif match := _NAME.match(rest):
@@ -149,6 +155,6 @@ def _process(rest: str) -> tuple[int | None, str, str]:
 def _link(code: int, message: str, report: re.Match[str] | None) -> int | None:
     if report is not None:
         number = int(report[3])
-        return number if number >= 0 else None  # -1: not one link but the whole unit
+        return number if number >= 0 else None  # -1: the whole unit, not one link
     match = _LINK.search(message) if code == 74 or 144 <= code <= 150 else None
     return int(match[1]) if match else None

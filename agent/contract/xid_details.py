@@ -1,7 +1,7 @@
-"""What single XIDs say in their message: where a kernel failed, which address, which row, which registers.
+"""Reads what the messages of certain XIDs tell: where a kernel failed, the address, the row, the registers.
 
-Grammar: NVIDIA's open kernel modules (kern_gr_*.c, mmu fault printing, row remapper, ECC containment) and the XID
-catalogue's samples. Every field is optional: drivers differ.
+Grammar: NVIDIA's open kernel modules (kern_gr_*.c, printing of MMU faults, row remapper, ECC containment) and the samples
+of the XID catalogue. Every field is optional, since drivers differ.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final
 from agent.contract.messages import Scalar
 from agent.contract.nvlink4_table import ROWS
 
-_IGNORED: Final = "ignore"  # the catalogue's word
+_IGNORED: Final = "ignore"  # as the catalogue writes it
 _SM = re.compile(r"\(?GPC (?P<gpc>[0-9]{1,3}), TPC (?P<tpc>[0-9]{1,3})(?:, SM (?P<sm>[0-9]{1,3}))?\)?")
 _SM_ERROR = re.compile(r"\): (?P<error>[A-Za-z][\w /-]{1,80})")
 _MMU = re.compile(
@@ -35,30 +35,30 @@ Details = dict[str, Scalar]
 
 
 def details(code: int, message: str) -> Details:
-    """The further fields of gpu.xid that the message of this code gives; none for other codes. Never raises."""
+    """The further fields of gpu.xid in the message of this code; none for other codes. Never raises."""
     read = _READERS.get(code)
     return read(message[:2000]) if read is not None else {}
 
 
 def registers_advice(registers: tuple[int, ...]) -> tuple[str, bool]:
-    """(what the vendor says of XID 74's seven registers, may it be ignored).
+    """The vendor's advice for the seven registers of XID 74, and whether the error may be ignored.
 
-    Of registers 1, 3, 4 and 5 the catalogue knows bits; a bit that it does not know is never ignored.
+    The catalogue has bits of registers 1, 3, 4 and 5; an error with any other bit is never ignored.
     """
-    said: list[str] = []
+    verdicts: list[str] = []
     unknown = False
     for at, value in enumerate(registers, 1):
         left = value
         for register, bits, verdict in ROWS:
             if register == at and value & bits:
                 left &= ~bits
-                if verdict not in said:
-                    said.append(verdict)
+                if verdict not in verdicts:
+                    verdicts.append(verdict)
         unknown = unknown or left != 0
-    ignored = said == [_IGNORED] and not unknown
-    if len(said) > 1 and _IGNORED in said:
-        said.remove(_IGNORED)
-    return "; ".join([*said, *(["bits that the catalogue does not know"] if unknown else [])]), ignored
+    ignored = verdicts == [_IGNORED] and not unknown
+    if len(verdicts) > 1 and _IGNORED in verdicts:
+        verdicts.remove(_IGNORED)
+    return "; ".join([*verdicts, *(["bits that the catalogue does not know"] if unknown else [])]), ignored
 
 
 def _exception(message: str) -> Details:
@@ -98,7 +98,7 @@ def _double_bit(message: str) -> Details:
 
 
 def _remapped(message: str) -> Details:
-    """XIDs 63 and 64: a row was remapped (Ampere and newer) or a page retired (before), or could not be."""
+    """XIDs 63 and 64: a row was remapped (Ampere and newer) or a page retired (older cards), or that failed."""
     lower = message.lower()
     found: Details = {}
     if "row remap" in lower or "remapp" in lower:
@@ -116,7 +116,7 @@ def _remapped(message: str) -> Details:
 
 
 def _contained(message: str) -> Details:
-    """XIDs 94 and 95: where the error arose, and whether the unit has to be reset (RST) after a drain (D-RST)."""
+    """XIDs 94 and 95: where the error occurred, and whether the unit must be reset (RST) after a drain (D-RST)."""
     match = _CONTAINED.search(message)
     if match is None:
         return {}
@@ -144,7 +144,7 @@ def _nvlink(message: str) -> Details:
 
 
 def nvlink_ignored(message: str) -> bool:
-    """Are all bits of XID 74's registers such as the catalogue says to ignore?"""
+    """May XID 74 be ignored, by the bits of its registers?"""
     match = _REGISTERS.search(message[:2000])
     return match is not None and registers_advice(tuple(int(word, 16) for word in match[1].split(",")))[1]
 

@@ -1,18 +1,18 @@
-"""What an XID means: the catalogue applied to a parsed line.
+"""The meaning of an XID: applies the catalogue to a parsed line.
 
-`XidReader` is the one way from a record of the NVIDIA driver to drafts of events; `agent.contract.lines.KernelReader`
-adds what all others say.
+`XidReader` is the only way from a record of the NVIDIA driver to events; `agent.contract.lines.KernelReader` adds the
+records of all others.
 """
 
 import re
 
-from agent.contract.messages import MAX_EVIDENCE, Draft, Scalar, Severity, clip
+from agent.contract.messages import MAX_EVIDENCE, Scalar, Severity, UnsentEvent, clip
 from agent.contract.nvlink5_table import ROWS
 from agent.contract.xid import Nvlink5, OffBus, Xid, parse, parse_off_bus
 from agent.contract.xid_details import details, nvlink_ignored
 from agent.contract.xid_table import XIDS
 
-# The driver's recovery actions (XID 154): how bad each is. A value of a newer driver is unknown.
+# Severity of the driver's recovery actions (XID 154). A value that is not here is of a newer driver: unknown.
 _RECOVERY = {
     0: Severity.INFO,  # none
     1: Severity.FATAL,  # reset the GPU
@@ -21,37 +21,37 @@ _RECOVERY = {
     4: Severity.ERROR,  # let jobs end, then reset
     5: Severity.ERROR,  # recover the IMEX domain
 }
-_V2_SINCE = 575  # from this driver on NVLink5 reports have another bit layout
+_V2_SINCE = 575  # since this driver NVLink5 reports have another bit layout
 _DRIVER = re.compile(
     r"NVRM: loading NVIDIA UNIX .{0,80}?Kernel Module.{0,40}?\s([0-9]{3,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)\b"
 )
 
 
 class XidReader:
-    """Reads a kernel log record by record; remembers the driver's version."""
+    """Reads a kernel log record by record, and remembers the driver's version."""
 
     def __init__(self, *, driver: str = "") -> None:
-        """`driver`: version, e.g. `580.82`; empty: learned from the log's own line when the driver loads."""
+        """`driver`: its version, e.g. `580.82`; empty: read from the line that it prints when it is loaded."""
         self._driver = driver
         self._fixed = bool(driver)
 
-    def read(self, text: str) -> list[Draft]:
-        """The facts in one record; empty for an ordinary one. Ages are left at 0."""
+    def read(self, text: str) -> list[UnsentEvent]:
+        """The facts in one record; empty for an ordinary one. Ages are 0."""
         if "NVRM: " not in text:
             return []
         if xid := parse(text):
-            return [draft_xid(xid, driver=self._driver, evidence=text)]
+            return [xid_event(xid, driver=self._driver, evidence=text)]
         if off_bus := parse_off_bus(text):
-            return [draft_off_bus(off_bus, evidence=text)]
+            return [off_bus_event(off_bus, evidence=text)]
         if not self._fixed and (match := _DRIVER.search(text[:300])):
             self._driver = match[1]
         return []
 
 
-def draft_xid(xid: Xid, *, driver: str = "", evidence: str = "") -> Draft:
-    """The event that an XID is, by the catalogue; a code not in it is `unknown` and has no action."""
-    name, action, word = XIDS.get(xid.code, ("unknown", "", Severity.UNKNOWN.value))
-    severity = Severity(word)
+def xid_event(xid: Xid, *, driver: str = "", evidence: str = "") -> UnsentEvent:
+    """The event for an XID, by the catalogue; a code that is not in it is `unknown` and has no action."""
+    name, action, level = XIDS.get(xid.code, ("unknown", "", Severity.UNKNOWN.value))
+    severity = Severity(level)
     data: dict[str, Scalar] = {"code": xid.code, "name": name, "action": action, "message": clip(xid.message)}
     optional: dict[str, Scalar | None] = {
         "pid": xid.pid,
@@ -73,7 +73,7 @@ def draft_xid(xid: Xid, *, driver: str = "", evidence: str = "") -> Draft:
         data["action"], severity = "IGNORE", Severity.INFO
     data |= details(xid.code, xid.message)
     data |= {key: value for key, value in optional.items() if value is not None}
-    return Draft(
+    return UnsentEvent(
         kind="gpu.xid",
         component=xid.component,
         severity=severity,
@@ -82,9 +82,9 @@ def draft_xid(xid: Xid, *, driver: str = "", evidence: str = "") -> Draft:
     )
 
 
-def draft_off_bus(off_bus: OffBus, *, evidence: str = "") -> Draft:
-    """The event that an off-bus line without an XID is."""
-    return Draft(
+def off_bus_event(off_bus: OffBus, *, evidence: str = "") -> UnsentEvent:
+    """The event for an off-bus line without an XID."""
+    return UnsentEvent(
         kind="gpu.off_bus",
         component=off_bus.component,
         severity=Severity.FATAL,
@@ -94,10 +94,10 @@ def draft_off_bus(off_bus: OffBus, *, evidence: str = "") -> Draft:
 
 
 def nvlink5_action(code: int, report: Nvlink5, *, driver: str = "") -> tuple[str, bool]:
-    """(action, unproven) of an NVLink5 report by its bits; ("", False) when the table does not decide it.
+    """The action for an NVLink5 report by its bits, and whether that is unproven; ("", False) when the table has none.
 
-    `unproven`: by the bit layout of drivers from 575 on, of which no real line is known to us. Without a
-    driver version the old layout is tried first.
+    Unproven: decoded by the bit layout of drivers since 575, of which no real line has been seen yet. Without a driver
+    version the old layout is tried first.
     """
     major = int(match[0]) if (match := re.match(r"[0-9]{1,4}", driver)) else None
     for newer in (False, True) if major is None else (major >= _V2_SINCE,):
@@ -108,7 +108,7 @@ def nvlink5_action(code: int, report: Nvlink5, *, driver: str = "") -> tuple[str
             v2,
             statuses,
             action,
-        ) in ROWS:  # of two masks for one error the narrower stands first
+        ) in ROWS:  # of two masks for one error the narrower comes first
             care, value = v2 if newer else v1
             if (
                 xid == code

@@ -1,27 +1,33 @@
-"""Bonds, from /proc/net/bonding: rtnetlink tells of a slave's carrier, but not which one carries the traffic."""
+"""Bonds, from /proc/net/bonding: rtnetlink shows a slave's carrier, but not which slave carries the traffic."""
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from agent.collectors.readings import Reading
-from agent.collectors.readings_node import Bond, BondSlave
+from agent.collectors.samples import Sample
+from agent.collectors.samples_node import Bond, BondSlave
 from agent.host import Host
-from agent.sources.base import Emit
+from agent.sources.base import Emit, Source, SourceSetup
 from agent.sources.poll import Poller
 
 FOLDER = "/proc/net/bonding"
 
 
-class BondSource:
-    """Emits Bond for every bond, every `period_s` seconds; one that vanished with `removed`."""
+class BondSource(Source):
+    """Emits Bond for every bond that has changed, every `period_s` seconds; one that vanished with `removed`."""
 
     name: ClassVar[str] = "bond"
-    needs: ClassVar[str] = "/proc/net/bonding (says nothing where there are no bonds)"
+    needs: ClassVar[str] = "/proc/net/bonding (emits nothing where there are no bonds)"
 
     def __init__(self, host: Host, *, period_s: float = 1.0, hang_s: float = 30.0) -> None:
         self._host = host
-        self._known: dict[str, str] = {}  # name -> text at the last reading
+        # Name → text at the last poll.
+        self._known: dict[str, str] = {}
         self._poller = Poller(self._poll, what=self.name, period_s=period_s, hang_s=hang_s)
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:
+        """See Source."""
+        return cls(setup.host)
 
     async def run(self, emit: Emit) -> None:
         """Follow the bonds until cancelled."""
@@ -29,26 +35,26 @@ class BondSource:
 
     async def once(self, emit: Emit) -> None:
         """The bonds as they are now."""
-        for reading in self._poll():
-            emit(reading)
+        for sample in self._poll():
+            emit(sample)
 
-    def _poll(self) -> list[Reading]:
+    def _poll(self) -> list[Sample]:
         now_s = self._host.mono_s()
         names = self._host.listdir(FOLDER)
-        readings: list[Reading] = []
+        samples: list[Sample] = []
         for name in [name for name in self._known if name not in names]:
             del self._known[name]
-            readings.append(Bond(name=name, mode="", removed=True, mono_s=now_s))
+            samples.append(Bond(name=name, mode="", removed=True, mono_s=now_s))
         for name in names:
             text = self._host.read(f"{FOLDER}/{name}")
-            if text and text != self._known.get(name):  # what did not change need not be read twice
+            if text and text != self._known.get(name):  # what has not changed need not be parsed again
                 self._known[name] = text
-                readings.append(bond(name, text, now_s))
-        return readings
+                samples.append(bond(name, text, now_s))
+        return samples
 
 
 def bond(name: str, text: str, mono_s: float) -> Bond:
-    """The bond that `text` describes (Linux drivers/net/bonding/bond_procfs.c). Unknown lines are passed over."""
+    """The bond that `text` describes (Linux drivers/net/bonding/bond_procfs.c). Unknown lines are ignored."""
     head, *members = list(_sections(text)) or [{}]
     slaves = tuple(
         BondSlave(
@@ -73,7 +79,7 @@ def bond(name: str, text: str, mono_s: float) -> Bond:
 
 
 def _sections(text: str) -> Iterator[dict[str, str]]:
-    """The bond's own lines, then those of each slave; of a repeated key the first (later ones are LACP detail)."""
+    """The bond's own lines, then those of each slave; of a repeated key the first (later ones are details of LACP)."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         key, colon, value = line.partition(":")

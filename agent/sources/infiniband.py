@@ -1,50 +1,67 @@
 """State and error counters of the InfiniBand and RoCE ports, from /sys/class/infiniband.
 
-Files stay open and are read again in place: with nine devices a poll is some 250 reads. Traffic counters are not
-read, congestion counters in each tenth poll, rate and link layer when the port's state changed and with them.
+Files stay open and are read again in place: with nine devices a poll is some 250 reads. Traffic counters are not read.
+Congestion counters are read in each tenth poll; rate and link layer then, and when the port's state has changed.
 """
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from agent.collectors.infiniband import CONGESTION_COUNTERS, ERROR_COUNTERS
-from agent.collectors.readings import IbDevices, IbPort, Reading
+from agent.collectors.samples import IbDevices, IbPort, Sample
+from agent.config import IB_ROOT
 from agent.host import Host
-from agent.sources.base import Emit
+from agent.options import option
+from agent.sources.base import Emit, Source, SourceSetup
 from agent.sources.poll import Poller
 
-ROOT = "/sys/class/infiniband"
 _STATE_FILES = ("state", "phys_state", "lid", "sm_lid", "sm_sl")
-_SELDOM = 10  # polls
+_SLOW_POLLS = 10  # what changes slowly is read once in so many polls
 _FILE_BYTES = 64
 _LOOKS = 3
 
 
-class InfinibandSource:
-    """Emits IbPort for every port and IbDevices, every `period_s` seconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfinibandSourceOptions:
+    """What an operator can set."""
 
-    `counters` names the files of `counters/` and `hw_counters/` that are read.
+    ib_interval_s: float = option(
+        1.0, "pause between readings of InfiniBand state and counters", unit="s", least=0.05
+    )
+
+
+class InfinibandSource(Source):
+    """Emits IbPort for every port, and IbDevices.
+
+    `counters` names the files of `counters/` and `hw_counters/` that are read; `root` is the folder of the devices.
     """
 
     name: ClassVar[str] = "infiniband"
-    needs: ClassVar[str] = "/sys/class/infiniband (says that there are no devices where it is missing)"
+    needs: ClassVar[str] = "/sys/class/infiniband (reports no devices where it is missing)"
+    options: ClassVar[tuple[type[Any], ...]] = (InfinibandSourceOptions,)
 
     def __init__(
         self,
         host: Host,
+        options: InfinibandSourceOptions,
         *,
-        period_s: float = 1.0,
         counters: frozenset[str] = ERROR_COUNTERS,
-        root: str = ROOT,
+        root: str = IB_ROOT,
         hang_s: float = 30.0,
     ) -> None:
         self._host = host
         self._counters = counters
         self._root = root
         self._ports: dict[str, list[_Port]] = {}
-        self._poller = Poller(self._poll, what=self.name, period_s=period_s, hang_s=hang_s)
+        self._poller = Poller(self._poll, what=self.name, period_s=options.ib_interval_s, hang_s=hang_s)
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:
+        """See Source."""
+        return cls(setup.host, setup.options(InfinibandSourceOptions), root=setup.config.ib_root)
 
     async def run(self, emit: Emit) -> None:
         """Follow the ports until cancelled."""
@@ -52,26 +69,28 @@ class InfinibandSource:
 
     async def once(self, emit: Emit) -> None:
         """The ports as they are now."""
-        for reading in self._poll():
-            emit(reading)
+        for sample in self._poll():
+            emit(sample)
         for ports in self._ports.values():
             for port in ports:
                 port.close()
         self._ports = {}
 
-    def _poll(self) -> list[Reading]:
+    def _poll(self) -> list[Sample]:
         names = self._host.listdir(self._root)
         for name in [name for name in self._ports if name not in names]:
             self._drop(name)
-        readings: list[Reading] = [IbDevices(names=tuple(names), mono_s=self._host.mono_s())]
+        samples: list[Sample] = [IbDevices(names=tuple(names), mono_s=self._host.mono_s())]
         for name in names:
             if name not in self._ports:
                 self._ports[name] = self._open(name)
             try:
-                readings.extend(port.read(self._host.mono_s()) for port in self._ports[name])
-            except OSError:  # it went away under our hands; if it is still listed, it is opened anew
+                samples.extend(port.read(self._host.mono_s()) for port in self._ports[name])
+            except (
+                OSError
+            ):  # it vanished meanwhile; if it is still listed, it is opened again at the next poll
                 self._drop(name)
-        return readings
+        return samples
 
     def _open(self, device: str) -> list["_Port"]:
         ports = []
@@ -87,7 +106,7 @@ class InfinibandSource:
 
 
 class _Port:
-    """Open files of one port, and what they said last."""
+    """Open files of one port, and what they held last."""
 
     def __init__(self, folder: Path, device: str, number: int, counters: frozenset[str]) -> None:
         self._folder, self._device, self._number = folder, device, number
@@ -98,7 +117,7 @@ class _Port:
                 for name in sorted(path.name for path in (folder / group).iterdir()):
                     if name in counters and (fd := _open(folder / group / name)) >= 0:
                         self._counter_files.append((name, fd))
-        self._seldom_files = [
+        self._slow_files = [
             (name, fd)
             for group in ("counters", "hw_counters")
             for name in sorted(CONGESTION_COUNTERS)
@@ -113,27 +132,26 @@ class _Port:
         self._text: dict[str, str] = {}
 
     def read(self, mono_s: float) -> IbPort:
-        """One reading; OSError when the port is gone."""
+        """The port now; OSError when it is gone."""
         if self._state_files[0][1] < 0:
             raise OSError(f"{self._folder}/state: not there yet")
+        # The port may change between two of its files: until they are as they were at the last look.
         looks = 0
         while self._changed() and looks < _LOOKS:
-            looks += (
-                1  # the port may change between two of its files: until a look finds them as the last one did
-            )
-        if self._polls % _SELDOM == 0:
-            self._seldom(mono_s)
+            looks += 1
+        if self._polls % _SLOW_POLLS == 0:
+            self._read_slow(mono_s)
         self._polls += 1
         values = self._values
         for name, fd in self._counter_files:
             try:
                 raw = os.pread(fd, _FILE_BYTES, 0)
             except OSError:
-                raw = b""  # one counter that the device does not want to say
+                raw = b""  # a counter that the device does not provide now
             if raw != self._raw.get(name):
                 self._raw[name] = raw
                 if values is self._values:
-                    values = dict(values)  # the last reading keeps its own
+                    values = dict(values)  # the last sample keeps its own
                 if raw.strip().isdigit():
                     values[name] = int(raw)
                 else:
@@ -158,7 +176,7 @@ class _Port:
         )
 
     def _changed(self) -> bool:
-        """Reads the files of the port's state; is any of them another than before?"""
+        """Reads the files of the port's state; has any of them changed?"""
         changed = False
         for name, fd in self._state_files:
             if fd >= 0:
@@ -172,11 +190,11 @@ class _Port:
             self._text["link_layer"] = _file(self._folder / "link_layer")
         return changed
 
-    def _seldom(self, mono_s: float) -> None:
-        """What needs no look each second. A port's rate can change without its state, after a retraining."""
+    def _read_slow(self, mono_s: float) -> None:
+        """Reads what changes slowly. A port's rate can change without its state, after a retraining."""
         self._text["rate"] = _file(self._folder / "rate")
         values = {}
-        for name, fd in self._seldom_files:
+        for name, fd in self._slow_files:
             with suppress(OSError):
                 if (raw := os.pread(fd, _FILE_BYTES, 0).strip()).isdigit():
                     values[name] = int(raw)
@@ -184,7 +202,7 @@ class _Port:
 
     def close(self) -> None:
         """Closes its files."""
-        for _, fd in (*self._state_files, *self._counter_files, *self._seldom_files):
+        for _, fd in (*self._state_files, *self._counter_files, *self._slow_files):
             if fd >= 0:
                 os.close(fd)
 
@@ -204,7 +222,7 @@ def _file(path: Path) -> str:
 
 
 def _text(raw: bytes) -> str:
-    """`4: ACTIVE` -> `ACTIVE`."""
+    """`4: ACTIVE` → `ACTIVE`."""
     text = raw.decode(errors="replace").strip()
     number, colon, name = text.partition(": ")
     return name.strip() if colon and number.isdigit() else text

@@ -1,13 +1,16 @@
-"""What the node is made of, from /proc and /sys: needs neither NVML nor rights (but for the DMI table)."""
+"""What the node is made of, from /proc and /sys: needs neither NVML nor privileges (except for the DMI table)."""
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings import Reading
-from agent.collectors.readings_node import GpuCard, Inventory, NicCard
+from agent.collectors.samples import Sample
+from agent.collectors.samples_node import GpuCard, Inventory, NicCard
+from agent.config import IB_ROOT
 from agent.contract import components
 from agent.contract.errors import ContractError
 from agent.host import Host
-from agent.sources.base import Emit
+from agent.options import option
+from agent.sources.base import Emit, Source, SourceSetup
 from agent.sources.poll import Poller
 
 _PCI = "/sys/bus/pci/devices"
@@ -16,25 +19,40 @@ _NVIDIA = "0x10de"
 _DISPLAY = "0x03"  # PCI base class: VGA and 3D controllers
 
 
-class InventorySource:
-    """Emits Inventory at start and every `period_s` seconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventorySourceOptions:
+    """What an operator can set."""
+
+    inventory_interval_s: float = option(300.0, "pause between inventories", unit="s", least=0.05)
+
+
+class InventorySource(Source):
+    """Emits Inventory at start and after each pause."""
 
     name: ClassVar[str] = "inventory"
     needs: ClassVar[str] = (
         "/sys/bus/pci, /sys/class/infiniband, /proc/driver/nvidia; what is not there is left empty"
     )
+    options: ClassVar[tuple[type[Any], ...]] = (InventorySourceOptions,)
 
     def __init__(
         self,
         host: Host,
+        options: InventorySourceOptions,
         *,
-        ib_root: str = "/sys/class/infiniband",
-        period_s: float = 300.0,
+        ib_root: str = IB_ROOT,
         hang_s: float = 60.0,
     ) -> None:
         self._host = host
         self._ib_root = ib_root
-        self._poller = Poller(self._poll, what=self.name, period_s=period_s, hang_s=hang_s)
+        self._poller = Poller(
+            self._poll, what=self.name, period_s=options.inventory_interval_s, hang_s=hang_s
+        )
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:
+        """See Source."""
+        return cls(setup.host, setup.options(InventorySourceOptions), ib_root=setup.config.ib_root)
 
     async def run(self, emit: Emit) -> None:
         """Follow the inventory until cancelled."""
@@ -42,15 +60,15 @@ class InventorySource:
 
     async def once(self, emit: Emit) -> None:
         """The inventory now."""
-        for reading in self._poll():
-            emit(reading)
+        for sample in self._poll():
+            emit(sample)
 
-    def _poll(self) -> list[Reading]:
+    def _poll(self) -> list[Sample]:
         host = self._host
         return [
             Inventory(
                 kernel=host.kernel(),
-                driver=_nvidia_driver(host),
+                driver=host.nvidia_driver(),
                 cpus=_cpus(host.read("/sys/devices/system/cpu/online")),
                 memory_mb=_memory_mb(host.read("/proc/meminfo")),
                 product=host.read("/sys/class/dmi/id/product_name"),
@@ -72,14 +90,14 @@ def _gpus(host: Host) -> list[GpuCard]:
             bdf = components.bdf(address)
         except ContractError:
             continue
-        told = _fields(host.read(f"{_DRIVER}/gpus/{address}/information"))
+        details = _fields(host.read(f"{_DRIVER}/gpus/{address}/information"))
         cards.append(
             GpuCard(
                 bdf=bdf,
-                model=told.get("Model", ""),
-                uuid=_known(told.get("GPU UUID", "")),
-                vbios=_known(told.get("Video BIOS", "")),
-                firmware=_known(told.get("GPU Firmware", "")),
+                model=details.get("Model", ""),
+                uuid=_known(details.get("GPU UUID", "")),
+                vbios=_known(details.get("Video BIOS", "")),
+                firmware=_known(details.get("GPU Firmware", "")),
             )
         )
     return cards
@@ -110,15 +128,8 @@ def _fields(text: str, separator: str = ":") -> dict[str, str]:
 
 
 def _known(text: str) -> str:
-    """A GPU that was never opened says `GPU-????????-...` and `??.??.??.??.??`."""
+    """Empty for the values of a GPU that was never opened: `GPU-????????-...` and `??.??.??.??.??`."""
     return "" if "?" in text or text == "N/A" else text
-
-
-def _nvidia_driver(host: Host) -> str:
-    for word in host.read(f"{_DRIVER}/version").partition("\n")[0].split():
-        if word[:1].isdigit() and "." in word:
-            return word
-    return ""
 
 
 def _cpus(text: str) -> int:

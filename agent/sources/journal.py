@@ -1,56 +1,72 @@
 """Job logs in the journal: `journalctl --follow --output=json` as a child, of the units that the config names.
 
-Where a former run ended is kept as the journal's own cursor, so that what was written while no agent ran is read.
+The checkpoint is the journal's own cursor: what was written while no agent ran is read by the next one.
 """
 
 import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings import JobLine, Mark
+from agent.collectors.joblog import JobLogOptions
+from agent.collectors.samples import Checkpoint, JobLine
 from agent.host import Host
-from agent.sources.base import Emit
+from agent.options import option
+from agent.sources.base import Emit, Source, SourceSetup
 
 MAX_LINE_BYTES = 64 * 1024
 _ENTRY_BYTES = 1024 * 1024  # one JSON entry; journalctl itself leaves out fields above a few MiB
 _LAST_LINES = 1000  # of this boot, for `once`
 _STOP_S = 2.0
-_CURSOR_EVERY_S = 60.0  # how often the cursor is kept where no entry is wanted
-_FRESH_S = 10.0  # what was written so shortly before it was read is as good as new
+_CURSOR_EVERY_S = 60.0  # how often the cursor is stored while no entry is wanted
+_FRESH_S = 10.0  # what was written so shortly before it was read counts as new
 _CURSOR = "journal cursor"
 _NAMES = ("_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "_COMM")
 
 
-class JournalSource:
-    """Emits JobLine for each message from now on, or since the run that left `marks`; and Mark.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalSourceOptions:
+    """What an operator can set."""
 
-    `units` may hold patterns (`slurmd.service`, `docker-*.scope`). `job_field`: the journal field whose value is the job id,
-    e.g. CONTAINER_NAME; empty: no job is named. `markers`: as in JobLogSource. OSError when there is no journalctl or when
-    it ends.
+    journal_units: tuple[str, ...] = option(
+        (),
+        "systemd units (patterns too) whose journal is searched for job output; empty: none",
+        example=("slurmd.service", "docker-*.scope"),
+    )
+    journal_job_field: str = option(
+        "", "journal field that holds the job id; empty: the job is not named", example="CONTAINER_NAME"
+    )
+
+
+class JournalSource(Source):
+    """Emits JobLine for each message from now on, or since the run that left `checkpoints`; and Checkpoint.
+
+    `markers`: as in LogFiles. OSError when there is no journalctl or when it ends.
     """
 
     name: ClassVar[str] = "journal"
     needs: ClassVar[str] = "journalctl and the right to read the journal (root or group systemd-journal)"
+    options: ClassVar[tuple[type[Any], ...]] = (JournalSourceOptions,)
 
     def __init__(
         self,
         host: Host,
+        options: JournalSourceOptions,
         *,
-        units: tuple[str, ...],
-        job_field: str = "",
         markers: tuple[str, ...] = (),
         program: str = "journalctl",
-        marks: Mapping[str, str] | None = None,
+        checkpoints: Mapping[str, str] | None = None,
     ) -> None:
         self._host = host
+        units, job_field = options.journal_units, options.journal_job_field
         self._job_field = job_field
         self._markers = tuple(marker.encode() for marker in markers)
-        self._cursor = (marks or {}).get(_CURSOR, "")
-        self._heard = False
-        self._kept_s = host.mono_s()
+        self._cursor = (checkpoints or {}).get(_CURSOR, "")
+        self._any_read = False
+        self._stored_s = host.mono_s()
         self._last = (
             program,
             "--output=json",
@@ -64,23 +80,32 @@ class JournalSource:
         fields = ",".join(("MESSAGE", *_NAMES, *((job_field,) if job_field else ())))
         self._argv = (
             *(program, "--output=json", "--no-pager", "--quiet", f"--output-fields={fields}"),
-            # journalctl compares a pattern once, with the units that the journal knows at its start: those of later jobs
-            # would never be heard. So it is our own to compare.
+            # journalctl expands a pattern once, to the units that the journal knows at its start, and would miss those of
+            # later jobs: so patterns are compared here.
             *(f"--unit={unit}" for unit in units if not self._patterns),
         )
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self | None:
+        """None where no unit is named."""
+        options = setup.options(JournalSourceOptions)
+        if not options.journal_units:
+            return None
+        markers = setup.options(JobLogOptions).markers
+        return cls(setup.host, options, markers=markers, checkpoints=setup.checkpoints(cls.name))
 
     async def run(self, emit: Emit) -> None:
         """Follow the journal until cancelled."""
         if not self._host.live:
             raise OSError("journal: a recorded machine has none")
         if not self._cursor and (cursor := await self._end()):
-            emit(Mark(key=_CURSOR, value=cursor))
+            emit(Checkpoint(key=_CURSOR, value=cursor))
         # --no-tail: all that came since, not the last ten. Without any entry yet there is no cursor.
         options = ("--no-tail", f"--after-cursor={self._cursor}") if self._cursor else ("--lines=0",)
-        self._heard = False
+        self._any_read = False
         await self._read((*self._argv, "--follow", *options), emit, markers=self._markers)
-        if not self._heard:
-            self._cursor = ""  # it may be one that the journal has no more
+        if not self._any_read:
+            self._cursor = ""  # it may be one that the journal no longer has
         raise OSError("journal: journalctl ended")
 
     async def _end(self) -> str:
@@ -115,14 +140,14 @@ class JournalSource:
                 # Most entries are not wanted: they are not even decoded. JSON escapes none of the markers.
                 wanted = not markers or any(marker in line for marker in markers)
                 now_s = self._host.mono_s()
-                if not wanted and now_s - self._kept_s < _CURSOR_EVERY_S:
+                if not wanted and now_s - self._stored_s < _CURSOR_EVERY_S:
                     continue
-                reading = self._reading(line)
-                if self._cursor and (reading is not None or not wanted):
-                    self._kept_s = now_s
-                    emit(Mark(key=_CURSOR, value=self._cursor))
-                if reading is not None and wanted:
-                    emit(reading)
+                sample = self._sample(line)
+                if self._cursor and (sample is not None or not wanted):
+                    self._stored_s = now_s
+                    emit(Checkpoint(key=_CURSOR, value=self._cursor))
+                if sample is not None and wanted:
+                    emit(sample)
         finally:
             if child.returncode is None:
                 child.terminate()
@@ -134,7 +159,7 @@ class JournalSource:
                     with suppress(ProcessLookupError):
                         await child.wait()
 
-    def _reading(self, line: bytes) -> JobLine | None:
+    def _sample(self, line: bytes) -> JobLine | None:
         try:
             entry = json.loads(line)
         except ValueError:
@@ -143,8 +168,8 @@ class JournalSource:
             return None
         text = _text(entry.get("MESSAGE"))
         unit = next((name for field in _NAMES if (name := _text(entry.get(field)))), "")
-        self._cursor, self._heard = _text(entry.get("__CURSOR")) or self._cursor, True
-        if not text or not self._named(entry):
+        self._cursor, self._any_read = _text(entry.get("__CURSOR")) or self._cursor, True
+        if not text or not self._unit_fits(entry):
             return None
         return JobLine(
             text=text[:MAX_LINE_BYTES],
@@ -153,7 +178,7 @@ class JournalSource:
             mono_s=self._host.mono_s() - self._age_s(entry),
         )
 
-    def _named(self, entry: dict[str, Any]) -> bool:
+    def _unit_fits(self, entry: dict[str, Any]) -> bool:
         unit = _text(entry.get("_SYSTEMD_UNIT"))
         return not self._patterns or any(fnmatchcase(unit, pattern) for pattern in self._patterns)
 
@@ -166,7 +191,7 @@ class JournalSource:
 
 
 def _text(value: Any) -> str:
-    """A field's text: journalctl writes what is not UTF-8 as a list of bytes, and repeated fields as a list."""
+    """A field's text: journalctl writes what is not UTF-8 as a list of bytes, and a repeated field as a list of texts."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value and all(type(item) is int and 0 <= item < 256 for item in value):

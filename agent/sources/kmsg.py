@@ -1,24 +1,23 @@
-"""The kernel log as a stream: `/dev/kmsg`, woken by the kernel, one read a record."""
+"""The kernel log as a stream: `/dev/kmsg`, woken by the kernel, one record per read."""
 
 import asyncio
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings import Overrun
+from agent.collectors.samples import Overrun
 from agent.contract import kernel_text
 from agent.host import Host
-from agent.sources.base import Emit
+from agent.options import option
+from agent.sources.base import Emit, Source, SourceSetup
 
 PATH = "/dev/kmsg"
-_RECORD_BYTES = 8192  # the kernel's own limit of one record; a smaller buffer would answer EINVAL
-_MOST_RECORDS = 1_000_000  # more than any ring holds: a flood cannot keep the first start from its end
-_DRIFT_S = (
-    0.5  # a record that seems so much older than the newest ones was read late; it says nothing of the drift
-)
+_RECORD_BYTES = 8192  # the kernel's own limit of one record; a smaller buffer would return EINVAL
+_MOST_RECORDS = 1_000_000  # more than any ring holds: a flood cannot hold up the first start
+_DRIFT_S = 0.5  # a record that seems so much older than the newest ones was read late: that is no drift
 _CREEP = 0.02
 _BATCH = 256  # records in one go, so that a flood does not starve the rest of the agent
 
@@ -28,35 +27,49 @@ def open_log(path: Path) -> int:
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-class KmsgSource:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KmsgSourceOptions:
+    """What an operator can set."""
+
+    # Whoever may open the device for writing can forge a line, but never one of facility 0.
+    kmsg_facilities: tuple[int, ...] = option(
+        (kernel_text.KERNEL,),
+        "kernel log facilities that are believed; 0 is the kernel, and any local user can write the others",
+    )
+
+
+class KmsgSource(Source):
     """Emits Line, and Overrun where records were lost.
 
-    `start` is the position that a former run ended at (boot id, sequence number). Same boot: the records
-    after it follow. Another boot: all of this boot's records follow, nobody has seen them. None (the first
-    start ever): only records written from now on, so that an installation does not report history as news.
-
-    `facilities`: records of others are passed over. Anybody who may open the device for writing can forge a
-    line, but never of facility 0 (the kernel's own), hence the default.
+    `start` is the position at which a former run ended (boot id, sequence number). Same boot: the records after it follow.
+    Another boot: all of this boot's records follow, as no run has seen them. None (the first start ever): only records
+    written from now on, so that an installation does not report history as news.
     """
 
     name: ClassVar[str] = "kmsg"
     needs: ClassVar[str] = "/dev/kmsg: root or CAP_SYSLOG"
+    options: ClassVar[tuple[type[Any], ...]] = (KmsgSourceOptions,)
 
     def __init__(
         self,
         host: Host,
+        options: KmsgSourceOptions,
         *,
         start: tuple[str, int] | None = None,
-        facilities: frozenset[int] = frozenset({kernel_text.KERNEL}),
         path: str = PATH,
         opener: Callable[[Path], int] = open_log,
     ) -> None:
         self._host = host
         self._position = start
-        self._facilities = facilities
+        self._facilities = frozenset(options.kmsg_facilities)
         self._path = path
         self._open = opener
         self._clock = KernelClock(host)
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:
+        """See Source."""
+        return cls(setup.host, setup.options(KmsgSourceOptions), start=setup.kmsg_start)
 
     @property
     def position(self) -> tuple[str, int] | None:
@@ -122,8 +135,8 @@ class KmsgSource:
             before = self._position[1] if self._position is not None else seq - 1
             if seq <= before:
                 continue  # a former run has emitted it
-            # The kernel skips what it overwrote, so a gap in the sequence is the number that was lost. A gap
-            # at the start of another boot's log is what its ring no longer has.
+            # The kernel skips what it overwrote, so a gap in the sequence is the number of lost records. A gap at the
+            # start of another boot's log is what its ring no longer has.
             if seq > before + 1:
                 emit(Overrun(lost=seq - before - 1, mono_s=self._host.mono_s()))
             line = kernel_text.parse(record.decode(errors="replace"))
@@ -135,17 +148,18 @@ class KmsgSource:
 
 
 class KernelClock:
-    """From the kernel log's clock to the monotonic one.
+    """Converts the kernel log's clock to the monotonic one.
 
     They start together and drift apart by seconds in a month (the log's is not slewed by NTP): a fresh line must not
-    look minutes old. A record that is read as soon as it was written shows the difference; the smallest one seen is
-    taken, since a late reader only makes it larger, and it creeps upward to follow the drift.
+    look minutes old. A record that is read as soon as it was written shows the difference. The smallest one seen is
+    used, since a late reader only makes it larger, and it creeps upward to follow the drift.
     """
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._offset_s: float | None = None
-        self.live = False  # no backlog: records come as they are written
+        # No backlog: records come as they are written.
+        self.live = False
 
     def monotonic(self, stamp_s: float) -> float:
         """The monotonic time of a record's stamp; never in the future."""
@@ -162,8 +176,8 @@ class KernelClock:
 def _skip_to_end(fd: int) -> int | None:
     """Reads to the end of the log; the last sequence number, where a restart can go on. None: no record.
 
-    Seeking to the end would not tell the number: a restart before the next line could not know what it missed. In one
-    go (some ten milliseconds, once), so that nothing else of the agent runs before the place is known.
+    Seeking to the end would not show the number: a restart before the next line could not know what it missed. All at
+    once (some ten milliseconds), so that no other part of the agent runs before the position is known.
     """
     last: int | None = None
     for _ in range(_MOST_RECORDS):
@@ -176,7 +190,7 @@ def _skip_to_end(fd: int) -> int | None:
 
 
 def _next_record(fd: int) -> bytes | None:
-    """The next record; None when there is none yet. After an overrun: the oldest that is still there."""
+    """The next record; None when there is none yet. After an overrun: the oldest that the kernel still has."""
     while True:
         try:
             record = os.read(fd, _RECORD_BYTES)

@@ -1,48 +1,59 @@
-"""Mounted file systems: does each answer, and how full is it. One that hangs costs a thread, no more."""
+"""Mounted file systems: does each one answer, and how full is it? One that hangs costs a thread, no more."""
 
 import asyncio
 import os
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings_node import Mount
+from agent.collectors.samples_node import Mount
+from agent.filesystems.mount_table import REMOTE, Listed, watched
 from agent.host import Host
-from agent.mount_table import REMOTE, Listed, watched
-from agent.sources.base import Emit
+from agent.options import option
+from agent.sources.base import Emit, Source, SourceSetup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountSourceOptions:
+    """What an operator can set."""
+
+    mount_interval_s: float = option(30.0, "pause between queries of file systems", unit="s", least=0.05)
+    mount_deadline_s: float = option(
+        10.0, "a file system that does not answer within this time hangs", unit="s", least=0.05
+    )
 
 
 @dataclass(slots=True, kw_only=True)
-class _Asked:
-    """A question that is under way."""
+class _Query:
+    """A statvfs that was started."""
 
     thread: threading.Thread
     since_s: float
 
 
-class MountSource:
-    """Emits Mount for each file system, every `period_s` seconds.
+class MountSource(Source):
+    """Emits Mount for each file system, after each pause.
 
-    A statvfs that takes longer than `deadline_s` is `hung`, and asked no second time until it has returned. Those in
+    One whose statvfs takes longer than the deadline is `hung`, and is not queried again until that has returned. Those in
     `expected` (mount points) are `gone` when they are not mounted.
     """
 
     name: ClassVar[str] = "mounts"
-    needs: ClassVar[str] = "/proc/mounts; each file system is asked with statvfs, with a deadline"
+    needs: ClassVar[str] = "/proc/mounts; each file system is queried with statvfs, with a deadline"
+    options: ClassVar[tuple[type[Any], ...]] = (MountSourceOptions,)
 
-    def __init__(
-        self,
-        host: Host,
-        *,
-        expected: tuple[str, ...] = (),
-        period_s: float = 30.0,
-        deadline_s: float = 10.0,
-    ) -> None:
+    def __init__(self, host: Host, options: MountSourceOptions, *, expected: tuple[str, ...] = ()) -> None:
         self._host = host
         self._expected = expected
-        self._period_s, self._deadline_s = period_s, deadline_s
-        self._asked: dict[str, _Asked] = {}
+        self._period_s, self._deadline_s = options.mount_interval_s, options.mount_deadline_s
+        # Path → its last query.
+        self._queries: dict[str, _Query] = {}
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:
+        """See Source."""
+        return cls(setup.host, setup.options(MountSourceOptions), expected=setup.config.mounts)
 
     async def run(self, emit: Emit) -> None:
         """Follow the file systems until cancelled."""
@@ -57,23 +68,23 @@ class MountSource:
         for path in self._expected:
             if path not in listed:
                 emit(Mount(path=path, fstype="", remote=True, state="gone", mono_s=now_s))
-        if not self._host.live:  # a recorded machine's file systems cannot be asked
+        if not self._host.live:  # a recorded machine's file systems cannot be queried
             return
         loop = asyncio.get_running_loop()
         answers: asyncio.Queue[Mount] = asyncio.Queue()
-        open_ = {path for path, mount in listed.items() if self._ask(mount, loop, answers)}
+        waiting = {path for path, mount in listed.items() if self._query(mount, loop, answers)}
         with suppress(TimeoutError):
             async with asyncio.timeout(self._deadline_s):
-                while open_:
+                while waiting:
                     answer = await answers.get()
-                    open_.discard(answer.path)
+                    waiting.discard(answer.path)
                     emit(answer)
         now_s = self._host.mono_s()
-        for path, asked in self._asked.items():
+        for path, query in self._queries.items():
             if (
                 path in listed
-                and asked.thread.is_alive()
-                and (path in open_ or now_s - asked.since_s > self._deadline_s)
+                and query.thread.is_alive()
+                and (path in waiting or now_s - query.since_s > self._deadline_s)
             ):
                 emit(
                     Mount(
@@ -81,15 +92,15 @@ class MountSource:
                         fstype=listed[path].fstype,
                         remote=listed[path].fstype in REMOTE,
                         state="hung",
-                        waited_s=now_s - asked.since_s,
+                        waited_s=now_s - query.since_s,
                         mono_s=now_s,
                     )
                 )
 
-    def _ask(self, mount: Listed, loop: asyncio.AbstractEventLoop, answers: "asyncio.Queue[Mount]") -> bool:
-        """Starts the question; False when the last one has not returned yet."""
-        asked = self._asked.get(mount.path)
-        if asked is not None and asked.thread.is_alive():
+    def _query(self, mount: Listed, loop: asyncio.AbstractEventLoop, answers: "asyncio.Queue[Mount]") -> bool:
+        """Starts a query; False when the last one has not returned yet."""
+        query = self._queries.get(mount.path)
+        if query is not None and query.thread.is_alive():
             return False
 
         def work() -> None:
@@ -99,7 +110,7 @@ class MountSource:
 
         # A daemon: the agent can end while it hangs.
         thread = threading.Thread(target=work, name=f"statvfs {mount.path}", daemon=True)
-        self._asked[mount.path] = _Asked(thread=thread, since_s=self._host.mono_s())
+        self._queries[mount.path] = _Query(thread=thread, since_s=self._host.mono_s())
         thread.start()
         return True
 
@@ -109,7 +120,7 @@ def _statvfs(host: Host, mount: Listed) -> Mount:
     try:
         found = os.statvfs(host.path(mount.path))
     except OSError as error:
-        # Not allowed to look is no failure of the file system.
+        # A lack of permission is no failure of the file system.
         state = "ok" if isinstance(error, PermissionError) else "error"
         reason = "" if state == "ok" else str(error.strerror or error)
         return Mount(
@@ -126,7 +137,7 @@ def _statvfs(host: Host, mount: Listed) -> Mount:
         fstype=mount.fstype,
         remote=remote,
         state="ok",
-        # As df counts: what is kept for root is neither used nor free.
+        # As df counts: what is reserved for root is neither used nor free.
         total_bytes=(used + found.f_bavail) * found.f_frsize,
         free_bytes=found.f_bavail * found.f_frsize,
         files=found.f_files,

@@ -3,42 +3,43 @@
 import asyncio
 import errno
 import socket
-import struct
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from agent.collectors.readings import Link
+from agent.collectors.samples import LinkState
 from agent.host import Host
-from agent.sources.base import Emit
+from agent.shared import rtnetlink_wire as wire
+from agent.sources.base import Emit, Source, SourceSetup
 
 _GROUP_LINK = 1
-_DONE, _ERROR, _NEWLINK, _DELLINK, _GETLINK = 3, 2, 16, 17, 18
-_REQUEST, _DUMP = 0x1, 0x300
-_IFNAME, _MTU, _OPERSTATE, _LINKINFO, _INFO_KIND, _CARRIER_CHANGES = 3, 4, 16, 18, 1, 35
-_UP, _SLAVE, _LOWER_UP = 0x1, 0x800, 0x10000
 _OPERSTATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up")
-_HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
-_IFINFO = struct.Struct("=BxHiII")  # family, type, index, flags, change
-_ATTR = struct.Struct("=HH")
-_MESSAGE_BYTES = 65536
 _SO_RCVBUFFORCE = 33  # beyond net.core.rmem_max; needs CAP_NET_ADMIN
 
 
-class NetlinkSource:
-    """Emits Link, of the network namespace that the agent runs in."""
+class NetlinkSource(Source):
+    """Emits LinkState, of the network namespace that the agent runs in."""
 
     name: ClassVar[str] = "netlink"
-    needs: ClassVar[str] = "an rtnetlink socket (no rights needed); /sys/class/net on a recorded machine"
+    needs: ClassVar[str] = "an rtnetlink socket (no privileges needed); /sys/class/net on a recorded machine"
 
     def __init__(self, host: Host, *, buffer_bytes: int = 4 * 1024 * 1024) -> None:
         self._host = host
-        self._buffer_bytes = buffer_bytes  # a full buffer costs a new dump, no more
-        self._names: dict[int, str] = {}  # interface index -> name, to see renames and what vanished unseen
+        # A full buffer costs a new dump, no more.
+        self._buffer_bytes = buffer_bytes
+        # Interface index → name, to see renames and what vanished without a message.
+        self._names: dict[int, str] = {}
         self._dumped: set[int] = set()
         self._seq = 0
-        self._dump = 0  # sequence number of the dump in progress; 0: none
-        self._again = False  # another dump is wanted when it is done
+        # Sequence number of the dump in progress; 0: none.
+        self._dump = 0
+        # Another dump is needed when it is done.
+        self._again = False
         self._first = True
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:
+        """See Source."""
+        return cls(setup.host)
 
     async def run(self, emit: Emit) -> None:
         """Follow the interfaces until cancelled."""
@@ -51,21 +52,21 @@ class NetlinkSource:
             def readable() -> None:
                 try:
                     while (data := _receive(sock)) is not None:
-                        if not data:  # the kernel dropped messages: ask for the whole state again
-                            self._ask(sock)
-                        for reading in self._readings(data):
-                            emit(reading)
+                        if not data:  # the kernel dropped messages: request the whole state again
+                            self._request_dump(sock)
+                        for sample in self._samples(data):
+                            emit(sample)
                         if self._again and not self._dump:
-                            self._ask(sock)
+                            self._request_dump(sock)
                 except OSError as error:
                     loop.remove_reader(sock)
                     if not broken.done():
                         broken.set_exception(error)
 
             self._dump = 0
-            self._ask(sock)
+            self._request_dump(sock)
             loop.add_reader(sock, readable)
-            readable()  # the kernel has answered already: nothing that changes from now on is taken for the first state
+            readable()  # the kernel has answered already: no change from now on is taken for the first state
             try:
                 await broken
             finally:
@@ -79,65 +80,48 @@ class NetlinkSource:
             return
         with _socket(self._buffer_bytes, groups=0) as sock:
             self._first, self._dump = True, 0
-            self._ask(sock)
+            self._request_dump(sock)
             loop = asyncio.get_running_loop()
             while self._dump:
-                for reading in self._readings(await loop.sock_recv(sock, _MESSAGE_BYTES)):
-                    emit(reading)
+                for sample in self._samples(await loop.sock_recv(sock, wire.MESSAGE_BYTES)):
+                    emit(sample)
 
-    def _ask(self, sock: socket.socket) -> None:
+    def _request_dump(self, sock: socket.socket) -> None:
         self._again = self._dump != 0  # the kernel does one dump at a time
         if self._again:
             return
         self._seq += 1
         self._dump = self._seq & 0xFFFFFFFF or 1
         self._dumped = set()
-        body = _IFINFO.pack(0, 0, 0, 0, 0)
-        sock.send(_HEADER.pack(_HEADER.size + len(body), _GETLINK, _REQUEST | _DUMP, self._dump, 0) + body)
+        body = wire.IFINFO.pack(0, 0, 0, 0, 0)
+        sock.send(wire.request(wire.GETLINK, wire.DUMP, body, self._dump))
 
-    def _readings(self, data: bytes) -> Iterator[Link]:
-        """The readings in one datagram, which holds one or more messages."""
+    def _samples(self, data: bytes) -> Iterator[LinkState]:
+        """The samples in one datagram, which holds one or more messages."""
         now_s = self._host.mono_s()
-        offset = 0
-        while offset + _HEADER.size <= len(data):
-            length, kind, _, seq, _ = _HEADER.unpack_from(data, offset)
-            if length < _HEADER.size:
-                return
-            body = data[offset + _HEADER.size : offset + length]
-            offset += (length + 3) & ~3
-            of_dump = seq == self._dump and self._dump != 0
-            if kind in (_NEWLINK, _DELLINK) and len(body) >= _IFINFO.size:
-                yield from self._link(body, kind == _DELLINK, of_dump, now_s)
-            elif kind == _ERROR and len(body) >= 4:
-                code = -struct.unpack_from("=i", body)[0]
-                if code:
-                    raise OSError(code, f"rtnetlink: {errno.errorcode.get(code, code)}")
-            elif kind == _DONE and of_dump:
+        for kind, sequence, body in wire.messages(data):
+            of_dump = sequence == self._dump and self._dump != 0
+            if kind in (wire.NEWLINK, wire.DELLINK) and len(body) >= wire.IFINFO.size:
+                yield from self._link(body, kind == wire.DELLINK, of_dump, now_s)
+            elif kind == wire.ERROR and len(body) >= 4:
+                wire.raise_error(body)
+            elif kind == wire.DONE and of_dump:
                 for index in [index for index in self._names if index not in self._dumped]:
                     name = self._names.pop(index)
-                    yield Link(
+                    yield LinkState(
                         name=name, admin_up=False, carrier=False, operstate="", removed=True, mono_s=now_s
                     )
                 self._dump, self._first = 0, False
 
-    def _link(self, body: bytes, removed: bool, of_dump: bool, now_s: float) -> Iterator[Link]:
-        family, _, index, flags, _ = _IFINFO.unpack_from(body)
+    def _link(self, body: bytes, removed: bool, of_dump: bool, now_s: float) -> Iterator[LinkState]:
+        family, _, index, flags, _ = wire.IFINFO.unpack_from(body)
         if family != socket.AF_UNSPEC:
-            return  # a bridge speaks of its port; the interface itself says it too
-        name, operstate, kind, mtu, changes = "", 0, "", 0, None
-        for attr, value in _attributes(body, _IFINFO.size):
-            if attr == _IFNAME:
-                name = value.rstrip(b"\0").decode(errors="replace")
-            elif attr == _OPERSTATE and value:
-                operstate = value[0]
-            elif attr == _MTU and len(value) >= 4:
-                mtu = struct.unpack_from("=I", value)[0]
-            elif attr == _CARRIER_CHANGES and len(value) >= 4:
-                changes = struct.unpack_from("=I", value)[0]
-            elif attr == _LINKINFO:
-                kind = next(
-                    (v.rstrip(b"\0").decode() for a, v in _attributes(value, 0) if a == _INFO_KIND), ""
-                )
+            return  # a bridge about its port; the kernel sends the same about the interface itself
+        values = dict(wire.attributes(body, wire.IFINFO.size))
+        info = dict(wire.attributes(values.get(wire.LINKINFO, b"")))
+        name = wire.text(values.get(wire.IFNAME, b""))
+        operstate = int.from_bytes(values.get(wire.OPERSTATE, b"")[:1], "little")
+        changes = values.get(wire.CARRIER_CHANGES)
         if not name:
             return
         known = self._names.get(index, name)
@@ -148,15 +132,15 @@ class NetlinkSource:
         else:
             self._names[index] = name
             self._dumped.add(index)
-        yield Link(
+        yield LinkState(
             name=name,
-            admin_up=bool(flags & _UP),
-            carrier=bool(flags & _LOWER_UP),
-            slave=bool(flags & _SLAVE),
+            admin_up=bool(flags & wire.UP),
+            carrier=bool(flags & wire.LOWER_UP),
+            slave=bool(flags & wire.SLAVE),
             operstate=_OPERSTATES[operstate] if operstate < len(_OPERSTATES) else "unknown",
-            kind=kind,
-            mtu=mtu,
-            carrier_changes=changes,
+            kind=wire.text(info.get(wire.INFO_KIND, b"")),
+            mtu=wire.number(values.get(wire.MTU, b"")),
+            carrier_changes=None if changes is None else wire.number(changes),
             removed=removed,
             first=of_dump and self._first,
             before=known if known != name else "",
@@ -178,7 +162,7 @@ def _socket(buffer_bytes: int, *, groups: int) -> socket.socket:
 def _receive(sock: socket.socket) -> bytes | None:
     """A datagram; None when there is none yet; empty when the kernel dropped some (ENOBUFS)."""
     try:
-        return sock.recv(_MESSAGE_BYTES)
+        return sock.recv(wire.MESSAGE_BYTES)
     except BlockingIOError:
         return None
     except OSError as error:
@@ -187,24 +171,15 @@ def _receive(sock: socket.socket) -> bytes | None:
         raise
 
 
-def _attributes(data: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
-    while offset + _ATTR.size <= len(data):
-        length, kind = _ATTR.unpack_from(data, offset)
-        if length < _ATTR.size:
-            return
-        yield kind & 0x3FFF, data[offset + _ATTR.size : offset + length]
-        offset += (length + 3) & ~3
-
-
-def _from_sysfs(host: Host) -> Iterator[Link]:
+def _from_sysfs(host: Host) -> Iterator[LinkState]:
     for name in host.listdir("/sys/class/net"):
         folder = f"/sys/class/net/{name}"
         text = host.read(f"{folder}/flags")
         flags = int(text, 16) if text.startswith("0x") else 0
-        yield Link(
+        yield LinkState(
             name=name,
-            admin_up=bool(flags & _UP),
-            slave=bool(flags & _SLAVE),
+            admin_up=bool(flags & wire.UP),
+            slave=bool(flags & wire.SLAVE),
             carrier=host.read(f"{folder}/carrier") == "1",  # EINVAL while it is set down
             operstate=host.read(f"{folder}/operstate", "unknown"),
             mtu=int(mtu) if (mtu := host.read(f"{folder}/mtu")).isdigit() else 0,

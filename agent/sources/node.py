@@ -1,13 +1,15 @@
-"""Modules, memory, pressure and the clock of the machine: a handful of small files, seldom read."""
+"""Modules, memory, pressure and the clock of the machine: a handful of small files, not read often."""
 
 import ctypes
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from agent.collectors.node import WATCHED_MODULES
-from agent.collectors.readings import Reading
-from agent.collectors.readings_node import Clock, Memory, Modules, Pressure
+from agent.collectors.node import WATCHED_MODULES, NodeOptions
+from agent.collectors.samples import Sample
+from agent.collectors.samples_node import Memory, Modules, Pressure, WallClock
 from agent.host import Host
-from agent.sources.base import Emit
+from agent.options import option
+from agent.sources.base import Emit, Source, SourceSetup
 from agent.sources.poll import Poller
 
 _RESOURCES = ("memory", "io")
@@ -15,21 +17,37 @@ _RESOURCES = ("memory", "io")
 _STA_UNSYNC, _STA_NANO, _TIME_ERROR = 0x0040, 0x2000, 5
 
 
-class NodeSource:
-    """Emits Modules, Memory, Pressure and Clock, every `period_s` seconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSourceOptions:
+    """What an operator can set."""
+
+    node_interval_s: float = option(
+        10.0, "pause between looks at modules, memory, pressure and clock", unit="s", least=0.05
+    )
+
+
+class NodeSource(Source):
+    """Emits Modules, Memory, Pressure and WallClock, after each pause.
 
     `modules`: watched besides agent.collectors.node.WATCHED_MODULES.
     """
 
     name: ClassVar[str] = "node"
     needs: ClassVar[str] = (
-        "/proc/modules, /proc/meminfo, /proc/pressure, adjtimex; each is left out where it is not"
+        "/proc/modules, /proc/meminfo, /proc/pressure, adjtimex; each is left out where it is missing"
     )
+    options: ClassVar[tuple[type[Any], ...]] = (NodeSourceOptions,)
 
-    def __init__(self, host: Host, *, modules: tuple[str, ...] = (), period_s: float = 10.0) -> None:
+    def __init__(self, host: Host, options: NodeSourceOptions, *, modules: tuple[str, ...] = ()) -> None:
         self._host = host
         self._modules = tuple(dict.fromkeys((*WATCHED_MODULES, *modules)))
-        self._poller = Poller(self._poll, what=self.name, period_s=period_s)
+        self._poller = Poller(self._poll, what=self.name, period_s=options.node_interval_s)
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:
+        """See Source."""
+        modules = setup.options(NodeOptions).kernel_modules
+        return cls(setup.host, setup.options(NodeSourceOptions), modules=modules)
 
     async def run(self, emit: Emit) -> None:
         """Follow the machine until cancelled."""
@@ -37,25 +55,25 @@ class NodeSource:
 
     async def once(self, emit: Emit) -> None:
         """The machine as it is now."""
-        for reading in self._poll():
-            emit(reading)
+        for sample in self._poll():
+            emit(sample)
 
-    def _poll(self) -> list[Reading]:
+    def _poll(self) -> list[Sample]:
         now_s = self._host.mono_s()
-        readings: list[Reading] = [Modules(loaded=self._loaded(), mono_s=now_s)]
+        samples: list[Sample] = [Modules(loaded=self._loaded(), mono_s=now_s)]
         if (memory := _memory(self._host, now_s)) is not None:
-            readings.append(memory)
+            samples.append(memory)
         for resource in _RESOURCES:
             if (pressure := _pressure(self._host, resource, now_s)) is not None:
-                readings.append(pressure)
+                samples.append(pressure)
         if self._host.live and (clock := _clock(self._host)) is not None:
-            readings.append(clock)
-        return readings
+            samples.append(clock)
+        return samples
 
     def _loaded(self) -> frozenset[str]:
         lines = self._host.read("/proc/modules").splitlines()
         listed = {line.partition(" ")[0] for line in lines}
-        # What is built into the kernel stands only in /sys/module.
+        # What is built into the kernel is only in /sys/module.
         return frozenset(
             name
             for name in self._modules
@@ -110,15 +128,15 @@ class _Timex(ctypes.Structure):
     )
 
 
-def _clock(host: Host) -> Clock | None:
-    """What adjtimex says when it is asked to change nothing (no rights needed)."""
+def _clock(host: Host) -> WallClock | None:
+    """The answer of adjtimex when it changes nothing (no privileges needed)."""
     timex = _Timex()
     state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
     if state < 0:
         return None
     unit = 1e9 if timex.status & _STA_NANO else 1e6
     mono_s = host.mono_s()
-    return Clock(
+    return WallClock(
         synchronised=state != _TIME_ERROR and not timex.status & _STA_UNSYNC,
         offset_s=timex.offset / unit,
         max_error_s=timex.maxerror / 1e6,

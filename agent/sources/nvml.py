@@ -1,26 +1,43 @@
-"""NVML through a child process (agent/nvml_child.py): a hung driver costs a child, never the agent."""
+"""NVML through a child process (agent/nvml/child.py): a hung driver costs a child, never the agent."""
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from agent.collectors.readings import Gpu, GpuCount, GpuEvent, GpuHealth, GpuProcess, NvmlState
-from agent.contract.owner import Owner, owner
+from agent.collectors.samples import Gpu, GpuCount, GpuEvent, GpuHealth, GpuProcess, NvmlState
+from agent.contract.owner import Owner
 from agent.host import Host
-from agent.nvml_pause import NvmlPause
-from agent.sources.base import Emit
-from agent.sources.nvml_bus import address, gpus_on_bus
-from agent.sources.nvml_process import MOST_UNDEAD, Absent, Child, Hung, Kill, Skips, Timing, Undead, kill
+from agent.nvml.bus import address, gpus_on_bus
+from agent.nvml.pause import NvmlPause
+from agent.nvml.process import MAX_UNKILLABLE, Absent, Child, Hung, Kill, Skips, Timing, Unkillable, kill
+from agent.options import option
+from agent.process_owner import owner_of
+from agent.sources.base import Emit, Source, SourceSetup
 
-_PAUSES_S = (0.5, 2.0, 10.0, 30.0, 60.0)  # after the first, second, ... hang without an answer between
-_BUS_EVERY_S = 300.0  # between looks at the PCI bus; udev says at once what leaves it
+_PAUSES_S = (0.5, 2.0, 10.0, 30.0, 60.0)  # after the first, second, ... hang without an answer in between
+_BUS_EVERY_S = 300.0  # between looks at the PCI bus; udev reports at once what leaves it
 
 
-class NvmlSource:
-    """Gpu, GpuHealth, GpuCount, GpuEvent and NvmlState readings of this machine."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvmlSourceOptions:
+    """What an operator can set."""
+
+    nvml_interval_s: float = option(1.0, "pause between NVML samples", unit="s", least=0.05)
+    expected_gpus: int = option(
+        0,
+        "GPUs that this node should have; 0: those on the PCI bus, or ever seen since the start",
+        least=0,
+        example=8,
+    )
+
+
+class NvmlSource(Source):
+    """Emits Gpu, GpuHealth, GpuCount, GpuEvent and NvmlState of this machine."""
 
     name: ClassVar[str] = "nvml"
-    needs: ClassVar[str] = "libnvidia-ml.so.1 and the NVIDIA driver; says once when they are absent"
+    needs: ClassVar[str] = "libnvidia-ml.so.1 and the NVIDIA driver; reports once when they are absent"
+    options: ClassVar[tuple[type[Any], ...]] = (NvmlSourceOptions,)
 
     def __init__(
         self,
@@ -34,7 +51,7 @@ class NvmlSource:
         pause: NvmlPause | None = None,
     ) -> None:
         """`expected`: GPUs that this node should have, 0: those on the PCI bus or ever seen. `pause`: for actions that
-        must have the driver to themselves.
+        must have the driver for themselves.
 
         For tests: `env` is added to the child's environment (a library path), `bus` has the PCI bus, `kill` kills.
         """
@@ -43,68 +60,85 @@ class NvmlSource:
         self._env = dict(env or {})
         self._expected = expected
         self._pause = pause or NvmlPause()
-        self._undead = Undead(kill=kill)
-        self._known: dict[str, Gpu] = {}  # address -> last reading; survives the child
-        self._health: dict[str, dict[str, Any]] = {}  # address -> all that was said of it
+        self._unkillable = Unkillable(kill=kill)
+        # Address → last sample; survives the child.
+        self._known: dict[str, Gpu] = {}
+        # Address → everything that was reported about it.
+        self._health: dict[str, dict[str, Any]] = {}
+        # pid → name of the process and its owner.
         self._owners: dict[int, tuple[str, Owner]] = {}
         self._state = ""
-        self._skips: dict[tuple[int, str], tuple[int, float]] = {}  # call -> hangs, not made until
+        # Call → how often it hung, and until when it is not made.
+        self._skips: dict[tuple[int, str], tuple[int, float]] = {}
         self._bus: dict[str, str] = {}
         self._bus_s: float | None = None
-        self._unseen_s: dict[str, float] = {}  # on the bus, never shown by NVML -> since when
+        # On the bus and never shown by NVML → since when.
+        self._unseen_s: dict[str, float] = {}
         self._count = (0, 0, 0)
-        self._count_s: float | None = None  # since when; None: it was said
+        # Since when; None: it was emitted.
+        self._count_s: float | None = None
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:
+        """See Source."""
+        options = setup.options(NvmlSourceOptions)
+        return cls(
+            setup.host,
+            timing=Timing(interval_s=options.nvml_interval_s),
+            expected=options.expected_gpus,
+            pause=setup.pause,
+        )
 
     async def run(self, emit: Emit) -> None:
         """Follows NVML; OSError when the child cannot be started or dies by itself."""
         if not self._host.live:
             await asyncio.get_running_loop().create_future()
-        await self._pause.between(lambda: self._follow(emit))
+        await self._pause.run_between_pauses(lambda: self._follow(emit))
 
     async def _follow(self, emit: Emit) -> None:
         hangs = 0
         while True:
             try:
-                async with Child(self._timing, self._env, self._undead, self._skip_list()) as child:
+                async with Child(self._timing, self._env, self._unkillable, self._skip_list()) as child:
                     while True:
-                        self._take(await child.said(), emit)
+                        self._take(await child.receive(), emit)
                         hangs = 0
             except Absent as absent:
                 self._skips = {}
                 if self._state != "absent":
-                    self._say(emit, "absent", reason=str(absent))
+                    self._emit_state(emit, "absent", reason=str(absent))
                 await asyncio.sleep(self._timing.retry_s)
             except Hung as hung:
                 self._hung(hung, emit)
-                if self._undead.count() < MOST_UNDEAD:
+                if self._unkillable.count() < MAX_UNKILLABLE:
                     await asyncio.sleep(_PAUSES_S[min(hangs, len(_PAUSES_S) - 1)])
                 hangs += 1
-            while (undead := self._undead.count()) >= MOST_UNDEAD:
+            while (unkillable := self._unkillable.count()) >= MAX_UNKILLABLE:
                 if self._state != "blind":
-                    self._say(emit, "blind", reason=f"{undead} killed children do not die")
+                    self._emit_state(emit, "blind", reason=f"{unkillable} killed children do not die")
                 await asyncio.sleep(min(1.0, self._timing.retry_s))
 
     async def once(self, emit: Emit) -> None:
-        """One sample. A recorded machine has no NVML: nothing is said."""
+        """One sample. A recorded machine has no NVML: nothing is emitted."""
         if not self._host.live:
             return
         try:
-            async with Child(self._timing, self._env, self._undead, []) as child:
-                self._take(await child.said(), emit, at_once=True)
+            async with Child(self._timing, self._env, self._unkillable, []) as child:
+                self._take(await child.receive(), emit, at_once=True)
         except Absent as absent:
-            self._say(emit, "absent", reason=str(absent))
+            self._emit_state(emit, "absent", reason=str(absent))
         except Hung as hung:
             self._hung(hung, emit)
 
     def _hung(self, hung: Hung, emit: Emit) -> None:
         gpu = next((gpu for gpu in self._known.values() if gpu.index == hung.index), None)
         reason = "" if hung.index < 0 else f"on GPU {hung.index}{f' {gpu.bdf}' if gpu else ''}"
-        # Without events, or without one value of one GPU, the rest can be asked; without nvmlInit nothing.
+        # Without events, or without one value of one GPU, the rest can be queried; without nvmlInit nothing.
         if hung.index >= 0 or hung.call.startswith("nvmlEventSet"):
             times = self._skips.get((hung.index, hung.call), (0, 0.0))[0]
             pause_s = self._timing.skip_s[min(times, len(self._timing.skip_s) - 1)]
             self._skips[hung.index, hung.call] = (times + 1, self._host.mono_s() + pause_s)
-        self._say(
+        self._emit_state(
             emit, "hung", reason=reason, call=hung.call, waited_s=hung.waited_s, bdf=gpu.bdf if gpu else ""
         )
 
@@ -114,7 +148,7 @@ class NvmlSource:
             (index, call, max(0.0, until_s - now_s)) for (index, call), (_, until_s) in self._skips.items()
         ]
 
-    def _say(
+    def _emit_state(
         self,
         emit: Emit,
         state: str,
@@ -133,21 +167,22 @@ class NvmlSource:
             )
         )
 
-    def _take(self, said: dict[str, Any], emit: Emit, *, at_once: bool = False) -> None:
-        if "event" in said:
-            where, kind, data, count = said["event"]
+    def _take(self, message: dict[str, Any], emit: Emit, *, at_once: bool = False) -> None:
+        if "event" in message:
+            where, kind, data, count = message["event"]
             if bdf := address(where):
-                emit(GpuEvent(bdf=bdf, type=kind, data=data, count=count, mono_s=said["at"]))
+                emit(GpuEvent(bdf=bdf, type=kind, data=data, count=count, mono_s=message["at"]))
             return
-        skipped = {(index, call) for index, call in said["skipped"]}
+        skipped = {(index, call) for index, call in message["skipped"]}
         self._skips = {call: since for call, since in self._skips.items() if call in skipped}
         if self._state in ("", "absent"):
-            self._say(emit, "ready", gpus=len(said["gpus"]))
+            self._emit_state(emit, "ready", gpus=len(message["gpus"]))
         elif self._state in ("hung", "blind") and not self._skips:
-            self._say(emit, "answers", gpus=len(said["gpus"]))
+            self._emit_state(emit, "answers", gpus=len(message["gpus"]))
         present: dict[str, dict[str, Any]] = {}
-        nameless: dict[int, str] = {}  # index -> why; those of which NVML did not say which one they are
-        for raw in said["gpus"]:
+        # Index → why; GPUs whose address NVML did not report.
+        nameless: dict[int, str] = {}
+        for raw in message["gpus"]:
             if bdf := address(raw["bdf"]):
                 present[bdf] = raw
             else:
@@ -155,34 +190,34 @@ class NvmlSource:
         for bdf, gpu in self._known.items():
             if bdf not in present:
                 lost = nameless.pop(gpu.index, "not_found")
-                if lost:  # else a call that hung is not made: nobody knows
+                if lost:  # else the call is skipped because it hung: nothing is known
                     self._known[bdf] = Gpu(
-                        index=gpu.index, bdf=bdf, uuid=gpu.uuid, lost=lost, mono_s=said["at"]
+                        index=gpu.index, bdf=bdf, uuid=gpu.uuid, lost=lost, mono_s=message["at"]
                     )
                     emit(self._known[bdf])
         pids = {pid for raw in present.values() for pid, _ in raw["procs"] or ()}
         self._owners = {pid: known for pid, known in self._owners.items() if pid in pids}
         for bdf, raw in present.items():
-            self._known[bdf] = self._gpu(bdf, raw, said["at"])
+            self._known[bdf] = self._gpu(bdf, raw, message["at"])
             emit(self._known[bdf])
             if raw["health"]:
-                emit(self._merged(bdf, raw, said["at"]))
-        unseen = self._unseen(nameless, said["at"], emit, at_once=at_once)
-        self._counted(unseen, said["at"], emit, at_once=at_once)
+                emit(self._merged(bdf, raw, message["at"]))
+        unseen = self._unseen(nameless, message["at"], emit, at_once=at_once)
+        self._counted(unseen, message["at"], emit, at_once=at_once)
 
     def _merged(self, bdf: str, raw: dict[str, Any], at_s: float) -> GpuHealth:
         merged = self._health.get(bdf, {}) | raw["health"]
-        # A new dict each time: what was handed out does not change any more.
+        # A new dict each time: what was emitted must not change.
         self._health[bdf] = {key: value for key, value in merged.items() if value is not None}
         return GpuHealth(index=raw["index"], bdf=bdf, values=self._health[bdf], mono_s=at_s)
 
     def _unseen(self, nameless: Mapping[int, str], at_s: float, emit: Emit, *, at_once: bool) -> int:
-        """GPUs on the bus that NVML never showed; each is said to be lost when it had time to appear."""
+        """How many GPUs on the bus NVML never showed; each is reported lost when it has had time to appear."""
         if self._bus_s is None or at_s - self._bus_s >= _BUS_EVERY_S:
             self._bus, self._bus_s = gpus_on_bus(self._bus_host), at_s
         unseen = sorted(bdf for bdf in self._bus if bdf not in self._known)
         self._unseen_s = {bdf: self._unseen_s.get(bdf, at_s) for bdf in unseen}
-        if not all(nameless.values()):  # one whose name was not asked for; it may be this one
+        if not all(nameless.values()):  # one whose address was not queried; it may be this one
             return 0
         late = [bdf for bdf in unseen if at_once or at_s - self._unseen_s[bdf] >= self._timing.settle_s]
         reasons = list(nameless.values())
@@ -225,9 +260,6 @@ class NvmlSource:
 
     def _process(self, pid: int, memory_mb: int) -> GpuProcess:
         if pid not in self._owners:
-            found = owner(cgroup := self._host.read(f"/proc/{pid}/cgroup"))
-            if not found.job:
-                found = owner(cgroup, self._host.read(f"/proc/{pid}/environ"))
-            self._owners[pid] = self._host.read(f"/proc/{pid}/comm"), found
+            self._owners[pid] = self._host.read(f"/proc/{pid}/comm"), owner_of(self._host, pid)
         name, found = self._owners[pid]
         return GpuProcess(pid=pid, memory_mb=memory_mb, name=name, job=found.job, unit=found.unit)

@@ -1,7 +1,7 @@
-"""Polling in a thread of its own, for files whose reading may hang (sick firmware, a dead file server).
+"""Polling in a thread of its own, for files whose reading may hang (broken firmware, a dead file server).
 
-Not a source: what sources that poll share. A thread that hangs cannot be ended; it is left alone, no second
-one is started beside it, and the hang is said.
+Not a source; a part of those that poll. A thread that hangs cannot be ended: it is left alone, no second one is started
+beside it, and the hang is reported.
 """
 
 import asyncio
@@ -9,11 +9,11 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from agent.collectors.readings import Mark, Reading
+from agent.collectors.samples import Checkpoint, Sample
 from agent.sources.base import Emit
 
-Poll = Callable[[], list[Reading]]
-_BATCH = 200  # readings handed over in one go, so that a flood does not starve the rest of the agent
+Poll = Callable[[], list[Sample]]
+_BATCH = 200  # samples handed over at once, so that a flood does not starve the rest of the agent
 
 
 class Poller:
@@ -27,13 +27,13 @@ class Poller:
         self._thread: threading.Thread | None = None
 
     async def run(self, emit: Emit) -> None:
-        """Poll until cancelled. What `poll` raises, this raises."""
+        """Poll until cancelled. Raises what `poll` raises."""
         loop = asyncio.get_running_loop()
         await self._wait_for_former_thread()
-        results: asyncio.Queue[list[Reading] | OSError] = asyncio.Queue()
+        results: asyncio.Queue[list[Sample] | OSError] = asyncio.Queue()
         stop = threading.Event()
 
-        def hand_over(result: list[Reading] | OSError) -> None:
+        def hand_over(result: list[Sample] | OSError) -> None:
             if not stop.is_set():
                 with suppress(RuntimeError):  # the loop was closed meanwhile
                     loop.call_soon_threadsafe(results.put_nowait, result)
@@ -45,7 +45,7 @@ class Poller:
                     stop.wait(self._period_s)
             except OSError as error:
                 hand_over(error)
-            finally:  # a bug is printed by the threading module, and the agent learns that the thread is gone
+            finally:  # a bug is printed by the threading module, and this task learns that the thread is gone
                 hand_over(OSError(f"{self._what}: the polling thread ended; see the agent's standard error"))
 
         # A daemon: the agent can end while it hangs.
@@ -60,9 +60,10 @@ class Poller:
                     raise OSError(self._hung()) from None
                 if isinstance(result, OSError):
                     raise result
-                for number, reading in enumerate(result, 1):
-                    emit(reading)
-                    if number % _BATCH == 0 and not isinstance(reading, Mark):  # it belongs to the next one
+                for number, sample in enumerate(result, 1):
+                    emit(sample)
+                    # A checkpoint belongs to the sample that follows.
+                    if number % _BATCH == 0 and not isinstance(sample, Checkpoint):
                         await asyncio.sleep(0)
         finally:
             stop.set()

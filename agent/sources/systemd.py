@@ -1,33 +1,68 @@
-"""States of listed systemd units, as systemd's D-Bus signals tell them."""
+"""States of listed systemd units, from systemd's D-Bus signals."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from agent import dbus
-from agent.collectors.readings import Unit
+from agent.collectors.samples import Unit
 from agent.host import Host
-from agent.sources.base import Emit
+from agent.options import option
+from agent.sources.base import Emit, Source, SourceSetup
 
 if TYPE_CHECKING:
     from dbus_fast import Message
     from dbus_fast.aio import MessageBus
 
 
-class SystemdSource:
+_UNIT_FOLDERS = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemdSourceOptions:
+    """What an operator can set, besides `services`."""
+
+    watch_services: tuple[str, ...] = option(
+        (
+            *("nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex", "nvidia-dcgm"),
+            *("slurmd", "kubelet", "containerd", "docker", "opensm"),
+            *("chronyd", "ntpd", "systemd-timesyncd"),
+        ),
+        "systemd units that are watched where they are installed; service.restart may not touch them",
+    )
+
+
+class SystemdSource(Source):
     """Emits Unit: for each of `units` its state at start (`first`), then every change.
 
-    OSError says why the states cannot be had: no bus, or systemd is not the one that runs this machine.
+    OSError names the reason why there are no states: no bus, or another init than systemd runs this machine.
     """
 
     name: ClassVar[str] = "systemd"
     needs: ClassVar[str] = "systemd as PID 1 and the D-Bus system bus"
+    options: ClassVar[tuple[type[Any], ...]] = (SystemdSourceOptions,)
 
     def __init__(self, host: Host, *, units: tuple[str, ...], bus_address: str = dbus.SYSTEM_BUS) -> None:
         self._host = host
         self._units = tuple(unit if "." in unit else f"{unit}.service" for unit in units)  # as systemctl does
         self._address = bus_address
-        self._states: dict[str, tuple[str, str, str]] = {}  # unit -> active, sub, result
+        # Unit → active, sub, result.
+        self._states: dict[str, tuple[str, str, str]] = {}
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self | None:
+        """None where no unit is to be watched."""
+        config = setup.config
+        watched = installed(setup.host, setup.options(SystemdSourceOptions).watch_services)
+        units = tuple(dict.fromkeys((*config.services, *watched)))
+        return cls(setup.host, units=units, bus_address=config.dbus_address) if units else None
 
     async def run(self, emit: Emit) -> None:
         """Follow the units until cancelled."""
@@ -43,14 +78,14 @@ class SystemdSource:
             await dbus.call(bus, dbus.MANAGER_PATH, dbus.MANAGER, "Subscribe")
             for unit in self._units:
                 path = await dbus.unit_path(bus, unit)
-                await dbus.hear(
+                await dbus.add_match(
                     bus,
                     f"type='signal',sender='{dbus.SYSTEMD}',interface='{dbus.PROPERTIES}',path='{path}'",
                 )
                 paths[path] = unit
-                # Asked after the match: a change in between comes as a signal, none is missed.
-                self._tell(unit, await dbus.properties(bus, path), emit)
-            with suppress(EOFError):  # how dbus-fast tells that the other side went away
+                # Queried after the match was added: a change in between comes as a signal, none is missed.
+                self._initial(unit, await dbus.properties(bus, path), emit)
+            with suppress(EOFError):  # how dbus-fast reports that the other side went away
                 await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast has no type there
             raise OSError(f"systemd: {self._address} closed the connection")
 
@@ -60,7 +95,7 @@ class SystemdSource:
             return
         async with self._bus() as bus:
             for unit in self._units:
-                self._tell(unit, await dbus.properties(bus, await dbus.unit_path(bus, unit)), emit)
+                self._initial(unit, await dbus.properties(bus, await dbus.unit_path(bus, unit)), emit)
 
     @asynccontextmanager
     async def _bus(self) -> AsyncIterator["MessageBus"]:
@@ -78,8 +113,8 @@ class SystemdSource:
         except (dbus.NoAnswer, dbus.ErrorReply) as error:
             raise OSError(f"systemd: {error}") from error
 
-    def _tell(self, unit: str, properties: dict[str, Any], emit: Emit) -> None:
-        """The state at start; after a lost connection a change like any other."""
+    def _initial(self, unit: str, properties: dict[str, Any], emit: Emit) -> None:
+        """Emits the state at start; after a lost connection it is a change like any other."""
         first = unit not in self._states
         self._changed(unit, properties, emit, first=first)
 
@@ -90,10 +125,20 @@ class SystemdSource:
             for name, old in zip(("ActiveState", "SubState", "Result"), before, strict=True)
         )
         self._states[unit] = (active, sub, result)
-        # systemd says the result in a signal of its own, before the one with the states.
+        # systemd sends the result in a signal of its own, before the one with the states.
         if (active, sub) != before[:2]:
             emit(
                 Unit(
                     name=unit, active=active, sub=sub, result=result, first=first, mono_s=self._host.mono_s()
                 )
             )
+
+
+def installed(host: Host, units: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of `units` that this machine has, if systemd runs it: the others cannot fail."""
+    if not host.live or not host.path("/run/systemd/system").is_dir():  # as sd_booted(3)
+        return ()
+    full = (unit if "." in unit else f"{unit}.service" for unit in units)
+    return tuple(
+        unit for unit in full if any(host.path(f"{folder}/{unit}").exists() for folder in _UNIT_FOLDERS)
+    )

@@ -1,4 +1,4 @@
-"""One file that others append to: where we are in it, and its new lines. It may be moved away, cut short or vanish."""
+"""One file to which others append: the position in it, and its new lines. It may be moved, truncated or removed."""
 
 import os
 import stat
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_LINE_BYTES = 64 * 1024
-MAX_MISSED_BYTES = 1024 * 1024  # of what was written while nobody read: the last so many
-_POLL_BYTES = 1024 * 1024  # of one file at a poll: a file that grows faster is read later, not dropped
+MAX_MISSED_BYTES = 1024 * 1024  # of what was written while no agent read: the last so many
+_POLL_BYTES = 1024 * 1024  # of one file in a poll: what grows faster is read later, not dropped
 _CLOSE_AFTER_S = 60.0  # an idle file is closed; its position is kept
 
 Found = tuple[bytes, int]  # a line without its end, and the offset behind it
@@ -22,11 +22,14 @@ class Tail:
     job: str
     inode: int = 0
     offset: int = 0
-    partial: bytes = b""  # a last line without its end
-    overlong: bool = False  # the rest of a line that was cut is being passed over
+    # The last line, when its end is not there yet.
+    partial: bytes = b""
+    # The rest of a line that was cut is being skipped.
+    overlong: bool = False
     fd: int = -1
     idle_since_s: float = 0.0
-    told: str = ""  # the position that was handed on last
+    # The position that was handed on last.
+    checkpoint: str = ""
 
     @property
     def position(self) -> str:
@@ -39,7 +42,10 @@ class Tail:
             self.inode, self.offset = info.st_ino, info.st_size
 
     def go_on(self, position: str) -> bool:
-        """Where a former run ended, or at the beginning (empty); of what was missed only the last. Is anything missed?"""
+        """Continues where a former run ended, or at the beginning (empty); True if anything was missed.
+
+        Of much that was missed only the last part is read.
+        """
         info = stat_of(self.path)
         inode, _, offset = position.partition(" ")
         if info is None or not (inode + offset).isdigit():
@@ -60,9 +66,7 @@ class Tail:
     def changed(self, markers: tuple[bytes, ...], now_s: float) -> Iterator[Found]:
         """New lines since the last call."""
         info = stat_of(self.path)
-        if self.fd >= 0 and (
-            info is None or info.st_ino != self.inode
-        ):  # moved away: read what is left in it
+        if self.fd >= 0 and (info is None or info.st_ino != self.inode):  # moved: read the rest of it
             yield from self.read(markers)
             yield from self.rest(markers)
             self.close()
@@ -79,18 +83,18 @@ class Tail:
             self.close()
 
     def read(self, markers: tuple[bytes, ...]) -> Iterator[Found]:
-        """Whole lines of the next piece of the file; none at its end."""
+        """Whole lines of the next part of the file; none at its end."""
         try:
             if self.fd < 0:
                 self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             data = os.pread(self.fd, _POLL_BYTES, self.offset)
-        except OSError:  # no right to read it, or gone meanwhile; looked at again at the next poll
+        except OSError:  # no permission, or gone meanwhile; the next poll tries again
             self.close()
             return
         yield from self._lines(data, markers)
 
     def rest(self, markers: tuple[bytes, ...]) -> Iterator[Found]:
-        """The last line, when nothing will end it any more."""
+        """The last line, when its end will not come any more."""
         last, self.partial = self.partial, b""
         if last and not self.overlong and _wanted(last, markers):
             yield last, self.offset
@@ -123,7 +127,7 @@ class Tail:
 
 
 def stat_of(path: str) -> os.stat_result | None:
-    """Of a regular file; None when there is none."""
+    """The stat of a regular file; None when there is none."""
     try:
         info = os.stat(path)
     except OSError:

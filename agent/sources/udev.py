@@ -1,19 +1,19 @@
-"""Kernel uevents of devices that appear and vanish. Straight from the kernel: works where no udevd runs."""
+"""Kernel uevents of devices that appear and vanish. Directly from the kernel: works where no udevd runs."""
 
 import asyncio
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pyudev
 
-from agent.collectors.readings import Device
+from agent.collectors.samples import Device
 from agent.host import Host
-from agent.sources.base import Emit
+from agent.sources.base import Emit, Source, SourceSetup
 
 SUBSYSTEMS = ("pci", "net", "infiniband", "block")
 _BUFFER_BYTES = 4 * 1024 * 1024  # a reset of eight GPUs or a rescan of the bus is a burst of uevents
 
 
-class UdevSource:
+class UdevSource(Source):
     """Emits Device. A network interface's link state is not a uevent: see netlink."""
 
     name: ClassVar[str] = "udev"
@@ -22,6 +22,11 @@ class UdevSource:
     def __init__(self, host: Host, *, subsystems: tuple[str, ...] = SUBSYSTEMS) -> None:
         self._host = host
         self._subsystems = subsystems
+
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:
+        """See Source."""
+        return cls(setup.host)
 
     async def run(self, emit: Emit) -> None:
         """Follow uevents until cancelled."""
@@ -43,8 +48,8 @@ class UdevSource:
         def readable() -> None:
             try:
                 while (device := monitor.poll(timeout=0)) is not None:
-                    emit(_reading(device, self._host.mono_s()))
-            except OSError as error:  # ENOBUFS too: uevents were lost, and opening again says so
+                    emit(_sample(device, self._host.mono_s()))
+            except OSError as error:  # ENOBUFS too: uevents were lost, and that the source broke shows it
                 loop.remove_reader(fd)
                 if not broken.done():
                     broken.set_exception(error)
@@ -59,7 +64,7 @@ class UdevSource:
         """Nothing: uevents are changes, not a state."""
 
 
-def _reading(device: Any, mono_s: float) -> Device:
+def _sample(device: Any, mono_s: float) -> Device:
     properties = device.properties
     vendor = str(properties.get("PCI_ID", "")).partition(":")[0]
     return Device(

@@ -1,13 +1,13 @@
-"""What the rest of an agent needs of the way up: a place to put facts. Simulated nodes bring their own."""
+"""What the rest of the agent needs of the uplink: a place to put facts. Simulated nodes have their own."""
 
 from typing import Protocol
 
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 
 
 class Uplink(Protocol):
-    """Takes facts; it never blocks and never fails: what it cannot keep it counts."""
+    """Accepts facts. It never blocks and never fails: facts that it cannot keep are counted."""
 
-    def put(self, draft: Draft, mono_s: float) -> None:
-        """One fact, seen when the node's monotonic clock said `mono_s` seconds (its `age_s` comes on top)."""
+    def put(self, unsent: UnsentEvent, mono_s: float) -> None:
+        """One fact, seen when the node's monotonic clock showed `mono_s` seconds (its `age_s` is added)."""
         ...

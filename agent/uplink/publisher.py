@@ -1,9 +1,9 @@
 """Spool → log: in order, many in flight, each event removed only when the broker has acknowledged it.
 
-Readers of the log skip an event whose number is not above the last one of its spool; that makes "again"
-harmless, and it means that an event stored behind a later one would be lost. A connection keeps the order,
-but a change of the stream's leader may lose one message and take the next. The acknowledgement tells the
-place on the log: an event that landed behind a later one gets a new number and is sent once more.
+Readers of the log skip an event whose number is not above the last one of its spool. That makes sending again harmless,
+but an event that is stored behind a later one would be lost. A connection keeps the order, but a change of the stream's
+leader may lose one message and store the next. The acknowledgement gives the position on the log: an event that was
+stored behind a later one gets a new number and is sent again.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WINDOW = 512  # messages in flight
 BATCH = 128  # read from the spool at once
 ACK_TIMEOUT_S = 5.0
-FIRST_PAUSE_S = 0.1  # after the broker refused (no stream yet, an election): doubled up to MAX_PAUSE_S
+FIRST_PAUSE_S = 0.1  # after the broker has refused (no stream yet, an election): doubled up to MAX_PAUSE_S
 MAX_PAUSE_S = 2.0
 
 _log = logging.getLogger(__name__)
@@ -44,16 +44,16 @@ class Publisher:
         await client.subscribe(f"{flight.inbox}.*", cb=flight.on_ack)
         while True:
             self._wake.clear()
-            self._settle(flight)
+            self._remove_stored(flight)
             if flight.refused:
-                if flight.refused != flight.said:
-                    _log.warning("the broker does not take events: %s", flight.refused)
+                if flight.refused != flight.logged:
+                    _log.warning("the broker does not accept events: %s", flight.refused)
                 await asyncio.sleep(self._pause_s)
                 self._pause_s = min(MAX_PAUSE_S, self._pause_s * 2)
-                flight.again()
+                flight.restart()
             elif flight.overdue():
                 _log.warning("no acknowledgement for %s s: sending again", ACK_TIMEOUT_S)
-                flight.again()
+                flight.restart()
             if not await self._send(client, flight):
                 await _wait(self._wake, ACK_TIMEOUT_S if flight.waiting else None)
 
@@ -77,12 +77,12 @@ class Publisher:
             }
             await client.publish(self._subject, body, reply=f"{flight.inbox}.{row.seq}", headers=headers)
         if len(rows) == room:
-            await asyncio.sleep(0)  # the acknowledgements must be heard too
+            await asyncio.sleep(0)  # lets acknowledgements come in
             return True
         return False
 
-    def _settle(self, flight: "_Flight") -> None:
-        """Removes what the log has, up to the first event that it may not have."""
+    def _remove_stored(self, flight: "_Flight") -> None:
+        """Removes events from the spool, up to the first one that may not be on the log."""
         if not flight.stored:
             return
         for seq in flight.misplaced():
@@ -91,22 +91,27 @@ class Publisher:
         first_open = min(flight.waiting, default=flight.cursor + 1)
         done = [seq for seq in flight.stored if seq < first_open]
         if done:
-            self._pause_s, flight.said = FIRST_PAUSE_S, ""
+            self._pause_s, flight.logged = FIRST_PAUSE_S, ""
             self._spool.acknowledged(max(done))
             for seq in done:
                 del flight.stored[seq]
 
 
 class _Flight:
-    """What is under way on one connection."""
+    """What was sent on one connection, and how far."""
 
     def __init__(self, inbox: str, wake: asyncio.Event) -> None:
         self.inbox = inbox
-        self.cursor = 0  # highest number sent
-        self.waiting: dict[int, float] = {}  # number → when it was sent
-        self.stored: dict[int, int] = {}  # number → place on the log, while an earlier one is open
-        self.refused = ""  # the broker's words when it did not take one
-        self.said = ""
+        # The highest number that was sent.
+        self.cursor = 0
+        # Number → when it was sent, while it is not acknowledged.
+        self.waiting: dict[int, float] = {}
+        # Number → position on the log, while an earlier number is not acknowledged.
+        self.stored: dict[int, int] = {}
+        # Why the broker refused an event; empty: it did not.
+        self.refused = ""
+        # The refusal that was logged last.
+        self.logged = ""
         self._wake = wake
 
     async def on_ack(self, message: "Msg") -> None:
@@ -121,34 +126,34 @@ class _Flight:
         self._wake.set()
 
     def misplaced(self) -> list[int]:
-        """Numbers that stand behind a higher number on the log; each is named once."""
+        """Numbers that are stored behind a higher number on the log; each is returned once."""
         found: list[int] = []
-        lowest = None  # place of the events with higher numbers
+        lowest = None  # position of the events with higher numbers
         for seq in sorted(self.stored, reverse=True):
-            place = self.stored[seq]
-            if lowest is not None and place > lowest:
+            position = self.stored[seq]
+            if lowest is not None and position > lowest:
                 found.append(seq)
                 self.stored[seq] = lowest  # dealt with
             else:
-                lowest = place
+                lowest = position
         return found[::-1]
 
     def overdue(self) -> bool:
-        """Has the oldest one waited too long?"""
+        """Has the oldest event waited too long for its acknowledgement?"""
         return bool(self.waiting) and (
             asyncio.get_running_loop().time() - next(iter(self.waiting.values())) > ACK_TIMEOUT_S
         )
 
-    def again(self) -> None:
-        """Starts over from the first event that the log may not have."""
-        self.said, self.refused = self.refused or self.said, ""
+    def restart(self) -> None:
+        """Starts over from the first event that may not be on the log."""
+        self.logged, self.refused = self.refused or self.logged, ""
         self.cursor = min([*self.waiting, self.cursor + 1]) - 1
         self.waiting.clear()
 
 
 async def _wait(event: asyncio.Event, timeout_s: float | None) -> None:
     try:
-        # Not wait_for: on Python 3.11 it can lose a cancellation, and the agent would not stop.
+        # Not wait_for, which can lose a cancellation on Python 3.11: the agent would not stop.
         async with asyncio.timeout(timeout_s):
             await event.wait()
     except TimeoutError:

@@ -1,8 +1,8 @@
 """The events that the broker has not acknowledged yet: stamped, numbered, bounded, on disk.
 
-An event gets its number here, and keeps it until the broker has it. Full: the mildest and oldest go first,
-and are counted. A disk that is full or a file that is broken never stops the agent: the spool goes on in
-memory, says so (`take_trouble`), and tries the disk again.
+An event gets its number here and keeps it until the broker has it. When the spool is full, the mildest events are dropped,
+the oldest of them first, and counted. Neither a full disk nor a broken file stops the agent: the spool continues in
+memory, reports it (`take_problems`), and tries the disk again.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 
 import orjson
 
-from agent.contract.messages import MAX_EVIDENCE, Draft, Event, Severity, clip, encode_event
+from agent.contract.messages import MAX_EVIDENCE, Event, Severity, UnsentEvent, clip, encode_event
 from agent.host import Host
-from agent.uplink.store import MEMORY, Row, Store, set_aside
+from agent.uplink.store import MEMORY, Row, Store, move_away
 
-# What is kept when only memory is left: little, since the agent's memory is a promise.
+# Bounds without a disk: low, since the agent's memory is a promise.
 MEMORY_MAX_EVENTS = 10_000
 MEMORY_MAX_BYTES = 8 * 1024 * 1024
-LINE = "line"  # the mark of the kernel log: boot id and sequence number
+LINE = "line"  # key of the kernel log's checkpoint: boot id and sequence number
 _T = TypeVar("_T")
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -45,51 +45,54 @@ class Spool:
         self._node = node
         self._limits = (max_events, max_bytes)
         self._boot = host.boot_id()
-        self._troubles: list[str] = []
+        self._problems: list[str] = []
         self._in_memory = False
         self._dropped = 0
         self._spool, self._next, self._count, self._bytes = "", 1, 0, 0
-        self.on_put: Callable[[], None] = _nothing  # told after each put; the publisher listens
-        self._store = self._open_or_set_aside()
+        # Called after each put; set by the publisher.
+        self.on_put: Callable[[], None] = _nothing
+        self._store = self._open()
         self._resume()
 
-    # --- what goes in ---
+    # --- in ---
 
-    def put(self, draft: Draft, mono_s: float) -> None:
+    def put(self, unsent: UnsentEvent, mono_s: float) -> None:
         """Keeps one fact that was seen at `mono_s` on the node's monotonic clock."""
-        self.put_all((draft,), mono_s)
+        self.put_all((unsent,), mono_s)
 
-    def put_all(self, drafts: Iterable[Draft], mono_s: float, marks: Mapping[str, str] | None = None) -> None:
-        """Keeps all of them or, killed in between, none; `marks`: how far what they come from was read.
-
-        These are kept in the same transaction, so that nothing is lost or read again.
+    def put_all(
+        self,
+        unsent_events: Iterable[UnsentEvent],
+        mono_s: float,
+        checkpoints: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keeps all of them, or none if the process is killed meanwhile. `checkpoints`: how far their sources were read;
+        kept in the same transaction, so that nothing is lost or read again.
         """
-        stamped = [self._stamp(draft, mono_s) for draft in drafts]
-        self._guarded(lambda: self._add(stamped, marks or {}))
+        stamped = [self._stamp(unsent, mono_s) for unsent in unsent_events]
+        self._guarded(lambda: self._add(stamped, checkpoints or {}))
         if stamped:
             self.on_put()
 
     def save_position(self, boot: str, line: int) -> None:
-        """Remembers that the kernel log of `boot` was read through record `line`, without any event."""
+        """Keeps that the kernel log of `boot` was read through record `line`, without any event."""
         self._guarded(lambda: self._store.set(LINE, f"{boot} {line}"))
 
-    def save_marks(self, marks: Mapping[str, str]) -> None:
-        """Remembers how far sources have read, without any event."""
-        self._guarded(lambda: self._add([], marks))
+    def save_checkpoints(self, checkpoints: Mapping[str, str]) -> None:
+        """Keeps how far sources have read, without any event."""
+        self._guarded(lambda: self._add([], checkpoints))
 
-    def marks(self, prefix: str) -> dict[str, str]:
-        """The marks whose keys begin so."""
+    def checkpoints(self, prefix: str) -> dict[str, str]:
+        """The checkpoints whose keys have this prefix."""
         return self._guarded(lambda: self._store.texts(prefix))
 
     @property
     def position(self) -> tuple[str, int] | None:
-        """(boot id, sequence number) of the last kernel log record that was worked off; None before the
-        first.
-        """
+        """(boot id, sequence number) of the last kernel log record that was processed; None before the first."""
         boot, _, seq = self._store.get(LINE).partition(" ")
         return (boot, int(seq)) if boot else None
 
-    # --- what goes out ---
+    # --- out ---
 
     def pending(self, after: int, limit: int) -> list[Row]:
         """Up to `limit` events numbered above `after`, in order."""
@@ -107,21 +110,22 @@ class Spool:
         """The broker has all events up to this number."""
 
         def work() -> None:
-            with self._store.together():
+            with self._store.transaction():
                 count, size = self._store.remove_through(through)
             self._count, self._bytes = self._count - count, self._bytes - size
 
         self._guarded(work)
 
     def renumber(self, seq: int) -> None:
-        """Moves an event to the end, under a new number: the log took a later one first, and its readers skip
-        everything that comes after a higher number of the same spool."""
+        """Moves an event to the end, under a new number: the log has stored a later one first, and its readers skip what
+        follows a higher number of the same spool.
+        """
 
         def work() -> None:
             found = self._store.after(seq - 1, 1)
             if not found or found[0].seq != seq:
                 return
-            with self._store.together():
+            with self._store.transaction():
                 self._store.remove(seq)
                 self._store.add(replace(found[0], seq=self._next, spool=self._spool))
             self._next += 1
@@ -129,11 +133,11 @@ class Spool:
         self._guarded(work)
         self.on_put()
 
-    # --- how it is ---
+    # --- state ---
 
     @property
     def spooled(self) -> int:
-        """Events that wait."""
+        """Events that are waiting."""
         return self._count
 
     @property
@@ -141,34 +145,32 @@ class Spool:
         """Events dropped since this process started."""
         return self._dropped
 
-    def take_trouble(self) -> list[str]:
+    def take_problems(self) -> list[str]:
         """What went wrong with the disk since the last call, one sentence each."""
-        troubles, self._troubles = self._troubles, []
-        return troubles
+        problems, self._problems = self._problems, []
+        return problems
 
     def report_dropped(self) -> None:
-        """Puts `agent.dropped` when events were dropped and there is room again, so that it pushes none
-        out.
-        """
+        """Puts `agent.dropped` once events were dropped and there is room again, so that it displaces none."""
         count = int(self._guarded(lambda: self._store.get("unreported")) or 0)
         if count == 0 or self._count > self._bounds()[0] * 3 // 4 or self._bytes > self._bounds()[1] * 3 // 4:
             return
-        draft = Draft(
+        unsent = UnsentEvent(
             kind="agent.dropped", component="node", severity=Severity.WARNING, data={"dropped": count}
         )
-        stamped = [self._stamp(draft, self._host.mono_s())]
+        stamped = [self._stamp(unsent, self._host.mono_s())]
         self._guarded(lambda: self._add(stamped, {}, reported=True))
         self.on_put()
 
     def retry_disk(self) -> None:
-        """Back to the disk, when the spool had to leave it and it works again."""
+        """Returns to the disk if the spool had to leave it and it works again."""
         if not self._in_memory:
             return
         with contextlib.suppress(sqlite3.Error, OSError):
             fresh = Store(str(self._path))
             try:
-                with fresh.together():
-                    # What is in the file was copied to memory when we left it, and may have been sent since.
+                with fresh.transaction():
+                    # The file's rows were copied to memory when the spool left the disk, and may have been sent since.
                     fresh.remove_through(2**62)
                     self._copy(self._store, fresh)
             except BaseException:
@@ -182,33 +184,35 @@ class Spool:
         """Closes the file."""
         self._store.close()
 
-    # --- inside ---
+    # --- internal ---
 
-    def _stamp(self, draft: Draft, mono_s: float) -> Row:
+    def _stamp(self, unsent: UnsentEvent, mono_s: float) -> Row:
         now_s = self._host.mono_s()
-        fact_s = mono_s - max(0.0, draft.age_s)
+        fact_s = mono_s - max(0.0, unsent.age_s)
         event = Event(
             id="",
             node=self._node,
-            kind=draft.kind,
-            component=draft.component,
-            severity=draft.severity,
+            kind=unsent.kind,
+            component=unsent.component,
+            severity=unsent.severity,
             at=self._host.wall().isoformat(timespec="milliseconds"),
             age_s=0.0,
             boot=self._boot,
-            count=draft.count,
-            data={key: clip(value) if isinstance(value, str) else value for key, value in draft.data.items()},
-            evidence=clip(draft.evidence, MAX_EVIDENCE),
+            count=unsent.count,
+            data={
+                key: clip(value) if isinstance(value, str) else value for key, value in unsent.data.items()
+            },
+            evidence=clip(unsent.evidence, MAX_EVIDENCE),
         )
         return Row(
             seq=0,
             spool="",
-            rank=draft.severity.rank,
+            rank=unsent.severity.rank,
             boot=self._boot,
             mono_s=fact_s,
             age_s=max(0.0, now_s - fact_s),
-            kind=draft.kind,
-            severity=draft.severity.value,
+            kind=unsent.kind,
+            severity=unsent.severity.value,
             body=_json(encode_event(event)),
         )
 
@@ -216,15 +220,15 @@ class Spool:
         now_s = self._host.mono_s()
         if row.boot == self._boot:
             return max(0.0, now_s - row.mono_s)
-        # Spooled before a reboot: the monotonic clock began again at zero and the wall clock may lie. What is
-        # sure is the age at spooling plus the time since this boot: a lower bound, since nobody here knows
-        # how long the event had waited before the reboot, nor how long the node was down.
+        # Spooled before a reboot: the monotonic clock restarted at zero, and the wall clock may be wrong. Certain is the
+        # age at spooling plus the time since this boot: a lower bound, since it is unknown how long the event had waited
+        # before the reboot and how long the node was down.
         return row.age_s + now_s
 
-    def _add(self, stamped: list[Row], marks: Mapping[str, str], *, reported: bool = False) -> None:
+    def _add(self, stamped: list[Row], checkpoints: Mapping[str, str], *, reported: bool = False) -> None:
         seq, count, size, dropped = self._next, self._count, self._bytes, 0
         max_events, max_bytes = self._bounds()
-        with self._store.together():
+        with self._store.transaction():
             for row in stamped:
                 self._store.add(replace(row, seq=seq, spool=self._spool))
                 seq, count, size = seq + 1, count + 1, size + len(row.body)
@@ -234,7 +238,7 @@ class Spool:
             if dropped or reported:
                 before = 0 if reported else int(self._store.get("unreported") or 0)
                 self._store.set("unreported", str(before + dropped))
-            for key, value in marks.items():
+            for key, value in checkpoints.items():
                 self._store.set(key, value)
         self._next, self._count, self._bytes = seq, count, size
         self._dropped += dropped
@@ -244,7 +248,7 @@ class Spool:
             return self._limits
         return min(self._limits[0], MEMORY_MAX_EVENTS), min(self._limits[1], MEMORY_MAX_BYTES)
 
-    def _open_or_set_aside(self) -> Store:
+    def _open(self) -> Store:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             return Store(str(self._path))
@@ -252,28 +256,28 @@ class Spool:
             return self._fresh(error)
 
     def _fresh(self, error: Exception) -> Store:
-        """An empty store in place of one that failed: a new file if the old one is broken, else memory."""
+        """An empty store that replaces one that failed: a new file if the old one is broken, else memory."""
         if (
             isinstance(error, sqlite3.DatabaseError)
             and getattr(error, "sqlite_errorcode", _BROKEN[0]) in _BROKEN
         ):
             with contextlib.suppress(sqlite3.Error, OSError):
-                aside = set_aside(self._path)
+                aside = move_away(self._path)
                 store = Store(str(self._path))
-                self._troubles.append(f"{self._path} is broken ({error}) and was set aside as {aside.name}")
+                self._problems.append(f"{self._path} is broken ({error}) and was renamed to {aside.name}")
                 return store
-        self._troubles.append(
+        self._problems.append(
             f"{self._path} cannot be written ({error}): events are kept in memory only; free the disk"
         )
         self._in_memory = True
         return Store(MEMORY)
 
     def _resume(self) -> None:
-        """Takes up the numbering; a new boot or a new file gets a new spool id (see store.py)."""
+        """Continues the numbering; a new boot or a new file gets a new spool id (see store.py)."""
         self._spool = self._store.get("spool")
         if not self._spool or self._store.get("boot") != self._boot:
             self._spool = secrets.token_hex(4)
-            with self._store.together():
+            with self._store.transaction():
                 self._store.set("spool", self._spool)
                 self._store.set("boot", self._boot)
         self._next = self._store.last_seq() + 1
@@ -283,7 +287,7 @@ class Spool:
         self._count, self._bytes = self._guarded(self._store.size)
 
     def _guarded(self, work: Callable[[], _T]) -> _T:
-        """Runs `work`; when the disk fails, moves what can be read to a fresh store and runs it there."""
+        """Runs `work`; if the disk fails, copies what can be read to a fresh store and runs it there."""
         try:
             return work()
         except sqlite3.Error as error:
@@ -291,10 +295,10 @@ class Spool:
                 raise
             broken, following = self._store, self._next
             self._store = self._fresh(error)
-            with self._store.together():
+            with self._store.transaction():
                 self._copy(broken, self._store)
             broken.close()
-            self._spool = secrets.token_hex(4)  # the old file must not give these numbers out again
+            self._spool = secrets.token_hex(4)  # the old file must not assign these numbers again
             self._store.set("spool", self._spool)
             self._store.set("boot", self._boot)
             self._next = max(following, self._store.last_seq() + 1)
@@ -302,7 +306,7 @@ class Spool:
             return work()
 
     def _copy(self, source: Store, target: Store) -> None:
-        """Everything that can be read from `source`, within the present bounds."""
+        """Copies everything that can be read from `source`, within the present bounds."""
         at, room = 0, self._bounds()[0]
         with contextlib.suppress(_UnreadableError):
             for key, value in _read(source.texts).items():
@@ -314,7 +318,7 @@ class Spool:
 
 
 class _UnreadableError(Exception):
-    """The old store cannot be read any further."""
+    """The old store cannot be read further."""
 
 
 def _read(work: Callable[[], _T]) -> _T:
@@ -325,7 +329,7 @@ def _read(work: Callable[[], _T]) -> _T:
 
 
 def _json(raw: dict[str, Any]) -> bytes:
-    """JSON of an event; odd characters and numbers beyond 64 bits become plain text, not an error."""
+    """JSON of an event; odd characters and numbers beyond 64 bits become text instead of an error."""
     try:
         return orjson.dumps(raw)
     except TypeError:

@@ -1,9 +1,9 @@
 """The tables of the spool: one SQLite file, or the same tables in memory when the disk fails.
 
-WAL with synchronous=NORMAL: a commit is one write into the page cache (about 30 µs), so SIGKILL loses
-nothing; only checkpoints fsync. A power cut may take the last transactions with it, never the file (OFF could
-break the file, and a GPU node's kernel does panic); the spool changes its id with every boot, so that no
-number is given out twice then. Every method may raise sqlite3.Error.
+WAL with synchronous=NORMAL: a commit is one write into the page cache (about 30 µs), so SIGKILL loses nothing; only WAL
+checkpoints fsync. A power cut may lose the last transactions, but never breaks the file (with OFF it could, and the
+kernels of GPU nodes do panic). The spool changes its id with every boot, so that no number is assigned twice then. Every
+method may raise sqlite3.Error.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ SCHEMA_VERSION = 1
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events(
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again, even when all rows are gone
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused, even when all rows are gone
     spool TEXT NOT NULL,     -- first part of the event's number
     rank INTEGER NOT NULL,   -- 0 info .. 4: the mildest are dropped first
-    boot TEXT NOT NULL,      -- boot id under which mono_s counts
-    mono_s REAL NOT NULL,    -- monotonic clock at which the fact came about
+    boot TEXT NOT NULL,      -- boot id that mono_s belongs to
+    mono_s REAL NOT NULL,    -- monotonic clock when the fact occurred
     age_s REAL NOT NULL,     -- how old it was when it was spooled
     kind TEXT NOT NULL,
     severity TEXT NOT NULL,
@@ -51,12 +51,10 @@ _COLUMNS = ", ".join(Row.__slots__)
 
 
 class Store:
-    """Rows in order of `seq`, and a few texts by key. A method is one transaction, or part of
-    `together()`.
-    """
+    """Rows in order of `seq`, and a few texts by key. Each method is one transaction, or part of `transaction()`."""
 
     def __init__(self, path: str) -> None:
-        """Opens or creates the file; sqlite3.Error when it is not usable (the caller sets it aside)."""
+        """Opens or creates the file; sqlite3.Error when it is not usable (the caller moves it away)."""
         self._db = sqlite3.connect(path, isolation_level=None, cached_statements=32, timeout=1.0)
         try:
             self._open()
@@ -79,13 +77,13 @@ class Store:
             raise sqlite3.DatabaseError(str(verdict))
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """All or nothing."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
-            # SQLite itself rolls back on some errors (disk full): then there is nothing left to undo.
+            # On some errors (disk full) SQLite has rolled back by itself.
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
@@ -131,7 +129,7 @@ class Store:
         return int(count), int(size)
 
     def last_seq(self) -> int:
-        """The highest number ever given out; 0 for a new file."""
+        """The highest number that was ever assigned; 0 for a new file."""
         found = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
         return int(found[0]) if found else 0
 
@@ -141,14 +139,14 @@ class Store:
         return str(found[0]) if found else ""
 
     def texts(self, prefix: str = "") -> dict[str, str]:
-        """All kept texts whose keys begin so."""
+        """All kept texts whose keys have this prefix."""
         rows = self._db.execute(
             "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
         )
         return {str(key): str(value) for key, value in rows}
 
     def set(self, key: str, value: str) -> None:
-        """Keeps a text; an empty one is forgotten."""
+        """Keeps a text; an empty one is removed."""
         if value:
             self._db.execute("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)", (key, value))
         else:
@@ -160,8 +158,8 @@ class Store:
             self._db.close()
 
 
-def set_aside(path: Path) -> Path:
-    """Renames a broken file (and its WAL) to make room for a fresh one; keeps the latest such file only."""
+def move_away(path: Path) -> Path:
+    """Renames a broken file (and its WAL) to make room for a fresh one; only the latest such file is kept."""
     aside = path.with_name(f"{path.name}.broken")
     for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):

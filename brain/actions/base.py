@@ -1,56 +1,64 @@
-"""The shape of what the brain does itself, and the ports between its actions.
+"""The interface of the brain's own actions, and the ports that they use.
 
-An action is declared in `brain/core/actions.py` and built in `brain.actions.build` from the site's configuration.
+An action is declared in `brain/core/pack/actions.py` and built by `brain.actions.build` from the site's configuration.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from agent.contract.commands import Outcome
 from agent.contract.errors import Refused
 from agent.contract.messages import Scalar
 from brain.config import BrainConfig
+from brain.core.inputs import StepResult
 
-MARK = "gpuward"  # stands in every reason, label and annotation that we write: only what carries it is undone by us
+MARK = "gpuward"  # part of every reason, label and annotation that we write; we undo only what carries it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """One attempt of one step, as an action sees it."""
 
-    id: str  # the step's; the same id may come again after a crash, for a step of class `safe`
+    # Of the step; after a crash the same id may come again, for a step of class `safe`
+    id: str
     incident: str
-    node: str  # what it is about; empty for a scope wider than a node
-    params: Mapping[str, Scalar]  # checked against the table of actions
-    timeout_s: float  # the action is cancelled after so long
-    why: str  # cause, scope and rule
-    say: Callable[[str], None] = lambda _: None  # what it is doing now, for people who watch a long step
+    # Empty for a scope wider than a node
+    node: str
+    # Checked against the declaration of the action
+    params: Mapping[str, Scalar]
+    # The action is cancelled after this time
+    timeout_s: float
+    # Cause, scope and rule
+    why: str
+    # Takes one sentence about what the action is doing now, for operators who watch a long step
+    progress: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """What an action did."""
 
-    text: str  # one sentence for people
-    data: Mapping[str, Scalar] = field(default_factory=dict)  # readings, for the audit line and the evidence
+    # One sentence for operators
+    text: str
+    # Readings, for the note and the evidence
+    data: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 class Action(Protocol):
-    """What the brain can do under one name. Errors as for a node's action (agent/contract/errors.py).
+    """One thing that the brain can do. Errors as for a node's action (agent/contract/errors.py).
 
-    It may be cancelled at any await: at its deadline, by a person, or when this brain leads no more; what it has
-    not yet asked for must then not be done.
+    It may be cancelled at any await: at its deadline, by an operator, or when this brain no longer leads. What it has
+    not requested by then must not be done.
     """
 
     name: ClassVar[str]
 
     async def plan(self, order: Order) -> list[str]:
-        """What `run` would do, one line a step; reads, changes nothing. Refused where `run` would be refused."""
+        """Returns what `run` would do, one line per step. It only reads. Refused where `run` would be refused."""
         ...
 
     async def run(self, order: Order) -> Done:
-        """Does it, and sees that it is done."""
+        """Performs the action and verifies that it took effect."""
         ...
 
 
@@ -58,59 +66,61 @@ class Action(Protocol):
 class Job:
     """One job (Slurm) or pod (Kubernetes) on a node."""
 
-    id: str  # Slurm job id, or namespace/pod
+    # Slurm job id, or namespace/pod
+    id: str
     user: str = ""
     state: str = ""
-    gpus: tuple[str, ...] = ()  # indices or UUIDs as the scheduler knows them; empty: not known
+    # Indices or UUIDs as the scheduler knows them; empty: unknown
+    gpus: tuple[str, ...] = ()
     name: str = ""
-    gpu_count: int = 0  # how many it has there; the scheduler may know the number but not which
-    protected: str = (
-        ""  # the setting by which nobody may stop it, e.g. "user alice"; empty: it is not protected
-    )
+    # How many it has there; a scheduler may know the number but not which
+    gpu_count: int = 0
+    # The setting that forbids to stop it, e.g. "user alice"; empty: it is not protected
+    protected: str = ""
 
 
 class Scheduler(Protocol):
-    """What has jobs on nodes. Each method reads back what it changed. Errors as in `Action`."""
+    """A workload manager. Each method reads back what it changed. Errors as in `Action`."""
 
     @property
     def name(self) -> str:
-        """What the configuration calls it."""
+        """Its name in the configuration."""
         ...
 
     async def drained(self, node: str) -> str:
-        """Why the node takes no new jobs: the reason text; empty when it does. Ours begins with MARK."""
+        """Returns the reason why the node takes no new jobs; empty when it does. Our reasons begin with MARK."""
         ...
 
     async def drain(self, node: str, why: str) -> None:
-        """No new jobs there, with MARK and `why` as the reason; somebody else's drain is left as it is."""
+        """Stops new jobs on the node, with MARK and `why` as the reason. A drain that is not ours is left as it is."""
         ...
 
     async def resume(self, node: str) -> bool:
-        """Takes our drain off. False: there was none of ours, nothing was changed."""
+        """Removes our drain. False: there was none of ours, and nothing was changed."""
         ...
 
     async def jobs(self, node: str) -> list[Job]:
-        """What runs there now (not: daemons of the system)."""
+        """Returns the jobs on the node now, without daemons of the system."""
         ...
 
     async def requeue(self, job: str) -> None:
-        """Stops the job and lets it begin anew elsewhere."""
+        """Stops the job and lets it start again elsewhere."""
         ...
 
     async def reboot(self, node: str, why: str) -> None:
         """Reboots the node when it is idle and waits until it is back; it stays drained by us. Refused where the
-        scheduler has no such thing, and under somebody else's drain.
+        scheduler cannot do that, and under a drain that is not ours.
         """
         ...
 
 
-class Fleet(Protocol):
-    """Commands to nodes, for actions whose remedy lies on another machine than the fault."""
+class NodeCommands(Protocol):
+    """Sends commands to nodes, for actions whose remedy is on another machine than the fault."""
 
-    async def order(
+    async def perform(
         self, node: str, action: str, params: Mapping[str, Scalar], *, of: Order, part: str
-    ) -> tuple[Outcome, str]:
-        """Lets `node` perform a node action under the id `<of.id>.<part>`; how it ended, and its text."""
+    ) -> StepResult:
+        """Has `node` perform a node action under the id `<of.id>.<part>`; returns how it ended."""
         ...
 
 
@@ -119,21 +129,23 @@ class Site:
     """What an area is built from."""
 
     config: BrainConfig
-    fleet: Fleet
-    schedulers: Callable[[str], Scheduler | None]  # node -> the scheduler that has it
-    on_close: Callable[[Callable[[], Awaitable[object]]], object]  # closes connections at the end
+    node_commands: NodeCommands
+    # node -> the scheduler that has it
+    schedulers: Callable[[str], Scheduler | None]
+    # Closes connections at the end
+    on_close: Callable[[Callable[[], Awaitable[object]]], object]
 
 
 class Area(Protocol):
     """A group of actions that share their configuration."""
 
     def __call__(self, site: Site) -> list[Action]:
-        """Its actions; empty when the site configures nothing for them. ConfigError names the key."""
+        """Returns its actions; none when the site configures nothing for them. ConfigError names the key."""
         ...
 
 
 def text(params: Mapping[str, Scalar], name: str, default: str, known: tuple[str, ...] = ()) -> str:
-    """A text parameter; Refused when it is none of `known`."""
+    """Returns a text parameter; Refused when it is none of `known`."""
     value = str(params.get(name, default))
     if known and value not in known:
         raise Refused(f"{name} must be one of {', '.join(known)}, not {value!r}")
@@ -141,7 +153,7 @@ def text(params: Mapping[str, Scalar], name: str, default: str, known: tuple[str
 
 
 def number(params: Mapping[str, Scalar], name: str, default: float, least: float, most: float) -> float:
-    """A parameter within its limits; Refused when it is not."""
+    """Returns a number within its limits; Refused when it is outside of them."""
     value = params.get(name, default)
     if isinstance(value, (bool, str)) or not least <= value <= most:  # refuses nan too
         raise Refused(f"{name} must be {least:g} to {most:g}, not {value!r}")

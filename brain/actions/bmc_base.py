@@ -1,4 +1,4 @@
-"""What the brain needs of a BMC, whatever it speaks: the port of the back ends `redfish` and `ipmi`."""
+"""The port of the BMC backends `redfish` and `ipmi`: what the brain needs of a BMC, whatever its protocol."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,75 +17,80 @@ Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
 class Power(StrEnum):
-    """The power state of a node, as its BMC tells it."""
+    """The power state of a node, as its BMC reports it."""
 
     ON = "on"
-    OFF = "off"  # verified: the BMC says so now
+    OFF = "off"  # verified: the BMC reports it now
     CHANGING = "changing"  # on its way up or down
-    UNKNOWN = "unknown"  # the BMC answers and does not know
+    UNKNOWN = "unknown"  # the BMC answers but does not know
 
 
-class Wish(StrEnum):
-    """What a BMC can be asked for."""
+class BmcRequest(StrEnum):
+    """What a BMC can be asked to do."""
 
     ON = "on"
-    OFF = "off"  # at once, without the operating system
-    SHUTDOWN = "orderly shutdown"  # the operating system goes down first, if it can
+    OFF = "off"  # immediately, without the operating system
+    SHUTDOWN = "orderly shutdown"  # the operating system shuts down first, if it can
     CYCLE = "power cycle"  # power off and on by the BMC itself
-    RESTART = "orderly restart"  # the operating system goes down first, if it can
-    RESET = "hard restart"  # without the operating system, power stays
+    RESTART = "orderly restart"  # the operating system shuts down first, if it can
+    RESET = "hard restart"  # without the operating system; power stays on
     NMI = "non-maskable interrupt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """What a BMC can tell of its node. Bounded: the worst sensors and the newest events come first."""
+    """What a BMC reports about its node. Bounded: the worst sensors and the newest events come first."""
 
-    facts: Mapping[str, Scalar] = field(default_factory=dict)  # health, model, serial number, ...
-    sensors: Mapping[str, str] = field(default_factory=dict)  # name -> reading with unit and state
-    bad: tuple[str, ...] = ()  # names of the sensors that are not well
-    events: tuple[str, ...] = ()  # one line each, newest first
-    lacks: tuple[str, ...] = ()  # what could not be read, and why
+    # Health, model, serial number, ...
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    # name -> reading with unit and state
+    sensors: Mapping[str, str] = field(default_factory=dict)
+    # Names of the unhealthy sensors
+    bad: tuple[str, ...] = ()
+    # One line each, newest first
+    events: tuple[str, ...] = ()
+    # What could not be read, and why
+    missing: tuple[str, ...] = ()
 
 
 class Bmc(Protocol):
-    """One BMC, logged in. Its methods are asked one at a time.
+    """One BMC after login. Its methods are called one at a time.
 
-    Errors: Unreachable when a reading got no answer. For `ask` see there.
+    Unreachable: a read got no answer. For `request` see there.
     """
 
     @property
     def where(self) -> str:
-        """Protocol and address, for people."""
+        """Protocol and address, for messages."""
         ...
 
     @property
-    def pace(self) -> "Pace":
+    def timing(self) -> "BmcTiming":
         """How long it may take."""
         ...
 
     async def power(self) -> Power:
-        """The power state now."""
+        """Returns the power state now."""
         ...
 
-    async def offers(self) -> frozenset[Wish]:
-        """What it says it can do."""
+    async def offers(self) -> frozenset[BmcRequest]:
+        """Returns the requests that it says it supports."""
         ...
 
     async def last_reset(self) -> str:
-        """When the node was last reset, in the BMC's own words; empty when it does not tell."""
+        """Returns the time of the node's last reset as the BMC writes it; empty when it does not report one."""
         ...
 
-    async def ask(self, wish: Wish) -> None:
-        """Sends the request once; back when the BMC has accepted it, which does not mean that it did it.
+    async def request(self, wanted: BmcRequest) -> None:
+        """Sends the request once and returns when the BMC has accepted it, which does not mean that it did it.
 
-        Refused: the BMC says no. Unreachable: the request was not sent, or the BMC said "not now".
-        TimedOut: it was sent and nobody knows what became of it.
+        Refused: the BMC rejected it. Unreachable: it was not sent, or the BMC is busy. TimedOut: it was sent, and its
+        outcome is unknown.
         """
         ...
 
     async def readings(self, within_s: float) -> Readings:
-        """Sensors and event log, what can be had in so long."""
+        """Returns what can be read of sensors and event log within this time."""
         ...
 
 
@@ -93,7 +98,7 @@ class Backend(Protocol):
     """One protocol with the options of one table."""
 
     def open(self, node: str) -> AbstractAsyncContextManager[Bmc]:
-        """Logs in to the node's BMC (once: BMCs lock accounts), and out at the end.
+        """Logs in to the node's BMC, and out at the end. Only one attempt: BMCs lock accounts.
 
         Refused: wrong password, certificate or configuration. Unreachable: it does not answer.
         """
@@ -101,7 +106,7 @@ class Backend(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class BmcTiming:
     """How long a BMC may take."""
 
     poll_s: float = 1.0
@@ -111,31 +116,40 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BmcOptions:
-    """What every table `[bmc.<name>]` holds beside its `type`."""
+    """The keys that every table `[bmc.<name>]` can have besides `type`."""
 
-    address: str = ""  # with {node}: redfish "https://{node}-bmc.example", ipmi "{node}-bmc.example[:port]"
-    addresses: Path | None = (
-        None  # TOML or YAML file, node -> address; a node that is not in it has no BMC here
-    )
-    nodes: str = "*"  # glob of node names
+    # With {node}: redfish "https://{node}-bmc.example", ipmi "{node}-bmc.example[:port]"
+    address: str = ""
+    # TOML or YAML file, node -> address; a node that it does not list has no BMC here
+    addresses: Path | None = None
+    # Glob of node names
+    nodes: str = "*"
+    # User name on the BMC
     user: str
+    # File with the password; it is read at each login
     password_file: Path
-    fallback: str = ""  # name of the table that is used when this one does not answer; empty: none
-    answer_s: Seconds = 20.0  # one answer of the BMC
-    connect_s: Seconds = 5.0  # until the BMC takes a connection
-    poll_s: Seconds = 1.0  # between two looks at the power state
-    settle_s: Seconds = 120.0  # how long it may take from "accepted" to on or off
-    unseen_s: Seconds = 45.0  # a cycle that is never seen off for so long is not taken as done
+    # Name of the table that is used when this BMC does not answer; empty: none
+    fallback: str = ""
+    # Timeout of one answer of the BMC
+    answer_s: Seconds = 20.0
+    # Timeout of connecting to the BMC
+    connect_s: Seconds = 5.0
+    # Interval of reading the power state
+    poll_s: Seconds = 1.0
+    # How long it may take from "accepted" to on or off
+    settle_s: Seconds = 120.0
+    # A power cycle during which the node is not seen off for so long does not count as done
+    unseen_s: Seconds = 45.0
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     @property
-    def pace(self) -> Pace:
-        """The part that actions need."""
-        return Pace(poll_s=self.poll_s, settle_s=self.settle_s, unseen_s=self.unseen_s)
+    def timing(self) -> BmcTiming:
+        """The part that the actions need."""
+        return BmcTiming(poll_s=self.poll_s, settle_s=self.settle_s, unseen_s=self.unseen_s)
 
 
-async def settled(bmc: Bmc, want: Power, within_s: float) -> bool:
-    """Waits until the power state is `want`. False: it is another one at the end. TimedOut: it cannot be read."""
+async def wait_for(bmc: Bmc, want: Power, within_s: float) -> bool:
+    """Waits until the power state is `want`. False: it is another one when the time is up. TimedOut: it cannot be read."""
     loop = asyncio.get_running_loop()
     ends = loop.time() + within_s
     while True:
@@ -144,33 +158,33 @@ async def settled(bmc: Bmc, want: Power, within_s: float) -> bool:
             if await bmc.power() is want:
                 return True
         except ActionError as error:
-            trouble = error  # a BMC that has just been asked for something is often busy, or restarts
+            trouble = error  # after a request a BMC is often busy, or restarts
         if loop.time() >= ends:
             break
-        await asyncio.sleep(min(bmc.pace.poll_s, max(ends - loop.time(), 0.01)))
+        await asyncio.sleep(min(bmc.timing.poll_s, max(ends - loop.time(), 0.01)))
     if trouble is not None:
         raise TimedOut(f"the power state cannot be read: {trouble}") from trouble
     return False
 
 
-async def switch(bmc: Bmc, wish: Wish, want: Power, within_s: float) -> None:
-    """Asks for a power state and sees that it is so; an answer that got lost is replaced by looking.
+async def set_power(bmc: Bmc, wanted: BmcRequest, want: Power, within_s: float) -> None:
+    """Requests a power state and waits for it; when the answer is lost the power state counts.
 
-    ActionError: the BMC accepted it and did not do it.
+    ActionError: the BMC accepted the request and did not carry it out.
     """
     lost: TimedOut | None = None
     try:
-        await bmc.ask(wish)
+        await bmc.request(wanted)
     except TimedOut as error:
         lost = error
     except Refused:
         if await bmc.power() is want:
-            return  # somebody else was quicker; most BMCs refuse what is so already
+            return  # someone else was quicker; most BMCs refuse a state that the node already has
         raise
-    if await settled(bmc, want, min(within_s, bmc.pace.settle_s)):
+    if await wait_for(bmc, want, min(within_s, bmc.timing.settle_s)):
         return
     if lost is not None:
         raise TimedOut(f"{lost}; the node is not {want} yet") from lost
     raise ActionError(
-        f"{bmc.where} accepted {wish!s} and the node is still not {want}: the BMC does not do what it says"
+        f"{bmc.where} accepted {wanted!s} and the node is still not {want}: the BMC did not carry it out"
     )

@@ -1,4 +1,4 @@
-"""Which BMC a node has: the tables `[bmc.<name>]` in the order of the file, and their fallbacks."""
+"""Finds the BMC of a node: the tables `[bmc.<name>]` in the order of the file, and their fallbacks."""
 
 import re
 import tomllib
@@ -12,11 +12,16 @@ from typing import Any
 import yaml
 
 from agent.contract.errors import ConfigError, Refused, Unreachable
+from agent.shared.secret_file import secret
 from brain.actions.bmc_base import Backend, Bmc, BmcOptions
-from brain.options import kind, secret
+from brain.options import plug_in
 
 _NODE = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]{0,62})")
-Make = Callable[[Mapping[str, Any], str], tuple[BmcOptions, Backend]]  # a table and where it stands
+# One line for each type of BMC: a function (its table, "bmc.<name>" for errors) -> (BmcOptions, Backend).
+TYPES: Mapping[str, str] = {
+    "redfish": "brain.actions.redfish:build",
+    "ipmi": "brain.actions.ipmi:build",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +41,10 @@ class Bmcs:
         spare = {table.options.fallback for table in tables.values()}
         self._first = [table for table in tables.values() if table.name not in spare]
 
-    def of(self, node: str) -> list[Table]:
-        """The node's table and its fallbacks, in the order of trying; Refused when no table has the node.
+    def tables_of(self, node: str) -> list[Table]:
+        """Returns the node's table and its fallbacks in the order of use; Refused when no table has the node.
 
-        The first table whose glob fits wins; one that is another's fallback is only used as that.
+        The first table whose glob matches is used. A table that is another's fallback is only used as such.
         """
         if _NODE.fullmatch(node) is None:
             raise Refused(f"{node!r} is not the name of a node")
@@ -51,23 +56,23 @@ class Bmcs:
         )
 
     @asynccontextmanager
-    async def open(self, node: str, say: Callable[[str], None] = lambda _: None) -> AsyncIterator[Bmc]:
-        """Logs in; the fallback only when nobody answers, never after a refusal. Errors as Backend.open."""
+    async def open(self, node: str, progress: Callable[[str], None] = lambda _: None) -> AsyncIterator[Bmc]:
+        """Logs in. The fallback is used only when the BMC does not answer, never after a refusal. Errors as Backend.open."""
         async with AsyncExitStack() as stack:
-            yield await self._enter(stack, node, say)
+            yield await self._enter(stack, node, progress)
 
-    async def _enter(self, stack: AsyncExitStack, node: str, say: Callable[[str], None]) -> Bmc:
-        silent: list[str] = []
-        for table in self.of(node):
+    async def _enter(self, stack: AsyncExitStack, node: str, progress: Callable[[str], None]) -> Bmc:
+        unreachable: list[str] = []
+        for table in self.tables_of(node):
             try:
                 bmc = await stack.enter_async_context(table.backend.open(node))
             except Unreachable as error:
-                silent.append(str(error))
+                unreachable.append(str(error))
                 continue
-            if silent:
-                say(f"{'; '.join(silent)}; going on with {bmc.where}")
+            if unreachable:
+                progress(f"{'; '.join(unreachable)}; continuing with {bmc.where}")
             return bmc
-        raise Unreachable("; ".join(silent))
+        raise Unreachable("; ".join(unreachable))
 
     def _chain(self, table: Table) -> Iterator[Table]:
         yield table
@@ -76,10 +81,10 @@ class Bmcs:
 
 
 class Addresses:
-    """Node → address of its BMC, by the pattern or the file of a table."""
+    """The addresses of BMCs by node, from the pattern or the file of a table."""
 
     def __init__(self, given: BmcOptions, where: str) -> None:
-        """ConfigError when the options give none, or the file cannot be read."""
+        """ConfigError when the options have neither or both, or the file cannot be read."""
         if bool(given.address) == bool(given.addresses):
             raise ConfigError(f"{where}: give either address (with {{node}}) or addresses (a file)")
         if given.address and given.address.count("{node}") == 0 and any(c in given.nodes for c in "*?["):
@@ -92,8 +97,8 @@ class Addresses:
         if self._path is not None:
             self._table(self._path)
 
-    def of(self, node: str) -> str:
-        """The address. Refused: the file does not have the node, or can no longer be read."""
+    def address_of(self, node: str) -> str:
+        """Returns the address. Refused: the file does not list the node, or can no longer be read."""
         if self._path is None:
             return self._pattern.replace("{node}", node)
         try:
@@ -105,7 +110,7 @@ class Addresses:
         return found
 
     def _table(self, path: Path) -> Mapping[str, str]:
-        """Read again when the file has changed: nodes come and go without a restart of the brain."""
+        """Returns the content of the file, read again when it has changed: nodes come and go while the brain runs."""
         try:
             state = path.stat()
             stamp = (state.st_mtime_ns, state.st_size)
@@ -121,19 +126,19 @@ class Addresses:
 
 
 def password(given: BmcOptions, where: str) -> str:
-    """Read anew at each login, so that it can be changed without a restart. Refused when it cannot be read."""
+    """Reads the password for one login, so that it can be changed without a restart. Refused when that fails."""
     try:
         return secret(given.password_file, f"{where}.password_file")
     except ConfigError as error:
         raise Refused(str(error)) from error
 
 
-def build(config: Mapping[str, Mapping[str, Any]], known: Mapping[str, Make]) -> Bmcs:
-    """The tables of the configuration; ConfigError names the key."""
+def build(config: Mapping[str, Mapping[str, Any]]) -> Bmcs:
+    """Builds the tables of the configuration; ConfigError names the key."""
     tables: dict[str, Table] = {}
     for name, raw in config.items():
         where = f"bmc.{name}"
-        given, backend = known[kind(raw, where, known)](raw, where)
+        given, backend = plug_in(raw, where, TYPES)(raw, where)
         if not Path(str(raw.get("tool", "/"))).is_absolute():
             raise ConfigError(f"{where}.tool: must be an absolute path, not {raw['tool']!r}")
         secret(given.password_file, f"{where}.password_file")

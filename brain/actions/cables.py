@@ -1,8 +1,8 @@
-"""Which switch port is at the other end of a node's cable: a YAML file of the site.
+"""The switch port at the other end of a node's cable, from a YAML file of the site.
 
 gpu001:
   mlx5_0.1: {switch: leaf-1, port: "12"}     # InfiniBand: <device>.<port>
-  eth2: {switch: tor-7, port: Ethernet1/3}   # else the interface
+  eth2: {switch: tor-7, port: Ethernet1/3}   # otherwise the interface
 leaf-1:
   "1": {switch: spine-1, port: "33"}         # between switches: known, and left alone
 """
@@ -18,12 +18,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent.contract.errors import ConfigError, Refused
 
-# Safe as an argument, also of a remote shell (ssh joins them): no blank, quote, $ or ;, and no leading dash.
+# Safe as an argument, even of a remote shell (ssh joins its arguments): no blank, quote, $ or ;, and no leading dash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Far:
+class CableEnd:
     """The other end of a cable."""
 
     switch: str
@@ -32,18 +32,18 @@ class Far:
 
 
 class CableMap:
-    """The file as it is now; read again when it changed."""
+    """The content of the file, read again when it has changed."""
 
     def __init__(self, path: Path, where: str) -> None:
         """ConfigError names the file, the node and the port."""
         self._path = path
         self._where = where
         self._stamp = 0.0
-        self._cables: Mapping[str, Mapping[str, Far]] = {}
+        self._cables: Mapping[str, Mapping[str, CableEnd]] = {}
         self._read()
 
-    def end(self, node: str, name: str, *, switch_links: bool) -> Far:
-        """The switch port of `<node>` `<name>`. Refused when it is not known, or between switches."""
+    def end(self, node: str, name: str, *, switch_links: bool) -> CableEnd:
+        """Returns the switch port of `<node>` `<name>`. Refused when it is unknown, or between switches."""
         try:
             self._read()
         except ConfigError as error:
@@ -62,7 +62,7 @@ class CableMap:
             if stamp == self._stamp:
                 return
             raw = yaml.safe_load(self._path.read_text(encoding="utf-8")) or {}
-            cables = TypeAdapter(dict[str, dict[str, Far]]).validate_python(raw)
+            cables = TypeAdapter(dict[str, dict[str, CableEnd]]).validate_python(raw)
         except OSError as error:
             raise ConfigError(f"{self._where}: {self._path}: {error.strerror}") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -75,7 +75,7 @@ class CableMap:
         self._checked(cables)
         self._cables, self._stamp = cables, stamp
 
-    def _checked(self, cables: Mapping[str, Mapping[str, Far]]) -> None:
+    def _checked(self, cables: Mapping[str, Mapping[str, CableEnd]]) -> None:
         taken: dict[tuple[str, str], str] = {}
         for node, ports in cables.items():
             for name, far in ports.items():

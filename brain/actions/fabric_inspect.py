@@ -1,9 +1,9 @@
-"""fabric.inspect: one node of an InfiniBand fabric looks over all of it.
+"""fabric.inspect: one node of an InfiniBand fabric inspects all of it.
 
     [subnet_managers.default]
-    inspect = ["ufm1", "gpu001"]         # who looks; none: the nodes of `ask`, then the hosts
+    inspect = ["ufm1", "gpu001"]         # the inspecting nodes; none: the nodes of `ask`, then the hosts
 
-One node for a fabric, and never two at a time by us: each packet of it is one that switches answer in software.
+Only one node inspects a fabric at a time, since switches answer each packet of an inspection in software.
 """
 
 from typing import ClassVar
@@ -11,33 +11,34 @@ from typing import ClassVar
 from agent.contract import fabric
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from brain.actions.base import Done, Fleet, Order
+from brain.actions.base import Done, NodeCommands, Order
 from brain.actions.fabrics import Fabrics
 
 _INSPECT = "ib.inspect"
 
 
 class FabricInspect:
-    """See the module's docstring. Findings are a failure, so that people are told."""
+    """See the module's docstring. Findings are a failure, so that someone is paged."""
 
     name: ClassVar[str] = "fabric.inspect"
 
-    def __init__(self, fabrics: Fabrics, fleet: Fleet) -> None:
+    def __init__(self, fabrics: Fabrics, commands: NodeCommands) -> None:
         self._fabrics = fabrics
-        self._fleet = fleet
+        self._commands = commands
 
     async def plan(self, order: Order) -> list[str]:
-        """Who would be asked; nobody is."""
-        return [f"let one of {', '.join(self._fabrics.of(order).inspectors)} look over the fabric"]
+        """As in Action. No node is asked."""
+        return [f"have one of {', '.join(self._fabrics.of_order(order).inspectors)} inspect the fabric"]
 
     async def run(self, order: Order) -> Done:
-        """Asks one node after the other until one has looked. ActionError with what it found."""
+        """As in Action. Asks one node after the other until one has inspected the fabric. ActionError with its findings."""
         refused: list[str] = []
         unreachable = False
-        for node in self._fabrics.of(order).inspectors:
-            order.say(f"{node} looks over the fabric")
+        for node in self._fabrics.of_order(order).inspectors:
+            order.progress(f"{node} inspects the fabric")
             try:
-                outcome, why = await self._fleet.order(node, _INSPECT, {}, of=order, part=f"inspect-{node}")
+                result = await self._commands.perform(node, _INSPECT, {}, of=order, part=f"inspect-{node}")
+                outcome, why = result.outcome, result.why
             except (Refused, Unreachable) as error:
                 outcome, why = Outcome.UNREACHABLE, str(error)
             if outcome in (Outcome.REFUSED, Outcome.UNREACHABLE):
@@ -45,16 +46,16 @@ class FabricInspect:
                 refused.append(f"{node}: {why}")
                 continue
             return _answer(node, f"{node}/{order.id}.inspect-{node}", outcome, why)
-        raise (Unreachable if unreachable else Refused)(f"no node could look: {'; '.join(refused)}")
+        raise (Unreachable if unreachable else Refused)(f"no node could inspect it: {'; '.join(refused)}")
 
 
 def _answer(node: str, bundle: str, outcome: Outcome, why: str) -> Done:
-    """`bundle`: under this name the object store has all that the tools printed."""
+    """Converts the node's outcome. `bundle`: the evidence bundle with all output of the tools."""
     if outcome is Outcome.UNKNOWN:
         raise TimedOut(f"{node}: {why}")
     found = fabric.count(why)
     if outcome is not Outcome.OK or found is None:
-        raise ActionError(f"{node} could not look over the fabric: {why}")
+        raise ActionError(f"{node} could not inspect the fabric: {why}")
     text = f"seen by {node} (gpuward evidence {bundle}): {why}"
     if found:
         raise ActionError(text)

@@ -9,7 +9,7 @@ _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 
 def expand(text: str) -> list[str]:
-    """The names, in order; ValueError when it is none or names more than MAX_HOSTS."""
+    """Returns the names in order; ValueError when the text is no host list or names more than MAX_HOSTS."""
     names: list[str] = []
     at = 0
     while at < len(text):

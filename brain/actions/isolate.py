@@ -1,6 +1,6 @@
-"""node.isolate: a node that must not touch shared data any more is off, and was seen off (fencing).
+"""node.isolate (fencing): switches off a node that must no longer touch shared data, and verifies that it is off.
 
-Drain, orderly shutdown, power off. Only the last one counts, so nothing before it can stop it.
+Drain, orderly shutdown, power off. Only the last one matters, so a failure of the others does not stop it.
 """
 
 import asyncio
@@ -10,17 +10,17 @@ from typing import ClassVar
 from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.contract.messages import clip
 from brain.actions.base import Done, Order, Scheduler, number
-from brain.actions.bmc_base import Bmc, Power, Wish, settled, switch
+from brain.actions.bmc_base import Bmc, BmcRequest, Power, set_power, wait_for
 from brain.actions.bmc_tables import Bmcs
 
 SHUTDOWN_S = 120.0
 _MAX_SHUTDOWN_S = 600.0
-_DRAIN_S = 30.0  # a scheduler that hangs does not keep a node on
-_OFF_S = 150.0  # of the order's time is kept for the power
+_DRAIN_S = 30.0  # a scheduler that hangs must not keep a node on
+_OFF_S = 150.0  # part of the order's time that is kept for switching off
 
 
 class Isolate:
-    """The only action that ends with a node off on purpose. Twice is the same as once."""
+    """The only action that leaves a node off on purpose. Performing it twice is the same as once."""
 
     name: ClassVar[str] = "node.isolate"
 
@@ -36,21 +36,21 @@ class Isolate:
         )
         async with self._bmcs.open(order.node) as bmc:
             power, offers = await bmc.power(), await bmc.offers()
-            if Wish.OFF not in offers:
-                raise Refused(f"{bmc.where} offers no {Wish.OFF!s}")
+            if BmcRequest.OFF not in offers:
+                raise Refused(f"{bmc.where} offers no {BmcRequest.OFF!s}")
             lines = [f"{bmc.where}: {order.node} is {power!s}", drain]
-            if Wish.SHUTDOWN in offers and shutdown_s:
+            if BmcRequest.SHUTDOWN in offers and shutdown_s:
                 lines.append(f"ask for an orderly shutdown, wait {shutdown_s:g} s at most")
             return [*lines, "switch it off by the BMC unless it is off; see that it is off"]
 
     async def run(self, order: Order) -> Done:
         """As in Action. Refused before anything is done when no BMC could switch it off."""
         shutdown_s = _shutdown_s(order)
-        self._bmcs.of(order.node)
+        self._bmcs.tables_of(order.node)
         drained = await self._drain(order)
-        order.say(drained)
+        order.progress(drained)
         try:
-            async with self._bmcs.open(order.node, order.say) as bmc:
+            async with self._bmcs.open(order.node, order.progress) as bmc:
                 how = await self._off(bmc, order, shutdown_s)
         except Refused as error:
             raise Refused(f"{drained}; NOT isolated: {error}") from error
@@ -69,7 +69,7 @@ class Isolate:
                 await scheduler.drain(order.node, order.why)
         except TimeoutError:
             return f"not drained, {scheduler.name} did not answer within {_DRAIN_S:g} s"
-        except (ActionError, OSError) as error:  # fencing is for safety: the power goes off all the same
+        except (ActionError, OSError) as error:  # fencing is for safety: the node is switched off anyway
             return f"not drained, {clip(f'{scheduler.name} failed: {error}', 200)}"
         return f"drained in {scheduler.name}"
 
@@ -79,22 +79,22 @@ class Isolate:
         shutdown_s = min(shutdown_s, order.timeout_s - _DRAIN_S - _OFF_S)
         if shutdown_s > 0 and await self._shut_down(bmc, order, shutdown_s):
             return "its operating system shut down"
-        order.say(f"switching {order.node} off by {bmc.where}")
-        await switch(bmc, Wish.OFF, Power.OFF, _OFF_S)
+        order.progress(f"switching {order.node} off by {bmc.where}")
+        await set_power(bmc, BmcRequest.OFF, Power.OFF, _OFF_S)
         return "switched off by its BMC"
 
     async def _shut_down(self, bmc: Bmc, order: Order, within_s: float) -> bool:
-        """Did it go down by itself? Whatever hinders that, the power is next."""
+        """Did the operating system shut down? If not, for whatever reason, the power is switched off next."""
         try:
-            if Wish.SHUTDOWN not in await bmc.offers():
+            if BmcRequest.SHUTDOWN not in await bmc.offers():
                 return False
-            order.say(f"waiting {within_s:g} s for the operating system of {order.node} to shut down")
-            await bmc.ask(Wish.SHUTDOWN)
+            order.progress(f"waiting {within_s:g} s for the operating system of {order.node} to shut down")
+            await bmc.request(BmcRequest.SHUTDOWN)
         except ActionError as error:
-            order.say(f"no orderly shutdown: {error}")
+            order.progress(f"no orderly shutdown: {error}")
             return False
         try:
-            return await settled(bmc, Power.OFF, within_s)
+            return await wait_for(bmc, Power.OFF, within_s)
         except ActionError:
             return False
 

@@ -1,12 +1,12 @@
-"""Kubernetes as a `Scheduler`: cordon, taint, annotation and label with our mark; eviction by disruption budgets.
+"""Kubernetes as a `Scheduler`: cordon, taint, annotation and label with our mark; eviction within disruption budgets.
 
     metadata.annotations  gpuward/reason: "gpuward: <why> #<checksum>"
     metadata.labels       gpuward/drained: "true"
     spec.taints           gpuward/drained:NoSchedule
     spec.unschedulable    true, with field manager gpuward
 
-Every change carries the resource version that it was decided by: when somebody changes the node meanwhile, the server
-answers 409 and it is decided again.
+Every change carries the resource version on which it was decided: when someone else changes the node in the meantime,
+the server answers 409 and the change is decided again.
 """
 
 import asyncio
@@ -15,16 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from brain.actions import kube_options
 from brain.actions.base import Job
-from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, Answer, KubeApi
-from brain.actions.kube_options import PodRules
+from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, Response
+from brain.actions.kube_options import KubeOptions, PodRules, read
 from brain.actions.marks import marked, ours
 from brain.actions.pauses import until
 
 REASON, DRAINED = "gpuward/reason", "gpuward/drained"
-CONFLICTS = 5  # so often a change is decided again
-PAGE = 500  # pods in one answer
+CONFLICTS = 5  # how often a change is decided again
+PAGE = 500  # pods in one response
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _MIRROR = "kubernetes.io/config.mirror"
 _TAINT = {"key": DRAINED, "value": "true", "effect": "NoSchedule"}
@@ -44,7 +43,7 @@ class Kubernetes:
 
     @property
     def name(self) -> str:
-        """What the configuration calls it."""
+        """As in Scheduler."""
         return self._name
 
     async def drained(self, node: str) -> str:
@@ -52,7 +51,7 @@ class Kubernetes:
         return _drained(await self._node(node))
 
     async def drain(self, node: str, why: str) -> None:
-        """As in Scheduler: a node that somebody else has cordoned is left alone."""
+        """As in Scheduler. A node that someone else has cordoned is left as it is."""
 
         def change(found: Node) -> Mapping[str, Any] | None:
             if _drained(found):
@@ -67,7 +66,7 @@ class Kubernetes:
             raise ActionError(f"{node} was cordoned and does not carry our mark")
 
     async def resume(self, node: str) -> bool:
-        """As in Scheduler. What somebody else has cordoned in the meantime stays cordoned, without our mark."""
+        """As in Scheduler. A node that someone else has cordoned in the meantime stays cordoned, without our mark."""
 
         def change(found: Node) -> Mapping[str, Any] | None:
             if not ours(_reason(found)):
@@ -84,7 +83,7 @@ class Kubernetes:
         return True
 
     async def jobs(self, node: str) -> list[Job]:
-        """As in Scheduler: pods, without those of DaemonSets, mirrors of static pods, and finished ones."""
+        """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones."""
         where = [("fieldSelector", f"spec.nodeName={self._of(node)}")]
         pods = [pod for pod in await self._pods(where) if not _stays(pod)]
         kept: set[str] = set()
@@ -94,7 +93,7 @@ class Kubernetes:
         return [self._rules.job(pod, by_selector=_uid(pod) in kept) for pod in pods]
 
     async def requeue(self, job: str) -> None:
-        """As in Scheduler: evicts the pod. While its disruption budget allows none (429), it is asked again."""
+        """As in Scheduler: evicts the pod. It is retried while the disruption budget does not allow it (429)."""
         namespace, _, name = job.partition("/")
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
             raise Refused(f"{job!r} is not namespace/pod")
@@ -103,7 +102,7 @@ class Kubernetes:
         if pod is None:
             raise Refused(f"there is no pod {job}")
         if _stays(pod):
-            raise Refused(f"pod {job} belongs to its node or has ended: it cannot begin anew elsewhere")
+            raise Refused(f"pod {job} belongs to its node or has ended: it cannot start again elsewhere")
         if not self._rules.evict_bare_pods and _controller(pod) is None:
             raise Refused(f"pod {job} has no controller: nothing would start it again")
         body = {
@@ -112,22 +111,22 @@ class Kubernetes:
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": {"preconditions": {"uid": _uid(pod)}},
         }
-        said = "it was not asked for"
+        says = "it was not requested"
         evicted = False
         for pause_s in until(self._rules.evict_wait_s):
             wait_s = 0.0
             if not evicted:
-                answer = await self._api.ask("POST", f"{path}/eviction", body=body)
-                evicted, said, wait_s = answer.status != TOO_MANY, answer.says, answer.retry_after_s
+                answer = await self._api.request("POST", f"{path}/eviction", body=body)
+                evicted, says, wait_s = answer.status != TOO_MANY, answer.message, answer.retry_after_s
             if evicted and await self._gone(path, _uid(pod)):
                 return
             await asyncio.sleep(max(pause_s, min(wait_s, 10.0)))
         if evicted:
             raise ActionError(f"pod {job} was evicted and has not ended in {self._rules.evict_wait_s:g} s")
-        raise ActionError(f"pod {job} was not evicted: {said}")
+        raise ActionError(f"pod {job} was not evicted: {says}")
 
     async def reboot(self, node: str, why: str) -> None:
-        """Refused: Kubernetes has no such thing."""
+        """Refused: Kubernetes cannot reboot nodes."""
         raise Refused(f"Kubernetes does not reboot nodes: {node} needs another remedy for: {why}")
 
     async def close(self) -> None:
@@ -135,7 +134,7 @@ class Kubernetes:
         await self._api.close()
 
     async def _changed(self, node: str, change: Callable[[Node], Mapping[str, Any] | None]) -> bool:
-        """Applies what `change` makes of the node as it is now; False when it wants nothing."""
+        """Applies the patch that `change` returns for the node as it is now; False when it returns none."""
         path = f"/api/v1/nodes/{self._of(node)}"
         for _ in range(CONFLICTS):
             found = await self._node(node)
@@ -144,14 +143,14 @@ class Kubernetes:
                 return False
             version = found.get("metadata", {}).get("resourceVersion")
             body = {**patch, "metadata": {**patch["metadata"], "resourceVersion": version}}
-            answer = await self._api.ask("PATCH", path, query=[("fieldManager", MANAGER)], body=body)
+            answer = await self._api.request("PATCH", path, query=[("fieldManager", MANAGER)], body=body)
             if answer.status != CONFLICT:
                 _ok(answer, node)
                 return True
-        raise Unreachable(f"{node} changes so often that nothing could be changed: {answer.says}")
+        raise Unreachable(f"{node} changes so often that nothing could be changed: {answer.message}")
 
     async def _node(self, node: str) -> Node:
-        answer = await self._api.ask("GET", f"/api/v1/nodes/{self._of(node)}")
+        answer = await self._api.request("GET", f"/api/v1/nodes/{self._of(node)}")
         if answer.status == NOT_FOUND:
             raise Refused(f"Kubernetes has no node {self._of(node)}")
         return _ok(answer, node)
@@ -161,14 +160,14 @@ class Kubernetes:
         more = ""
         while True:
             paged = [*query, ("limit", str(PAGE)), *([("continue", more)] if more else [])]
-            body = _ok(await self._api.ask("GET", "/api/v1/pods", query=paged), "pods")
+            body = _ok(await self._api.request("GET", "/api/v1/pods", query=paged), "pods")
             pods += body.get("items") or []
             more = str((body.get("metadata") or {}).get("continue") or "")
             if not more:
                 return pods
 
     async def _pod(self, path: str) -> Pod | None:
-        answer = await self._api.ask("GET", path)
+        answer = await self._api.request("GET", path)
         return None if answer.status == NOT_FOUND else _ok(answer, path)
 
     async def _gone(self, path: str, uid: str) -> bool:
@@ -185,11 +184,11 @@ class Kubernetes:
         return name
 
 
-def _ok(answer: Answer, what: str) -> Mapping[str, Any]:
+def _ok(answer: Response, what: str) -> Mapping[str, Any]:
     if answer.status == TOO_MANY:
-        raise Unreachable(f"{what}: the server is busy: {answer.says}")
+        raise Unreachable(f"{what}: the server is busy: {answer.message}")
     if not 200 <= answer.status < 300:
-        raise Refused(f"{what}: {answer.says}")
+        raise Refused(f"{what}: {answer.message}")
     return answer.body
 
 
@@ -206,12 +205,12 @@ def _reason(node: Node) -> str:
 
 
 def _others(node: Node) -> list[Mapping[str, Any]]:
-    """The taints that are not ours."""
+    """Returns the taints that are not ours."""
     return [taint for taint in (node.get("spec") or {}).get("taints") or [] if taint.get("key") != DRAINED]
 
 
 def _drained(node: Node) -> str:
-    """Why it takes no new pods; ours is the text of our annotation."""
+    """Returns why the node takes no new pods; for our own drain the text of our annotation."""
     spec = node.get("spec") or {}
     tainted = len(_others(node)) != len(spec.get("taints") or [])
     reason = _reason(node)
@@ -222,9 +221,9 @@ def _drained(node: Node) -> str:
 
 
 def _cordoned_by_others(node: Node) -> str:
-    """The field manager who has set `unschedulable`, when it is not us; empty when it is, or nobody tells.
+    """Returns the field manager that has set `unschedulable`; empty when it is us, or unknown.
 
-    Who uncordons and cordons again what we had cordoned owns the field from then on.
+    Whoever uncordons a node of ours and cordons it again owns the field from then on.
     """
     if not (node.get("spec") or {}).get("unschedulable"):
         return ""
@@ -252,6 +251,6 @@ def _stays(pod: Pod) -> bool:
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> Kubernetes:
-    """The scheduler of a configuration table; ConfigError names the key."""
-    want = kube_options.read(table, where)
+    """Builds the scheduler of a configuration table; ConfigError names the key."""
+    want: KubeOptions = read(table, where)
     return Kubernetes(name, KubeApi(want.access(where)), want.rules(), node_name=want.node_name)

@@ -1,8 +1,8 @@
-"""The Kubernetes API, through kubernetes-asyncio: how it is reached, who we are, and errors by who must act.
+"""The Kubernetes API through kubernetes-asyncio: connection, credentials, and errors by who must act.
 
-The library reads kubeconfig files with all their kinds of credentials; we send and read plain JSON through it, so that
-no field which a newer server has is lost. It is imported at the first request (0.3 s, 38 MB): only sites with
-Kubernetes pay for it.
+The library reads kubeconfig files with all their kinds of credentials. We send and read plain JSON through it, so that
+no field of a newer server is lost. It is imported at the first request (0.3 s, 38 MB): only sites with Kubernetes pay
+for it.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ import aiohttp
 
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
-from brain.options import secret
+from agent.shared.secret_file import secret
 
-MANAGER = "gpuward"  # field manager: whose the fields are that we set
+MANAGER = "gpuward"  # the field manager that owns the fields we set
 MERGE = "application/merge-patch+json"
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NOT_FOUND, CONFLICT, TOO_MANY = 404, 409, 429
@@ -35,48 +35,49 @@ class Access:
     url: str
     token_file: Path | None
     ca_file: Path | None
-    where: str  # "schedulers.<name>", for errors
+    # "schedulers.<name>", for errors
+    where: str
     timeout_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the server said: 2xx, 404, 409 or 429."""
+class Response:
+    """A response with status 2xx, 404, 409 or 429."""
 
     status: int
     body: Mapping[str, Any]
     retry_after_s: float
 
     @property
-    def says(self) -> str:
-        """Its message, for people."""
+    def message(self) -> str:
+        """The server's message, or the status without one."""
         return clip(str(self.body.get("message") or self.status), 300)
 
 
 class KubeApi:
-    """One API server. Connected at the first request; credentials are read anew when the server refuses them."""
+    """One API server. It connects at the first request and reads credentials again when the server refuses them."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._client: Any = None  # kubernetes_asyncio.client.ApiClient: the library has no types
         self._lock = asyncio.Lock()
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,
         *,
         query: Sequence[tuple[str, str]] = (),
         body: Mapping[str, Any] | None = None,
-    ) -> Answer:
-        """One request. 404, 409 and 429 are answers; Refused: the server says no; Unreachable: nothing was done;
+    ) -> Response:
+        """Sends a request. 404, 409 and 429 are responses. Refused: the server rejects it. Unreachable: nothing was done.
         TimedOut: a change may have been made.
         """
         answer = await self._once(method, path, query, body)
-        if answer.status == 401:  # an expired token: kubeconfig plug-ins and files have a newer one
+        if answer.status == 401:  # an expired token; kubeconfig plug-ins and files have a newer one
             await self.close()
             answer = await self._once(method, path, query, body)
-        status, text = answer.status, f"{method} {path}: {answer.status} {answer.says}"
+        status, text = answer.status, f"{method} {path}: {answer.status} {answer.message}"
         if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT, TOO_MANY):
             return answer
         if status < 500:
@@ -91,7 +92,7 @@ class KubeApi:
 
     async def _once(
         self, method: str, path: str, query: Sequence[tuple[str, str]], body: Mapping[str, Any] | None
-    ) -> Answer:
+    ) -> Response:
         client = await self._connected()
         kind = MERGE if method == "PATCH" else "application/json"
         try:
@@ -107,7 +108,7 @@ class KubeApi:
                     _request_timeout=self._access.timeout_s,
                 )
                 try:
-                    said = await _bounded(answer.content)
+                    body_bytes = await _bounded(answer.content)
                 finally:
                     answer.release()
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
@@ -117,7 +118,7 @@ class KubeApi:
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             text = f"{method} {path}: {type(error).__name__} {error}"
             raise (Unreachable if method == "GET" else TimedOut)(text) from error
-        return _answer(answer.status, said, answer.headers.get("Retry-After", ""))
+        return _response(answer.status, body_bytes, answer.headers.get("Retry-After", ""))
 
     async def _connected(self) -> Any:
         async with self._lock:
@@ -156,27 +157,27 @@ class KubeApi:
             raise Refused(f"{access.where}: {which}{clip(str(error), 300)}") from error
 
     def _token(self, configuration: Any) -> None:
-        """Sets the token, read from its file each time: it is renewed there."""
+        """Sets the token, read from its file each time since it is renewed there."""
         token = secret(self._access.token_file, f"{self._access.where}.token_file")
         if token:
             configuration.api_key["BearerToken"] = f"Bearer {token}"
 
 
 async def _bounded(stream: aiohttp.StreamReader) -> bytes:
-    said = bytearray()
+    content = bytearray()
     async for part in stream.iter_chunked(1 << 16):
-        said += part
-        if len(said) > MAX_ANSWER_BYTES:
+        content += part
+        if len(content) > MAX_ANSWER_BYTES:
             raise ActionError(f"Kubernetes answered more than {MAX_ANSWER_BYTES} bytes")
-    return bytes(said)
+    return bytes(content)
 
 
-def _answer(status: int, said: bytes, retry_after: str) -> Answer:
+def _response(status: int, content: bytes, retry_after: str) -> Response:
     try:
-        body = json.loads(said or b"{}")
+        body = json.loads(content or b"{}")
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        body = {"message": said[:200].decode(errors="replace")}
+        body = {"message": content[:200].decode(errors="replace")}
     wait_s = float(retry_after) if retry_after.isdigit() else 0.0
-    return Answer(status=status, body=body, retry_after_s=min(wait_s, 60.0))
+    return Response(status=status, body=body, retry_after_s=min(wait_s, 60.0))

@@ -1,4 +1,4 @@
-"""What stands in a table of `type = "kubernetes"`, and how pods are seen by it."""
+"""The keys of a table with `type = "kubernetes"`, and how it interprets pods."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,16 +19,19 @@ _COUNT = re.compile(r"[0-9]{1,6}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedPods:
-    """Pods that nobody stops without being asked."""
+    """Pods that are not stopped without an approval."""
 
-    selector: str = ""  # label selector, e.g. "app=inference,tier in (gold)"
-    priority_classes: Sequence[str] = ("system-*",)  # shell patterns
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}  # a typing error must not unprotect
+    # Label selector, e.g. "app=inference,tier in (gold)"
+    selector: str = ""
+    # Shell patterns of priority classes
+    priority_classes: Sequence[str] = ("system-*",)
+    # A misspelt key must not remove the protection
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRules:
-    """What pods mean to us."""
+    """How pods are interpreted and evicted."""
 
     protected: ProtectedPods = ProtectedPods()
     evict_bare_pods: bool = False
@@ -37,7 +40,7 @@ class PodRules:
     gpu_annotation: str = ""
 
     def job(self, pod: Mapping[str, Any], *, by_selector: bool) -> Job:
-        """The pod as a job; its `user` is not known to Kubernetes."""
+        """Returns the pod as a job, without a user: Kubernetes does not know it."""
         meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
         phase = str((pod.get("status") or {}).get("phase") or "")
         named = (
@@ -54,7 +57,7 @@ class PodRules:
 
     def _gpus(self, container: Mapping[str, Any]) -> int:
         wanted = container.get("resources") or {}
-        for part in ("limits", "requests"):  # for extended resources both are the same where both are given
+        for part in ("limits", "requests"):  # for extended resources both are equal where both are given
             count = str((wanted.get(part) or {}).get(self.gpu_resource) or "")
             if _COUNT.fullmatch(count):
                 return int(count)
@@ -71,30 +74,39 @@ class PodRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeOptions:
-    """What the table holds. One of kubeconfig, in_cluster and url says how the API is reached."""
+    """The keys of a table with `type = "kubernetes"`. One of kubeconfig, in_cluster and url defines how the API is reached."""
 
-    nodes: str = "*"  # shell pattern: the nodes that it has, by their name in gpuward
-    node_name: str = "{node}"  # name of the Node object, {node} being the node's name in gpuward
+    # Shell pattern: the nodes that it manages, by their name in gpuward
+    nodes: str = "*"
+    # Name of the Node object; {node} is the node's name in gpuward
+    node_name: str = "{node}"
+    # A kubeconfig file
     kubeconfig: Path | None = None
-    context: str = ""  # of the kubeconfig; empty: its current one
-    in_cluster: bool = False  # the service account of the pod in which the brain runs
-    url: str = ""  # https://host:port; with ca_file and token_file
-    ca_file: Path | None = None  # PEM; none: the system's CAs
-    token_file: Path | None = None  # read for each request
-    timeout_s: Annotated[float, Field(gt=0, le=120)] = 15.0  # for one request
-    evict_wait_s: Annotated[float, Field(gt=0, le=3600)] = (
-        110.0  # how long one eviction may take, budgets included
-    )
-    evict_bare_pods: bool = (
-        False  # true: pods without a controller are evicted too; nothing starts them again
-    )
-    gpu_resource: str = "nvidia.com/gpu"  # extended resource by which pods ask for GPUs
-    gpu_annotation: str = ""  # annotation of pods that lists their GPUs, comma separated; empty: not known
+    # Context of the kubeconfig; empty: its current one
+    context: str = ""
+    # true: the service account of the pod in which the brain runs
+    in_cluster: bool = False
+    # https://host:port of the API server; with ca_file and token_file
+    url: str = ""
+    # PEM file with the CA of url; none: the system's CAs
+    ca_file: Path | None = None
+    # File with the bearer token for url; it is read for each request
+    token_file: Path | None = None
+    # Timeout of one request
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 15.0
+    # Timeout of one eviction, including the wait for a disruption budget
+    evict_wait_s: Annotated[float, Field(gt=0, le=3600)] = 110.0
+    # true: pods without a controller are evicted too, although nothing starts them again
+    evict_bare_pods: bool = False
+    # Extended resource with which pods request GPUs
+    gpu_resource: str = "nvidia.com/gpu"
+    # Annotation of pods that lists their GPUs, comma separated; empty: unknown
+    gpu_annotation: str = ""
     protected: ProtectedPods = ProtectedPods()
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     def access(self, where: str) -> Access:
-        """How the API is reached; ConfigError names the key."""
+        """Returns how the API is reached; ConfigError names the key."""
         ways = [bool(self.kubeconfig), self.in_cluster, bool(self.url)]
         if sum(ways) != 1:
             raise ConfigError(f"{where}: give one of kubeconfig, in_cluster and url")
@@ -116,7 +128,7 @@ class KubeOptions:
         )
 
     def rules(self) -> PodRules:
-        """What pods mean to us."""
+        """Returns how pods are interpreted and evicted."""
         return PodRules(
             protected=self.protected,
             evict_bare_pods=self.evict_bare_pods,
@@ -127,7 +139,7 @@ class KubeOptions:
 
 
 def read(table: Mapping[str, Any], where: str) -> KubeOptions:
-    """The options of a configuration table; ConfigError names the key."""
+    """Reads the options of a configuration table; ConfigError names the key."""
     want = options(KubeOptions, table, where)
     if "{node}" not in want.node_name:
         raise ConfigError(f"{where}.node_name: must contain {{node}}")

@@ -7,9 +7,9 @@ GROWTH = 1.5
 
 
 def until(deadline_s: float, *, first_s: float = 0.2, most_s: float = 10.0) -> Iterator[float]:
-    """The pauses to sleep between looks, until `deadline_s` seconds from now are over; the last one ends there.
+    """Yields the pauses between checks until `deadline_s` seconds from now; the last pause ends there.
 
-    for pause_s in until(60): look; await asyncio.sleep(pause_s)
+    for pause_s in until(60): check; await asyncio.sleep(pause_s)
     """
     clock = asyncio.get_running_loop().time
     end_s = clock() + deadline_s

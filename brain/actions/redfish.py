@@ -1,4 +1,4 @@
-"""BMCs that speak Redfish, by the client library sushy (decision 12). One session a visit, closed at its end.
+"""BMCs with Redfish, through the client library sushy (decision 12). One Redfish session per use, closed at its end.
 
 Values and states: DSP0268 (ComputerSystem: PowerState, ResetType), DSP0266 (sessions).
 """
@@ -22,15 +22,15 @@ from urllib3 import exceptions as wire
 
 from agent.contract.errors import ConfigError, Refused, Unreachable
 from brain.actions import redfish_readings
-from brain.actions.bmc_base import Backend, BmcOptions, Pace, Power, Readings, Wish
+from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, BmcTiming, Power, Readings
 from brain.actions.bmc_tables import Addresses, password
-from brain.actions.redfish_link import GivenUp, Link, meaning
+from brain.actions.redfish_connector import Abandoned, BoundedConnector, meaning
 from brain.options import options
 
 T = TypeVar("T")
 _ROOT = "/redfish/v1/"
 _LOGOUT_S = 5.0
-_FAILS = (says.SushyError, GivenUp, wire.HTTPError, OSError)  # requests' errors are OSErrors
+_FAILS = (says.SushyError, Abandoned, wire.HTTPError, OSError)  # requests' errors are OSErrors
 _POWER = {
     "On": Power.ON,
     "Paused": Power.ON,
@@ -38,26 +38,27 @@ _POWER = {
     "PoweringOn": Power.CHANGING,
     "PoweringOff": Power.CHANGING,
 }
-_KINDS: Mapping[Wish, tuple[sushy.ResetType, ...]] = {  # the first one that the BMC allows is taken
-    Wish.ON: (sushy.ResetType.ON, sushy.ResetType.FORCE_ON),
-    Wish.OFF: (sushy.ResetType.FORCE_OFF,),
-    Wish.SHUTDOWN: (sushy.ResetType.GRACEFUL_SHUTDOWN,),
-    Wish.CYCLE: (sushy.ResetType.POWER_CYCLE,),
-    Wish.RESTART: (sushy.ResetType.GRACEFUL_RESTART,),
-    Wish.RESET: (sushy.ResetType.FORCE_RESTART,),
-    Wish.NMI: (sushy.ResetType.NMI,),
+_KINDS: Mapping[BmcRequest, tuple[sushy.ResetType, ...]] = {  # the first one that the BMC allows is used
+    BmcRequest.ON: (sushy.ResetType.ON, sushy.ResetType.FORCE_ON),
+    BmcRequest.OFF: (sushy.ResetType.FORCE_OFF,),
+    BmcRequest.SHUTDOWN: (sushy.ResetType.GRACEFUL_SHUTDOWN,),
+    BmcRequest.CYCLE: (sushy.ResetType.POWER_CYCLE,),
+    BmcRequest.RESTART: (sushy.ResetType.GRACEFUL_RESTART,),
+    BmcRequest.RESET: (sushy.ResetType.FORCE_RESTART,),
+    BmcRequest.NMI: (sushy.ResetType.NMI,),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedfishOptions(BmcOptions):
-    """What a table of `type = "redfish"` holds."""
+    """The keys of a table with `type = "redfish"`."""
 
-    ca_file: Path | None = None  # PEM file with the CAs of the BMCs; none: the system's CAs
-    insecure: bool = (
-        False  # true: certificates are not verified, http:// is allowed: anybody in between can act
-    )
-    system: str = ""  # id of the system, may contain {node}; empty: the BMC has exactly one
+    # PEM file with the CAs of the BMCs; none: the system's CAs
+    ca_file: Path | None = None
+    # true: certificates are not verified and http:// is allowed, so anyone on the network path can act
+    insecure: bool = False
+    # Id of the system, may contain {node}; empty: the BMC has exactly one
+    system: str = ""
 
 
 class Redfish:
@@ -69,41 +70,43 @@ class Redfish:
         paths = ssl.get_default_verify_paths()
         trusted = str(given.ca_file) if given.ca_file else paths.cafile or paths.capath or True
         self._verify: bool | str = False if given.insecure else trusted
-        self._refused: dict[str, str] = {}  # node -> the password that its BMC refused: not tried again
+        self._refused: dict[str, str] = {}  # node -> the password that its BMC refused; it is not tried again
 
     @asynccontextmanager
-    async def open(self, node: str) -> AsyncIterator["_Visit"]:
+    async def open(self, node: str) -> AsyncIterator["_Session"]:
         """As in Backend."""
-        url = await asyncio.to_thread(self._addresses.of, node)
+        url = await asyncio.to_thread(self._addresses.address_of, node)
         _check(url, self._where, insecure=self._given.insecure)
         word = password(self._given, self._where)
         if self._refused.get(node) == word:
             raise Refused(
-                f"{url} has refused this password before; not tried again, so that it locks nobody out"
+                f"{url} has refused this password before; not tried again, so that the account is not locked"
             )
         given = self._given
-        link = Link(url, verify=self._verify, connect_s=given.connect_s, answer_s=given.answer_s)
-        visit = _Visit(url, link, given.pace, 4 * (given.connect_s + given.answer_s))
+        connector = BoundedConnector(
+            url, verify=self._verify, connect_s=given.connect_s, answer_s=given.answer_s
+        )
+        session = _Session(url, connector, given.timing, 4 * (given.connect_s + given.answer_s))
         try:
             try:
-                await visit.enter(given.user, word, given.system.replace("{node}", node))
+                await session.enter(given.user, word, given.system.replace("{node}", node))
             except Refused:
-                if visit.login_refused:
+                if session.login_refused:
                     self._refused[node] = word
                 raise
             self._refused.pop(node, None)
-            yield visit
+            yield session
         finally:
-            await visit.leave()
+            await session.leave()
 
 
-class _Visit:
-    """One login at one BMC; all requests go through one thread of its own, one after the other."""
+class _Session:
+    """One login to one BMC. All requests go through a thread of its own, one after the other."""
 
-    def __init__(self, url: str, link: Link, pace: Pace, most_s: float) -> None:
-        self.where, self.pace = f"redfish {url}", pace
+    def __init__(self, url: str, connector: BoundedConnector, timing: BmcTiming, most_s: float) -> None:
+        self.where, self.timing = f"redfish {url}", timing
         self.login_refused = False
-        self._url, self._link, self._most_s = url, link, most_s
+        self._url, self._connector, self._most_s = url, connector, most_s
         self._thread = ThreadPoolExecutor(1, "redfish")
         self._jobs = 0
         self._auth: logins.AuthBase | None = None
@@ -115,7 +118,7 @@ class _Visit:
         await self._do(partial(self._log_in, user, word, system))
 
     async def leave(self) -> None:
-        """Closes the session; one that cannot be closed ends by the BMC's own time limit."""
+        """Closes the session; one that cannot be closed expires on the BMC."""
         closing = self._in_thread(self._jobs + 1, self._log_out)
         self._thread.shutdown(wait=False)
         await asyncio.wait({closing}, timeout=_LOGOUT_S)
@@ -125,18 +128,18 @@ class _Visit:
         found = await self._do(lambda: self._fresh().json.get("PowerState"))
         return _POWER.get(found, Power.UNKNOWN)
 
-    async def offers(self) -> frozenset[Wish]:
-        """As in Bmc: what stands in the allowable values, in the system or in its ActionInfo."""
+    async def offers(self) -> frozenset[BmcRequest]:
+        """As in Bmc: the allowable values of the system or of its ActionInfo."""
         allowed = await self._do(lambda: self._fresh().get_allowed_reset_system_values())
-        return frozenset(wish for wish, kinds in _KINDS.items() if allowed.intersection(kinds))
+        return frozenset(wanted for wanted, kinds in _KINDS.items() if allowed.intersection(kinds))
 
     async def last_reset(self) -> str:
         """As in Bmc: ComputerSystem.LastResetTime (since schema 1.12)."""
         return str(await self._do(lambda: self._fresh().json.get("LastResetTime")) or "")
 
-    async def ask(self, wish: Wish) -> None:
+    async def request(self, wanted: BmcRequest) -> None:
         """As in Bmc."""
-        await self._do(partial(self._ask, wish))
+        await self._do(partial(self._ask, wanted))
 
     async def readings(self, within_s: float) -> Readings:
         """As in Bmc."""
@@ -150,54 +153,56 @@ class _Visit:
         return self._system
 
     async def _do(self, work: Callable[[], T], most_s: float | None = None) -> T:
-        """Work in the thread. Whoever stops waiting has what is not sent yet not sent at all."""
+        """Runs work in the thread. When the caller stops waiting, what has not been sent yet is not sent any more."""
         self._jobs = number = self._jobs + 1
         try:
             async with asyncio.timeout(most_s or self._most_s):
                 return await self._in_thread(number, work)
         except _FAILS as error:  # TimeoutError, ours as well, is an OSError
-            self._link.given_up = number
-            asking = self._link.job == number and self._link.sent == "POST" and self._system is not None
+            self._connector.abandoned = number
+            asking = (
+                self._connector.job == number and self._connector.sent == "POST" and self._system is not None
+            )
             raise meaning(error, self.where, asking=asking) from error
         except asyncio.CancelledError:
-            self._link.given_up = number
+            self._connector.abandoned = number
             raise
 
     def _in_thread(self, number: int, work: Callable[[], T]) -> asyncio.Future[T]:
         def job() -> T:
-            self._link.job, self._link.sent = number, ""
+            self._connector.job, self._connector.sent = number, ""
             return work()
 
         return asyncio.get_running_loop().run_in_executor(self._thread, job)
 
     def _log_in(self, user: str, word: str, system: str) -> None:
         try:
-            root = self._link.get(_ROOT).json()
+            root = self._connector.get(_ROOT).json()
         except says.AccessError:
-            root = {}  # some BMCs, against the standard, want a password even here; they know basic only
+            root = {}  # against the standard, some BMCs want a password even here; they support only basic
         except ValueError as error:
             raise Refused(f"{self.where} does not speak Redfish: {error}") from error
         try:
             self._start(root, user, word)
             path = f"{_ROOT}Systems/{system}" if system else self._only(root)
-            self._system = System(self._link, path)
+            self._system = System(self._connector, path)
         except says.AccessError:
-            self.login_refused = True  # the first use of the password, by either way
+            self.login_refused = True  # the first use of the password, either way
             raise
 
     def _start(self, root: Mapping[str, Any], user: str, word: str) -> None:
-        """A session where the BMC has sessions, else basic; a wrong password is sent once, never twice."""
+        """Logs in by a session where the BMC supports them, otherwise by basic. A wrong password is sent only once."""
         if isinstance(root.get("Links"), dict) and root["Links"].get("Sessions"):
             try:
                 self._auth = logins.SessionAuth(user, word)
-                self._root = sushy.Sushy(self._url, auth=self._auth, connector=self._link)
+                self._root = sushy.Sushy(self._url, auth=self._auth, connector=self._connector)
                 return
             except says.AccessError:
                 raise
-            except says.HTTPError:  # sessions are switched off or all taken; no password was judged
+            except says.HTTPError:  # sessions are disabled or all in use; the password was not checked
                 pass
         self._auth = logins.BasicAuth(user, word)
-        self._link.set_http_basic_auth(user, word)
+        self._connector.set_http_basic_auth(user, word)
 
     def _only(self, root: Mapping[str, Any]) -> str:
         path = (root.get("Systems") or {}).get("@odata.id", f"{_ROOT}Systems")
@@ -213,24 +218,24 @@ class _Visit:
                 self._auth.close()
         except _FAILS:
             if isinstance(self._auth, logins.SessionAuth):
-                self._auth.reset_session_attrs()  # or its destructor would try again, anywhere
+                self._auth.reset_session_attrs()  # otherwise its destructor would try again, at any time
         finally:
-            self._link.close()
+            self._connector.close()
 
     def _fresh(self) -> System:
         self._found.refresh()
         return self._found
 
-    def _ask(self, wish: Wish) -> None:
+    def _ask(self, wanted: BmcRequest) -> None:
         allowed = self._fresh().get_allowed_reset_system_values()
-        kind = next((kind for kind in _KINDS[wish] if kind in allowed), None)
+        kind = next((kind for kind in _KINDS[wanted] if kind in allowed), None)
         if kind is None:
             has = ", ".join(sorted(one.value for one in allowed))
-            raise Refused(f"{self.where} does not offer {wish!s} (only {has})")
+            raise Refused(f"{self.where} does not offer {wanted!s} (only {has})")
         self._found.reset_system(kind)
 
     def _get(self, path: str) -> dict[str, Any]:
-        found = self._link.get(path).json()
+        found = self._connector.get(path).json()
         return found if isinstance(found, dict) else {}
 
 
@@ -245,7 +250,7 @@ def _check(url: str, where: str, *, insecure: bool) -> None:
 
 
 def build(table: Mapping[str, Any], where: str) -> tuple[BmcOptions, Backend]:
-    """The back end of a table; ConfigError names the key."""
+    """Builds the backend of a table; ConfigError names the key."""
     given = options(RedfishOptions, table, where)
     if given.address:
         try:

@@ -1,7 +1,7 @@
-"""Sensors and event log by Redfish: what there is, in few requests, bounded.
+"""Sensors and event log through Redfish, in few requests and bounded.
 
 Old BMCs have `Thermal` and `Power` in each chassis, newer ones (since 2020.4) `ThermalSubsystem`, `PowerSubsystem` and
-`EnvironmentMetrics`; each is one request, but for the power supplies of the newer kind.
+`EnvironmentMetrics`. Each takes one request, except the power supplies of the newer kind.
 """
 
 import time
@@ -14,17 +14,17 @@ from agent.contract.messages import Scalar, clip
 from brain.actions.bmc_base import Readings
 
 Get = Callable[[str], dict[str, Any]]
-_CHASSIS = 8  # at most so many: boards of GPUs list one for each module
+_CHASSIS = 8  # GPU boards list one for each module
 _SUPPLIES = 16
 _LOGS = 3
 _EVENTS = 20
 _WELL = ("OK", "", "None")
-_ALIVE = ("Enabled", "StandbyOffline", "StandbySpare", "")  # of Status.State: what is Absent has no reading
+_ALIVE = ("Enabled", "StandbyOffline", "StandbySpare", "")  # Status.State; an Absent part has no reading
 _FACTS = ("Manufacturer", "Model", "SerialNumber", "BiosVersion", "LastResetTime")
 
 
 def collect(get: Get, system: Mapping[str, Any], within_s: float) -> Readings:
-    """Reads until it has everything or the time is over."""
+    """Reads until everything is read or the time is up."""
     return _Reader(get, time.monotonic() + within_s).read(system)
 
 
@@ -33,7 +33,7 @@ class _Reader:
         self._get, self._ends_s = get, ends_s
         self._sensors: dict[str, str] = {}
         self._bad: list[str] = []
-        self._lacks: list[str] = []
+        self._missing: list[str] = []
 
     def read(self, system: Mapping[str, Any]) -> Readings:
         facts: dict[str, Scalar] = {key: str(system[key]) for key in _FACTS if system.get(key)}
@@ -50,20 +50,20 @@ class _Reader:
             sensors=self._sensors,
             bad=tuple(self._bad),
             events=events,
-            lacks=tuple(self._lacks),
+            missing=tuple(self._missing),
         )
 
     def _try(self, path: str) -> dict[str, Any]:
-        """A resource; empty, and noted, when it cannot be had."""
+        """Returns a resource; when it cannot be read, an empty one, and records that."""
         if not path:
             return {}
         if time.monotonic() > self._ends_s:
-            self._lacks.append(f"{path}: no time left")
+            self._missing.append(f"{path}: no time left")
             return {}
         try:
             return self._get(path)
         except (says.SushyError, ValueError) as error:
-            self._lacks.append(f"{path}: {clip(' '.join(str(error).split()), 120)}")
+            self._missing.append(f"{path}: {clip(' '.join(str(error).split()), 120)}")
             return {}
 
     def _chassis(self, chassis: Mapping[str, Any], name: str) -> None:
@@ -112,7 +112,7 @@ class _Reader:
             self._bad.append(name)
 
     def _events(self, owners: list[Mapping[str, Any]]) -> tuple[str, ...]:
-        """The newest entries of the logs of the system and its manager."""
+        """Returns the newest entries of the logs of the system and its manager."""
         found: list[tuple[str, str]] = []
         services = [path for one in owners for path in self._members(_link(one, "LogServices"))]
         for path in list(dict.fromkeys(services))[:_LOGS]:
@@ -126,7 +126,7 @@ class _Reader:
         return tuple(text for _, text in found[:_EVENTS])
 
     def _newest(self, path: str) -> list[Mapping[str, Any]]:
-        """The last page of a log: some begin with the oldest entry, some with the newest, so both ends are read."""
+        """Returns both ends of a log: some logs begin with the oldest entry, some with the newest."""
         page = self._try(path)
         rows = _rows(page, "Members")
         count = page.get("Members@odata.count")

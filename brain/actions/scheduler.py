@@ -1,6 +1,6 @@
-"""What is asked of the scheduler that has a node: drain, resume, requeue, reboot, jobs.
+"""Actions through the scheduler that manages a node: drain, resume, requeue, reboot, jobs.
 
-Which one has it stands in `[schedulers.<name>]`: the first table whose `nodes` pattern fits the node's name.
+A node belongs to the first table `[schedulers.<name>]` whose `nodes` pattern matches its name.
 """
 
 import asyncio
@@ -10,76 +10,75 @@ from typing import Any, ClassVar, Protocol
 
 from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.contract.messages import clip
-from brain.actions import kube, slurm
 from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, number, text
 from brain.actions.marks import ours
 from brain.actions.pauses import until
-from brain.options import kind
+from brain.options import plug_in
 
 Choice = Callable[[str], Scheduler | None]  # node -> the scheduler that has it
 MAX_WAIT_S = 86_400.0
-LEAVE_S = 120.0  # how long requeued jobs may take until they have left the node (KillWait, grace periods)
-SPARE_S = 5.0  # a wait ends so long before the step's deadline, so that its outcome can still be told
-ENDING = ("completing", "terminating")  # states of jobs that leave by themselves
-LISTED = 8  # jobs that one sentence names
+LEAVE_S = 120.0  # how long requeued jobs may take to leave the node (KillWait, grace periods)
+SPARE_S = 5.0  # a wait ends so long before the step's deadline, so that its outcome can still be reported
+ENDING = ("completing", "terminating")  # states of jobs that are leaving
+LISTED = 8  # jobs that one sentence lists
 
 
 class Closing(Scheduler, Protocol):
     """A scheduler with connections."""
 
     async def close(self) -> None:
-        """Gives them back."""
+        """Closes them."""
         ...
 
 
-# One line for each type: (name, its table, "schedulers.<name>" for errors) -> scheduler.
-TYPES: Mapping[str, Callable[[str, Mapping[str, Any], str], Closing]] = {
-    "slurm": slurm.build,
-    "kubernetes": kube.build,
+# One line for each type of scheduler: a function (name, its table, "schedulers.<name>" for errors) -> Closing.
+TYPES: Mapping[str, str] = {
+    "slurm": "brain.actions.slurm:build",
+    "kubernetes": "brain.actions.kube:build",
 }
 
 
 def choose(
     tables: Mapping[str, Mapping[str, Any]], on_close: Callable[[Callable[[], Awaitable[object]]], object]
 ) -> Choice:
-    """The schedulers of a configuration, by node; ConfigError names `schedulers.<name>.<key>`."""
+    """Builds the schedulers of a configuration; ConfigError names `schedulers.<name>.<key>`."""
     built: list[tuple[str, Scheduler]] = []
     for name, table in tables.items():
         where = f"schedulers.{name}"
-        scheduler = TYPES[kind(table, where, TYPES)](name, table, where)
+        scheduler: Closing = plug_in(table, where, TYPES)(name, table, where)
         on_close(scheduler.close)
         built.append((str(table.get("nodes", "*")), scheduler))
     return lambda node: next((found for glob, found in built if fnmatchcase(node, glob)), None)
 
 
 def area(site: Site) -> list[Action]:
-    """The actions, when the site has a scheduler; without one only the way back, which has nothing to do then."""
+    """As in Area. Without a scheduler there is only `scheduler.resume`, which then has nothing to do."""
     if not site.config.schedulers:
         return [Resume(site.schedulers)]
     return [made(site.schedulers) for made in (Drain, Resume, Requeue, Reboot, Jobs)]
 
 
-class _OfNode:
-    """What the actions share: which scheduler, and which jobs may not be stopped."""
+class _SchedulerAction:
+    """What the actions share: finding the node's scheduler."""
 
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
 
-    def _of(self, order: Order) -> Scheduler:
+    def _scheduler(self, order: Order) -> Scheduler:
         found = self._choice(order.node) if order.node else None
         if found is None:
             raise Refused(f"no table [schedulers.*] has node {order.node!r}")
         return found
 
 
-class Drain(_OfNode):
-    """No new jobs; then the jobs that run may end within `wait_s`."""
+class Drain(_SchedulerAction):
+    """Stops new jobs; then waits up to `wait_s` for the running ones to end."""
 
     name: ClassVar[str] = "scheduler.drain"
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        scheduler, wait_s, then = self._of(order), *_wait(order)
+        scheduler, wait_s, then = self._scheduler(order), *_wait(order)
         drained, jobs = await scheduler.drained(order.node), await scheduler.jobs(order.node)
         if then == "requeue":
             _unprotected(order.node, jobs)
@@ -94,8 +93,8 @@ class Drain(_OfNode):
         return lines
 
     async def run(self, order: Order) -> Done:
-        """As in Action. ActionError with jobs left; the drain stays."""
-        scheduler, wait_s, then = self._of(order), *_wait(order)
+        """As in Action. ActionError when jobs are left; the drain stays."""
+        scheduler, wait_s, then = self._scheduler(order), *_wait(order)
         if then == "requeue":
             _unprotected(order.node, await scheduler.jobs(order.node))
         before = await scheduler.drained(order.node)
@@ -108,7 +107,7 @@ class Drain(_OfNode):
             left = await self._requeued(scheduler, order, left)
         if left and then == "undo":
             await self._undo(scheduler, order, before, left)
-        whose = "by us" if ours(reason) else f"by somebody else, left as it is ({reason})"
+        whose = "by us" if ours(reason) else f"by someone else, left as it is ({reason})"
         if left and then != "go_on":
             raise ActionError(f"drained {whose}, and there still run {_listed(left)}")
         return Done(
@@ -118,7 +117,7 @@ class Drain(_OfNode):
         )
 
     async def _undo(self, scheduler: Scheduler, order: Order, before: str, left: Sequence[Job]) -> None:
-        """Always Refused: the node is in use. A drain that stood before this incident's stays as it is."""
+        """Raises Refused: the node is in use. Takes our drain back, unless it is older than this incident."""
         mine = not before or (ours(before) and order.incident in before)
         if mine:
             await scheduler.resume(order.node)
@@ -126,28 +125,28 @@ class Drain(_OfNode):
         raise Refused(f"{order.node} is in use: {_listed(left)}; {says}")
 
     async def _left(self, scheduler: Scheduler, order: Order, wait_s: float) -> list[Job]:
-        """The jobs that still run there after `wait_s`. A scheduler that is away meanwhile is asked again."""
+        """Waits up to `wait_s` and returns the jobs that still run. A scheduler that does not answer is asked again."""
         jobs = await scheduler.jobs(order.node)
-        said = ""
+        reported = ""
         for pause_s in until(wait_s, first_s=0.5, most_s=30.0):
             if not jobs:
                 break
-            if (says := f"waiting for {_listed(jobs)}") != said:
-                said = says
-                order.say(says)
+            if (progress := f"waiting for {_listed(jobs)}") != reported:
+                reported = progress
+                order.progress(progress)
             await asyncio.sleep(pause_s)
             try:
                 jobs = await scheduler.jobs(order.node)
                 if not await scheduler.drained(order.node):
-                    raise ActionError(f"somebody has taken the drain off {order.node}")
+                    raise ActionError(f"someone has taken the drain off {order.node}")
             except Unreachable as error:
-                order.say(f"still waiting: {error}")
+                order.progress(f"still waiting: {error}")
         return await scheduler.jobs(order.node) if jobs else []
 
     async def _requeued(self, scheduler: Scheduler, order: Order, jobs: Sequence[Job]) -> list[Job]:
-        """Requeues them all; those that are left on the node. ActionError says why one could not be requeued."""
-        _unprotected(order.node, jobs)  # again: one may have begun before the drain
-        order.say(f"requeueing {_listed(jobs)}")
+        """Requeues all jobs and returns those that are left. ActionError says why one could not be requeued."""
+        _unprotected(order.node, jobs)  # again: one may have started before the drain
+        order.progress(f"requeueing {_listed(jobs)}")
         begun = [job for job in jobs if job.state not in ENDING]
         failed = dict(await asyncio.gather(*(_requeue(scheduler, job) for job in begun)))
         there = {job.id for job in await scheduler.jobs(order.node)}
@@ -156,8 +155,8 @@ class Drain(_OfNode):
         return await self._left(scheduler, order, LEAVE_S)
 
 
-class Resume(_OfNode):
-    """Takes our own drain off. A node that no scheduler has was never drained: its way back is clear."""
+class Resume(_SchedulerAction):
+    """Removes our own drain. A node without a scheduler was never drained, so nothing keeps it from service."""
 
     name: ClassVar[str] = "scheduler.resume"
 
@@ -172,7 +171,7 @@ class Resume(_OfNode):
         return [f"resume {order.node} in {scheduler.name} if the drain is ours and unchanged: {reason}"]
 
     async def run(self, order: Order) -> Done:
-        """As in Action. Somebody else's drain stays, and that is no failure."""
+        """As in Action. A drain that is not ours stays, and that is no failure."""
         scheduler = self._choice(order.node)
         if scheduler is None:
             return Done(
@@ -181,78 +180,78 @@ class Resume(_OfNode):
         resumed = await scheduler.resume(order.node)
         reason = await scheduler.drained(order.node)
         if reason:
-            says = f"{order.node} stays drained by somebody else: {reason}"
+            says = f"{order.node} stays drained by someone else: {reason}"
         else:
             says = f"{order.node} takes jobs again" if resumed else f"{order.node} was not drained"
         return Done(text=says, data={"resumed": resumed, "takes_jobs": not reason})
 
 
-class Requeue(_OfNode):
-    """One job begins anew elsewhere."""
+class Requeue(_SchedulerAction):
+    """Stops one job and lets it start again elsewhere."""
 
     name: ClassVar[str] = "scheduler.requeue"
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
         job = await self._job(order)
-        return [f"requeue {_listed([job])} of {order.node} in {self._of(order).name}"]
+        return [f"requeue {_listed([job])} of {order.node} in {self._scheduler(order).name}"]
 
     async def run(self, order: Order) -> Done:
         """As in Action."""
         job = await self._job(order)
-        await self._of(order).requeue(job.id)
+        await self._scheduler(order).requeue(job.id)
         return Done(text=f"{_listed([job])} was requeued", data={"job": job.id, "user": job.user})
 
     async def _job(self, order: Order) -> Job:
-        """The job, on the order's node now. Refused when it is not there or is protected."""
+        """Returns the job. Refused when it is not on the node now, or is protected."""
         wanted = text(order.params, "job", "")
-        for job in await self._of(order).jobs(order.node):
+        for job in await self._scheduler(order).jobs(order.node):
             if job.id == wanted:
                 _unprotected(order.node, [job])
                 return job
         raise Refused(f"job {wanted!r} is not on {order.node}")
 
 
-class Reboot(_OfNode):
-    """The scheduler reboots the node."""
+class Reboot(_SchedulerAction):
+    """Reboots the node through its scheduler."""
 
     name: ClassVar[str] = "scheduler.reboot"
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        scheduler, jobs = self._of(order), await self._checked(order)
+        scheduler, jobs = self._scheduler(order), await self._checked(order)
         first = [f"wait for {_listed(jobs)}"] if jobs else []
         return [f"drain {order.node} in {scheduler.name}", *first, f"reboot {order.node} by {scheduler.name}"]
 
     async def run(self, order: Order) -> Done:
         """As in Action."""
         await self._checked(order)
-        order.say(f"{order.node} is rebooted as soon as it is idle")
-        await self._of(order).reboot(order.node, _why(order))
+        order.progress(f"{order.node} is rebooted as soon as it is idle")
+        await self._scheduler(order).reboot(order.node, _why(order))
         return Done(text=f"{order.node} was rebooted and is back; it stays drained until it is resumed")
 
     async def _checked(self, order: Order) -> list[Job]:
-        scheduler = self._of(order)
+        scheduler = self._scheduler(order)
         jobs = await scheduler.jobs(order.node)
         _unprotected(order.node, jobs)
         drained = await scheduler.drained(order.node)
         if drained and not ours(drained):
-            raise Refused(f"{order.node} is not rebooted under somebody else's drain: {drained}")
+            raise Refused(f"{order.node} is not rebooted under a drain of someone else: {drained}")
         return jobs
 
 
-class Jobs(_OfNode):
+class Jobs(_SchedulerAction):
     """Lists the jobs of a node."""
 
     name: ClassVar[str] = "scheduler.jobs"
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        return [f"list the jobs of {order.node} in {self._of(order).name}"]
+        return [f"list the jobs of {order.node} in {self._scheduler(order).name}"]
 
     async def run(self, order: Order) -> Done:
         """As in Action."""
-        scheduler = self._of(order)
+        scheduler = self._scheduler(order)
         jobs = await scheduler.jobs(order.node)
         data: dict[str, str | int | bool] = {
             "jobs": len(jobs),
@@ -269,7 +268,7 @@ class Jobs(_OfNode):
 
 
 def _wait(order: Order) -> tuple[float, str]:
-    """How long jobs may go on, within the step's deadline; and what then."""
+    """Returns how long jobs may run on, within the step's deadline, and what happens then."""
     wait_s = number(order.params, "wait_s", 0.0, 0.0, MAX_WAIT_S)
     then = text(order.params, "then", "fail", ("fail", "undo", "requeue", "go_on"))
     spare_s = SPARE_S + (LEAVE_S if then == "requeue" else 0.0)
@@ -281,7 +280,7 @@ def _why(order: Order) -> str:
 
 
 def _unprotected(node: str, jobs: Sequence[Job]) -> None:
-    """Refused when one of the jobs is protected."""
+    """Raises Refused when one of the jobs is protected."""
     for job in jobs:
         if job.protected:
             raise Refused(f"job {job.id} on {node} is protected ({job.protected}): a person must decide")
@@ -297,7 +296,7 @@ def _listed(jobs: Sequence[Job]) -> str:
 
 
 async def _requeue(scheduler: Scheduler, job: Job) -> tuple[str, str]:
-    """The job's id, and why it could not be requeued; empty when it was."""
+    """Requeues a job. Returns its id, and why it could not be requeued; empty when it was."""
     try:
         await scheduler.requeue(job.id)
     except ActionError as error:

@@ -1,8 +1,8 @@
-"""Slurm as a `Scheduler`: only our own drains are taken off, and every change is read back.
+"""Slurm as a `Scheduler`: only our own drains are removed, and every change is read back.
 
-Names of nodes go to slurmctld only when they are plain: it reads `gpu[1-9]` and `ALL` as many nodes.
-A race is left that Slurm gives no means against: it sets a reason whatever it was, so that an administrator's words of
-the milliseconds between our look and our change are lost.
+Only plain node names go to slurmctld, which reads `gpu[1-9]` and `ALL` as many nodes.
+One race remains that Slurm offers no means against: it overwrites any reason, so a reason that an administrator sets in
+the milliseconds between our check and our change is lost.
 """
 
 import asyncio
@@ -29,35 +29,50 @@ from brain.actions.slurm_rows import (
     REBOOTING,
     SILENT,
     STOPPABLE,
-    Asks,
     JobRow,
     NodeRow,
     Protected,
+    SlurmAccess,
 )
 from brain.options import options
 
-SETTLE_S = 10.0  # how long slurmctld may take until a change that it took is seen
+SETTLE_S = 10.0  # how long it may take until an accepted change is visible
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _JOB = re.compile(r"[0-9]{1,10}(_[0-9]{1,10})?")
-_SLURMS_OWN = ("Not responding", "Node unexpectedly rebooted")  # reasons with which Slurm sets a node DOWN
+_SLURMS_OWN = (
+    "Not responding",
+    "Node unexpectedly rebooted",
+)  # reasons of Slurm itself for setting a node DOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmOptions:
-    """What a table of `type = "slurm"` holds."""
+    """The keys of a table with `type = "slurm"`."""
 
-    nodes: str = "*"  # shell pattern: the nodes that it has, by their name in gpuward
-    node_name: str = "{node}"  # NodeName of a node, {node} being its name in gpuward
+    # Shell pattern: the nodes that it manages, by their name in gpuward
+    nodes: str = "*"
+    # NodeName of a node; {node} is its name in gpuward
+    node_name: str = "{node}"
+    # Absolute path of scontrol
     scontrol: Path = Path("/usr/bin/scontrol")
+    # Absolute path of squeue
     squeue: Path = Path("/usr/bin/squeue")
-    conf: Path | None = None  # slurm.conf; none: the tools' own default
-    timeout_s: Annotated[float, Field(gt=0, le=120)] = 30.0  # for one question to slurmctld
-    slurm_user: str = "slurm"  # SlurmUser: a node that it set DOWN may be drained over
-    protected: Protected = field(default_factory=Protected)  # jobs that nobody stops without being asked
-    rest_url: str = ""  # http(s)://host:port of slurmrestd; empty: only the tools
-    rest_version: str = "v0.0.39"  # of its API; before v0.0.39 nodes are set by scontrol
-    rest_user: str = "slurm"  # whom the token is for
-    token_file: Path | None = None  # file with the JWT; needed with rest_url
+    # slurm.conf; none: the tools' own default
+    conf: Path | None = None
+    # Timeout of one request to slurmctld
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 30.0
+    # SlurmUser: a node that this user has set DOWN may be drained by us
+    slurm_user: str = "slurm"
+    # Jobs that are not stopped without an approval
+    protected: Protected = field(default_factory=Protected)
+    # http(s)://host:port of slurmrestd; empty: only the tools are used
+    rest_url: str = ""
+    # Version of its API; before v0.0.39 the state of nodes is set by scontrol
+    rest_version: str = "v0.0.39"
+    # User of the token
+    rest_user: str = "slurm"
+    # File with the JWT of rest_user; needed with rest_url
+    token_file: Path | None = None
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
@@ -74,52 +89,52 @@ class Slurm:
         slurm_user: str = "slurm",
         protected: Protected,
     ) -> None:
-        """`rest`: asked instead of the tools where it can."""
+        """`rest`: used instead of the tools where possible."""
         self._name = name
         self._cli = cli
         self._rest = rest
         self._node_name = node_name
         self._slurm_user = slurm_user
         self._protected = protected
-        self._asks: Asks = rest or cli
-        self._sets: Asks = rest if rest and rest.sets_nodes else cli
+        self._reader: SlurmAccess = rest or cli
+        self._writer: SlurmAccess = rest if rest and rest.sets_nodes else cli
 
     @property
     def name(self) -> str:
-        """What the configuration calls it."""
+        """As in Scheduler."""
         return self._name
 
     async def drained(self, node: str) -> str:
         """As in Scheduler."""
-        row = await self._asks.node(self._of(node))
+        row = await self._reader.node(self._of(node))
         blocked = sorted(row.flags & NO_JOBS)
         return (row.reason or f"{'+'.join(blocked)} without a reason") if blocked else ""
 
     async def drain(self, node: str, why: str) -> None:
-        """As in Scheduler. A node that somebody set DOWN is left alone too; one that Slurm set DOWN is not."""
+        """As in Scheduler. A node that someone has set DOWN is also left as it is; one that Slurm set DOWN is drained."""
         slurms = self._of(node)
-        row = await self._asks.node(slurms)
+        row = await self._reader.node(slurms)
         if row.flags & NO_JOBS and not self._may_take(row):
             return
         reason = marked(why)
-        await self._sets.set_state(slurms, DRAIN, reason)
-        after = await self._asks.node(slurms)
+        await self._writer.set_state(slurms, DRAIN, reason)
+        after = await self._reader.node(slurms)
         if DRAIN not in after.flags or after.reason != reason:
             raise ActionError(f"{node} was not drained: {_state(after)}")
 
     async def resume(self, node: str) -> bool:
         """As in Scheduler. Unreachable for a node that does not answer slurmctld: it could run nothing."""
         slurms = self._of(node)
-        row = await self._asks.node(slurms)
+        row = await self._reader.node(slurms)
         if not row.flags & {DRAIN, DOWN} or not ours(row.reason):
             return False
         if row.flags & {REBOOT_ASKED, REBOOTING}:
             raise Refused(f"{node} is about to be rebooted: {_state(row)}")
         if DOWN in row.flags and SILENT in row.flags:
             raise Unreachable(f"{node} does not answer slurmctld, our drain stays: {_state(row)}")
-        await self._sets.set_state(slurms, "RESUME", "")
+        await self._writer.set_state(slurms, "RESUME", "")
         for pause_s in until(SETTLE_S):
-            row = await self._asks.node(slurms)
+            row = await self._reader.node(slurms)
             if not row.flags & NO_JOBS:
                 return True
             await asyncio.sleep(pause_s)
@@ -127,16 +142,16 @@ class Slurm:
 
     async def jobs(self, node: str) -> list[Job]:
         """As in Scheduler."""
-        return [self._job(row) for row in await self._asks.jobs(self._of(node))]
+        return [self._job(row) for row in await self._reader.jobs(self._of(node))]
 
     async def requeue(self, job: str) -> None:
-        """As in Scheduler. Refused for a job that was submitted with --no-requeue or is interactive."""
+        """As in Scheduler. Refused for an interactive job, and one submitted with --no-requeue."""
         if _JOB.fullmatch(job) is None:
             raise Refused(f"{job!r} is not the id of a Slurm job")
         before = await self._cli.job(job)
         if before is None:
             raise Refused(f"Slurm has no job {job}")
-        if before.states.isdisjoint(STOPPABLE):  # one that has ended would be run a second time
+        if before.states.isdisjoint(STOPPABLE):  # a job that has ended would run a second time
             raise Refused(f"job {job} does not run: {'+'.join(sorted(before.states))}")
         await self._cli.requeue(job)
         for pause_s in until(SETTLE_S):
@@ -147,51 +162,50 @@ class Slurm:
         raise ActionError(f"job {job} was requeued and still runs")
 
     async def reboot(self, node: str, why: str) -> None:
-        """As in Scheduler. Drained with our mark first, so that it comes back drained: it returns to service when it
-        was verified, by `resume`. Cancelled before the reboot has begun, it is taken back.
+        """As in Scheduler. The node is drained with our mark first, so that it comes back drained and returns to service
+        by `resume` once it is verified. A cancellation before the reboot has begun withdraws it.
         """
         slurms = self._of(node)
         await self.drain(node, why)
-        row = await self._asks.node(slurms)
+        row = await self._reader.node(slurms)
         if not ours(row.reason):
             raise Refused(
-                f"{node} is not rebooted under the drain of {row.by or 'somebody else'}: {_state(row)}"
+                f"{node} is not rebooted under the drain of {row.by or 'someone else'}: {_state(row)}"
             )
         try:
             if not row.flags & {REBOOT_ASKED, REBOOTING}:
                 await self._cli.reboot(slurms, row.reason)
             await self._back(node, slurms, row.reason)
-            await self._sets.set_state(slurms, DRAIN, row.reason)  # DOWN alone ends with ReturnToService=2
+            await self._writer.set_state(slurms, DRAIN, row.reason)  # DOWN alone ends with ReturnToService=2
         except asyncio.CancelledError:
-            with contextlib.suppress(
-                ActionError
-            ):  # too late, or slurmctld is gone: the step is unknown anyway
-                if REBOOT_ASKED in (await self._asks.node(slurms)).flags:
+            # Too late, or slurmctld is gone: the outcome of the step is unknown anyway.
+            with contextlib.suppress(ActionError):
+                if REBOOT_ASKED in (await self._reader.node(slurms)).flags:
                     await self._cli.cancel_reboot(slurms)
             raise
 
     async def close(self) -> None:
-        """Gives connections back."""
+        """Closes connections."""
         if self._rest is not None:
             await self._rest.close()
 
     async def _back(self, node: str, slurms: str, reason: str) -> None:
-        """Returns when the node has rebooted; slurmctld gives up after ResumeTimeout and sets it DOWN."""
+        """Waits until the node has rebooted; slurmctld gives up after ResumeTimeout and sets it DOWN."""
         begun = False
         for pause_s in until(float("inf"), most_s=3.0):
-            with contextlib.suppress(Unreachable):  # slurmctld restarts: it remembers
-                row = await self._asks.node(slurms)
-                # DOWN without DRAIN is what nextstate=DOWN leaves: a reboot may be over before we look.
+            with contextlib.suppress(Unreachable):  # slurmctld may restart: it remembers the reboot
+                row = await self._reader.node(slurms)
+                # nextstate=DOWN leaves DOWN without DRAIN: a reboot may be over before the first check.
                 begun = begun or REBOOTING in row.flags or (DOWN in row.flags and DRAIN not in row.flags)
                 if row.reason != reason:
                     if REBOOT_ASKED in row.flags:
                         await self._cli.cancel_reboot(slurms)
                     raise ActionError(
-                        f"the reason was changed meanwhile, {node} is left alone: {_state(row)}"
+                        f"the reason was changed in the meantime, {node} is left as it is: {_state(row)}"
                     )
                 if not row.flags & {REBOOT_ASKED, REBOOTING}:
                     if not begun or row.gave_up:
-                        says = "did not come back" if begun else "was not rebooted, somebody called it off"
+                        says = "did not come back" if begun else "was not rebooted, someone cancelled it"
                         raise ActionError(f"{node} {says}: {_state(row)}")
                     return
             await asyncio.sleep(pause_s)
@@ -203,7 +217,7 @@ class Slurm:
         return name
 
     def _may_take(self, row: NodeRow) -> bool:
-        """Is it only Slurm itself that took the node out?"""
+        """Did only Slurm itself take the node out of service?"""
         return row.flags & NO_JOBS == {DOWN} and (
             row.by == self._slurm_user or not row.reason or row.reason.startswith(_SLURMS_OWN)
         )
@@ -225,7 +239,7 @@ def _state(row: NodeRow) -> str:
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> Slurm:
-    """The scheduler of a configuration table; ConfigError names the key."""
+    """Builds the scheduler of a configuration table; ConfigError names the key."""
     want = options(SlurmOptions, table, where)
     for key in ("scontrol", "squeue"):
         if not Path(str(table.get(key, "/"))).is_absolute():

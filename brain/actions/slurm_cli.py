@@ -1,7 +1,7 @@
-"""Slurm by its own tools, scontrol and squeue.
+"""Slurm through its own tools, scontrol and squeue.
 
-No --json: scontrol of 22.05 has none. Names of jobs may hold any character, line breaks too, so that records are told
-apart by a token which is drawn for each question.
+Without --json, which scontrol 22.05 lacks. A job name may contain any character, even a line break, so records are
+separated by a token that is drawn for each query.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from brain.actions import tool
+from agent.shared import tool
 from brain.actions.hostlist import expand
 from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
 
@@ -20,16 +20,18 @@ _REASON = re.compile(
     r"^ +Reason=(?P<text>.*) \[(?P<by>\S+)@[0-9T:.-]+\]$(?P<more>(?:\n {6}.*)*)", re.MULTILINE
 )
 _GRES = re.compile(r"^ +Nodes=(\S+) .*GRES=(\S*)$", re.MULTILINE)
-# Texts of slurm_strerror(), which are the same since 2.x; exit statuses say only that something failed.
+# Texts of slurm_strerror(), unchanged since 2.x; exit statuses show only that something failed.
 _NO_SUCH = ("Invalid node name", "Invalid job id", "not found", "Invalid node state")
 _NOT_ALLOWED = ("Access/permission denied", "Invalid user id", "disabled for job", "Invalid partition")
 _NOT_ASKED = ("Unable to contact slurm controller", "connect failure", "Zero Bytes were transmitted")
 _UNKNOWN = ("Socket timed out", "Transport endpoint is not connected", "Insane message length")
 
+_MAX_OUTPUT_BYTES = 8 * 1024 * 1024  # of squeue, on a large cluster
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cli:
-    """The tools; `conf` becomes SLURM_CONF."""
+    """Runs the tools; `conf` becomes SLURM_CONF."""
 
     scontrol: Path
     squeue: Path
@@ -37,17 +39,17 @@ class Cli:
     timeout_s: float
 
     async def node(self, node: str) -> NodeRow:
-        """As in Asks."""
+        """As in SlurmAccess."""
         says = await self._read(self.scontrol, "show", "node", node)
         return parse_node(says)
 
     async def jobs(self, node: str) -> list[JobRow]:
-        """As in Asks; with the GPUs of each."""
+        """As in SlurmAccess, with the GPUs of each job."""
         rows = await self._squeue("-w", node, "-t", ",".join(ON_NODE))
         return [await self._with_gpus(row, node) for row in rows]
 
     async def job(self, job: str) -> JobRow | None:
-        """The job now, without its GPUs; None when slurmctld has forgotten it."""
+        """Returns the job now, without its GPUs; None when slurmctld has forgotten it."""
         try:
             rows = await self._squeue("-j", job, "-t", "all")
         except Refused:
@@ -55,25 +57,24 @@ class Cli:
         return rows[0] if rows else None
 
     async def set_state(self, node: str, state: str, reason: str) -> None:
-        """As in Asks."""
+        """As in SlurmAccess."""
         about = [f"Reason={reason}"] if reason else []
         await self._write("update", f"NodeName={node}", f"State={state}", *about)
 
     async def requeue(self, job: str) -> None:
-        """Asks for it; the job then ends within KillWait."""
+        """Requests it; the job then ends within KillWait."""
         await self._write("requeue", job)
 
     async def reboot(self, node: str, reason: str) -> None:
-        """Asks for it, as soon as the node is idle; it comes back DOWN, and no more drained.
+        """Requests a reboot as soon as the node is idle. It comes back DOWN and no longer drained.
 
-        Not nextstate=RESUME, and not without it (22.05 takes it for RESUME on a node that is drained): slurmctld would
-        take every drain off afterwards, also one that an administrator has put there in the meantime, and `cancel_reboot`
-        too.
+        With nextstate=RESUME, or without it (which 22.05 treats as RESUME on a drained node), slurmctld would remove every
+        drain afterwards, even one that an administrator has set in the meantime; so would `cancel_reboot`.
         """
         await self._write("reboot", "ASAP", "nextstate=DOWN", f"reason={reason}", node)
 
     async def cancel_reboot(self, node: str) -> None:
-        """Takes back a reboot that has not begun."""
+        """Withdraws a reboot that has not begun."""
         await self._write("cancel_reboot", node)
 
     async def _squeue(self, *which: str) -> list[JobRow]:
@@ -101,7 +102,7 @@ class Cli:
         try:
             says = await self._read(self.scontrol, "show", "job", "-d", row.id)
         except Refused:
-            return row  # ended meanwhile
+            return row  # it has ended in the meantime
         return replace(row, gpus=parse_gpus(says, node))
 
     async def _read(self, path: Path, *argv: str) -> str:
@@ -115,28 +116,30 @@ class Cli:
 
     async def _run(self, path: Path, argv: tuple[str, ...]) -> str:
         env: Mapping[str, str] = {"SLURM_CONF": str(self.conf)} if self.conf else {}
-        ran = await tool.run([str(path), *argv], deadline_s=self.timeout_s, env=env)
+        ran = await tool.run(
+            [str(path), *argv], deadline_s=self.timeout_s, env=env, max_bytes=_MAX_OUTPUT_BYTES
+        )
         if ran.status == 0:
             return ran.out
-        said = f"{ran.err}\n{ran.out}"
-        text = f"{path.name} {argv[0]}: {ran.says}"
+        output = f"{ran.err}\n{ran.out}"
+        text = f"{path.name} {argv[0]}: {ran.last_line}"
         for texts, kind in (
             (_NO_SUCH, Refused),
             (_NOT_ALLOWED, Refused),
             (_NOT_ASKED, Unreachable),
             (_UNKNOWN, TimedOut),
         ):
-            if any(known in said for known in texts):
+            if any(known in output for known in texts):
                 raise kind(text)
         raise ActionError(text)
 
 
 def parse_node(says: str) -> NodeRow:
-    """`scontrol show node NAME`; ActionError when it reads otherwise than known."""
+    """Parses `scontrol show node NAME`; ActionError when it has another form than known."""
     state = _STATE.search(says)
     if state is None:
         raise ActionError(f"scontrol show node: no State= in {says[:200]!r}")
-    # One that does not answer is also written DOWN*: State=DOWN*+DRAIN before 22.05.
+    # A node that does not respond is also written DOWN*: State=DOWN*+DRAIN before 22.05.
     names = state[1].upper().split("+")
     flags = {name.rstrip("*$@#~%^!-") for name in names}
     if any("*" in name for name in names):
@@ -152,10 +155,10 @@ def parse_node(says: str) -> NodeRow:
 
 
 def parse_gpus(says: str, node: str) -> tuple[str, ...]:
-    """The indices of the GPUs that a job has on `node`, from `scontrol show job -d`.
+    """Returns the indices of the GPUs that a job has on `node`, from `scontrol show job -d`.
 
-    Its first line holds the job's name, which its user may choose so that it looks like these lines: good enough to
-    tell people, not to protect anything.
+    The first line contains the job's name, which its user can choose to look like these lines: good enough to inform
+    operators, not to protect anything.
     """
     for nodes, gres in _GRES.findall(says):
         try:

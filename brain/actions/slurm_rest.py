@@ -1,5 +1,5 @@
-"""Slurm by slurmrestd, for a brain that has no munge: nodes and jobs are read, and a node's state is set from
-v0.0.39 (Slurm 23.02) on. 22.05 answers POST /node with 405, and no version can requeue or reboot: that needs scontrol.
+"""Slurm through slurmrestd, for a brain without munge: it reads nodes and jobs, and from v0.0.39 (Slurm 23.02) on sets the
+state of a node. 22.05 answers POST /node with 405. No version can requeue or reboot: that needs scontrol.
 
 The token is read from its file for each request, since it expires (`scontrol token`).
 """
@@ -15,9 +15,9 @@ import aiohttp
 
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
+from agent.shared.secret_file import secret
 from brain.actions.hostlist import expand
 from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
-from brain.options import secret
 
 SETS_NODES = 39  # v0.0.39 is the first in which POST /node exists
 MAX_ANSWER_BYTES = 256 * 1024 * 1024  # all jobs of a large cluster
@@ -25,7 +25,7 @@ _VERSION = re.compile(r"v0\.0\.([0-9]{2})")
 
 
 def version(text: str, where: str) -> int:
-    """The last number of e.g. v0.0.40; ConfigError when it is no version of the API."""
+    """Returns the last number of e.g. v0.0.40; ConfigError when the text is not a version of the API."""
     found = _VERSION.fullmatch(text)
     if found is None:
         raise ConfigError(f"{where}: must be like v0.0.40, not {text!r}")
@@ -37,10 +37,12 @@ class Rest:
     """One slurmrestd. The HTTP session is opened at the first request."""
 
     url: str
-    api: str  # v0.0.38
+    # e.g. v0.0.38
+    api: str
     user: str
     token_file: Path
-    where: str  # of the token's key, for errors
+    # Key of the token in the configuration, for errors
+    where: str
     timeout_s: float
     _session: aiohttp.ClientSession | None = None
 
@@ -50,8 +52,8 @@ class Rest:
         return version(self.api, "") >= SETS_NODES
 
     async def node(self, node: str) -> NodeRow:
-        """As in Asks."""
-        found = (await self._ask("GET", f"node/{node}")).get("nodes") or []
+        """As in SlurmAccess."""
+        found = (await self._request("GET", f"node/{node}")).get("nodes") or []
         if not found:
             raise Refused(f"Slurm has no node {node}")
         row = found[0]
@@ -64,9 +66,9 @@ class Rest:
         )
 
     async def jobs(self, node: str) -> list[JobRow]:
-        """As in Asks. The API has no filter: this reads every job that slurmctld remembers."""
+        """As in SlurmAccess. The API has no filter, so this reads every job that slurmctld remembers."""
         rows = []
-        for job in (await self._ask("GET", "jobs")).get("jobs") or []:
+        for job in (await self._request("GET", "jobs")).get("jobs") or []:
             states = frozenset(_names(job.get("job_state")))
             if states.isdisjoint(ON_NODE):
                 continue
@@ -79,9 +81,9 @@ class Rest:
         return rows
 
     async def set_state(self, node: str, state: str, reason: str) -> None:
-        """As in Asks; only where `sets_nodes`."""
+        """As in SlurmAccess. Only for a version that `sets_nodes`."""
         body = {"state": [state]} | ({"reason": reason} if reason else {})
-        await self._ask("POST", f"node/{node}", body)
+        await self._request("POST", f"node/{node}", body)
 
     async def close(self) -> None:
         """Closes the HTTP session."""
@@ -89,8 +91,8 @@ class Rest:
             await self._session.close()
             self._session = None
 
-    async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The answer's JSON object; errors as in `Action`."""
+    async def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Returns the answer's JSON object; errors as in `Action`."""
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=self.timeout_s))
         try:
@@ -107,10 +109,10 @@ class Rest:
                 allow_redirects=False,
             ) as answer:
                 sent = True
-                said = bytearray()
+                content = bytearray()
                 async for part in answer.content.iter_chunked(1 << 16):
-                    said += part
-                    if len(said) > MAX_ANSWER_BYTES:
+                    content += part
+                    if len(content) > MAX_ANSWER_BYTES:
                         raise ActionError(f"slurmrestd: more than {MAX_ANSWER_BYTES} bytes")
                 status = answer.status
         except aiohttp.ClientConnectorError as error:
@@ -120,14 +122,14 @@ class Rest:
                 f"slurmrestd {self.url}: {type(error).__name__} {'while answering' if sent else ''}".rstrip()
             )
             raise (Unreachable(text) if method == "GET" else TimedOut(text)) from error
-        return _checked(status, bytes(said), f"slurmrestd {method} {path}", reads=method == "GET")
+        return _checked(status, bytes(content), f"slurmrestd {method} {path}", reads=method == "GET")
 
 
-def _checked(status: int, said: bytes, what: str, *, reads: bool) -> dict[str, Any]:
+def _checked(status: int, content: bytes, what: str, *, reads: bool) -> dict[str, Any]:
     try:
-        found = json.loads(said)
+        found = json.loads(content)
         if not isinstance(found, dict):
-            raise TypeError("not an object")  # noqa: TRY301  # the same answer to both
+            raise TypeError("not an object")  # noqa: TRY301  # handled like invalid JSON
     except (ValueError, TypeError):
         found = {}
     errors = "; ".join(
@@ -137,7 +139,7 @@ def _checked(status: int, said: bytes, what: str, *, reads: bool) -> dict[str, A
     )
     if status < 300 and not errors and found:
         return found
-    text = clip(f"{what}: {status} {errors or said[:200].decode(errors='replace')}", 300)
+    text = clip(f"{what}: {status} {errors or content[:200].decode(errors='replace')}", 300)
     if "Invalid node name" in errors or 400 <= status < 500:
         raise Refused(text)
     if "Unable to contact" in errors or "connect" in errors.lower():
@@ -146,7 +148,7 @@ def _checked(status: int, said: bytes, what: str, *, reads: bool) -> dict[str, A
 
 
 def _names(value: Any) -> list[str]:
-    """`"idle"`, `["IDLE", "DRAIN"]` or `"MIXED+DRAIN"`, as the versions have it, in capitals."""
+    """Returns the states of `"idle"`, `["IDLE", "DRAIN"]` or `"MIXED+DRAIN"` (it depends on the version) in capitals."""
     values = value if isinstance(value, list) else [value] if value else []
     return [
         found

@@ -1,4 +1,4 @@
-"""What Slurm says of nodes and jobs, whichever way it was asked; and the port of those ways."""
+"""Nodes and jobs as Slurm reports them, and the port of the ways to reach it."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 DRAIN, DOWN, FAIL, SILENT = "DRAIN", "DOWN", "FAIL", "NOT_RESPONDING"
 NO_JOBS = frozenset({DRAIN, DOWN, FAIL})  # states in which a node takes no new jobs
 REBOOT_ASKED, REBOOTING = "REBOOT_REQUESTED", "REBOOT_ISSUED"
-# Of a job that has the node, or has not yet given it back.
+# States of a job that has the node, or has not released it yet.
 ON_NODE = (
     "RUNNING",
     "COMPLETING",
@@ -20,7 +20,7 @@ ON_NODE = (
     "STAGE_OUT",
     "RESIZING",
 )
-STOPPABLE = frozenset(ON_NODE) - {"COMPLETING"}  # a job that ends by itself is not requeued
+STOPPABLE = frozenset(ON_NODE) - {"COMPLETING"}  # a job that is already ending is not requeued
 _APPENDED = re.compile(r"( : reboot (issued|timed out|complete))+$")
 _IDX = re.compile(r"gpu[^,()]*\(IDX:([0-9,-]+)\)")
 
@@ -29,10 +29,14 @@ _IDX = re.compile(r"gpu[^,()]*\(IDX:([0-9,-]+)\)")
 class NodeRow:
     """A node as slurmctld sees it now."""
 
-    flags: frozenset[str]  # IDLE, MIXED, DOWN, ... and DRAIN, NOT_RESPONDING, REBOOT_REQUESTED, ...
-    reason: str  # without what Slurm itself appended ("reboot issued")
-    by: str  # user who set the reason
-    gave_up: bool = False  # slurmctld has waited for ResumeTimeout until a reboot was over, in vain
+    # IDLE, MIXED, DOWN, ... and DRAIN, NOT_RESPONDING, REBOOT_REQUESTED, ...
+    flags: frozenset[str]
+    # Without what Slurm itself appends ("reboot issued")
+    reason: str
+    # The user who set the reason
+    by: str
+    # The node did not come back from a reboot within ResumeTimeout
+    gave_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,22 +49,28 @@ class JobRow:
     partition: str
     states: frozenset[str]
     name: str
-    started: str  # changes when it begins anew
+    # Changes when the job starts again
+    started: str
     gpus: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protected:
-    """Jobs that nobody stops without being asked: shell patterns. Any one that fits protects."""
+    """Jobs that are not stopped without an approval: shell patterns, of which one match is enough."""
 
+    # Shell patterns of user names
     users: Sequence[str] = ()
+    # Shell patterns of accounts
     accounts: Sequence[str] = ()
+    # Shell patterns of partitions
     partitions: Sequence[str] = ()
-    names: Sequence[str] = ()  # of jobs
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}  # a typing error must not unprotect
+    # Shell patterns of job names
+    names: Sequence[str] = ()
+    # A misspelt key must not remove the protection
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     def why(self, job: JobRow) -> str:
-        """What protects it, e.g. "user alice"; empty when nothing does."""
+        """Returns what protects the job, e.g. "user alice"; empty when nothing does."""
         for what, globs, value in (
             ("user", self.users, job.user),
             ("account", self.accounts, job.account),
@@ -72,29 +82,29 @@ class Protected:
         return ""
 
 
-class Asks(Protocol):
+class SlurmAccess(Protocol):
     """A way to read from slurmctld and to set a node's state. Errors as in `Action`; an unknown node is Refused."""
 
     async def node(self, node: str) -> NodeRow:
-        """The node now."""
+        """Returns the node as it is now."""
         ...
 
     async def jobs(self, node: str) -> list[JobRow]:
-        """The jobs that have the node now."""
+        """Returns the jobs that have the node now."""
         ...
 
     async def set_state(self, node: str, state: str, reason: str) -> None:
-        """DRAIN with a reason, RESUME with an empty one."""
+        """Sets DRAIN with a reason, or RESUME with an empty one."""
         ...
 
 
 def written(reason: str) -> str:
-    """The reason as somebody wrote it, without what slurmctld itself appends at a reboot."""
+    """Returns the reason as it was written, without what slurmctld appends at a reboot."""
     return _APPENDED.sub("", reason)
 
 
 def indices(gres: str) -> tuple[str, ...]:
-    """GPUs of `gpu:h200:3(IDX:0-1,5)` → 0, 1, 5; empty when Slurm does not tell."""
+    """Returns the GPUs of `gpu:h200:3(IDX:0-1,5)`: 0, 1, 5; empty when Slurm does not report them."""
     return tuple(
         str(index)
         for ranges in _IDX.findall(gres)
@@ -104,5 +114,5 @@ def indices(gres: str) -> tuple[str, ...]:
 
 
 def gave_up(reason: str) -> bool:
-    """Does slurmctld say that the node did not come back from its reboot?"""
+    """Does the reason say that the node did not come back from its reboot?"""
     return reason.endswith(" : reboot timed out")

@@ -1,8 +1,8 @@
 """sm.status, sm.start_standby, sm.stop_master: the subnet managers of an InfiniBand fabric, as services of their hosts.
 
-Never by writing a manager's state (`sminfo -s` may leave two masters, or none): a sick master is stopped as a
-service, a missing one is started as a service, and the managers agree among themselves who is master. Which hosts there
-are stands in `[subnet_managers]` (brain/actions/fabrics.py).
+The state of a manager is never written (`sminfo -s` may leave two masters, or none): a hung master is stopped as a
+service, a missing one is started as a service, and the managers agree among themselves who is master. The hosts are
+listed in `[subnet_managers]` (brain/actions/fabrics.py).
 """
 
 import asyncio
@@ -11,17 +11,17 @@ from typing import Any, ClassVar
 from agent.contract import subjects
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
-from brain.actions.base import Action, Done, Fleet, Order, Site
+from brain.actions.base import Action, Done, NodeCommands, Order, Site
 from brain.actions.fabric_inspect import FabricInspect
 from brain.actions.fabrics import START, STOP, Fabrics, ManagersOptions
 from brain.actions.subnet_view import FabricView, ManagerHost
 from brain.options import options
 
-_LEFT_S = 5.0  # of the step's time, kept for saying how it ended
+_LEFT_S = 5.0  # part of the step's time that is kept for reporting its outcome
 
 
 class SmStatus:
-    """Which managers there are."""
+    """Lists the managers that answer."""
 
     name: ClassVar[str] = "sm.status"
 
@@ -29,14 +29,14 @@ class SmStatus:
         self._fabrics = fabrics
 
     async def plan(self, order: Order) -> list[str]:
-        """One line; nobody is asked."""
-        fabric = self._fabrics.of(order)
+        """As in Action. No node is asked."""
+        fabric = self._fabrics.of_order(order)
         nodes = dict.fromkeys((*fabric.ask, *(host.node for host in fabric.hosts)))
         return [f"ask {', '.join(nodes)} which subnet managers answer"]
 
     async def run(self, order: Order) -> Done:
-        """Asks. That no master answers is an answer, no error."""
-        view = await self._fabrics.look(order)
+        """As in Action. A fabric without a working master is a result, not an error."""
+        view = await self._fabrics.observe(order)
         return Done(text=view.text(), data={"works": view.works})
 
 
@@ -49,25 +49,25 @@ class SmStartStandby:
         self._fabrics = fabrics
 
     async def plan(self, order: Order) -> list[str]:
-        """Which services would be started, in this order."""
-        view = await self._fabrics.look(order)
+        """As in Action: the services that would be started, in this order."""
+        view = await self._fabrics.observe(order)
         if view.works:
             return [f"nothing: {view.text()}"]
         starts = [f"start {host.unit} on {host.node}" for host in _startable(view)]
         return [*starts, "after each: wait until a master answers"]
 
     async def run(self, order: Order) -> Done:
-        """Starts and waits; nothing when a master answers already."""
+        """As in Action. Does nothing when a master answers already."""
         loop = asyncio.get_running_loop()
         end_s = loop.time() + order.timeout_s - _LEFT_S
-        view = await self._fabrics.look(order)
+        view = await self._fabrics.observe(order)
         if view.works:
             return Done(text=f"nothing to start: {view.text()}")
         hosts = _startable(view)
         tried: list[str] = []
         outcomes: list[Outcome] = []
         for left, host in zip(range(len(hosts), 0, -1), hosts, strict=True):
-            order.say(f"starting {host.unit} on {host.node}")
+            order.progress(f"starting {host.unit} on {host.node}")
             outcome, why = await self._fabrics.service(order, host, START)
             outcomes.append(outcome)
             tried.append(f"{host.node}: {outcome.value}: {why}")
@@ -81,7 +81,7 @@ class SmStartStandby:
 
 
 class SmStopMaster:
-    """Stops the master that does not answer, when another host can take over."""
+    """Stops the master that does not answer, if another host can take over."""
 
     name: ClassVar[str] = "sm.stop_master"
 
@@ -89,56 +89,64 @@ class SmStopMaster:
         self._fabrics = fabrics
 
     async def plan(self, order: Order) -> list[str]:
-        """Which service would be stopped, and who takes over."""
-        view = await self._fabrics.look(order)
+        """As in Action: the service that would be stopped, and the host that takes over."""
+        view = await self._fabrics.observe(order)
         if view.works:
             return [f"nothing: {view.text()}"]
-        sick = _sick(view)
+        hung = _hung(view)
         ready = view.ready()
         lines = [f"{host.node} runs a manager that can take over" for host in ready]
         if not ready:
-            lines = [f"start {host.unit} on {host.node}, to take over" for host in _successors(view, sick)]
-        return [*lines, f"stop {sick.unit} on {sick.node}", "wait until another master answers"]
+            lines = [f"start {host.unit} on {host.node}, to take over" for host in _successors(view, hung)]
+        return [
+            *lines,
+            f"stop {hung.unit} on {hung.node}",
+            "wait until another master answers",
+        ]
 
     async def run(self, order: Order) -> Done:
-        """Stops and waits; nothing when a master answers already."""
+        """As in Action. Does nothing when a master answers already."""
         end_s = asyncio.get_running_loop().time() + order.timeout_s - _LEFT_S
-        view = await self._fabrics.look(order)
+        view = await self._fabrics.observe(order)
         if view.works:
             return Done(text=f"nothing to stop: {view.text()}")
-        sick = _sick(view)
+        hung = _hung(view)
         if not view.ready():
-            await self._succession(order, view, sick)
-            view = await self._fabrics.look(order)  # the last moment: it may have taken over by itself
+            await self._succession(order, view, hung)
+            view = await self._fabrics.observe(
+                order
+            )  # a last check: the new manager may have taken over already
             if view.works:
                 return Done(text=f"nothing to stop any more: {view.text()}")
-        order.say(f"stopping {sick.unit} on {sick.node}")
-        outcome, why = await self._fabrics.service(order, sick, STOP)
+        order.progress(f"stopping {hung.unit} on {hung.node}")
+        outcome, why = await self._fabrics.service(order, hung, STOP)
         if outcome is not Outcome.OK:
-            raise _failure([outcome])(f"{sick.unit} on {sick.node} was not stopped: {outcome.value}: {why}")
+            raise _failure([outcome])(f"{hung.unit} on {hung.node} was not stopped: {outcome.value}: {why}")
         view = await self._fabrics.until_master(order, end_s)
         if not view.works:
-            raise ActionError(f"{sick.unit} on {sick.node} is stopped, but {view.text()}")
-        return Done(text=f"stopped {sick.unit} on {sick.node}: {view.text()}")
+            raise ActionError(f"{hung.unit} on {hung.node} is stopped, but {view.text()}")
+        return Done(text=f"stopped {hung.unit} on {hung.node}: {view.text()}")
 
-    async def _succession(self, order: Order, view: FabricView, sick: ManagerHost) -> None:
-        """Another host runs a manager, or Refused: without it nothing would be left after the stop."""
-        said: list[str] = []
-        for host in _successors(view, sick):
+    async def _succession(self, order: Order, view: FabricView, hung: ManagerHost) -> None:
+        """Starts a manager on another host. Refused when that fails: no manager would be left after the stop."""
+        failures: list[str] = []
+        for host in _successors(view, hung):
             outcome, why = await self._fabrics.service(order, host, START)
             if outcome is Outcome.OK:
                 return
-            said.append(f"{host.node}: {outcome.value}: {why}")
-        raise Refused(f"no other host can take over from {sick.node} ({'; '.join(said)}): it is not stopped")
+            failures.append(f"{host.node}: {outcome.value}: {why}")
+        raise Refused(
+            f"no other host can take over from {hung.node} ({'; '.join(failures)}): it is not stopped"
+        )
 
 
 def area(site: Site) -> list[Action]:
     """As in Area."""
-    return subnet_managers(dict(site.config.subnet_managers), site.fleet)
+    return subnet_managers(dict(site.config.subnet_managers), site.node_commands)
 
 
-def subnet_managers(tables: dict[str, Any], fleet: Fleet) -> list[Action]:
-    """The actions for `[subnet_managers]`; none without a fabric. ConfigError names the key."""
+def subnet_managers(tables: dict[str, Any], commands: NodeCommands) -> list[Action]:
+    """Builds the actions for `[subnet_managers]`; none without a fabric. ConfigError names the key."""
     fabrics = {}
     for name, table in tables.items():
         where = f"subnet_managers.{name}"
@@ -152,12 +160,12 @@ def subnet_managers(tables: dict[str, Any], fleet: Fleet) -> list[Action]:
         fabrics[name] = found
     if not fabrics:
         return []
-    shared = Fabrics(fabrics, fleet)
-    return [SmStatus(shared), SmStartStandby(shared), SmStopMaster(shared), FabricInspect(shared, fleet)]
+    shared = Fabrics(fabrics, commands)
+    return [SmStatus(shared), SmStartStandby(shared), SmStopMaster(shared), FabricInspect(shared, commands)]
 
 
 def _failure(outcomes: list[Outcome]) -> type[ActionError]:
-    """What orders that did not help mean for the step: the worst that may have been done."""
+    """Returns the error for attempts that did not help: the worst that may have been done decides."""
     if all(outcome is Outcome.REFUSED for outcome in outcomes):
         return Refused
     if all(outcome in (Outcome.REFUSED, Outcome.UNREACHABLE) for outcome in outcomes):
@@ -172,15 +180,15 @@ def _startable(view: FabricView) -> list[ManagerHost]:
     return hosts
 
 
-def _sick(view: FabricView) -> ManagerHost:
-    sick = view.sick()
-    if not sick:
+def _hung(view: FabricView) -> ManagerHost:
+    hung = view.hung()
+    if not hung:
         raise Refused(f"none of the configured hosts is the master that does not answer: {view.text()}")
-    return sick[0]
+    return hung[0]
 
 
-def _successors(view: FabricView, sick: ManagerHost) -> list[ManagerHost]:
-    hosts = [host for host in view.startable() if host != sick]
+def _successors(view: FabricView, hung: ManagerHost) -> list[ManagerHost]:
+    hosts = [host for host in view.startable() if host != hung]
     if not hosts:
-        raise Refused(f"no other host can take over from {sick.node}: it is not stopped")
+        raise Refused(f"no other host can take over from {hung.node}: it is not stopped")
     return hosts

@@ -1,4 +1,4 @@
-"""What the nodes of one fabric see of its subnet managers, put together; and what follows from it. Pure."""
+"""The subnet managers of one fabric as its nodes see them, and what follows from it. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,18 +11,23 @@ class ManagerHost:
     """A host that can run a subnet manager."""
 
     node: str
-    unit: str = "opensm.service"  # its service; must be listed in that agent's `services`
-    guid: str = ""  # of the port that it manages from; empty: any port of the node
+    # Its service; it must be listed in the `services` of that node's agent
+    unit: str = "opensm.service"
+    # GUID of the port that it manages from; empty: any port of the node
+    guid: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FabricView:
-    """One look at a fabric."""
+    """The state of a fabric at one moment."""
 
     hosts: tuple[ManagerHost, ...]
-    ask: tuple[str, ...]  # nodes whose ports tell whether there is a master
-    seen: Mapping[str, subnet.SubnetView]  # node -> what it sees
-    silent: Mapping[str, str]  # node -> why it could not be asked
+    # Nodes whose ports show whether there is a master
+    ask: tuple[str, ...]
+    # node -> what it sees
+    seen: Mapping[str, subnet.SubnetView]
+    # node -> why it could not be asked
+    unreachable: Mapping[str, str]
 
     @property
     def asked(self) -> bool:
@@ -31,24 +36,26 @@ class FabricView:
 
     @property
     def works(self) -> bool:
-        """Have most of the nodes that could be asked a master that answers? One that has none may be ill itself."""
+        """Do most of the nodes that could be asked get an answer from a master? One that does not may be faulty itself."""
         asked = [self.seen[node] for node in self.ask if node in self.seen]
         return 2 * sum(view.works for view in asked) > len(asked)
 
     def runs(self, host: ManagerHost) -> subnet.Manager | None:
-        """The manager that answers on the host itself or, where its agent cannot be asked, from elsewhere by its GUID."""
+        """Returns the manager that answers on the host or, if its agent cannot be asked, the one that others see by GUID."""
         view = self.seen.get(host.node)
         if view is not None and view.here is not None:
             return view.here
         everything = (manager for view in self.seen.values() for manager in view.managers)
-        return next((manager for manager in everything if host.guid and same(manager.guid, host.guid)), None)
+        return next(
+            (manager for manager in everything if host.guid and same_guid(manager.guid, host.guid)), None
+        )
 
     def known_to_ports(self, host: ManagerHost) -> bool:
-        """Is it the manager that ports without a working master were told of?"""
+        """Is it the manager that ports without a working master are configured for?"""
         return self._followed(host, works=False)
 
     def answers(self, host: ManagerHost) -> bool:
-        """Is it the master that any port gets an answer from?"""
+        """Is it the master that answers at least one port?"""
         return self._followed(host, works=True)
 
     def _followed(self, host: ManagerHost, *, works: bool) -> bool:
@@ -63,32 +70,32 @@ class FabricView:
         return view is not None and any(port.lid in lids for port in view.ports)
 
     def startable(self) -> list[ManagerHost]:
-        """Hosts on which no manager answers, those first that the ports do not follow: that one may be frozen."""
+        """Returns the hosts on which no manager answers. A host that the ports follow comes last: it may be frozen."""
         idle = [host for host in self.hosts if self.runs(host) is None]
         return sorted(idle, key=lambda host: (self.known_to_ports(host), host.node not in self.seen))
 
-    def sick(self) -> list[ManagerHost]:
-        """While no master answers: the host that the ports follow in vain, else those that call themselves master.
+    def hung(self) -> list[ManagerHost]:
+        """Returns, while no master answers, the host that the ports follow in vain, or else those that claim to be master.
 
-        Never one that answers anybody as the master.
+        A host that answers any port as the master is never among them.
         """
         if self.works or not self.asked:
             return []
-        silent = [host for host in self.hosts if not self.answers(host)]
+        unanswered = [host for host in self.hosts if not self.answers(host)]
         named = [
             host
-            for host in silent
+            for host in unanswered
             if (manager := self.runs(host)) is not None and manager.state == subnet.MASTER
         ]
-        return [host for host in silent if self.known_to_ports(host)] or named
+        return [host for host in unanswered if self.known_to_ports(host)] or named
 
     def ready(self) -> list[ManagerHost]:
-        """Hosts other than the sick ones whose manager answers: they take over when the sick one is gone."""
-        sick = self.sick()
-        return [host for host in self.hosts if host not in sick and self.runs(host) is not None]
+        """Returns the other hosts whose manager answers: they take over when the hung one is stopped."""
+        hung = self.hung()
+        return [host for host in self.hosts if host not in hung and self.runs(host) is not None]
 
     def text(self) -> str:
-        """For people: the managers, and who could not be asked."""
+        """Returns a sentence about the managers and about the nodes that could not be asked."""
         parts = ["a master answers" if self.works else "no working SM"]
         for host in self.hosts:
             manager = self.runs(host)
@@ -104,15 +111,15 @@ class FabricView:
             manager.guid: manager
             for view in self.seen.values()
             for manager in view.managers
-            if not any(same(manager.guid, guid) for guid in known if guid)
+            if not any(same_guid(manager.guid, guid) for guid in known if guid)
         }
         parts += [f"{guid} (not configured): {one.state}" for guid, one in foreign.items()]
-        parts += [f"{node} could not be asked ({why})" for node, why in self.silent.items()]
+        parts += [f"{node} could not be asked ({why})" for node, why in self.unreachable.items()]
         return "; ".join(parts)
 
 
-def same(one: str, other: str) -> bool:
-    """Are these the same GUID, `0x0000000000100001`, `0x100001` or `0010:0001`?"""
+def same_guid(one: str, other: str) -> bool:
+    """Are these the same GUID, in any form such as `0x0000000000100001`, `0x100001` or `0010:0001`?"""
 
     def plain(guid: str) -> str:
         return guid.lower().removeprefix("0x").replace(":", "").lstrip("0")

@@ -25,27 +25,30 @@ from agent.contract import components
 from agent.contract.errors import ActionError, ContractError, Refused
 from brain.actions.base import Action, Done, Order
 
-LOOK_S = 0.5  # between looks at a port that was set
-PAUSE_S = 2.0  # a bounced port stays down so long: the node's end must notice
-_BACK_S = 30.0  # how long an interrupted bounce tries to set the port up again
-_LEFT_S = 3.0  # of the step's time, kept for saying how it ended
+POLL_S = 0.5  # interval of reading a port that was set
+PAUSE_S = 2.0  # a bounced port stays down so long that the node's end notices
+_BACK_S = 30.0  # how long an interrupted bounce tries to enable the port again
+_LEFT_S = 3.0  # part of the step's time that is kept for reporting its outcome
 
 
-class State(StrEnum):
-    """What a switch says of a port."""
+class PortState(StrEnum):
+    """The state of a port, as the switch reports it."""
 
     UP = "up"  # it has a link
-    DOWN = "down"  # it may have one and has none
-    DISABLED = "disabled"  # somebody took it down
+    DOWN = "down"  # it is enabled and has no link
+    DISABLED = "disabled"  # someone has taken it down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchEnd:
     """A switch's port."""
 
-    switch: str  # for people
-    port: str  # for people
-    id: str  # how the backend calls it
+    # For messages
+    switch: str
+    # For messages
+    port: str
+    # The backend's name of it
+    id: str
 
     def __str__(self) -> str:
         return f"{self.switch} port {self.port}"
@@ -60,28 +63,28 @@ class Switches(Protocol):
         ...
 
     async def end(self, node: str, component: str) -> SwitchEnd:
-        """The switch port at the other end. Refused when it is not known, or leads to another switch."""
+        """Returns the switch port at the other end. Refused when it is unknown, or leads to another switch."""
         ...
 
-    async def state(self, end: SwitchEnd) -> State:
-        """What the port is now."""
+    async def state(self, end: SwitchEnd) -> PortState:
+        """Returns the state of the port now."""
         ...
 
     async def set(self, end: SwitchEnd, *, up: bool, why: str) -> None:
-        """Asks for it; `state` tells when it is so."""
+        """Requests the change; `state` shows when it has taken effect."""
         ...
 
 
 class _Ports:
     """What the three actions share."""
 
-    def __init__(self, backends: Sequence[Switches], *, look_s: float, pause_s: float) -> None:
+    def __init__(self, backends: Sequence[Switches], *, poll_s: float, pause_s: float) -> None:
         self._backends = backends
-        self._look_s = look_s
+        self._poll_s = poll_s
         self.pause_s = pause_s
 
-    async def find(self, order: Order) -> tuple[Switches, SwitchEnd, State]:
-        """The port that the order means, and what it is now."""
+    async def find(self, order: Order) -> tuple[Switches, SwitchEnd, PortState]:
+        """Returns the backend and the port of the order, and the state of the port now."""
         if not order.node:
             raise Refused("the step names no node")
         try:
@@ -97,34 +100,34 @@ class _Ports:
         raise Refused(f"no table of [switches] has the node {order.node}")
 
     async def until(
-        self, backend: Switches, end: SwitchEnd, wanted: Callable[[State], bool], until_s: float
-    ) -> State:
-        """Looks until the state is as wanted, or the loop's clock is at `until_s`; the last state."""
+        self, backend: Switches, end: SwitchEnd, wanted: Callable[[PortState], bool], until_s: float
+    ) -> PortState:
+        """Polls until the state is as wanted, or the loop's clock is at `until_s`; returns the last state."""
         loop = asyncio.get_running_loop()
         while True:
             state = await backend.state(end)
             if wanted(state) or loop.time() >= until_s:
                 return state
-            await asyncio.sleep(self._look_s)
+            await asyncio.sleep(self._poll_s)
 
     async def disable(self, backend: Switches, end: SwitchEnd, why: str, until_s: float) -> None:
-        """Takes it down and reads it back."""
+        """Disables the port and reads it back."""
         await backend.set(end, up=False, why=why)
-        state = await self.until(backend, end, lambda state: state is not State.UP, until_s)
-        if state is State.UP:
-            raise ActionError(f"{end} was told to go down and is still up")
+        state = await self.until(backend, end, lambda state: state is not PortState.UP, until_s)
+        if state is PortState.UP:
+            raise ActionError(f"{end} was disabled and is still up")
 
-    async def enable(self, backend: Switches, end: SwitchEnd, why: str, until_s: float) -> State:
-        """Takes it up and reads it back: enabled at least, with its link when that comes in time."""
+    async def enable(self, backend: Switches, end: SwitchEnd, why: str, until_s: float) -> PortState:
+        """Enables the port and reads it back: at least enabled, and with a link if that comes up in time."""
         await backend.set(end, up=True, why=why)
-        state = await self.until(backend, end, lambda state: state is State.UP, until_s)
-        if state is State.DISABLED:
-            raise ActionError(f"{end} was told to go up and is still disabled")
+        state = await self.until(backend, end, lambda state: state is PortState.UP, until_s)
+        if state is PortState.DISABLED:
+            raise ActionError(f"{end} was enabled and is still disabled")
         return state
 
 
 class PortDisable:
-    """Takes the port down."""
+    """Disables the port."""
 
     name: ClassVar[str] = "switch.port_disable"
 
@@ -132,22 +135,24 @@ class PortDisable:
         self._ports = ports
 
     async def plan(self, order: Order) -> list[str]:
-        """One line."""
+        """As in Action."""
         _, end, state = await self._ports.find(order)
         return (
-            [f"nothing: {end} is disabled"] if state is State.DISABLED else [f"disable {end} (now {state})"]
+            [f"nothing: {end} is disabled"]
+            if state is PortState.DISABLED
+            else [f"disable {end} (now {state})"]
         )
 
     async def run(self, order: Order) -> Done:
-        """Does it; a port that is disabled stays so."""
+        """As in Action. A disabled port is left as it is."""
         backend, end, state = await self._ports.find(order)
-        if state is not State.DISABLED:
+        if state is not PortState.DISABLED:
             await self._ports.disable(backend, end, order.why, _deadline(order))
         return Done(text=f"{end} is disabled", data=_about(end))
 
 
 class PortEnable:
-    """Takes the port up."""
+    """Enables the port."""
 
     name: ClassVar[str] = "switch.port_enable"
 
@@ -155,22 +160,23 @@ class PortEnable:
         self._ports = ports
 
     async def plan(self, order: Order) -> list[str]:
-        """One line."""
+        """As in Action."""
         _, end, state = await self._ports.find(order)
-        return [f"nothing: {end} is up"] if state is State.UP else [f"enable {end} (now {state})"]
+        return [f"nothing: {end} is up"] if state is PortState.UP else [f"enable {end} (now {state})"]
 
     async def run(self, order: Order) -> Done:
-        """Does it. A link that does not come is the other end's business, and said."""
+        """As in Action. A link that does not come up is not its failure, but is reported."""
         backend, end, state = await self._ports.find(order)
-        if state is not State.UP:
+        if state is not PortState.UP:
             state = await self._ports.enable(backend, end, order.why, _deadline(order))
         return Done(
-            text=f"{end} is {'up' if state is State.UP else 'enabled, without a link yet'}", data=_about(end)
+            text=f"{end} is {'up' if state is PortState.UP else 'enabled, without a link yet'}",
+            data=_about(end),
         )
 
 
 class PortBounce:
-    """Down, a pause, up, and its link again."""
+    """Disables the port, enables it after a pause, and waits for its link."""
 
     name: ClassVar[str] = "switch.port_bounce"
 
@@ -178,7 +184,7 @@ class PortBounce:
         self._ports = ports
 
     async def plan(self, order: Order) -> list[str]:
-        """Down, pause, up."""
+        """As in Action."""
         _, end, state = await self._found(order)
         return [
             f"disable {end} (now {state})",
@@ -187,7 +193,7 @@ class PortBounce:
         ]
 
     async def run(self, order: Order) -> Done:
-        """Does it. However it ends, the port is told to go up again."""
+        """As in Action. However it ends, the port is enabled again."""
         backend, end, _ = await self._found(order)
         loop = asyncio.get_running_loop()
         until_s = _deadline(order)
@@ -195,30 +201,30 @@ class PortBounce:
         try:
             await self._ports.disable(backend, end, order.why, (loop.time() + until_s) / 2)
             await asyncio.sleep(self._ports.pause_s)
-            order.say(f"{end} is down; it is set up again")
+            order.progress(f"{end} is down; it is being enabled again")
             state = await self._ports.enable(backend, end, order.why, until_s)
             done = True
         finally:
             if not done:
-                await _whatever_happens(lambda: backend.set(end, up=True, why=f"undo: {order.why}"))
-        if state is not State.UP:
+                await _finish(lambda: backend.set(end, up=True, why=f"undo: {order.why}"))
+        if state is not PortState.UP:
             raise ActionError(f"{end} is enabled again and has no link")
         return Done(text=f"{end} was down and has its link again", data=_about(end))
 
-    async def _found(self, order: Order) -> tuple[Switches, SwitchEnd, State]:
+    async def _found(self, order: Order) -> tuple[Switches, SwitchEnd, PortState]:
         backend, end, state = await self._ports.find(order)
-        if state is State.DISABLED:  # by a person, or by an earlier rung that meant it
-            raise Refused(f"{end} is disabled: a bounce would enable what somebody took down")
+        if state is PortState.DISABLED:  # by a person, or on purpose by an earlier rung
+            raise Refused(f"{end} is disabled: a bounce would enable what someone has disabled")
         return backend, end, state
 
 
 def port_actions(
-    backends: Sequence[Switches], *, look_s: float = LOOK_S, pause_s: float = PAUSE_S
+    backends: Sequence[Switches], *, poll_s: float = POLL_S, pause_s: float = PAUSE_S
 ) -> list[Action]:
-    """The three actions; none without a backend. `pause_s`: how long a bounced port stays down."""
+    """Builds the three actions; none without a backend. `pause_s`: how long a bounced port stays down."""
     if not backends:
         return []
-    ports = _Ports(backends, look_s=look_s, pause_s=pause_s)
+    ports = _Ports(backends, poll_s=poll_s, pause_s=pause_s)
     return [PortBounce(ports), PortDisable(ports), PortEnable(ports)]
 
 
@@ -230,8 +236,8 @@ def _about(end: SwitchEnd) -> Mapping[str, str]:
     return {"switch": end.switch, "switch_port": end.port}
 
 
-async def _whatever_happens(work: Callable[[], Awaitable[None]]) -> None:
-    """Finishes it even when the step is being cancelled; the error that led here counts more than its own."""
+async def _finish(work: Callable[[], Awaitable[None]]) -> None:
+    """Completes the work even while the step is being cancelled; its own errors matter less than the one before."""
 
     async def bounded() -> None:
         with contextlib.suppress(ActionError, TimeoutError):

@@ -1,7 +1,7 @@
-"""Switch ports by a tool of the site: one argument list, run on the brain's host or, by ssh, on a management host.
+"""Switch ports through a tool of the site: one argument list, run on the brain's host or by ssh on a management host.
 
 `{switch}`, `{port}` and `{do}` in it are replaced by checked names; `do` is disable, enable or state. What it prints
-for `state` must match one of the three patterns; anything else is an answer that nobody understands.
+for `state` must match one of the three patterns.
 """
 
 import asyncio
@@ -16,31 +16,38 @@ from pydantic import Field
 
 from agent.contract import components
 from agent.contract.errors import ActionError, ConfigError, Unreachable
-from brain.actions import tool
+from agent.shared import tool
 from brain.actions.cables import CableMap
-from brain.actions.switch import State, SwitchEnd
+from brain.actions.switch import PortState, SwitchEnd
 from brain.options import options
+from brain.ufm.client import Ufm
 
 _PLACES = ("{switch}", "{port}", "{do}")
-ASKS = 3  # a question costs nothing, and one packet that is lost shall not lead to a harder remedy
-AGAIN_S = 1.0
-_SSH_LOST = 255  # ssh's own failure, before the remote command
+READ_TRIES = 3  # reading costs nothing, and one lost packet must not lead to a harder remedy
+RETRY_S = 1.0
+_SSH_LOST = 255  # ssh itself failed, before the remote command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOptions:
-    """What a table of `type = "command"` holds."""
+    """The keys of a table with `type = "command"`."""
 
-    command: tuple[str, ...]  # absolute path and arguments, with {switch}, {port} and {do}
-    cables: Path  # YAML file: which switch port is at the other end of a node's cable
-    nodes: str = "*"  # glob of the nodes that it is used for
-    switch_links: bool = False  # may ports between switches be set? they carry the jobs of many nodes
-    timeout_s: Annotated[float, Field(gt=0, le=120)] = 20.0  # of one run of the command
-    disabled: str = (
-        r"(?i)\b(disabled|admin\w* down|shutdown)\b"  # what `state` prints of a port that was taken down
-    )
-    up: str = r"(?i)\b(up|linkup|active)\b"  # of one with a link
-    down: str = r"(?i)\b(down|polling|no link)\b"  # of one without; the first of disabled, up, down counts
+    # Absolute path and arguments, with {switch}, {port} and {do}
+    command: tuple[str, ...]
+    # YAML file: which switch port is at the other end of a node's cable
+    cables: Path
+    # Glob of the nodes for which it is used
+    nodes: str = "*"
+    # true: ports between switches may be set too, although they carry the jobs of many nodes
+    switch_links: bool = False
+    # Timeout of one run of the command
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 20.0
+    # What `state` prints for a disabled port
+    disabled: str = r"(?i)\b(disabled|admin\w* down|shutdown)\b"
+    # What it prints for a port with a link
+    up: str = r"(?i)\b(up|linkup|active)\b"
+    # What it prints for a port without one; the first match of disabled, up, down counts
+    down: str = r"(?i)\b(down|polling|no link)\b"
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
@@ -58,9 +65,9 @@ class CommandSwitches:
         self._cables = CableMap(found.cables, f"{where}.cables")
         try:
             self._patterns = {
-                State.DISABLED: re.compile(found.disabled),
-                State.UP: re.compile(found.up),
-                State.DOWN: re.compile(found.down),
+                PortState.DISABLED: re.compile(found.disabled),
+                PortState.UP: re.compile(found.up),
+                PortState.DOWN: re.compile(found.down),
             }
         except re.error as error:
             raise ConfigError(f"{where}: {error.pattern!r} is not a regular expression: {error}") from error
@@ -75,38 +82,38 @@ class CommandSwitches:
         far = self._cables.end(node, components.name_of(component), switch_links=self._options.switch_links)
         return SwitchEnd(switch=far.switch, port=far.port, id=f"{far.switch} {far.port}")
 
-    async def state(self, end: SwitchEnd) -> State:
+    async def state(self, end: SwitchEnd) -> PortState:
         """As in Switches."""
         ran = await self._run(end, "state")
-        for _ in range(ASKS - 1):
+        for _ in range(READ_TRIES - 1):
             if ran.status == 0:
                 break
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
             ran = await self._run(end, "state")
         if ran.status != 0:
-            raise Unreachable(f"{end}: asking for its state failed: {ran.says}")
+            raise Unreachable(f"{end}: its state could not be read: {ran.last_line}")
         for state, pattern in self._patterns.items():
             if pattern.search(ran.out):
                 return state
         raise Unreachable(f"{end}: its state is none of disabled, up, down: {ran.out.strip()[:80]!r}")
 
-    async def set(self, end: SwitchEnd, *, up: bool, why: str) -> None:  # noqa: ARG002  a tool has no place for it
+    async def set(self, end: SwitchEnd, *, up: bool, why: str) -> None:  # noqa: ARG002  the tool takes no reason
         """As in Switches."""
         ran = await self._run(end, "enable" if up else "disable")
         if ran.status == _SSH_LOST and self._options.command[0].endswith("/ssh"):
-            raise Unreachable(f"{end}: {ran.says}")
+            raise Unreachable(f"{end}: {ran.last_line}")
         if ran.status != 0:
-            raise ActionError(f"{end}: {ran.says} (exit status {ran.status})")
+            raise ActionError(f"{end}: {ran.last_line} (exit status {ran.status})")
 
-    async def _run(self, end: SwitchEnd, do: str) -> tool.Ran:
+    async def _run(self, end: SwitchEnd, do: str) -> tool.Completed:
         words = {"{switch}": end.switch, "{port}": end.port, "{do}": do}
         argv = [_filled(word, words) for word in self._options.command]
         env = {"HOME": os.environ.get("HOME", "/")}  # ssh finds its keys there
         return await tool.run(argv, deadline_s=self._options.timeout_s, env=env)
 
 
-def command_switches(table: Mapping[str, Any], where: str) -> CommandSwitches:
-    """From a table of `type = "command"`; ConfigError names the key."""
+def build(table: Mapping[str, Any], where: str, _ufms: Mapping[str, Ufm]) -> CommandSwitches:
+    """Builds the backend of a table with `type = "command"`; ConfigError names the key."""
     return CommandSwitches(options(CommandOptions, table, where), where)
 
 

@@ -1,7 +1,7 @@
-"""Switch ports by NVIDIA UFM: it knows the cables, says what each port allows, and sets them.
+"""Switch ports through NVIDIA UFM, which knows the cables and the capabilities of each port.
 
-A port's record (GET /resources/ports) names its `peer`, its states and its `capabilities`: an action that is not
-among them is refused without asking. A cable counts only when both ends name each other.
+The record of a port (GET /resources/ports) has its `peer`, its states and its `capabilities`: an action that is not
+among them is refused without a request. A cable is only trusted when both ends name each other.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from agent.contract import components
 from agent.contract.errors import ConfigError, Refused
-from brain.actions.switch import State, SwitchEnd
+from brain.actions.switch import PortState, SwitchEnd
 from brain.options import options
-from brain.ufm import Ufm
+from brain.ufm.client import Ufm
 
 _UP = ("link up", "linkup", "active")
 _DISABLED = ("disabled",)
@@ -20,11 +20,14 @@ _DISABLED = ("disabled",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UfmSwitchOptions:
-    """What a table of `type = "ufm"` holds."""
+    """The keys of a table with `type = "ufm"`."""
 
-    ufm: str  # a table of [ufm]
-    nodes: str = "*"  # glob of the nodes that it is used for
-    switch_links: bool = False  # may ports between switches be set? they carry the jobs of many nodes
+    # Name of a table of [ufm]
+    ufm: str
+    # Glob of the nodes for which it is used
+    nodes: str = "*"
+    # true: ports between switches may be set too, although they carry the jobs of many nodes
+    switch_links: bool = False
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
@@ -41,7 +44,7 @@ class UfmSwitches:
         return self._options.nodes
 
     async def end(self, node: str, component: str) -> SwitchEnd:
-        """As in Switches. The node's port is found by its system's name and `<device>`; it must be an InfiniBand one."""
+        """As in Switches. The port is found by the name of the node's system and by `<device>`; it must be InfiniBand."""
         device, _, number = components.name_of(component).rpartition(".")
         if components.type_of(component) != "port" or not device:
             raise Refused(f"UFM knows InfiniBand ports, port/<device>.<port>, not {component!r}")
@@ -69,12 +72,12 @@ class UfmSwitches:
             id=peer,
         )
 
-    async def state(self, end: SwitchEnd) -> State:
+    async def state(self, end: SwitchEnd) -> PortState:
         """As in Switches."""
         text = str((await self._ufm.port(end.id)).get("physical_state") or "").lower()
         if text in _UP:
-            return State.UP
-        return State.DISABLED if text in _DISABLED else State.DOWN
+            return PortState.UP
+        return PortState.DISABLED if text in _DISABLED else PortState.DOWN
 
     async def set(self, end: SwitchEnd, *, up: bool, why: str) -> None:
         """As in Switches."""
@@ -86,8 +89,8 @@ class UfmSwitches:
         await self._ufm.act(action, end.id, f"gpuward: {why}")
 
 
-def ufm_switches(table: Mapping[str, Any], where: str, ufms: Mapping[str, Ufm]) -> UfmSwitches:
-    """From a table of `type = "ufm"`; ConfigError names the key."""
+def build(table: Mapping[str, Any], where: str, ufms: Mapping[str, Ufm]) -> UfmSwitches:
+    """Builds the backend of a table with `type = "ufm"`; ConfigError names the key."""
     found = options(UfmSwitchOptions, table, where)
     if found.ufm not in ufms:
         raise ConfigError(f"{where}.ufm: there is no [ufm.{found.ufm}] (have: {', '.join(ufms) or 'none'})")
@@ -95,7 +98,7 @@ def ufm_switches(table: Mapping[str, Any], where: str, ufms: Mapping[str, Ufm]) 
 
 
 def _is(port: Mapping[str, Any], system: str, device: str, number: str) -> bool:
-    """`gpu-0001 mlx5_0`, port 1? The node's description is how InfiniBand names a card."""
+    """Is it this port? InfiniBand names a card by the description of its node, e.g. `gpu-0001 mlx5_0`."""
     words = str(port.get("node_description") or "").replace(":", " ").split()
     return words[:2] == [system, device] and str(port.get("number")) == number
 

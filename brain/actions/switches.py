@@ -1,13 +1,17 @@
-"""The actions on switch ports of a site: its `[switches.<name>]`, by UFM or by a tool of its own."""
+"""The actions on the switch ports of a site: its `[switches.<name>]`, through UFM or through a tool of its own."""
+
+from collections.abc import Mapping
 
 from brain.actions.base import Action, Site
 from brain.actions.switch import Switches, port_actions
-from brain.actions.switch_command import CommandSwitches, command_switches
-from brain.actions.switch_ufm import UfmSwitches, ufm_switches
-from brain.options import kind
-from brain.ufm import ufms
+from brain.options import plug_in
+from brain.ufm.client import ufms
 
-_SWITCHES = {"ufm": UfmSwitches, "command": CommandSwitches}
+# One line for each way to set ports: a function (its table, "switches.<name>" for errors, the site's UFMs) -> Switches.
+TYPES: Mapping[str, str] = {
+    "ufm": "brain.actions.switch_ufm:build",
+    "command": "brain.actions.switch_command:build",
+}
 
 
 def area(site: Site) -> list[Action]:
@@ -18,8 +22,5 @@ def area(site: Site) -> list[Action]:
     backends: list[Switches] = []
     for name, table in site.config.switches.items():
         where = f"switches.{name}"
-        if kind(table, where, _SWITCHES) == "ufm":
-            backends.append(ufm_switches(table, where, known))
-        else:
-            backends.append(command_switches(table, where))
+        backends.append(plug_in(table, where, TYPES)(table, where, known))
     return port_actions(backends)

@@ -1,11 +1,11 @@
-"""Messages of the log ↔ inputs of the engine. Whatever cannot be read becomes `Malformed`: counted, never a
-crash.
+"""Messages of the log ↔ inputs of the engine. A message that cannot be decoded becomes `Malformed`: it is counted and
+never crashes the brain.
 
 | subject | body |
 |---|---|
 | `ward.<cell>.event.<node>` | an event (agent.contract.messages) |
 | `ward.<cell>.input.<what>` | `{"v": 1, <the input's fields>}` |
-| `ward.<cell>.input.pack` | `{"v": 1, "id": ..., "zlib": <base64>}`, for a pack with a large topology is large |
+| `ward.<cell>.input.pack` | `{"v": 1, "id": ..., "zlib": <base64>}`: compressed, since a topology can be large |
 """
 
 import base64
@@ -19,19 +19,20 @@ from pydantic import TypeAdapter, ValidationError
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, ContractError
 from agent.contract.messages import clip, decode_event, encode_event
+from brain import renamed
 from brain.adapters import pack as packs
 from brain.core.inputs import (
     Delivery,
     EventSeen,
     Input,
     Intent,
-    JobsTold,
+    JobsAnswer,
     Leader,
     Malformed,
     NodeState,
+    OperatorCommand,
     PackLoaded,
     Reported,
-    Said,
     StepPlan,
     StepProgress,
     StepResult,
@@ -39,10 +40,10 @@ from brain.core.inputs import (
 )
 
 VERSION = 1
-MAX_EVENT = 65_536  # bytes of one event; an agent's own limits keep it far below
+MAX_EVENT = 65_536  # bytes of one event; agents' own limits are far below
 MAX_PACK = 64 * 1024 * 1024  # bytes of an unpacked pack
 
-# One line for each input that brains and people put on the log: (its token in the subject, its type).
+# One line for each input that brains and operators publish: its token in the subject, and its type.
 PLAIN: dict[str, type] = {
     "timer": TimerFired,
     "intent": Intent,
@@ -50,8 +51,8 @@ PLAIN: dict[str, type] = {
     "progress": StepProgress,
     "plan": StepPlan,
     "report": Reported,
-    "jobs": JobsTold,
-    "said": Said,
+    "jobs": JobsAnswer,
+    "operator": OperatorCommand,
     "node": NodeState,
     "leader": Leader,
     "delivery": Delivery,
@@ -73,16 +74,16 @@ _WRONG = (
 
 
 class Codec:
-    """Reads and writes the messages of one cell."""
+    """Decodes and encodes the messages of one cell."""
 
     def __init__(self, cell: str) -> None:
         self._event = subjects.event(cell, "")
         self._input = subjects.brain_input(cell, "")
 
     def decode(self, subject: str, body: bytes, seq: int) -> Input:
-        """The input in a message; `seq` is its place on the log.
+        """Returns the input in a message; `seq` is its position on the log.
 
-        Never raises for what stands in the message.
+        Never raises because of the message's content.
         """
         node = ""
         try:
@@ -96,7 +97,7 @@ class Codec:
             return malformed(subject, node, _why(error), seq)
 
     def encode(self, given: Input) -> tuple[str, bytes]:
-        """(token of the subject, body) of an input that brains and people put on the log."""
+        """Returns (token of the subject, body) of an input that a brain or an operator publishes."""
         if isinstance(given, PackLoaded):
             packed = base64.b64encode(zlib.compress(orjson.dumps(packs.dump(given.pack)), 6))
             return PACK, orjson.dumps({"v": VERSION, "id": given.id, "zlib": packed.decode()})
@@ -110,12 +111,12 @@ class Codec:
 
 
 def encode_event_body(given: EventSeen) -> bytes:
-    """The body that a node would publish."""
+    """Returns the body that a node would publish."""
     return orjson.dumps(encode_event(given.event))
 
 
 def malformed(subject: str, node: str, why: str, seq: int) -> Malformed:
-    """The input that stands for a message which could not be read."""
+    """Returns the input that stands in for a message that cannot be decoded."""
     return Malformed(id=f"m:{seq}", subject=clip(subject, 200), node=node, why=clip(why, 300))
 
 
@@ -129,24 +130,25 @@ def _read(what: str, body: bytes) -> Input:
     raw = orjson.loads(body)
     if not isinstance(raw, dict) or raw.pop("v", None) != VERSION:
         raise ContractError(f"not an input of version {VERSION}")
+    what = renamed.rename_in_message(what, raw)
     given: Input
     if what == PACK:
         given = PackLoaded(id=raw["id"], pack=packs.parse(orjson.loads(_unpacked(raw["zlib"]))))
     elif (adapter := _ADAPTERS.get(what)) is not None:
         given = adapter.validate_python(raw)
     else:
-        raise ContractError(f"no input is called {what[:40]!r} (have: {', '.join([*PLAIN, PACK])})")
+        raise ContractError(f"there is no input {what[:40]!r} (have: {', '.join([*PLAIN, PACK])})")
     if not isinstance(given.id, str) or not given.id:
         raise ContractError("an input needs an id")
     return given
 
 
 def _unpacked(text: str) -> bytes:
-    """Decompressed, with a limit: a few bytes must not become gigabytes."""
+    """Decompresses with a limit: a few bytes must not become gigabytes."""
     inflate = zlib.decompressobj()
     plain = inflate.decompress(base64.b64decode(text, validate=True), MAX_PACK)
     if inflate.unconsumed_tail or not inflate.eof:
-        raise ContractError(f"more than {MAX_PACK} bytes, or cut short")
+        raise ContractError(f"more than {MAX_PACK} bytes, or truncated")
     return plain
 
 

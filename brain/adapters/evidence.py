@@ -1,12 +1,12 @@
-"""Evidence bundles in the bus' object store: the bucket that nodes write to, and reading from it.
+"""Evidence bundles in the NATS object store: creates the bucket that nodes write to, and reads from it.
 
-The bucket allows no roll-ups, by which a writer of an ordinary object store can empty all of it, and keeps the last
-message of each subject only (see agent/uplink/bundles.py). The oldest bundles go when it is full.
+The bucket does not allow roll-ups, with which any writer could empty an ordinary object store, and keeps only the last
+message of each subject (see agent/commands/evidence_upload.py). When it is full, the oldest bundles are dropped.
 """
 
 import base64
 import hashlib
-from typing import Protocol
+from collections.abc import Callable
 
 import orjson
 from nats.aio.client import Client
@@ -15,53 +15,29 @@ from nats.js.errors import NotFoundError
 
 from agent.contract import subjects
 from agent.contract.errors import ActionError, ConfigError, Unreachable
+from agent.shared.nats_connection import LOST
 from brain.adapters import log
-from brain.adapters.broker import LOST
 from brain.config import BrainConfig, EvidenceConfig
 
 LEAST_BYTES = 16 * 1024**2
-MAX_BYTES = 64 * 1024**2  # of one bundle: it is held in memory while it is handed on
+MAX_BYTES = 64 * 1024**2  # of one bundle: it is held in memory while it is passed on
 _MAX_CHUNKS = MAX_BYTES // subjects.MAX_BUNDLE_CHUNK
 
 
-class Live(Protocol):
-    """What `offer` needs of the live loop."""
-
-    @property
-    def seq(self) -> int:
-        """The last place on the log that was handled."""
-        ...
-
-    @property
-    def caught_up(self) -> bool:
-        """Was the whole log read since the start?"""
-        ...
-
-    async def reached(self, seq: int, timeout_s: float) -> bool:
-        """Waits until the input at `seq` was handled."""
-        ...
-
-    def tell(self, kind: str, text: str) -> None:
-        """A note of the brain itself."""
-        ...
-
-
-async def offer(client: Client, config: BrainConfig, live: Live) -> None:
-    """Makes the bucket, once the log is read: the log and the lease need their room first. Where NATS has none, the
-    brain goes on without, and says so.
+async def offer(client: Client, config: BrainConfig, note: Callable[[str, str], None]) -> None:
+    """Creates the bucket. Without storage for it the brain continues without a bucket, and notes that: `note` takes the
+    kind and the text.
     """
-    while not live.caught_up:
-        await live.reached(live.seq + 1, log.HEARTBEAT_S)
     try:
         await ensure(client, config.cell, config.evidence, config.nats.replicas)
     except (*LOST, ConfigError, Unreachable) as error:
         if client.is_closed:
             raise
-        live.tell("brain.evidence_failed", f"evidence bundles cannot be kept in NATS: {error}")
+        note("brain.evidence_failed", f"evidence bundles cannot be kept in NATS: {error}")
 
 
 async def ensure(client: Client, cell: str, config: EvidenceConfig, replicas: int = 1) -> None:
-    """Makes the bucket, or sets its limits anew; errors as of the log."""
+    """Creates the bucket or updates its limits; raises as `log.ensure_stream`."""
     wanted = StreamConfig(
         name=subjects.evidence_stream(cell),
         description="evidence bundles of gpuward's nodes",
@@ -75,13 +51,13 @@ async def ensure(client: Client, cell: str, config: EvidenceConfig, replicas: in
         max_msg_size=2 * subjects.MAX_BUNDLE_CHUNK,
         num_replicas=replicas,
     )
-    await log.make(client, wanted, "evidence.max_bytes", least=LEAST_BYTES)
+    await log.ensure_stream(client, wanted, "evidence.max_bytes", least=LEAST_BYTES)
 
 
 async def fetch(client: Client, cell: str, node: str, command: str) -> bytes | None:
-    """The bundle that this command made on this node (a .tar.gz); None: it is not there, or not yet.
+    """Returns the bundle (a .tar.gz) that this command made on this node; None: not there, or not yet.
 
-    Unreachable: NATS does not answer. ActionError: it is not whole, its oldest parts have gone.
+    Unreachable: NATS does not answer. ActionError: the bundle is incomplete, its oldest chunks were dropped.
     """
     stream, manager = subjects.evidence_stream(cell), client.jsm()
 
@@ -111,5 +87,5 @@ async def fetch(client: Client, cell: str, node: str, command: str) -> bytes | N
         content += chunk
     found = "SHA-256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()
     if found != digest:
-        raise ActionError(f"{node}/{command} is not whole any more: parts of it have gone")
+        raise ActionError(f"{node}/{command} is no longer complete: parts of it were dropped")
     return bytes(content)

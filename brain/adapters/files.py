@@ -1,40 +1,23 @@
-"""Files that are there complete or not at all; and a folder that one brain uses."""
+"""The brain's data folder: one brain uses it, and files in it that are of no use are moved away."""
 
 import contextlib
 import fcntl
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replaces `path` by `data`, also when the power goes at this moment. OSError when the disk says no."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as sink:
-        sink.write(data)
-        sink.flush()
-        os.fsync(sink.fileno())
-    part.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def set_aside(path: Path, why: str) -> Path:
+def move_away(path: Path, why: str) -> Path:
     """Renames a file that cannot be used to `<name>.<why>`; only the newest such file is kept."""
-    aside = path.with_name(f"{path.name}.{why}")
-    path.replace(aside)
-    return aside
+    away = path.with_name(f"{path.name}.{why}")
+    path.replace(away)
+    return away
 
 
 @contextlib.contextmanager
-def only_one(data_dir: Path) -> Iterator[None]:
-    """Two brains with one folder would destroy each other's files."""
+def exclusive(data_dir: Path) -> Iterator[None]:
+    """Locks the data folder: two brains in one folder would destroy each other's files. ConfigError when it is taken."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         lock = (data_dir / "lock").open("w")

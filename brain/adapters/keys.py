@@ -1,7 +1,4 @@
-"""Keys on disk: NKEYs (who may say what on NATS) and the Ed25519 key that signs commands.
-
-Files have mode 0600.
-"""
+"""Keys on disk: NKEYs (NATS users) and the Ed25519 key that signs commands. Files have mode 0600."""
 
 import base64
 import binascii
@@ -14,29 +11,30 @@ import nkeys
 from nacl.signing import SigningKey
 
 from agent.contract.errors import ConfigError
+from agent.shared import files
 
 _SEED_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """Signs commands. Agents know `public` under the name `key_id` (their `trusted_keys`)."""
+    """Signs commands. Agents list `public` under the name `key_id` in their `trusted_keys`."""
 
     key_id: str
     key: SigningKey
 
     @property
     def public(self) -> str:
-        """Base64 of the 32-byte public key, as it stands in an agent's configuration."""
+        """Base64 of the 32-byte public key, as written in an agent's configuration."""
         return base64.b64encode(bytes(self.key.verify_key)).decode()
 
     def sign(self, payload: bytes) -> str:
-        """Base64 of the signature over exactly these bytes."""
+        """Returns the base64 signature of exactly these bytes."""
         return base64.b64encode(self.key.sign(payload).signature).decode()
 
 
 def load_signer(path: Path) -> Signer:
-    """The signing key in `path`, made when there is none; its public half is written to `<path>.pub`."""
+    """Loads the signing key from `path` or creates it; writes its public half to `<path>.pub`."""
     if not path.exists():
         _write(path, base64.b64encode(os.urandom(_SEED_BYTES)) + b"\n")
     try:
@@ -55,14 +53,14 @@ def load_signer(path: Path) -> Signer:
 
 
 def load_nkey(path: Path) -> str:
-    """The public NKEY (U...) of the user seed in `path`, made when there is none."""
+    """Returns the public NKEY (U...) of the user seed in `path`; creates the seed when there is none."""
     if not path.exists():
         _write(path, nkeys.encode_seed(os.urandom(_SEED_BYTES), nkeys.PREFIX_BYTE_USER) + b"\n")
     return public_nkey(path)
 
 
 def public_nkey(path: Path) -> str:
-    """The public NKEY (U...) of the user seed in `path`; ConfigError when it holds none."""
+    """Returns the public NKEY (U...) of the user seed in `path`; ConfigError when the file holds none."""
     try:
         pair = nkeys.from_seed(bytearray(path.read_bytes().strip()))
         public: str = pair.public_key.decode()
@@ -72,11 +70,6 @@ def public_nkey(path: Path) -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Writes a new secret file, complete or not at all, readable by nobody else from the start."""
+    """Writes a new secret file; no other user can read it at any time."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as sink:
-        sink.write(data)
-        sink.flush()
-        os.fsync(sink.fileno())
-    part.replace(path)
+    files.write(path, data, sync=True, mode=0o600)

@@ -1,9 +1,8 @@
-"""Who leads: a lease in a JetStream key-value bucket whose entries the server forgets after their time to
-live.
+"""Leader election: a lease in a JetStream key-value bucket whose entries expire after their time to live.
 
-The holder renews it with the revision that it knows; somebody else's write makes that fail. It counts as held
-only until a time that this machine's monotonic clock gives, measured from before the last renewal was sent:
-so the holder stops before the server lets the next one in, whatever the network does to the answers.
+The holder renews the lease with the revision it knows; a write by another brain makes the renewal fail. The lease
+counts as held only until a deadline on this machine's monotonic clock, measured from before the last renewal was sent.
+So the holder stops before the server lets the next one in, whatever the network does to the answers.
 """
 
 import asyncio
@@ -17,15 +16,15 @@ from nats.js.errors import APIError, BadRequestError, KeyNotFoundError, KeyWrong
 from nats.js.kv import KeyValue
 
 from agent.contract import subjects
-from brain.adapters.broker import LOST
+from agent.shared.nats_connection import LOST
 
-MARGIN = 0.1  # share of the time to live by which the holder stops before the server would say so
+MARGIN = 0.1  # share of the time to live by which the holder stops before the entry expires
 RENEWALS = 4  # per time to live
 _TAKEN = (KeyWrongLastSequenceError, BadRequestError)
 
 
 class Lease:
-    """One brain's hold on the lease of its cell. `serve` once for each connection."""
+    """One brain's claim to the lease of its cell. Call `serve` once for each connection."""
 
     def __init__(
         self,
@@ -37,7 +36,7 @@ class Lease:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._key = cell
-        self._brain = brain  # unique per process: a restarted brain is another one
+        self._brain = brain  # unique per process: a restarted brain is another holder
         self._ttl_s = ttl_s
         self._replicas = replicas
         self._clock = clock
@@ -51,10 +50,9 @@ class Lease:
         return self._clock() < self._until
 
     async def serve(self, client: Client, won: Callable[[int], None], known_epoch: Callable[[], int]) -> None:
-        """Competes for the lease, renews it, and calls `won(epoch)` each time that it is won anew.
+        """Competes for the lease, renews it, and calls `won(epoch)` each time this brain acquires it.
 
-        `known_epoch` is the highest epoch on the log: a new one is above it. Gives the lease back when
-        cancelled.
+        `known_epoch` is the highest epoch on the log; a new epoch is above it. Releases the lease when cancelled.
         """
         bucket, base = await self._bucket(client)
         try:
@@ -67,17 +65,16 @@ class Lease:
                         won(self.epoch)
                 await asyncio.sleep(self._ttl_s / RENEWALS)
         finally:
-            await self._give_back(client, bucket)
+            await self._release(client, bucket)
 
     def drop(self) -> None:
-        """Stops counting as the holder at once."""
+        """Stops counting as the holder immediately."""
         self._until = 0.0
 
     async def _bucket(self, client: Client) -> tuple[KeyValue, int]:
-        """The bucket, and what its revisions count from: when it was made, in milliseconds.
+        """Returns the bucket and the base of its revisions: its creation time in milliseconds.
 
-        A bucket that is made anew begins again with revision 1, and agents refuse an older epoch than they
-        know.
+        A recreated bucket starts again at revision 1, and agents refuse an epoch older than the one they know.
         """
         jetstream = client.jetstream()
         config = KeyValueConfig(
@@ -89,9 +86,8 @@ class Lease:
         )
         try:
             bucket = await jetstream.create_key_value(config)
-        except (
-            BadRequestError
-        ):  # it is there with another time to live, e.g. from before a change of configuration
+        except BadRequestError:
+            # It exists with another time to live, e.g. from before a change of the configuration.
             name = f"KV_{subjects.LEASE_BUCKET}"
             found = (await jetstream.stream_info(name)).config
             await jetstream.update_stream(
@@ -99,7 +95,7 @@ class Lease:
             )
             bucket = await jetstream.key_value(subjects.LEASE_BUCKET)
         info = await jetstream.stream_info(f"KV_{subjects.LEASE_BUCKET}")
-        assert info.created is not None  # noqa: S101 - the server always says it
+        assert info.created is not None  # noqa: S101 - the server always sends it
         return bucket, int(info.created.timestamp() * 1000)
 
     async def _take(self, bucket: KeyValue) -> bool:
@@ -112,7 +108,7 @@ class Lease:
         return True
 
     async def _take_own(self, bucket: KeyValue, before: float) -> bool:
-        """After a lost connection our own entry may still be there."""
+        """Takes over our own entry, which may still exist after a lost connection."""
         try:
             entry = await bucket.get(self._key)
             if entry.value != self._brain.encode() or entry.revision is None:
@@ -129,7 +125,7 @@ class Lease:
             async with asyncio.timeout(self._ttl_s / 2):
                 self._revision = await bucket.update(self._key, self._brain.encode(), last=self._revision)
             if not self.held:
-                self._revision = 0  # it had run out meanwhile: a new epoch is needed
+                self._revision = 0  # it expired in the meantime: a new epoch is needed
             else:
                 self._until = before + self._ttl_s * (1 - MARGIN)
         except (*_TAKEN, APIError):
@@ -139,8 +135,8 @@ class Lease:
             if not self.held:
                 self._revision = 0
 
-    async def _give_back(self, client: Client, bucket: KeyValue) -> None:
-        """In order when the connection is there, so that a standby takes over at once."""
+    async def _release(self, client: Client, bucket: KeyValue) -> None:
+        """Deletes the entry if connected, so that a standby takes over immediately."""
         revision, self._revision = self._revision, 0
         held = self.held
         self.drop()

@@ -1,7 +1,7 @@
-"""Silence is a fact too: beats that stop become one input, and beats that come back another.
+"""Node liveness: beats that stop become one input, and beats that return another.
 
-Only the leader says so, and only after it has listened for a whole `silent_after_s` without interruption: a
-brain that has just begun, was cut off or slept must not take its own deafness for the silence of the fleet.
+Only the leader reports it, and only after it has received beats for a whole `unreachable_after_s` without interruption.
+A brain that has just started, was disconnected or was suspended must not take its own outage for one of the fleet.
 """
 
 import time
@@ -18,13 +18,13 @@ from brain.core.inputs import NodeState
 from brain.core.state import Node
 
 SWEEP_S = 1.0
-FRESH_S = 10.0  # an older beat does not tell the node's session for sure
-_AGAIN_S = 10.0  # an input that had no effect is said again after this
+FRESH_S = 10.0  # an older beat may name a session that has ended
+_REPEAT_S = 10.0  # an input that had no effect is repeated after this
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """The newest beat of a node and when it came, by this machine's monotonic clock."""
+class LastBeat:
+    """The newest beat of a node, and when it arrived by this machine's monotonic clock."""
 
     beat: Beat
     at: float
@@ -35,22 +35,22 @@ class Beats:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self.heard: dict[str, Heard] = {}
-        self.broken = 0  # messages that were no beats
+        self.newest: dict[str, LastBeat] = {}
+        self.malformed = 0  # messages that could not be decoded
 
     async def on_message(self, message: Msg) -> None:
-        """A message of `ward.<cell>.beat.<node>`."""
+        """Takes a message of `ward.<cell>.beat.<node>`."""
         node = subjects.node_of(message.subject)
         try:
             beat = decode_beat(orjson.loads(message.data), node)
         except (ContractError, ValueError):
-            self.broken += 1
+            self.malformed += 1
             return
-        self.heard[node] = Heard(beat, self._clock())
+        self.newest[node] = LastBeat(beat, self._clock())
 
     def session(self, node: str) -> tuple[str, float] | None:
-        """(session, the node's monotonic clock now), or None when no fresh beat tells it."""
-        found = self.heard.get(node)
+        """Returns (session, the node's monotonic clock now), or None without a fresh beat."""
+        found = self.newest.get(node)
         if found is None:
             return None
         age = self._clock() - found.at
@@ -58,46 +58,48 @@ class Beats:
 
 
 class Liveness:
-    """Compares what the engine believes with what was heard."""
+    """Compares the engine's view of the nodes with the beats that arrive."""
 
     def __init__(
-        self, beats: Beats, silent_after_s: float, clock: Callable[[], float] = time.monotonic
+        self, beats: Beats, unreachable_after_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._beats = beats
-        self._silent_after_s = silent_after_s
+        self._unreachable_after_s = unreachable_after_s
         self._clock = clock
-        self._since = clock()  # listening without interruption
+        self._since = clock()  # beats have been received without interruption since then
         self._swept = clock()
-        self._said: dict[str, tuple[bool, float]] = {}  # node -> (what was said, when)
+        self._reported: dict[str, tuple[bool, float]] = {}  # node -> (alive, when it was reported)
         self._count = 0
 
     def restart(self) -> None:
-        """Listening begins now: a new connection, or this brain has just become the leader."""
+        """Starts the interval anew: a new connection, or this brain has just become the leader."""
         self._since = self._swept = self._clock()
-        self._said.clear()
+        self._reported.clear()
 
     def sweep(self, nodes: Mapping[str, Node], epoch: int) -> Iterator[NodeState]:
-        """What has changed since the last sweep; call it every SWEEP_S while leading."""
+        """Yields what has changed since the last sweep; call it every SWEEP_S while leading."""
         now = self._clock()
-        if now - self._swept > self._silent_after_s / 2 + SWEEP_S:
-            self.restart()  # this process slept: beats may wait unread
+        if now - self._swept > self._unreachable_after_s / 2 + SWEEP_S:
+            self.restart()  # this process was suspended: beats may be waiting unread
         self._swept = now
         for name, node in nodes.items():
-            heard = self._beats.heard.get(name)
-            silent_s = now - max(heard.at if heard else self._since, self._since)
-            if node.alive and silent_s > self._silent_after_s:
-                yield from self._say(name, alive=False, silent_s=silent_s, now=now, epoch=epoch)
-            elif not node.alive and heard is not None and now - heard.at < self._silent_after_s:
-                yield from self._say(name, alive=True, silent_s=0.0, now=now, epoch=epoch)
-        for name in self._beats.heard:
+            last = self._beats.newest.get(name)
+            silent_s = now - max(last.at if last else self._since, self._since)
+            if node.alive and silent_s > self._unreachable_after_s:
+                yield from self._report(name, alive=False, silent_s=silent_s, now=now, epoch=epoch)
+            elif not node.alive and last is not None and now - last.at < self._unreachable_after_s:
+                yield from self._report(name, alive=True, silent_s=0.0, now=now, epoch=epoch)
+        for name in self._beats.newest:
             if name not in nodes:
-                yield from self._say(name, alive=True, silent_s=0.0, now=now, epoch=epoch)
+                yield from self._report(name, alive=True, silent_s=0.0, now=now, epoch=epoch)
 
-    def _say(self, node: str, *, alive: bool, silent_s: float, now: float, epoch: int) -> Iterator[NodeState]:
-        before = self._said.get(node)
-        if before is not None and before[0] == alive and now - before[1] < _AGAIN_S:
+    def _report(
+        self, node: str, *, alive: bool, silent_s: float, now: float, epoch: int
+    ) -> Iterator[NodeState]:
+        before = self._reported.get(node)
+        if before is not None and before[0] == alive and now - before[1] < _REPEAT_S:
             return
-        self._said[node] = (alive, now)
+        self._reported[node] = (alive, now)
         self._count += 1
         yield NodeState(
             id=f"n:{node}:{epoch}.{self._count}", node=node, alive=alive, silent_s=round(silent_s, 3)

@@ -1,9 +1,7 @@
-"""The log: one JetStream stream per cell, read in order from a sequence number, each message with the
-server's time.
+"""The log: one JetStream stream per cell, read in order from a sequence number, each message with the server's time.
 
-Reading is by an ephemeral push consumer without acknowledgements. Order is checked by the consumer's own
-count: a gap, or silence longer than its heartbeats allow, makes a new consumer behind the last message that
-was read.
+It is read by an ephemeral push consumer without acknowledgements. The consumer's own message count proves the order:
+after a gap, or when its heartbeats stay away, a new consumer is created that starts after the last message read.
 """
 
 import asyncio
@@ -33,9 +31,9 @@ from brain.config import LogConfig
 
 _log = logging.getLogger(__name__)
 
-BATCH = 256  # messages that are handled before others get their turn
+BATCH = 256  # messages that are handled before other tasks run
 HEARTBEAT_S = 1.0
-_SILENCE_S = 3.5  # without message and heartbeat: the consumer is gone
+_LOST_AFTER_S = 3.5  # without a message or heartbeat for so long, the consumer is gone
 _ENSURE_TRIES = 20
 _ENSURE_PAUSE_S = 0.25
 _INACTIVE_S = 30.0
@@ -48,17 +46,19 @@ class Record:
     """One message of the log."""
 
     seq: int
-    at: float  # the server's stamp, seconds since 1970; not yet clamped
+    # The server's timestamp, seconds since 1970; not yet clamped
+    at: float
     subject: str
     body: bytes
-    pending: int  # how many the server has ready behind this one
+    # How many messages the server has ready after this one
+    pending: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInfo:
-    """Where the log stands.
+    """The present extent of the log.
 
-    `identity` changes when the log is made anew: what was read before is of another one.
+    `identity` changes when the log is recreated: what was read before belongs to another one.
     """
 
     identity: str
@@ -67,10 +67,10 @@ class LogInfo:
 
 
 async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1) -> LogInfo:
-    """Makes the stream of a cell, or sets its limits anew; says where it stands.
+    """Creates the stream of a cell or updates its limits, and returns its extent.
 
-    A server that has just started may need a moment for JetStream. ConfigError: the stream is there with
-    other subjects or storage than ours.
+    A server that has just started may need a moment for JetStream. ConfigError: the stream exists with other subjects or
+    storage than ours.
     """
     wanted = StreamConfig(
         name=subjects.stream(cell),
@@ -82,13 +82,14 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
         duplicate_window=config.duplicate_window_s,
         num_replicas=replicas,
     )
-    await make(client, wanted, "log.max_bytes", least=LEAST_BYTES)
+    await ensure_stream(client, wanted, "log.max_bytes", least=LEAST_BYTES)
     return await info(client, cell)
 
 
-async def make(client: Client, wanted: StreamConfig, key: str, *, least: int) -> None:
-    """Makes a stream, or sets its limits anew. Without room for its max_bytes it gets less, down to `least`; `key`
-    names that in the configuration. ConfigError: it is there with other subjects or storage.
+async def ensure_stream(client: Client, wanted: StreamConfig, key: str, *, least: int) -> None:
+    """Creates a stream or updates its limits. Where the server has no room for its max_bytes it gets less, down to
+    `least`; `key` is the key of max_bytes in the configuration. ConfigError: the stream exists with other subjects or
+    storage.
     """
     manager = client.jsm()
     for _ in range(_ENSURE_TRIES):
@@ -113,10 +114,7 @@ async def make(client: Client, wanted: StreamConfig, key: str, *, least: int) ->
 
 
 async def _add(manager: JetStreamManager, wanted: StreamConfig, key: str, least: int) -> None:
-    """A new stream.
-
-    The server reserves max_bytes at once: where that is too much, a smaller log is better than none.
-    """
+    """Creates the stream. The server reserves max_bytes immediately: a smaller log is better than none."""
     bytes_ = wanted.max_bytes or 0
     while True:
         try:
@@ -128,13 +126,13 @@ async def _add(manager: JetStreamManager, wanted: StreamConfig, key: str, least:
         else:
             break
     if bytes_ != wanted.max_bytes:
-        bytes_ //= 2  # others need room as well
+        bytes_ //= 2  # other streams need room as well
         await manager.update_stream(wanted.evolve(max_bytes=bytes_))
         _log.warning("NATS has no room for %s: it keeps at most %d MiB", key, bytes_ // 1024**2)
 
 
 async def _update(manager: JetStreamManager, found: StreamConfig, wanted: StreamConfig) -> None:
-    """The limits as they are configured now; without room for them, those that it has."""
+    """Sets the configured limits; without room for them the stream keeps its present size."""
     try:
         await manager.update_stream(wanted)
     except ServerError as error:
@@ -144,7 +142,7 @@ async def _update(manager: JetStreamManager, found: StreamConfig, wanted: Stream
 
 
 async def info(client: Client, cell: str) -> LogInfo:
-    """Where the log stands now."""
+    """Returns the present extent of the log."""
     found = await client.jsm().stream_info(subjects.stream(cell))
     return LogInfo(
         identity=str(found.created), first_seq=found.state.first_seq, last_seq=found.state.last_seq
@@ -152,7 +150,7 @@ async def info(client: Client, cell: str) -> LogInfo:
 
 
 class Reader:
-    """Reads on one connection from behind `after_seq`."""
+    """Reads the log on one connection, starting after `after_seq`."""
 
     def __init__(
         self, client: Client, cell: str, after_seq: int, clock: Callable[[], float] = time.monotonic
@@ -165,10 +163,10 @@ class Reader:
         self._wake = asyncio.Event()
         self._subscription: object | None = None
         self._count = 0  # the consumer's own number of the last message
-        self._heard = clock()
+        self._last_message = clock()
 
     async def batch(self) -> list[Record]:
-        """The next messages, at least one, at most BATCH, in order."""
+        """Waits for the next messages: at least one, at most BATCH, in order."""
         if self._subscription is None:
             await self._subscribe()
         while True:
@@ -180,11 +178,11 @@ class Reader:
                 async with asyncio.timeout(HEARTBEAT_S):
                     await self._wake.wait()
             except TimeoutError:
-                if self._clock() - self._heard > _SILENCE_S:
+                if self._clock() - self._last_message > _LOST_AFTER_S:
                     await self._subscribe()
 
     async def close(self) -> None:
-        """Ends the consumer."""
+        """Removes the consumer."""
         subscription, self._subscription = self._subscription, None
         if subscription is not None and not self._client.is_closed:
             await subscription.unsubscribe()  # type: ignore[attr-defined]
@@ -195,13 +193,13 @@ class Reader:
         while self._queue and len(records) < BATCH:
             message = self._queue.popleft()
             if message.headers is not None and "Status" in message.headers:
-                # Flow control asks how far we are: it is answered when what came before it has been taken.
+                # A flow control request is answered once everything before it has been taken.
                 if message.reply:
                     await self._client.publish(message.reply)
                 continue
             record, count = _record(message)
             if count != self._count + 1:
-                await self._subscribe()  # a gap: read again from behind the last good one
+                await self._subscribe()  # a gap: read again after the last good message
                 break
             self._count = count
             self._last = record.seq
@@ -214,7 +212,7 @@ class Reader:
         inbox = self._client.new_inbox()
 
         async def deliver(message: Msg) -> None:
-            self._heard = self._clock()
+            self._last_message = self._clock()
             if subscription is self._subscription:
                 self._queue.append(message)
                 self._wake.set()
@@ -223,7 +221,7 @@ class Reader:
             inbox, cb=deliver, pending_msgs_limit=-1, pending_bytes_limit=-1
         )
         self._subscription = subscription
-        self._heard = self._clock()
+        self._last_message = self._clock()
         await self._client.jsm().add_consumer(
             subjects.stream(self._cell),
             ConsumerConfig(
@@ -244,34 +242,34 @@ class Reader:
 class LogClock:
     """The log's time between messages, for timers: this machine's monotonic clock plus an offset.
 
-    The offset is learned from messages that arrived without a backlog: the least delay among the newest is
-    the best.
+    The offset is estimated from messages that arrived without a backlog: of the newest, the one with the least delay is
+    the most accurate.
     """
 
     def __init__(
         self, mono: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
     ) -> None:
         self._mono = mono
-        self._guess = wall() - mono()  # until a message says better
+        self._guess = wall() - mono()  # until the first message
         self._offsets: deque[float] = deque(maxlen=32)
-        self._least = 0.0  # never runs backwards
+        self._least = 0.0  # the clock never runs backwards
 
-    def heard(self, stamp: float) -> None:
-        """A message with this stamp has just arrived, and no backlog was before it."""
+    def calibrate(self, stamp: float) -> None:
+        """Takes the timestamp of a message that has just arrived without a backlog before it."""
         self._offsets.append(stamp - self._mono())
 
     def now(self) -> float:
-        """Seconds since 1970 as the server would stamp a message now."""
+        """Returns the timestamp that the server would give a message now, in seconds since 1970."""
         offset = max(self._offsets) if self._offsets else self._guess
         self._least = max(self._least, self._mono() + offset)
         return self._least
 
 
 def _record(message: Msg) -> tuple[Record, int]:
-    """The record and the consumer's number of a delivered message.
+    """Returns the record of a delivered message, and the consumer's number of it.
 
-    Its reply subject is `$JS.ACK.<stream>.<consumer>.<tries>.<seq>.<count>.<ns>.<pending>`, newer servers
-    with the domain and an account hash before the stream and one token more at the end.
+    Its reply subject is `$JS.ACK.<stream>.<consumer>.<tries>.<seq>.<count>.<ns>.<pending>`. Newer servers put the domain
+    and an account hash before the stream, and one more token at the end.
     """
     parts = message.reply.split(".")
     if len(parts) > 9:

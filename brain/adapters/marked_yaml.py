@@ -1,7 +1,7 @@
-"""YAML with the line of every key, and without YAML 1.1's traps.
+"""YAML with the line of every key, and without the traps of YAML 1.1.
 
-`on`, `off`, `yes` and `no` are texts here, `1:30` and `2026-11-20` too; only true and false are booleans. A
-key that stands twice in one mapping is an error, as are keys that are no texts.
+`on`, `off`, `yes` and `no` are strings here, and so are `1:30` and `2026-11-20`; only true and false are booleans. A
+key that occurs twice in one mapping is an error, and so is a key that is not a string.
 """
 
 import re
@@ -12,16 +12,18 @@ from typing import Any
 
 import yaml
 
-Key = tuple[str | int, ...]  # the way to a value: ("rules", "gpu-lost", "knowledge", "cause", "en")
+Key = tuple[str | int, ...]  # path to a value: ("rules", "gpu-lost", "knowledge", "cause", "en")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """Something that the author of a file must mend."""
+class Diagnostic:
+    """An error or a warning for the author of a file."""
 
     file: str
-    line: int  # from 1
-    key: str  # as in "rules.gpu-lost.when"; empty: the whole file
+    # From 1
+    line: int
+    # As in "rules.gpu-lost.when"; empty: the whole file
+    key: str
     text: str
 
     def __str__(self) -> str:
@@ -30,28 +32,30 @@ class Fault:
 
 @dataclass(slots=True, kw_only=True)
 class Document:
-    """One file's content, and where each of its values stands."""
+    """The content of one file, with the line of each of its values."""
 
     file: str
     value: Any = None
     lines: dict[Key, int] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    errors: list[Diagnostic] = field(default_factory=list)
 
     def line(self, key: Key) -> int:
-        """The line of a value, or of what holds it when it is not there."""
+        """Returns the line of a value, or of the nearest value around it when it is missing."""
         while key not in self.lines and key:
             key = key[:-1]
         return self.lines.get(key, 1)
 
-    def fault(self, key: Key, text: str) -> None:
-        """Notes an error at a value."""
-        self.faults.append(Fault(file=self.file, line=self.line(key), key=".".join(map(str, key)), text=text))
+    def error(self, key: Key, text: str) -> None:
+        """Adds an error at a value."""
+        self.errors.append(
+            Diagnostic(file=self.file, line=self.line(key), key=".".join(map(str, key)), text=text)
+        )
 
 
 class _Loader(yaml.SafeLoader):
     """The YAML 1.2 core schema."""
 
-    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012  how PyYAML wants it
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012  PyYAML's way to configure it
 
 
 for _tag, _pattern, _first in (
@@ -64,24 +68,25 @@ for _tag, _pattern, _first in (
 
 
 def read(path: Path, shown: str) -> Document:
-    """The file's document; `shown` is its name in messages. What cannot be read is a fault, no exception."""
+    """Reads a file; `shown` is its name in messages. A file that cannot be read gives an error, not an exception."""
     document = Document(file=shown)
     try:
         text = path.read_text(encoding="utf-8")
         node = yaml.compose(text, Loader=_Loader)
     except UnicodeDecodeError as error:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
-        document.faults.append(Fault(file=shown, line=line, key="", text="is not UTF-8 text"))
+        document.errors.append(Diagnostic(file=shown, line=line, key="", text="is not UTF-8 text"))
     except OSError as error:
-        document.faults.append(Fault(file=shown, line=1, key="", text=f"cannot be read: {error.strerror}"))
+        text = f"cannot be read: {error.strerror}"
+        document.errors.append(Diagnostic(file=shown, line=1, key="", text=text))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         why = error.problem or error.context or "unreadable"
-        document.faults.append(Fault(file=shown, line=line, key="", text=f"is not YAML: {why}"))
+        document.errors.append(Diagnostic(file=shown, line=line, key="", text=f"is not YAML: {why}"))
     except yaml.YAMLError as error:  # a character that YAML forbids
         why = str(error).partition("\n")[0]
-        document.faults.append(Fault(file=shown, line=1, key="", text=f"is not YAML: {why}"))
+        document.errors.append(Diagnostic(file=shown, line=1, key="", text=f"is not YAML: {why}"))
     else:
         if node is not None:
             document.value = _Builder(document).build(node, ())
@@ -89,7 +94,7 @@ def read(path: Path, shown: str) -> Document:
 
 
 class _Builder:
-    """Plain values from YAML nodes."""
+    """Builds plain values from YAML nodes."""
 
     MAX_DEPTH = 40
 
@@ -98,10 +103,10 @@ class _Builder:
         self._loader = _Loader("")
 
     def build(self, node: yaml.Node, key: Key) -> Any:
-        """The value of a node; notes its line."""
+        """Returns the value of a node and records its line."""
         self._document.lines.setdefault(key, node.start_mark.line + 1)
         if len(key) > self.MAX_DEPTH:
-            self._document.fault(key, "is nested too deep (or holds itself by an alias)")
+            self._document.error(key, "is nested too deep (or contains itself by an alias)")
             return None
         if isinstance(node, yaml.MappingNode):
             return dict(self._items(node, key))
@@ -114,17 +119,17 @@ class _Builder:
         for name_node, value_node in node.value:
             line = name_node.start_mark.line + 1
             if not isinstance(name_node, yaml.ScalarNode):
-                self._document.fault(key, f"has a key in line {line} that is not a text")
+                self._document.error(key, f"has a key in line {line} that is not a string")
                 continue
             name = str(name_node.value)
             here = (*key, name)
             if name in seen:
-                self._document.faults.append(
-                    Fault(
+                self._document.errors.append(
+                    Diagnostic(
                         file=self._document.file,
                         line=line,
                         key=".".join(map(str, here)),
-                        text=f"stands twice, first in line {seen[name]}",
+                        text=f"occurs twice, first in line {seen[name]}",
                     )
                 )
                 continue
@@ -149,5 +154,5 @@ class _Builder:
             case "float":
                 return float(text)
             case _:
-                self._document.fault(key, f"has the tag {node.tag}, which rules do not know")
+                self._document.error(key, f"has the tag {node.tag}, which is not allowed here")
                 return None

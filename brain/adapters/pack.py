@@ -1,10 +1,10 @@
-"""Rules and runbooks from files: read, checked against brain/core/spec.py, all errors in one message.
+"""Reads rules and runbooks from files and checks them against brain/core/pack/spec.py. All errors come in one message.
 
     rules/<area>.yaml        symptoms: {<name>: {...}}   rules: {<name>: {...}}   overrides: {<name>: {...}}
-    runbooks/<name>.yaml     one runbook, its name by default that of the file
+    runbooks/<name>.yaml     one runbook, by default named like the file
 
-Each error names file, line and key. What the types cannot say (does the runbook exist?) is for
-brain/core/lint.py.
+Each error names file, line and key. What types cannot express (does the runbook exist?) is checked by
+brain/core/pack/lint.py.
 """
 
 import hashlib
@@ -17,9 +17,10 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from agent.contract.errors import ConfigError, ContractError
-from brain.adapters import complaints
-from brain.adapters.marked_yaml import Document, Fault, Key, read
-from brain.core.spec import Override, Pack, Place, Rule, Runbook, Settings, Symptom
+from brain import renamed
+from brain.adapters import diagnostics
+from brain.adapters.marked_yaml import Diagnostic, Document, Key, read
+from brain.core.pack.spec import Override, Pack, Place, Rule, Runbook, Settings, Symptom
 
 _SYMPTOM, _RULE, _RUNBOOK = TypeAdapter(Symptom), TypeAdapter(Rule), TypeAdapter(Runbook)
 _OVERRIDE = TypeAdapter(Override)
@@ -32,24 +33,27 @@ _SECTIONS: dict[str, tuple[TypeAdapter[Any], type]] = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Reading:
-    """A pack as far as it could be read, what is wrong with it, and where its parts stand."""
+class Sources:
+    """The parts of a pack that could be read, where each of them is, and what is wrong."""
 
     symptoms: list[Symptom] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     overrides: list[Override] = field(default_factory=list)
     runbooks: list[Runbook] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    places: dict[tuple[str, str], tuple[Document, Key]] = field(
-        default_factory=dict
-    )  # ("rules", name) -> where
+    errors: list[Diagnostic] = field(default_factory=list)
+    # Old names: they are still read
+    warnings: list[Diagnostic] = field(default_factory=list)
+    # ("rules", name) -> file and key
+    origins: dict[tuple[str, str], tuple[Document, Key]] = field(default_factory=dict)
 
-    def locate(self, key: Key, text: str) -> Fault:
-        """An error that was found later, e.g. at ("rules", "gpu-lost", "runbook")."""
-        document, base = self.places[str(key[0]), str(key[1])]
+    def locate(self, key: Key, text: str) -> Diagnostic:
+        """Returns an error that was found later, e.g. at ("rules", "gpu-lost", "runbook"), with file and line."""
+        document, base = self.origins[str(key[0]), str(key[1])]
         here = (*base, *key[2:])
         shown = key if base else key[2:]
-        return Fault(file=document.file, line=document.line(here), key=".".join(map(str, shown)), text=text)
+        return Diagnostic(
+            file=document.file, line=document.line(here), key=".".join(map(str, shown)), text=text
+        )
 
 
 def load(
@@ -58,23 +62,22 @@ def load(
     settings: Settings | None = None,
     places: Mapping[str, Place] | None = None,
 ) -> Pack:
-    """The pack in two folders; ConfigError with every error that was found."""
-    reading = scan(rules_dir, runbooks_dir)
-    if reading.faults:
-        raise ConfigError("\n".join(map(str, reading.faults)))
-    return assemble(reading, settings, places)
+    """Returns the pack in two folders; ConfigError with every error that was found."""
+    return assemble(scan(rules_dir, runbooks_dir), settings, places)
 
 
 def assemble(
-    reading: Reading, settings: Settings | None = None, places: Mapping[str, Place] | None = None
+    sources: Sources, settings: Settings | None = None, places: Mapping[str, Place] | None = None
 ) -> Pack:
-    """A pack of what was read, with its version."""
+    """Returns the pack that was read, with its version; ConfigError with every error that was found."""
+    if sources.errors:
+        raise ConfigError("\n".join(map(str, sources.errors)))
     pack = Pack(
         version="",
-        symptoms=tuple(reading.symptoms),
-        rules=tuple(reading.rules),
-        overrides=tuple(reading.overrides),
-        runbooks=tuple(reading.runbooks),
+        symptoms=tuple(sources.symptoms),
+        rules=tuple(sources.rules),
+        overrides=tuple(sources.overrides),
+        runbooks=tuple(sources.runbooks),
         settings=settings or Settings(),
         places=dict(places or {}),
     )
@@ -82,46 +85,48 @@ def assemble(
 
 
 def digest(pack: Pack) -> str:
-    """The version of a pack: short, and the same for the same content in the same order."""
+    """Returns the version of a pack: short, and the same for the same content in the same order."""
     content = orjson.dumps(dump(replace(pack, version="")), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(content).hexdigest()[:12]
 
 
 def dump(pack: Pack) -> dict[str, Any]:
-    """A JSON-ready dict."""
+    """Returns the pack as a dict that JSON can hold."""
     return dict(_PACK.dump_python(pack, mode="json"))
 
 
 def parse(raw: Any) -> Pack:
-    """The pack that `dump` made; ContractError when it is none."""
+    """Returns the pack that `dump` made; ContractError when it is not one."""
     try:
-        return _PACK.validate_json(orjson.dumps(raw), strict=True)
+        content = orjson.loads(orjson.dumps(raw))
+        renamed.rename_in_pack(content)
+        return _PACK.validate_json(orjson.dumps(content), strict=True)
     except (ValidationError, TypeError) as error:
         raise ContractError(f"not a pack of rules: {str(error)[:300]}") from error
 
 
-def scan(rules_dir: Path, runbooks_dir: Path) -> Reading:
+def scan(rules_dir: Path, runbooks_dir: Path) -> Sources:
     """Reads all files of both folders, in the order of their names."""
-    reading = Reading()
-    for path in _files(rules_dir, reading):
+    sources = Sources()
+    for path in _files(rules_dir, sources):
         document = read(path, f"{rules_dir.name}/{path.name}")
-        _rules_file(reading, document)
-        reading.faults.extend(sorted(document.faults, key=lambda fault: fault.line))
-    for path in _files(runbooks_dir, reading):
+        _rules_file(sources, document)
+        sources.errors.extend(sorted(document.errors, key=lambda error: error.line))
+    for path in _files(runbooks_dir, sources):
         document = read(path, f"{runbooks_dir.name}/{path.name}")
-        _runbook_file(reading, document, path.stem)
-        reading.faults.extend(sorted(document.faults, key=lambda fault: fault.line))
-    return reading
+        _runbook_file(sources, document, path.stem)
+        sources.errors.extend(sorted(document.errors, key=lambda error: error.line))
+    return sources
 
 
-def _files(folder: Path, reading: Reading) -> Iterator[Path]:
+def _files(folder: Path, sources: Sources) -> Iterator[Path]:
     if not folder.is_dir():
-        reading.faults.append(Fault(file=str(folder), line=1, key="", text="there is no such folder"))
+        sources.errors.append(Diagnostic(file=str(folder), line=1, key="", text="there is no such folder"))
         return
     for path in sorted(folder.iterdir()):
         if path.suffix == ".yml":
-            reading.faults.append(
-                Fault(
+            sources.errors.append(
+                Diagnostic(
                     file=f"{folder.name}/{path.name}", line=1, key="", text="name it .yaml: .yml is not read"
                 )
             )
@@ -129,48 +134,61 @@ def _files(folder: Path, reading: Reading) -> Iterator[Path]:
             yield path
 
 
-def _rules_file(reading: Reading, document: Document) -> None:
+def _rules_file(sources: Sources, document: Document) -> None:
     if document.value is None:
         return
     if not isinstance(document.value, dict):
-        document.fault((), "must be a mapping with `symptoms` and `rules`")
+        document.error((), "must be a mapping with `symptoms` and `rules`")
         return
     for section, bodies in document.value.items():
         if section not in _SECTIONS:
-            document.fault((section,), "unknown key (have: symptoms, rules, overrides)")
+            document.error((section,), "unknown key (have: symptoms, rules, overrides)")
         elif not isinstance(bodies, dict):
-            document.fault((section,), "must be a mapping of name to body")
+            document.error((section,), "must be a mapping of name to body")
         else:
             for name, body in bodies.items():
-                _named(reading, document, section, name, body)
+                _named(sources, document, section, name, body)
 
 
-def _named(reading: Reading, document: Document, section: str, name: str, body: Any) -> None:
+def _named(sources: Sources, document: Document, section: str, name: str, body: Any) -> None:
     key: Key = (section, name)
     if isinstance(body, dict) and "name" in body:
-        document.fault((*key, "name"), "unknown key: the name is the key of the mapping")
+        document.error((*key, "name"), "unknown key: the name is the key of the mapping")
         return
+    _rename(sources, document, key, body, renamed.BODIES[section])
     value = _validate(document, key, body, name, *_SECTIONS[section])
-    if value is not None and _is_new(reading, document, section, name, key):
-        getattr(reading, section).append(value)
+    if value is not None and _is_new(sources, document, section, name, key):
+        getattr(sources, section).append(value)
 
 
-def _runbook_file(reading: Reading, document: Document, stem: str) -> None:
-    if document.faults and document.value is None:
+def _runbook_file(sources: Sources, document: Document, stem: str) -> None:
+    if document.errors and document.value is None:
         return
     body = document.value
     name = body.get("name", stem) if isinstance(body, dict) else stem
+    _rename(sources, document, (), body, renamed.BODIES["runbooks"])
     value = _validate(document, (), body, name, _RUNBOOK, Runbook)
-    if value is not None and _is_new(reading, document, "runbooks", value.name, ()):
-        reading.runbooks.append(value)
+    if value is not None and _is_new(sources, document, "runbooks", value.name, ()):
+        sources.runbooks.append(value)
 
 
-def _is_new(reading: Reading, document: Document, section: str, name: str, key: Key) -> bool:
-    if (other := reading.places.get((section, name))) is not None:
+def _rename(sources: Sources, document: Document, key: Key, body: Any, renaming: renamed.Renaming) -> None:
+    def warn(where: renamed.Where, text: str) -> None:
+        here = (*key, *where)
+        shown = ".".join(map(str, here))
+        sources.warnings.append(
+            Diagnostic(file=document.file, line=document.line(here), key=shown, text=text)
+        )
+
+    renamed.rename(body, renaming, warn)
+
+
+def _is_new(sources: Sources, document: Document, section: str, name: str, key: Key) -> bool:
+    if (other := sources.origins.get((section, name))) is not None:
         where = f"{other[0].file}:{other[0].line(other[1])}"
-        document.fault(key, f"{section[:-1]} {name!r} exists already ({where})")
+        document.error(key, f"{section[:-1]} {name!r} exists already ({where})")
         return False
-    reading.places[section, name] = (document, key)
+    sources.origins[section, name] = (document, key)
     return True
 
 
@@ -178,14 +196,14 @@ def _validate(
     document: Document, key: Key, body: Any, name: Any, adapter: TypeAdapter[Any], kind: type
 ) -> Any:
     if not isinstance(body, dict):
-        document.fault(key, "must be a mapping")
+        document.error(key, "must be a mapping")
         return None
     try:
-        # By way of JSON, where strict means: lists make tuples, texts make enums, and no text makes a number.
+        # Through JSON, where strict means: a list becomes a tuple and a string an enum, but no string a number.
         return adapter.validate_json(orjson.dumps(body | {"name": name}), strict=True)
     except ValidationError as error:
-        for where, text in complaints.of(error, kind):
-            document.fault((*key, *where), text)
-    except TypeError as error:  # a whole number of more than 64 bits
-        document.fault(key, f"holds a value that JSON cannot: {error}")
+        for where, text in diagnostics.explain(error, kind):
+            document.error((*key, *where), text)
+    except TypeError as error:  # an integer of more than 64 bits
+        document.error(key, f"holds a value that JSON cannot: {error}")
     return None

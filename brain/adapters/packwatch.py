@@ -1,70 +1,92 @@
-"""Rules and runbooks that change on disk: built, tried on their own examples, and only then put into force.
+"""Watches the files of rules and runbooks: a changed pack is built, tried on its own examples, and then put into force.
 
 A pack that cannot be used is refused with its errors; the one in force stays.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent.contract.errors import GpuwardError
 from brain.adapters import pack as packs
 from brain.config import BrainConfig
-from brain.core.spec import Pack
+from brain.core.pack.spec import Pack
 
-LOOK_S = 2.0
+POLL_S = 2.0
 Problems = Callable[[Pack], Sequence[str]]  # what is wrong, one line each
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """What the files hold at one moment."""
+
+    # None: the files cannot be used
+    pack: Pack | None = None
+    errors: Sequence[str] = ()
+    # Old names, which are still read; one line each
+    warnings: Sequence[str] = ()
+
+
 class PackWatch:
-    """Looks at the files every LOOK_S, and at once when asked to."""
+    """Checks the files every POLL_S, and immediately on request."""
 
     def __init__(self, config: BrainConfig, problems: Problems) -> None:
         self._config = config
         self._problems = problems
         self._stamp: object = None
+        self._warned: Sequence[str] = ()
         self._now = asyncio.Event()
 
-    def look_now(self) -> None:
+    def check_now(self) -> None:
         """Reads the files again, changed or not (SIGHUP, a new leader)."""
         self._now.set()
 
-    async def serve(self, take: Callable[[Pack], None], refuse: Callable[[list[str]], None]) -> None:
-        """Calls `take` with each usable pack, `refuse` with the errors of the others, until cancelled."""
+    async def serve(
+        self,
+        take: Callable[[Pack], None],
+        refuse: Callable[[Sequence[str]], None],
+        warn: Callable[[Sequence[str]], None],
+    ) -> None:
+        """Calls `take` with each usable pack and `refuse` with the errors of the others, until cancelled.
+
+        `warn` gets the warnings of a usable pack, once as long as they stay the same.
+        """
         while True:
-            asked = self._now.is_set()
+            requested = self._now.is_set()
             self._now.clear()
-            stamp = await asyncio.to_thread(self._look)
-            if asked or stamp != self._stamp:
+            stamp = await asyncio.to_thread(self._files)
+            if requested or stamp != self._stamp:
                 self._stamp = stamp
                 # In a thread: reading YAML and running examples takes long, and events must not wait for it.
-                pack, errors = await asyncio.to_thread(self.build)
-                if pack is not None:
-                    take(pack)
+                built = await asyncio.to_thread(self.build)
+                if built.pack is None:
+                    refuse(built.errors)
                 else:
-                    refuse(errors)
+                    if built.warnings and built.warnings != self._warned:
+                        warn(built.warnings)
+                    self._warned = built.warnings
+                    take(built.pack)
             try:
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(POLL_S):
                     await self._now.wait()
             except TimeoutError:
                 continue
 
-    def build(self) -> tuple[Pack | None, list[str]]:
-        """The pack of the files as they are now, or what is wrong with them."""
+    def build(self) -> Build:
+        """Returns the pack of the files as they are now, or what is wrong with them."""
         try:
-            pack = packs.load(
-                self._config.rules_dir,
-                self._config.runbooks_dir,
-                self._config.site_settings(),
-                self._config.places(),
-            )
+            sources = packs.scan(self._config.rules_dir, self._config.runbooks_dir)
+            pack = packs.assemble(sources, self._config.site_settings(), self._config.places())
             errors = list(self._problems(pack))
         except GpuwardError as error:  # a pack that breaks the engine in its examples is refused as well
-            return None, str(error).splitlines() or [type(error).__name__]
-        return (None, errors) if errors else (pack, [])
+            return Build(errors=str(error).splitlines() or [type(error).__name__])
+        if errors:
+            return Build(errors=errors)
+        return Build(pack=pack, warnings=[str(warning) for warning in sources.warnings])
 
-    def _look(self) -> object:
-        """What tells that a file was changed, added or removed."""
+    def _files(self) -> object:
+        """Returns a value that changes when a file is changed, added or removed."""
         files: list[Path] = []
         for folder in (self._config.rules_dir, self._config.runbooks_dir):
             files += sorted(folder.rglob("*.yaml"))

@@ -1,7 +1,7 @@
-"""What people look at: notes, incidents and runs in one SQLite file, kept longer than the engine remembers.
+"""The read model of the API: notes, incidents and runs in one SQLite file, kept longer than the engine remembers them.
 
-It is derived: written from the engine's effects, in the order of the log, each place of the log once. When
-the file is lost, reading the log from its beginning makes it again.
+It is derived data: written from the engine's effects in the order of the log, once for each position. If the file is
+lost, reading the log from its beginning restores it.
 """
 
 import sqlite3
@@ -11,19 +11,20 @@ from typing import Any
 
 import orjson
 
-from brain.adapters.files import set_aside
+from brain import renamed
+from brain.adapters.files import move_away
 from brain.core.effects import Note
 from brain.core.state import Incident, IncidentState, Run
 
 SCHEMA_VERSION = 1
-KEEP_NOTES = 1_000_000  # the oldest beyond go
+KEEP_NOTES = 1_000_000  # beyond that the oldest are deleted
 OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS notes(
     n INTEGER PRIMARY KEY,   -- order of writing
     id TEXT NOT NULL UNIQUE,
-    seq INTEGER NOT NULL,    -- place on the log of the input that led to it; 0: the brain itself says it
+    seq INTEGER NOT NULL,    -- position on the log of the input that caused it; 0: the brain itself wrote it
     at REAL NOT NULL,
     kind TEXT NOT NULL,
     text TEXT NOT NULL,
@@ -49,10 +50,7 @@ _NOTE = ("id", "seq", "at", "kind", "text", "incident", "run", "scope", "caused_
 
 
 class ReadModel:
-    """One file.
-
-    Written by the live loop, one transaction per batch of the log; read by the API in between.
-    """
+    """One file, written by the live loop in one transaction per batch of the log, and read by the API in between."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +61,7 @@ class ReadModel:
             self._db.close()
             for suffix in ("", "-wal", "-shm"):
                 if path.with_name(path.name + suffix).exists():
-                    set_aside(path.with_name(path.name + suffix), "damaged")
+                    move_away(path.with_name(path.name + suffix), "damaged")
             self._open()
         self._written = 0
 
@@ -78,14 +76,11 @@ class ReadModel:
         self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     def position(self, identity: str) -> int:
-        """How far the log with this identity has been taken over; 0 for another log."""
+        """Returns the last position of this log that has been written; 0 for another log."""
         return int(self._meta("seq") or 0) if self._meta("log") == identity else 0
 
     def begin(self, identity: str) -> None:
-        """What is written from here on comes from this log.
-
-        Of another log the history stays, the position does not.
-        """
+        """Sets the log that is written from now on. When it is another one, the history stays but the position is reset."""
         if self._meta("log") != identity:
             with self._db:
                 self._db.execute("BEGIN")
@@ -93,7 +88,7 @@ class ReadModel:
                 self._set("seq", "0")
 
     def clear(self) -> None:
-        """Forgets everything, to be made again from the log."""
+        """Deletes everything, so that it can be restored from the log."""
         for table in ("notes", "incidents", "runs", "meta"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
 
@@ -104,20 +99,20 @@ class ReadModel:
         incidents: Iterable[Incident] = (),
         runs: Iterable[Run] = (),
     ) -> None:
-        """Takes over what inputs up to `seq` led to: (place, note) pairs and the newest form of what changed."""
+        """Writes what inputs up to `seq` caused: (position, note) pairs, and the newest version of what changed."""
         with self._db:
             self._db.execute("BEGIN")
             self._put(notes, incidents, runs)
             self._set("seq", str(seq))
 
     def note(self, note: Note) -> None:
-        """A note of the brain itself, which no input led to."""
+        """Writes a note of the brain itself, which no input caused."""
         with self._db:
             self._db.execute("BEGIN")
             self._put([(0, note)], (), ())
 
     def reconcile(self, incidents: Sequence[Incident], runs: Sequence[Run], why: str, now: float) -> None:
-        """After a replay by other code: what the engine has is right, and what it does not have is over."""
+        """After a replay by other code: writes what the engine has, and closes the open incidents that it does not have."""
         known = {incident.id for incident in incidents}
         with self._db:
             self._db.execute("BEGIN")
@@ -131,54 +126,53 @@ class ReadModel:
             self._put((), incidents, runs)
 
     def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
-        """Incidents, newest first, as the engine's fields."""
+        """Returns incidents, newest first, as the engine's fields."""
         where = f"WHERE state NOT IN {OVER}" if open_only else ""
         rows = self._db.execute(
             f"SELECT body FROM incidents {where} ORDER BY opened_at DESC, id LIMIT ?",  # noqa: S608 - constants
             (limit,),
         )
-        return [orjson.loads(body) for (body,) in rows]
+        return [renamed.rename_in_incident(orjson.loads(body)) for (body,) in rows]
 
     def incident(self, id_: str) -> dict[str, Any] | None:
-        """One incident; `id_` may be the beginning of its id, when only one begins so."""
+        """Returns one incident; `id_` may be a prefix of its id that no other incident has."""
         rows = self._db.execute(
             "SELECT body FROM incidents WHERE substr(id, 1, ?) = ? ORDER BY id = ? DESC LIMIT 2",
             (len(id_), id_, id_),
         ).fetchall()
         if not rows or (len(rows) > 1 and orjson.loads(rows[0][0])["id"] != id_):
             return None
-        found: dict[str, Any] = orjson.loads(rows[0][0])
-        return found
+        return renamed.rename_in_incident(orjson.loads(rows[0][0]))
 
     def run(self, id_: str) -> dict[str, Any] | None:
-        """One run, as the engine's fields."""
+        """Returns one run, as the engine's fields."""
         row = self._db.execute("SELECT body FROM runs WHERE id = ?", (id_,)).fetchone()
         return orjson.loads(row[0]) if row else None
 
     def runs_of(self, incident: str) -> list[dict[str, Any]]:
-        """The runs of an incident, in order."""
+        """Returns the runs of an incident, in order."""
         rows = self._db.execute(
             "SELECT body FROM runs WHERE incident = ? ORDER BY started_at, id", (incident,)
         )
         return [orjson.loads(body) for (body,) in rows]
 
     def notes_of(self, incident: str, limit: int = 2000) -> list[dict[str, Any]]:
-        """The notes of an incident, in order."""
+        """Returns the notes of an incident, in order."""
         return self._notes("WHERE incident = ? ORDER BY n LIMIT ?", (incident, limit))
 
     def notes_caused_by(self, input_id: str) -> list[dict[str, Any]]:
-        """What one input led to, in order."""
+        """Returns the notes that one input caused, in order."""
         return self._notes("WHERE caused_by = ? ORDER BY n", (input_id,))
 
     def symptom_notes(self, events: Sequence[str]) -> list[dict[str, Any]]:
-        """Notes on symptoms that one of these events led to."""
+        """Returns the notes on symptoms that any of these events caused."""
         marks = ",".join("?" * len(events))
         return self._notes(
             f"WHERE caused_by IN ({marks}) AND kind GLOB 'symptom.*' ORDER BY n", tuple(events)
         )
 
     def newest_notes(self, limit: int) -> list[dict[str, Any]]:
-        """The newest notes, oldest of them first."""
+        """Returns the newest notes, the oldest of them first."""
         return self._notes("ORDER BY n DESC LIMIT ?", (limit,))[::-1]
 
     def close(self) -> None:
@@ -237,7 +231,7 @@ class ReadModel:
 
 
 def _plain(value: Any) -> Any:
-    """Mappings that are not dicts, for orjson."""
+    """Converts mappings that are not dicts, for orjson."""
     if hasattr(value, "items"):
         return dict(value)
     raise TypeError(f"not JSON: {type(value).__name__}")

@@ -1,7 +1,7 @@
 """The engine's state on disk, so that a restart reads only what came after it.
 
-A snapshot belongs to one log, one place on it, and one version of the engine's code: other code could have
-decided otherwise. One that does not fit is set aside, and the log is read again from its beginning.
+A snapshot belongs to one log, one position on it, and one version of the engine's code, since other code could have
+decided differently. One that does not fit is moved away, and the log is read again from its beginning.
 """
 
 import hashlib
@@ -14,7 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 import agent.contract
 import brain.core
-from brain.adapters.files import set_aside, write_atomically
+from agent.shared import files
+from brain.adapters.files import move_away
 from brain.core.state import State
 
 FORMAT = 1
@@ -28,7 +29,7 @@ class Snapshots:
         self._path = path
 
     def load(self, identity: str) -> tuple[State | None, int, str]:
-        """(state, place on the log, why there is none). `identity` is that of the log to be read."""
+        """Returns (state, position on the log, why there is none). `identity` is that of the log to be read."""
         try:
             raw = self._path.read_bytes()
         except FileNotFoundError:
@@ -37,25 +38,25 @@ class Snapshots:
             head, _, body = raw.partition(b"\n")
             meta: dict[str, Any] = orjson.loads(head)
             if meta["format"] != FORMAT or meta["code"] != code_version():
-                return self._aside("of another version of gpuward", "version")
+                return self._rejected("of another version of gpuward", "version")
             if meta["log"] != identity:
-                return self._aside("of another log", "log")
+                return self._rejected("of another log", "log")
             if meta["sha256"] != hashlib.sha256(body).hexdigest():
-                return self._aside("damaged", "damaged")
+                return self._rejected("damaged", "damaged")
             return _ADAPTER.validate_json(body), int(meta["seq"]), ""
         except (ValueError, KeyError, TypeError, ValidationError) as error:
-            return self._aside(f"damaged ({type(error).__name__})", "damaged")
+            return self._rejected(f"damaged ({type(error).__name__})", "damaged")
 
-    def _aside(self, why: str, suffix: str) -> tuple[None, int, str]:
-        aside = set_aside(self._path, suffix)
+    def _rejected(self, why: str, suffix: str) -> tuple[None, int, str]:
+        away = move_away(self._path, suffix)
         return (
             None,
             0,
-            f"the snapshot was {why}: set aside as {aside.name}, the log is read from its beginning",
+            f"the snapshot was {why}: moved to {away.name}, the log is read from its beginning",
         )
 
     def write(self, body: bytes, seq: int, identity: str) -> None:
-        """Writes what `dump` made. OSError when the disk says no: the old one stays."""
+        """Writes the result of `dump`. OSError: it could not be written, and the old snapshot remains."""
         meta = {
             "format": FORMAT,
             "code": code_version(),
@@ -63,22 +64,22 @@ class Snapshots:
             "seq": seq,
             "sha256": hashlib.sha256(body).hexdigest(),
         }
-        write_atomically(self._path, orjson.dumps(meta) + b"\n" + body)
+        files.write(self._path, orjson.dumps(meta) + b"\n" + body, sync=True)
 
 
 def dump(state: State) -> bytes:
-    """The state as it is at this moment."""
+    """Serializes the state as it is at this moment."""
     return _ADAPTER.dump_json(state)
 
 
 def parse(body: bytes) -> State:
-    """What `dump` wrote."""
+    """Returns the state that `dump` serialized."""
     return _ADAPTER.validate_json(body)
 
 
 @cache
 def code_version() -> str:
-    """A digest of the code that decides."""
+    """Returns a digest of the code that decides."""
     digest = hashlib.sha256()
     for package in (agent.contract, brain.core):
         for folder in package.__path__:

@@ -1,4 +1,4 @@
-"""`gpuward check`: rules and runbooks are read, linted, and shown to do what their examples say."""
+"""`gpuward check`: reads and lints rules and runbooks, and runs their examples."""
 
 import json
 import sys
@@ -8,26 +8,32 @@ from pathlib import Path
 import click
 
 from brain.adapters import pack as packs
-from brain.adapters.marked_yaml import Fault
-from brain.core import examples, lint
-from brain.core.actions import ACTIONS
-from brain.core.spec import Pack
+from brain.adapters.marked_yaml import Diagnostic
+from brain.core.pack import lint
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Pack
+from brain.core.rehearsal import examples
 
 _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package
 
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What the check found."""
+    """The result of a check; its fields are the keys of the JSON output."""
 
-    version: str = ""  # of the pack; empty when it could not be read
-    faults: list[Fault] = field(default_factory=list)
+    # Of the pack; empty when it could not be read
+    version: str = ""
+    # The key of these errors in the JSON output is older than their name here
+    faults: list[Diagnostic] = field(default_factory=list)
+    # Old names: they are still read
+    warnings: list[Diagnostic] = field(default_factory=list)
     symptoms: int = 0
     rules: int = 0
     runbooks: int = 0
     examples: int = 0
     examples_passed: int = 0
-    rules_with_examples: int = 0  # with a positive and a negative one
+    # Rules with a positive and a negative example
+    rules_with_examples: int = 0
     symptoms_used: int = 0
     runbooks_reachable: int = 0
 
@@ -47,19 +53,20 @@ def check(rules: Path | None, runbooks: Path | None, as_json: bool) -> None:
 
 
 def examine(rules_dir: Path, runbooks_dir: Path) -> Report:
-    """Reads, lints and tries the pack in two folders."""
-    reading = packs.scan(rules_dir, runbooks_dir)
+    """Reads and lints the pack in two folders, and runs its examples."""
+    sources = packs.scan(rules_dir, runbooks_dir)
     report = Report(
-        faults=list(reading.faults),
-        symptoms=len(reading.symptoms),
-        rules=len(reading.rules),
-        runbooks=len(reading.runbooks),
+        faults=list(sources.errors),
+        warnings=list(sources.warnings),
+        symptoms=len(sources.symptoms),
+        rules=len(sources.rules),
+        runbooks=len(sources.runbooks),
     )
     if report.faults:
-        return report  # what was not read would be missed by everything that names it
-    pack = packs.assemble(reading)
+        return report  # every reference to a part that could not be read would be reported as well
+    pack = packs.assemble(sources)
     report.version = pack.version
-    report.faults += [reading.locate(found.path, found.text) for found in lint.findings(pack, ACTIONS)]
+    report.faults += [sources.locate(found.path, found.text) for found in lint.findings(pack, ACTIONS)]
     _count(report, pack)
     if report.faults:
         return report
@@ -68,7 +75,7 @@ def examine(rules_dir: Path, runbooks_dir: Path) -> Report:
         report.examples_passed += outcome.ok
         if not outcome.ok:
             where = ("rules", outcome.rule, "examples", outcome.number)
-            report.faults.append(reading.locate(where, f"{outcome.example}: {outcome.text}"))
+            report.faults.append(sources.locate(where, f"{outcome.example}: {outcome.text}"))
     return report
 
 
@@ -91,6 +98,7 @@ def _data(report: Report) -> dict[str, object]:
 
 def _text(report: Report) -> str:
     lines = [str(fault) for fault in report.faults]
+    lines += [f"{fault.file}:{fault.line}: warning: {fault.key}: {fault.text}" for fault in report.warnings]
     if report.version:
         lines += [
             f"pack {report.version}",

@@ -1,4 +1,4 @@
-"""The API from the command line: stdlib only, so that a command starts at once."""
+"""The client of the API for the command line: standard library only, so that a command starts quickly."""
 
 import http.client
 import json
@@ -15,11 +15,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:8470"
 TIMEOUT_S = 15.0
 FETCH_S = 60.0
-SILENCE_S = 45.0  # the watch sends something more often than this
+WATCH_TIMEOUT_S = 45.0  # the watch sends something more often than this
 
 
 class Client:
-    """One brain's API, and the name of the person who speaks."""
+    """The API of one brain, and the name of the operator who uses it."""
 
     def __init__(self, url: str, token_file: Path | None, who: str) -> None:
         self._url = url.rstrip("/")
@@ -27,16 +27,16 @@ class Client:
         self.who = who
 
     def at(self, url: str = "", token_file: Path | None = None, who: str = "") -> "Client":
-        """The same with other settings; what is empty stays."""
+        """Returns the same client with other settings; empty ones stay as they are."""
         return Client(url or self._url, token_file or self._token_file, who or self.who)
 
     def get(self, *path: str, query: str = "") -> Any:
-        """The JSON at `/api/<path>`; a ClickException says what is wrong."""
+        """Returns the JSON at `/api/<path>`; a ClickException says what is wrong."""
         with self._open(self._request(path, query), TIMEOUT_S) as answer:
             return json.load(answer)
 
-    def say(self, verb: str, **args: str | float) -> Any:
-        """A person's word; the answer of `/api/say`."""
+    def submit(self, verb: str, **args: str | float) -> Any:
+        """Submits an operator command; returns the answer of `/api/say`."""
         request = self._request(("say",))
         request.add_header("Content-Type", "application/json")
         request.data = json.dumps({"verb": verb, "args": args, "who": self.who}).encode()
@@ -44,7 +44,7 @@ class Client:
             return json.load(answer)
 
     def post(self, *path: str, body: Mapping[str, str]) -> Any:
-        """The JSON answer of `/api/<path>` to a JSON body."""
+        """Posts a JSON body to `/api/<path>` and returns the JSON answer."""
         request = self._request(path)
         request.add_header("Content-Type", "application/json")
         request.data = json.dumps(body).encode()
@@ -52,17 +52,17 @@ class Client:
             return json.load(answer)
 
     def fetch(self, *path: str) -> tuple[str, bytes]:
-        """The file at `/api/<path>`: the name that the brain gives it, and its content."""
+        """Fetches the file at `/api/<path>`: returns the name that the brain gives it, and its content."""
         with self._open(self._request(path), FETCH_S) as answer:
             name = answer.headers.get_filename() or "download"
             try:
                 return Path(name).name, answer.read()
             except (OSError, http.client.HTTPException) as error:
-                raise click.ClickException(f"the brain broke off: {error}") from error
+                raise click.ClickException(f"the download was interrupted: {error}") from error
 
     def watch(self, last: int) -> Iterator[dict[str, Any] | None]:
-        """Notes as they come; None when nothing happened for a while. Ends when the brain goes away."""
-        with self._open(self._request(("watch",), f"last={last}"), SILENCE_S) as answer:
+        """Yields notes as they are written, and None when there was none for a while. Ends when the connection is lost."""
+        with self._open(self._request(("watch",), f"last={last}"), WATCH_TIMEOUT_S) as answer:
             try:
                 for raw in answer:
                     line = raw.decode("utf-8", "replace").rstrip("\n")
@@ -95,7 +95,7 @@ class Client:
             answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=timeout_s)  # noqa: S310 - http(s), checked
             return answer
         except urllib.error.HTTPError as error:
-            raise click.ClickException(_says(error)) from error
+            raise click.ClickException(_message(error)) from error
         except (TimeoutError, urllib.error.URLError, http.client.HTTPException, ConnectionError) as error:
             reason = getattr(error, "reason", None) or error
             raise click.ClickException(
@@ -104,7 +104,7 @@ class Client:
             ) from error
 
 
-def _says(error: urllib.error.HTTPError) -> str:
+def _message(error: urllib.error.HTTPError) -> str:
     try:
         body = json.load(error)
     except ValueError:
@@ -113,7 +113,7 @@ def _says(error: urllib.error.HTTPError) -> str:
 
 
 def for_client(function: F) -> F:
-    """Gives a command its client, and the options `--url`, `--token-file` and `--as` behind its name too."""
+    """Passes a command its client, and lets `--url`, `--token-file` and `--as` also follow the command's name."""
 
     def changed(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value is not None:

@@ -1,6 +1,6 @@
-"""`gpuward diagnose`: kernel lines in; what is wrong, how sure, what to do, and what gpuward would run, out.
+"""`gpuward diagnose`: reads kernel lines and prints what is wrong, how sure that is, what to do, and what gpuward would run.
 
-The lines go through the same engine as a node's events, in observe mode and in simulated time: nothing is done.
+The lines go through the same engine as a node's events, in observe mode and simulated time, so nothing is done.
 """
 
 import json
@@ -12,7 +12,7 @@ import click
 from agent.contract.errors import ConfigError
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
-from brain.cli.diagnosis import Diagnosis, Finding
+from brain.cli.diagnosis import DiagnosedIncident, Diagnosis
 
 _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package
 
@@ -34,13 +34,13 @@ def diagnose(
     lang: str,
     as_json: bool,
 ) -> None:
-    """Says what a kernel log means (FILE, several for several nodes, or standard input)."""
+    """Explains what a kernel log means (FILE, several for several nodes, or standard input)."""
     pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
     logs: dict[str, list[str]] = {}
     for file in files or (Path("-"),):
-        # Two logs with one name are two nodes all the same.
+        # Two logs with the same name are still two nodes.
         logs[diagnosis.node_name(file.stem, tuple(logs))] = _lines(file)
-    found = diagnosis.of(pack, logs, driver=driver)
+    found = diagnosis.diagnose(pack, logs, driver=driver)
     click.echo(json.dumps(found.data(), indent=2, ensure_ascii=False) if as_json else _text(found, lang))
 
 
@@ -49,13 +49,13 @@ def _lines(file: Path) -> list[str]:
         content = sys.stdin.buffer.read() if file == Path("-") else file.read_bytes()
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    # Only \n ends a line, as in the kernel; bytes that are no UTF-8 must not end the run.
+    # Only \n ends a line, as in the kernel; bytes that are not UTF-8 must not stop the diagnosis.
     lines = content.decode("utf-8", "replace").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def _text(found: Diagnosis, lang: str) -> str:
-    blocks = [_block(finding, lang) for finding in found.findings]
+    blocks = [_block(incident, lang) for incident in found.incidents]
     if found.other:
         blocks.append(
             "\n".join(
@@ -65,27 +65,27 @@ def _text(found: Diagnosis, lang: str) -> str:
                 ]
             )
         )
-    if not found.findings:
+    if not found.incidents:
         blocks.append(f"Nothing wrong found in {found.lines} lines.")
     tail = f"{found.lines} lines read, {found.meaningful} mean something, {found.lines - found.meaningful} do not."
     return "\n\n".join((*blocks, tail))
 
 
-def _block(finding: Finding, lang: str) -> str:
-    cause, todo = finding.knowledge(lang)
+def _block(incident: DiagnosedIncident, lang: str) -> str:
+    cause, todo = incident.knowledge(lang)
     lines = [
-        f"{finding.severity}  {finding.cause}  at {finding.scope}",
-        f"  why:      {finding.because}",
-        f"  how sure: {finding.sure}",
-        *(f"            {line}" for line in finding.shown),
+        f"{incident.severity}  {incident.cause}  at {incident.scope}",
+        f"  why:      {incident.because}",
+        f"  how sure: {incident.sure}",
+        *(f"            {line}" for line in incident.shown),
     ]
     if cause:
         lines.append(f"  cause:    {cause}")
         lines.append(f"  to do:    {todo}")
-    if finding.plan:
-        lines.append(f"  gpuward would run {finding.runbook}:")
-        lines += [f"            {step}" for step in finding.plan]
+    if incident.plan:
+        lines.append(f"  gpuward would run {incident.runbook}:")
+        lines += [f"            {step}" for step in incident.plan]
     else:
-        lines.append("  gpuward would run nothing: it would tell people")
-    lines += [f"  see:      {link}" for link in finding.links]
+        lines.append("  gpuward would run nothing, only page")
+    lines += [f"  see:      {link}" for link in incident.links]
     return "\n".join(lines)

@@ -27,7 +27,7 @@ def evidence(client: Client, id_: str, out: Path | None) -> None:
         return
     path = out or Path(name)
     try:
-        # For nobody else: command lines of jobs may hold secrets.
+        # Readable by the owner only: command lines of jobs may contain secrets.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as sink:
             sink.write(content)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`gpuward explain`: from the page back to the kernel line, for a person at three in the morning."""
+"""`gpuward explain`: from the page back to the kernel line, for someone who is woken at three in the morning."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from brain.cli.client import Client, for_client
-from brain.cli.look import as_json, clock
+from brain.cli.queries import as_json, clock
 
 WIDTH = 100
 _LABEL = 12
@@ -32,7 +32,7 @@ def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
 
 
 def render(found: dict[str, Any], *, notes: bool, width: int) -> Iterator[str]:
-    """The text, line by line."""
+    """Yields the text, line by line."""
     incident = found["incident"]
     yield from _head(incident, width)
     yield ""
@@ -95,7 +95,7 @@ def _evidence(incident: dict[str, Any], width: int) -> Iterator[str]:
             f"{item['node']} {item['component']}: {item['kind']}  [{item['id']}]",
             width,
         )
-        # The line itself is quoted unbroken as far as possible: people search for it.
+        # The quoted line is broken as little as possible: people search for it.
         yield from _row("", f"| {item['text']}", width)
     more = incident["symptom_count"] - len(incident["symptoms"])
     if more > 0:
@@ -107,15 +107,15 @@ def _run(run: dict[str, Any], width: int) -> Iterator[str]:
     yield from _row("state", f"{run['state']}: {run['why']}", width)
     for line in run["plan"]:
         yield from _row("plan", line, width)
-    for said in run["would"]:
-        begins = "would do" if said["ok"] else "would be refused"
+    for plan in run["would"]:
+        begins = "would do" if plan["ok"] else "would be refused"
         yield from _row(
-            "asked", f"{said['step'].rsplit('.', 2)[1]}: {begins}: {'; '.join(said['lines'])}", width
+            "asked", f"{plan['step'].rsplit('.', 2)[1]}: {begins}: {'; '.join(plan['lines'])}", width
         )
     for gate in _unique(run["gates"]):
         yield from _row("gate", gate, width)
-    for word in run["approvals"]:
-        yield from _row("said", word["text"], width)
+    for command in run["approvals"]:
+        yield from _row("operator", command["text"], width)
     for step in run["steps"]:
         params = ", ".join(f"{key}={value}" for key, value in step["params"].items())
         proof = {None: "", True: "; verified: it helped", False: "; verified: it did not help"}[
@@ -176,7 +176,7 @@ def _title(text: str) -> str:
 
 
 def _row(label: str, text: str, width: int) -> Iterator[str]:
-    """`  label   text`, wrapped with a hanging indent; long words (ids, paths) stay whole."""
+    """Yields `  label   text`, wrapped with a hanging indent; long words (ids, paths) are not broken."""
     head = f"  {label:<{_LABEL}} "
     lines = textwrap.wrap(
         " ".join(text.split()), max(20, width - len(head)), break_long_words=False, break_on_hyphens=False
@@ -187,7 +187,7 @@ def _row(label: str, text: str, width: int) -> Iterator[str]:
 
 
 def _unique(gates: list[dict[str, Any]]) -> list[str]:
-    """A gate that is asked every few seconds says the same again: once is enough, with how often."""
+    """Returns each text once, with its count: a gate that is evaluated every few seconds repeats itself."""
     counts: dict[str, int] = {}
     for gate in gates:
         counts[gate["text"]] = counts.get(gate["text"], 0) + 1

@@ -1,4 +1,4 @@
-"""A click group that imports a command only when it is used: `gpuward --help` must not wait for pydantic."""
+"""A click group that imports a command only when it is used, so that `gpuward --help` does not wait for pydantic."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -9,14 +9,14 @@ import click
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lazy:
-    """How to get a command, and its line in the list."""
+    """How to import a command, and its line in the list of commands."""
 
     load: Callable[[], click.Command]
     help: str
 
 
 def lazy(place: str, text: str) -> Lazy:
-    """The command at `module:name`."""
+    """Returns the lazy command at `module:name`."""
 
     def load() -> click.Command:
         module, _, attribute = place.partition(":")
@@ -38,7 +38,7 @@ class LazyGroup(click.Group):
         self._lazy = dict(commands)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
-        """In the order of the table."""
+        """Returns the names in the order of the table."""
         return list(self._lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
@@ -47,6 +47,6 @@ class LazyGroup(click.Group):
         return found.load() if found is not None else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
-        """From the table, without importing anything."""
+        """Writes the list from the table, without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, one.help) for name, one in self._lazy.items()])

@@ -11,30 +11,36 @@ from agent.contract.errors import GpuwardError
 from brain.cli.client import DEFAULT_URL, Client
 from brain.cli.lazy import Lazy, LazyGroup, lazy
 
-# One line for each command: where it is, and what the list says of it.
+# One line for each command: where it is, and its line in the list.
 COMMANDS: dict[str, Lazy] = {
     "run": lazy("brain.cli.run:run", "The brain service."),
-    "status": lazy("brain.cli.look:status", "How the brain is, and what is in force."),
-    "incidents": lazy("brain.cli.look:incidents", "What is open."),
-    "nodes": lazy("brain.cli.look:nodes", "The nodes and their signs of life."),
+    "status": lazy("brain.cli.queries:status", "The state of the brain, and the holds and modes in force."),
+    "incidents": lazy("brain.cli.queries:incidents", "Open incidents."),
+    "nodes": lazy("brain.cli.queries:nodes", "The nodes and their newest beats."),
     "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
     "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
-    "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they come."),
-    "hold": lazy("brain.cli.say:hold", "Nothing disruptive is done in a scope until it is released."),
-    "release": lazy("brain.cli.say:release", "Ends a hold."),
-    "approve": lazy("brain.cli.say:approve", "Agrees to what a run wants to do next."),
-    "deny": lazy("brain.cli.say:deny", "Ends a run."),
-    "ack": lazy("brain.cli.say:ack", "I look at it: the page is not repeated."),
-    "close": lazy("brain.cli.say:close", "Closes an incident."),
-    "mode": lazy("brain.cli.say:mode", "How far a runbook may go by itself: observe, approve or auto."),
-    "return": lazy("brain.cli.say:return_", "A node is healthy again: its symptoms end."),
-    "start": lazy("brain.cli.say:start", "Starts a runbook on a node without a fault."),
-    "reset": lazy("brain.cli.say:reset", "Lets disruptive runs begin again after the breaker has tripped."),
+    "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they happen."),
+    "hold": lazy(
+        "brain.cli.operator_commands:hold", "Nothing disruptive is done in a scope until it is released."
+    ),
+    "release": lazy("brain.cli.operator_commands:release", "Ends a hold."),
+    "approve": lazy("brain.cli.operator_commands:approve", "Agrees to what a run wants to do next."),
+    "deny": lazy("brain.cli.operator_commands:deny", "Ends a run."),
+    "ack": lazy("brain.cli.operator_commands:ack", "Acknowledges an incident: its page is not repeated."),
+    "close": lazy("brain.cli.operator_commands:close", "Closes an incident."),
+    "mode": lazy(
+        "brain.cli.operator_commands:mode", "How far a runbook may go by itself: observe, approve or auto."
+    ),
+    "return": lazy("brain.cli.operator_commands:return_", "A node is healthy again: its symptoms end."),
+    "start": lazy("brain.cli.operator_commands:start", "Starts a runbook on a node without a fault."),
+    "reset": lazy(
+        "brain.cli.operator_commands:reset", "Lets disruptive runs begin again after the breaker has tripped."
+    ),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }
 
-# What the composition root mounts: it stands above the brain, so it is not imported here.
+# What the composition root mounts: it is in a layer above the brain, so it is not imported here.
 MOUNTED: dict[str, str] = {
     "up": "Everything on one machine: NATS, brain, this machine's agent, simulated nodes.",
     "drill": "Injects a fault into a simulated node of a running `up`.",
@@ -55,11 +61,11 @@ MOUNTED: dict[str, str] = {
 @click.version_option(package_name="gpuward")
 @click.pass_context
 def _options(ctx: click.Context, url: str, token_file: Path | None, who: str) -> None:
-    ctx.obj = Client(url, token_file, who or _person())
+    ctx.obj = Client(url, token_file, who or _login_name())
 
 
 def group(mounted: Mapping[str, Callable[[], click.Command]]) -> LazyGroup:
-    """The command with all that it has; `mounted`: how to import each of MOUNTED."""
+    """Returns the command `gpuward` with all its subcommands; `mounted`: how to import those of MOUNTED."""
     commands = {
         name: Lazy(load=mounted[name], help=text) for name, text in MOUNTED.items() if name in mounted
     }
@@ -72,7 +78,7 @@ def group(mounted: Mapping[str, Callable[[], click.Command]]) -> LazyGroup:
 
 
 def run(mounted: Mapping[str, Callable[[], click.Command]], args: Sequence[str] | None = None) -> None:
-    """Runs a command line: an error of the operator is one line, not a traceback."""
+    """Runs a command line. An error for the operator is printed as one line, without a traceback."""
     try:
         group(mounted).main(args, prog_name="gpuward")
     except GpuwardError as error:
@@ -80,7 +86,7 @@ def run(mounted: Mapping[str, Callable[[], click.Command]], args: Sequence[str] 
         sys.exit(1)
 
 
-def _person() -> str:
+def _login_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from brain import app, config
-from brain.actions import Make, real
+from brain.actions import BuildActions, build_real
 
 
 @click.command()
@@ -22,12 +22,12 @@ from brain.actions import Make, real
 @click.option("--port", type=click.IntRange(0, 65535), help="Overrides console.port.")
 @click.option("-v", "--verbose", is_flag=True, help="More lines in the log.")
 def run(path: Path | None, data: Path | None, port: int | None, verbose: bool) -> None:
-    """The brain service. SIGTERM and Ctrl-C stop it in order, SIGHUP reads rules and runbooks again."""
+    """The brain service. SIGTERM and Ctrl-C stop it cleanly, SIGHUP reads rules and runbooks again."""
     serve(overridden(config.load(path), data, port), verbose=verbose)
 
 
-def serve(loaded: config.BrainConfig, *, make: Make = real, verbose: bool = False) -> None:
-    """The process: log lines to stderr, and the brain until SIGTERM or SIGINT."""
+def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbose: bool = False) -> None:
+    """Runs the brain until SIGTERM or SIGINT, with its log on stderr."""
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
@@ -37,7 +37,7 @@ def serve(loaded: config.BrainConfig, *, make: Make = real, verbose: bool = Fals
 
 
 def overridden(loaded: config.BrainConfig, data: Path | None, port: int | None) -> config.BrainConfig:
-    """The configuration with what the command line says."""
+    """Returns the configuration with the values of the command line."""
     if data is not None:
         loaded = loaded.model_copy(update={"data_dir": data.resolve()})
     if port is not None:
@@ -45,7 +45,7 @@ def overridden(loaded: config.BrainConfig, data: Path | None, port: int | None) 
     return loaded
 
 
-async def _run(loaded: config.BrainConfig, make: Make) -> None:
+async def _run(loaded: config.BrainConfig, make: BuildActions) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,4 +1,4 @@
-"""`gpuward watch`: incidents and notes as they come; lines when it is not a terminal."""
+"""`gpuward watch`: shows incidents and notes as they happen; plain lines when the output is not a terminal."""
 
 import json
 import sys
@@ -12,9 +12,9 @@ from rich.live import Live
 from rich.text import Text
 
 from brain.cli.client import Client, for_client
-from brain.cli.look import as_json, clock, table
+from brain.cli.queries import as_json, clock, table
 
-AGAIN_S = 1.0
+RECONNECT_S = 1.0
 _SHOWN = 15  # notes under the table
 
 
@@ -25,9 +25,9 @@ _SHOWN = 15  # notes under the table
 @as_json
 @for_client
 def watch(client: Client, last: int, plain: bool) -> None:
-    """Incidents and notes as they come, until Ctrl-C.
+    """Incidents and notes as they happen, until Ctrl-C.
 
-    Not in a terminal: one line for each note (--json: JSON lines).
+    If the output is not a terminal: one line for each note (--json: JSON lines).
     """
     try:
         if plain or not sys.stdout.isatty():
@@ -60,7 +60,7 @@ def _screen(client: Client, last: int) -> None:
                 last = 0
             except click.ClickException as error:
                 live.update(Text(error.message), refresh=True)
-            time.sleep(AGAIN_S)
+            time.sleep(RECONNECT_S)
 
 
 def _view(incidents: list[dict[str, Any]], notes: deque[dict[str, Any]]) -> Group:
@@ -72,6 +72,6 @@ def _view(incidents: list[dict[str, Any]], notes: deque[dict[str, Any]]) -> Grou
 
 
 def line(note: dict[str, Any]) -> str:
-    """One note as one line."""
+    """Formats a note as one line."""
     where = f" {note['incident'] or note['scope']}" if note["incident"] or note["scope"] else ""
     return f"{clock(note['at'])[6:14]} {note['kind']}{where}: {' '.join(note['text'].split())}"

@@ -1,6 +1,6 @@
-"""Drills: the console passes them to the simulated nodes of this cell, and their answer back.
+"""Drills: the console passes requests on to the simulated nodes of this cell, and their answer back.
 
-Only with `drill = true` in the configuration. What answers is no part of the brain (simulations/fleet.py).
+Only with `drill = true` in the configuration. What answers is not part of the brain (simulations/fleet_requests.py).
 """
 
 from typing import Any
@@ -10,17 +10,17 @@ from aiohttp import web
 
 from agent.contract import subjects
 from agent.contract.errors import Unreachable
-from brain.console.desk import Desk
+from brain.console.brain_view import BrainView
 
-EAR = "drill"  # they hear on `ward.<cell>.cmd.drill`, as if that were a node
+RECIPIENT = "drill"  # requests go to `ward.<cell>.cmd.drill`, as if that were a node
 ANSWER_S = 5.0
 
 
-def routes(desk: Desk) -> list[web.RouteDef]:
+def routes(brain: BrainView) -> list[web.RouteDef]:
     """GET /api/drill lists, POST /api/drill {name, node} injects."""
 
     async def show(_: web.Request) -> web.Response:
-        return await _pass_on(desk, {"do": "list"})
+        return await _pass_on(brain, {"do": "list"})
 
     async def inject(request: web.Request) -> web.Response:
         try:
@@ -28,18 +28,20 @@ def routes(desk: Desk) -> list[web.RouteDef]:
             name, node = body["name"], body.get("node", "")
         except (ValueError, KeyError, TypeError, AttributeError):
             raise web.HTTPBadRequest(text="want {name, node}") from None
-        return await _pass_on(desk, {"do": "inject", "name": name, "node": node})
+        return await _pass_on(brain, {"do": "inject", "name": name, "node": node})
 
     return [web.get("/api/drill", show), web.post("/api/drill", inject)]
 
 
-async def _pass_on(desk: Desk, wish: dict[str, Any]) -> web.Response:
+async def _pass_on(brain: BrainView, request: dict[str, Any]) -> web.Response:
     try:
-        raw = await desk.ask(subjects.command(desk.config.cell, EAR), orjson.dumps(wish), ANSWER_S)
+        raw = await brain.request(
+            subjects.command(brain.config.cell, RECIPIENT), orjson.dumps(request), ANSWER_S
+        )
         answer = orjson.loads(raw)
         status = 200 if answer["ok"] else 409
     except Unreachable as error:
         raise web.HTTPServiceUnavailable(text=f"no simulated nodes answer here ({error})") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise web.HTTPBadGateway(text="the simulated nodes answered nonsense") from error
+        raise web.HTTPBadGateway(text="the simulated nodes sent an answer that cannot be read") from error
     return web.Response(body=orjson.dumps(answer), status=status, content_type="application/json")

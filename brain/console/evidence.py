@@ -1,5 +1,5 @@
-"""GET /api/evidence/<id>: an evidence bundle, by its name (`<node>/<command>`) or by the step, run or incident that has
-one; of several the newest.
+"""GET /api/evidence/<id>: an evidence bundle by its name (`<node>/<command>`), or the newest one of a step, run or
+incident.
 """
 
 import asyncio
@@ -12,29 +12,29 @@ from agent.contract import subjects
 from agent.contract.errors import ActionError, ConfigError, Unreachable
 from agent.contract.messages import clip
 from brain.console import shapes
-from brain.console.desk import Desk, History
+from brain.console.brain_view import BrainView, History
 
 
-def routes(desk: Desk) -> list[web.RouteDef]:
-    """The one route."""
+def routes(brain: BrainView) -> list[web.RouteDef]:
+    """Returns the route."""
     one_at_a_time = asyncio.Lock()  # each is held in memory
 
     async def answer(request: web.Request) -> web.Response:
         id_ = request.match_info["id"]
-        name = bundle_of(desk.readmodel, id_)
+        name = bundle_of(brain.readmodel, id_)
         if not name:
             raise web.HTTPNotFound(text=f"{clip(id_, 80)!r} has no evidence bundle: see `gpuward explain`")
         node, _, command = name.partition("/")
         try:
             async with one_at_a_time:
-                content = await desk.evidence(subjects.token(node, "node"), command)
+                content = await brain.evidence(subjects.token(node, "node"), command)
         except Unreachable as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         except (ActionError, ConfigError) as error:
             raise web.HTTPNotFound(text=str(error)) from error
         if content is None:
             raise web.HTTPNotFound(
-                text=f"{name} is not in the object store: not sent yet, or too old; on {node} it may lie in the "
+                text=f"{name} is not in the object store: not sent yet, or too old; it may still be on {node}, in the "
                 f"`evidence` folder of the agent's data_dir"
             )
         file = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
@@ -48,7 +48,7 @@ def routes(desk: Desk) -> list[web.RouteDef]:
 
 
 def bundle_of(history: History, id_: str) -> str:
-    """The bundle's name; empty: there is none."""
+    """Returns the name of the bundle; empty: there is none."""
     if "/" in id_:
         return id_
     raw = history.incident(id_) or history.incident(id_.partition(".")[0])
@@ -58,7 +58,7 @@ def bundle_of(history: History, id_: str) -> str:
 
 
 def _bundles(history: History, incident: str, id_: str) -> Iterator[str]:
-    """Those of steps at or below `id_`, newest first; `id_` may be the beginning of the incident's id."""
+    """Yields the bundles of steps at or below `id_`, newest first; `id_` may be a prefix of the incident's id."""
     for run in reversed(history.runs_of(incident)):
         for step in reversed(run["steps"]):
             if ("." not in id_ or f"{step['id']}.".startswith(f"{id_}.")) and (

@@ -1,23 +1,19 @@
-"""The whole chain of one incident as data: page → run → steps → rule → symptoms → the lines that they rest
-on.
-"""
+"""The whole chain of one incident as data: page → run → steps → rule → symptoms → their evidence."""
 
 from typing import Any
 
 from agent.contract.messages import clip
 from brain.console import shapes
-from brain.console.desk import History
+from brain.console.brain_view import History
 from brain.console.shapes import Json
 from brain.core.state import State
 
 _GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
-_PEOPLE = "said."
+_OPERATOR = "operator."
 
 
 def explain(readmodel: History, state: State, id_: str) -> Json | None:
-    """The chain of the incident `id_` (also of a run's, step's or page's id, or the beginning of an id);
-    None: no such.
-    """
+    """Returns the chain of an incident, by its id, a prefix of it, or the id of a run, step or page; None: unknown."""
     raw = readmodel.incident(id_) or readmodel.incident(id_.partition(".")[0])
     if raw is None:
         return None
@@ -34,7 +30,7 @@ def explain(readmodel: History, state: State, id_: str) -> Json | None:
 
 
 def _pages(notes: list[Json]) -> list[Json]:
-    """Each page with what became of it."""
+    """Returns each page with its deliveries, failures and acknowledgements."""
     pages: dict[str, Json] = {}
     for note in notes:
         page = note["data"].get("page", "")
@@ -57,7 +53,7 @@ def _pages(notes: list[Json]) -> list[Json]:
 
 
 def _run(raw: Json, notes: list[Json]) -> Json:
-    """A run with its plan, what those who would do it say that they would do, what the gates said, and who agreed."""
+    """Returns a run with its plan, the plans of whoever would perform its steps, its gates, and its approvals."""
     own = [note for note in notes if note["run"] == raw["id"]]
     plan: list[str] = next(
         (note["data"].get("plan", []) for note in own if note["kind"] == "run.started"), []
@@ -70,19 +66,20 @@ def _run(raw: Json, notes: list[Json]) -> Json:
             if note["kind"] == "step.plan"
         ],
         "gates": [_line(note) for note in own if note["kind"] in _GATED],
-        "approvals": [_line(note) for note in own if note["kind"].startswith(_PEOPLE)],
+        "approvals": [_line(note) for note in own if note["kind"].startswith(_OPERATOR)],
         "notes": [_line(note) for note in own],
     }
 
 
 def _rule(raw: Json, state: State) -> Json:
-    """The rule as the incident names it, with what people should know when the rule is still in force."""
+    """Returns the rule that opened the incident, with its knowledge if the rule is still in force."""
     spec = next((rule for rule in (state.pack.rules if state.pack else ()) if rule.name == raw["rule"]), None)
     found: Json = {
         "name": raw["rule"],
         "because": raw["because"],
         "version": raw["pack"],
-        "support": list(raw["support"]),
+        "matching_rules": list(raw["matching_rules"]),
+        "support": list(raw["matching_rules"]),  # its name in version 0.1, read by scripts until 0.3
     }
     if spec is None:
         return found
@@ -97,7 +94,7 @@ def _rule(raw: Json, state: State) -> Json:
 
 
 def _symptoms(raw: Json, readmodel: History) -> list[Json]:
-    """Each symptom with the note that says when and by which events it began."""
+    """Returns each symptom with the notes on its start and the events that caused it."""
     events = [item["id"] for item in raw["evidence"]]
     notes = readmodel.symptom_notes(events) if events else []
     found = []

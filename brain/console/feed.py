@@ -1,7 +1,4 @@
-"""Notes as they come, for those who watch.
-
-A watcher that reads too slowly loses its place, never the brain's time.
-"""
+"""Passes notes to watchers as they are written. A watcher that reads too slowly is dropped, so that it costs no time."""
 
 import asyncio
 import contextlib
@@ -9,7 +6,7 @@ from collections.abc import Iterator
 
 from brain.core.effects import Note
 
-BACKLOG = 1000  # notes that a watcher may be behind
+BACKLOG = 1000  # how many notes a watcher may be behind
 
 
 class Feed:
@@ -20,7 +17,7 @@ class Feed:
         self._count = 0
 
     def publish(self, note: Note) -> None:
-        """To every watcher, without waiting."""
+        """Passes a note to every watcher, without waiting."""
         for key, queue in list(self._watchers.items()):
             if queue.qsize() >= BACKLOG:
                 queue.put_nowait(None)
@@ -30,7 +27,7 @@ class Feed:
 
     @contextlib.contextmanager
     def watch(self) -> Iterator[asyncio.Queue[Note | None]]:
-        """A queue of the notes from now on; None at its end says that the watcher was too slow."""
+        """Returns a queue of the notes from now on; a final None means that the watcher was too slow."""
         self._count += 1
         key = self._count
         queue: asyncio.Queue[Note | None] = asyncio.Queue()

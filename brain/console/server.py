@@ -1,10 +1,11 @@
 """The HTTP API. Answers and errors are JSON; an error is `{"error": "<what and what to do>"}`."""
 
 import asyncio
+import contextlib
 import hmac
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import orjson
@@ -14,32 +15,32 @@ from agent.contract.errors import ConfigError, Unreachable
 from agent.contract.messages import clip
 from brain.config import ConsoleConfig
 from brain.console import drill, evidence, shapes
-from brain.console.desk import Desk
+from brain.console.brain_view import BrainView
 from brain.console.explain import explain
-from brain.console.verbs import Wrong, checked
+from brain.console.verbs import InvalidCommand, parse
 from brain.core.effects import Note
-from brain.core.inputs import Said
+from brain.core.inputs import OperatorCommand
 
 _log = logging.getLogger(__name__)
 
 MAX_BODY = 65_536
-HANDLED_S = 5.0  # how long an answer to `say` waits for what comes of it
+HANDLED_S = 5.0  # how long the answer to an operator command waits until the engine has handled it
 PING_S = 15.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Console:
-    """The server of one brain."""
+    """The HTTP server of one brain."""
 
-    def __init__(self, desk: Desk, config: ConsoleConfig, token: str) -> None:
-        """`token`: what a client must show; empty: nothing (loopback only)."""
-        self._desk = desk
+    def __init__(self, brain: BrainView, config: ConsoleConfig, token: str) -> None:
+        """`token`: the bearer token that clients need; empty: none (loopback only)."""
+        self._brain = brain
         self._config = config
         self._token = token
         self._runner: web.AppRunner | None = None
 
     def app(self) -> web.Application:
-        """The application, with every route."""
+        """Returns the application with all routes."""
         app = web.Application(client_max_size=MAX_BODY, middlewares=[self._errors, self._allowed])
         app.add_routes(
             [
@@ -50,15 +51,24 @@ class Console:
                 web.get("/api/runs/{id}", self._run),
                 web.get("/api/nodes", self._nodes),
                 web.get("/api/watch", self._watch),
-                web.post("/api/say", self._say),
-                *evidence.routes(self._desk),
-                *(drill.routes(self._desk) if self._desk.config.drill else ()),
+                web.post("/api/say", self._command),
+                *evidence.routes(self._brain),
+                *(drill.routes(self._brain) if self._brain.config.drill else ()),
             ]
         )
         return app
 
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[str]:
+        """Serves while the context is open; its value is the URL."""
+        url = await self.start()
+        try:
+            yield url
+        finally:
+            await self.stop()
+
     async def start(self) -> str:
-        """Listens; the URL. ConfigError when the port is taken."""
+        """Starts to listen and returns the URL. ConfigError when the port is taken."""
         self._runner = web.AppRunner(self.app(), access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._config.host, self._config.port)
@@ -99,28 +109,30 @@ class Console:
         return await handler(request)
 
     async def _status(self, _: web.Request) -> web.Response:
-        desk, live = self._desk, self._desk.live
+        brain, live = self._brain, self._brain.live
         state = live.state
         nodes = state.nodes.values()
+        unreachable = sum(not node.alive for node in nodes)
         return _json(
             {
-                "brain": desk.name,
-                "cell": desk.config.cell,
+                "brain": brain.name,
+                "cell": brain.config.cell,
                 "leads": live.leads(),
                 "leader": state.leader,
                 "epoch": state.epoch,
-                "connected": desk.connected(),
+                "connected": brain.connected(),
                 "caught_up": live.caught_up,
                 "stopped": live.stopped,
                 "seq": live.seq,
                 "log_time": shapes.iso(state.now),
-                "started_at": shapes.iso(desk.started_at),
+                "started_at": shapes.iso(brain.started_at),
                 "pack": state.pack.version if state.pack else "",
                 "rules": len(state.pack.rules) if state.pack else 0,
                 "runbooks": len(state.pack.runbooks) if state.pack else 0,
                 "nodes": len(nodes),
-                "nodes_silent": sum(not node.alive for node in nodes),
-                "incidents_open": len(desk.readmodel.incidents(open_only=True, limit=100_000)),
+                "nodes_unreachable": unreachable,
+                "nodes_silent": unreachable,  # its name in version 0.1, kept until 0.3
+                "incidents_open": len(brain.readmodel.incidents(open_only=True, limit=100_000)),
                 "inputs": live.inputs,
                 "malformed": state.malformed,
                 "busy_s": round(live.busy_s, 3),
@@ -131,43 +143,43 @@ class Console:
 
     async def _incidents(self, request: web.Request) -> web.Response:
         everything = request.query.get("all", "0") not in ("0", "", "false")
-        found = self._desk.readmodel.incidents(open_only=not everything)
+        found = self._brain.readmodel.incidents(open_only=not everything)
         return _json({"incidents": [shapes.incident(raw) for raw in found]})
 
     async def _incident(self, request: web.Request) -> web.Response:
-        raw = self._desk.readmodel.incident(request.match_info["id"])
+        raw = self._brain.readmodel.incident(request.match_info["id"])
         if raw is None:
             raise web.HTTPNotFound(text=f"no incident {clip(request.match_info['id'], 80)!r}")
         return _json(shapes.incident(raw))
 
     async def _explain(self, request: web.Request) -> web.Response:
-        found = explain(self._desk.readmodel, self._desk.live.state, request.match_info["id"])
+        found = explain(self._brain.readmodel, self._brain.live.state, request.match_info["id"])
         if found is None:
             raise web.HTTPNotFound(text=f"no incident, run or page {clip(request.match_info['id'], 80)!r}")
         return _json(found)
 
     async def _run(self, request: web.Request) -> web.Response:
-        raw = self._desk.readmodel.run(request.match_info["id"])
+        raw = self._brain.readmodel.run(request.match_info["id"])
         if raw is None:
             raise web.HTTPNotFound(text=f"no run {clip(request.match_info['id'], 80)!r}")
         return _json(shapes.run(raw))
 
     async def _nodes(self, _: web.Request) -> web.Response:
-        state = self._desk.live.state
+        state = self._brain.live.state
         places = state.pack.places if state.pack else {}
-        beats = self._desk.heard()
+        beats = self._brain.newest_beats()
         found = []
         for name in sorted({*state.nodes, *beats}):
-            node, heard, place = state.nodes.get(name), beats.get(name), places.get(name)
+            node, beat, place = state.nodes.get(name), beats.get(name), places.get(name)
             found.append(
                 {
                     "name": name,
-                    "alive": node.alive if node else heard is not None,
+                    "alive": node.alive if node else beat is not None,
                     "boot": node.boot if node else "",
-                    "beat_age_s": round(heard.age_s, 3) if heard else None,
-                    "version": heard.version if heard else "",
-                    "spooled": heard.spooled if heard else None,
-                    "dropped": heard.dropped if heard else None,
+                    "beat_age_s": round(beat.age_s, 3) if beat else None,
+                    "version": beat.version if beat else "",
+                    "spooled": beat.spooled if beat else None,
+                    "dropped": beat.dropped if beat else None,
                     "leaf": place.leaf if place else "",
                     "rack": place.rack if place else "",
                     "pod": place.pod if place else "",
@@ -176,14 +188,14 @@ class Console:
         return _json({"nodes": found})
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events: `note` for each note from now on (and the last `?last=N`)."""
+        """Streams server-sent events: a `note` for each note from now on, after the last `?last=N` ones."""
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         )
         last = min(1000, _number(request.query.get("last", "0"), "last"))
-        with self._desk.feed.watch() as queue:
+        with self._brain.feed.watch() as queue:
             await response.prepare(request)
-            for raw in self._desk.readmodel.newest_notes(last) if last else ():
+            for raw in self._brain.readmodel.newest_notes(last) if last else ():
                 await response.write(_event(shapes.note(raw)))
             while True:
                 try:
@@ -200,26 +212,26 @@ class Console:
                 await response.write(_event(shapes.note(_raw(note))))
         return response
 
-    async def _say(self, request: web.Request) -> web.Response:
-        """A person's word: on the log, then what came of it."""
+    async def _command(self, request: web.Request) -> web.Response:
+        """Puts an operator command on the log, and answers with the notes that it caused."""
         try:
-            # Not request.json(): that lets lone surrogates in, which no UTF-8 log can hold.
+            # Not request.json(), which accepts lone surrogates: a log in UTF-8 cannot hold them.
             body = orjson.loads(await request.read())
-            verb, args, who = checked(body)
-        except (orjson.JSONDecodeError, Wrong) as error:
+            verb, args, who = parse(body)
+        except (orjson.JSONDecodeError, InvalidCommand) as error:
             raise web.HTTPBadRequest(text=str(error)) from error
-        word = Said(id=f"s:{uuid.uuid4().hex}", who=who, verb=verb, args=args)
+        command = OperatorCommand(id=f"s:{uuid.uuid4().hex}", who=who, verb=verb, args=args)
         try:
-            seq = await self._desk.say(word)
+            seq = await self._brain.submit(command)
         except Unreachable as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
-        handled = await self._desk.live.reached(seq, HANDLED_S)
-        notes = self._desk.readmodel.notes_caused_by(word.id) if handled else []
-        refused = next((note["text"] for note in notes if note["kind"] == "said.refused"), "")
-        _log.info("%s says %s %s", who, verb, args)
+        handled = await self._brain.live.reached(seq, HANDLED_S)
+        notes = self._brain.readmodel.notes_caused_by(command.id) if handled else []
+        refused = next((note["text"] for note in notes if note["kind"] == "operator.refused"), "")
+        _log.info("command of %s: %s %s", who, verb, args)
         return _json(
             {
-                "id": word.id,
+                "id": command.id,
                 "seq": seq,
                 "handled": handled,
                 "refused": refused,

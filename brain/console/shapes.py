@@ -1,7 +1,4 @@
-"""The JSON of the API: stable names for people and scripts, made from the engine's fields.
-
-Times are ISO 8601 UTC.
-"""
+"""The JSON of the API: stable names for scripts, made from the engine's fields. Times are ISO 8601 UTC."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,14 +12,14 @@ Json = dict[str, Any]
 
 
 def iso(at: float) -> str | None:
-    """Seconds since 1970 as `2026-01-31T12:00:00.123Z`; None for 0 (not yet)."""
+    """Formats seconds since 1970 as `2026-01-31T12:00:00.123Z`; None for 0 (not yet)."""
     if not at:
         return None
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def incident(raw: Mapping[str, Any]) -> Json:
-    """An incident."""
+    """Returns an incident."""
     pages = raw["pages"]
     return {
         "id": raw["id"],
@@ -57,12 +54,12 @@ def incident(raw: Mapping[str, Any]) -> Json:
 
 
 def evidence(raw: Mapping[str, Any]) -> Json:
-    """One event that an incident rests on."""
+    """Returns one event of the evidence of an incident."""
     return {key: raw[key] for key in ("id", "node", "component", "kind", "text")} | {"at": iso(raw["at"])}
 
 
 def run(raw: Mapping[str, Any]) -> Json:
-    """A run with the rungs of its runbook and what became of its steps."""
+    """Returns a run with the rungs of its runbook and the results of its steps."""
     book = raw["runbook"]
     return {
         "id": raw["id"],
@@ -86,25 +83,25 @@ def run(raw: Mapping[str, Any]) -> Json:
 
 
 def step(raw: Mapping[str, Any]) -> Json:
-    """One attempt of one rung. `outcome` is empty while it is under way; `doing` is what it last said it is doing."""
+    """Returns one attempt of one rung. `outcome` is empty while it is under way; `doing` is its newest progress."""
     keys = ("id", "rung", "action", "params", "outcome", "why", "verified", "doing")
     return {key: raw[key] for key in keys} | {"at": iso(raw["at"])}
 
 
 def bundle(run: Mapping[str, Any], step: Mapping[str, Any]) -> str:
-    """The name of the evidence bundle that a step made; empty: it made none."""
+    """Returns the name of the evidence bundle that a step made; empty: none."""
     made = step["action"] == "evidence.collect" and step["outcome"] == Outcome.OK.value
     return subjects.bundle(run["node"], step["id"]) if made else ""
 
 
 def note(raw: Mapping[str, Any]) -> Json:
-    """One audit line."""
+    """Returns a note."""
     keys = ("id", "kind", "text", "incident", "run", "scope", "caused_by", "data")
     return {key: raw[key] for key in keys} | {"at": iso(raw["at"])}
 
 
 def holds(state: State) -> list[Json]:
-    """The holds in force."""
+    """Returns the holds in force."""
     return [
         {
             "scope": hold.scope,
@@ -118,12 +115,12 @@ def holds(state: State) -> list[Json]:
 
 
 def modes(state: State) -> list[Json]:
-    """The modes in force, weakest first: of the site, then what people said."""
+    """Returns the modes in force, weakest first: those of the configuration, then those that operators have set."""
     settings = state.pack.settings.modes if state.pack else ()
     site = [
         {"runbook": one.runbook, "nodes": one.nodes, "mode": one.mode.value, "who": ""} for one in settings
     ]
-    said = [
+    operators = [
         {"runbook": one.runbook, "nodes": one.nodes, "mode": one.mode, "who": one.who} for one in state.modes
     ]
-    return site + said
+    return site + operators

@@ -1,24 +1,27 @@
-"""What the engine asks the shell to do. The shell performs them only while it leads and only for new inputs."""
+"""Effects: what the engine asks the shell to do. Only a leading brain performs them, and only for new inputs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from agent.contract.actions.spec import Disrupts, Repeat
-from brain.core.spec import Scalar
-from brain.core.state import Incident, Listed, Run
+from brain.core.pack.spec import Priority, Scalar
+from brain.core.state import Evidence, GroupedAlert, Incident, IncidentState, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One attempt of one rung. For a node's action the id is the command's id."""
 
-    id: str  # <run>.s<rung>.a<attempt>
+    # brain/core/healing/plans.py
+    id: str
     run: str
     incident: str
-    node: str  # the node it is about; for a brain action it may be empty
+    # that it is about; empty for an action of the brain on a wider scope
+    node: str
     action: str
-    where: str  # node | brain
+    # who performs it: node | brain
+    where: str
     params: Mapping[str, Scalar]
     timeout_s: float
     disrupts: Disrupts
@@ -28,7 +31,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTimer:
-    """Publish TimerFired(name, due) when `due` has come. A newer one of the same name replaces it."""
+    """Publish TimerFired(name, due) when `due` has come. A newer timer of the same name replaces this one."""
 
     name: str
     due: float
@@ -36,28 +39,28 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteIntent:
-    """Publish Intent(step.id, own epoch). The step is performed only when that comes back (Perform)."""
+    """Publish Intent(step.id, own epoch). When the intent comes back on the log, the engine answers with Perform."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perform:
-    """Do it, and publish the StepResult (a node publishes its own as an event)."""
+    """Perform the step and publish its StepResult (a node publishes its own, as an event)."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskPlan:
-    """Ask who would do it what it would do; publish the StepPlan. Nothing is done."""
+    """Ask the node, or the brain's own action, what the step would do; publish the StepPlan. Nothing is done."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelStep:
-    """The step is not wanted any more: stop it if it can be stopped. Its result comes as for any other."""
+    """Cancel the step if it can be cancelled. It still has a result, like any other."""
 
     step: Step
     why: str
@@ -65,50 +68,88 @@ class CancelStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskJobs:
-    """Ask the scheduler what runs on the node; publish the JobsTold."""
+    """Ask the scheduler which jobs run on the node; publish the JobsAnswer."""
 
     node: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendPage:
-    """Tell people, by the channels of `to`; publish the Delivery."""
+class PageSubject:
+    """What a page is about: an incident, an alert group, or a problem of the brain itself."""
 
-    id: str  # <incident>.p<n>
-    incident: Incident
+    # of the incident, the group or the problem; all pages with this id are one alert
+    id: str
+    severity: Priority
+    cause: str
+    state: IncidentState
+    scope: str
+    # empty for a scope wider than a node
+    node: str
+    because: str
+    # when the oldest fact behind it occurred
+    since: float
+    # how many nodes show it
+    nodes: int = 1
+    # the rule that opened it, and whose knowledge the page quotes; empty: none
+    rule: str = ""
+    runbook: str = ""
+    # ids of its runs, in order
+    runs: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    # empty: not acknowledged
+    acked_by: str = ""
+    # severities under which it was paged before it was raised
+    severities_before: tuple[Priority, ...] = ()
+    # of an alert group: its incidents
+    listed: tuple[GroupedAlert, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendPage:
+    """Page people by the channels of `to`; publish the Delivery."""
+
+    # <subject>.p<n>
+    id: str
+    # as it is when the input that led to the page is completely handled
+    subject: PageSubject
     what: Literal["open", "repeat", "update", "ack", "resolve"]
-    to: str  # channel group: "oncall", or what a runbook's page step names
-    text: str  # one line that says why now
-    listed: tuple[
-        Listed, ...
-    ] = ()  # a bundle's page: the incidents that it tells (`incident` stands for them)
+    # channel group: "oncall", or what a runbook's page step names
+    to: str
+    # one line: why it is sent now
+    text: str
+    # the channels of `to` that accepted an alert of this subject: a resolution must go to each
+    alerted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """One audit line."""
 
-    id: str  # <input>#<n>
+    # <input>#<n>
+    id: str
     at: float
-    kind: str  # e.g. incident.opened, symptom.started, gate.hold, run.planned, step.result, page.sent, said
-    text: str  # a sentence with its why
+    # e.g. incident.opened, symptom.started, run.held, step.result, page.sent, operator.hold
+    kind: str
+    # a sentence with its why
+    text: str
     incident: str = ""
     run: str = ""
     scope: str = ""
-    caused_by: str = ""  # id of the input that led to it
+    # id of the input that led to it
+    caused_by: str = ""
     data: Mapping[str, Scalar | list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowIncident:
-    """The incident changed; the read model keeps its newest form. The object lives on in the engine: copy at once."""
+    """The incident changed; the read model keeps its newest form. The engine goes on changing the object: copy it at once."""
 
     incident: Incident
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowRun:
-    """The run changed; as above."""
+    """The run changed; the same applies."""
 
     run: Run
 

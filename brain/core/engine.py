@@ -1,50 +1,57 @@
-"""The engine: a deterministic state machine over the log. `handle(input, now)` returns what the shell shall do.
+"""The engine: a deterministic state machine over the log. `handle(input, now)` returns the effects for the shell.
 
-It reads no clock, draws no random number and does no I/O; the same inputs give the same effects, whoever runs it.
+It reads no clock, draws no random number and does no I/O: the same inputs always give the same effects.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agent.contract.actions.spec import ActionSpec
-from agent.contract.commands import Outcome
 from agent.contract.errors import BugError
-from agent.contract.messages import Event, Scalar
-from brain.core import incidents, jobs, judge, likes, own, paging, people, requests, runs, steps, symptoms
-from brain.core.compiled import Compiled
-from brain.core.conditions import symptoms_in
+from agent.contract.messages import Event
+from brain.core import ids, incidents
+from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.incidents import Happening
+from brain.core.faults import drift, reports, situations, symptoms
+from brain.core.healing import jobs, runs, steps
+from brain.core.incidents import IncidentTrigger
 from brain.core.index import Index
 from brain.core.inputs import (
     Delivery,
     EventSeen,
     Input,
     Intent,
-    JobsTold,
+    JobsAnswer,
     Leader,
     Malformed,
     NodeState,
+    OperatorCommand,
     PackLoaded,
     Reported,
-    Said,
     StepPlan,
     StepProgress,
     StepResult,
     TimerFired,
+    progress_of_node,
+    result_of_node,
 )
-from brain.core.spec import Pack, Paging
+from brain.core.operators import commands, requests
+from brain.core.pack.compiled import Compiled
+from brain.core.pack.conditions import symptoms_in
+from brain.core.pack.spec import Pack, Paging
+from brain.core.paging import escalation
 from brain.core.state import Early, Incident, IncidentState, Node, Run, RunState, State, SymptomState
-from brain.core.turn import Turn
 
-MAX_RECENT = 4096  # ids of inputs other than events that are remembered to ignore repeats
-MAX_EARLY = 10_000  # events that wait for the first rules of a new site
-OWN_WORK_S = 5.0  # how often an incident that our own work may have caused looks whether that has ended
+MAX_RECENT = 4096  # ids of inputs (except events and timers) that are remembered, to ignore repeats
+MAX_EARLY = 10_000  # events kept until a new site has its first rules
+RECHECK_S = (
+    5.0  # how often an incident that one of our runs may have caused checks whether that run has ended
+)
 EMPTY = Pack(version="empty", symptoms=(), rules=(), runbooks=())
 
 
 class Engine:
-    """See the module's docstring. `state` is all it remembers; `close` frees the matcher."""
+    """The state machine. `state` is all that it remembers; `close` frees the matcher."""
 
     def __init__(
         self,
@@ -52,343 +59,368 @@ class Engine:
         *,
         actions: Mapping[str, ActionSpec],
         observe_all: bool = False,
-        books: Callable[[Pack], Compiled] = Compiled,
+        compile_pack: Callable[[Pack], Compiled] = Compiled,
     ) -> None:
-        """`books` makes a pack ready; whoever runs many engines on one pack does it once (`Shelf`)."""
+        """Continues from `state`; None: a new, empty one.
+
+        `observe_all` puts every runbook into observe mode. Many engines on one pack share a `CompiledCache` as
+        `compile_pack`, so that the pack is compiled once.
+        """
         self.state = state if state is not None else State()
         self._actions = actions
         self._observe_all = observe_all
-        self._books = books
-        self._book = books(self.state.pack or EMPTY)
+        self._compile = compile_pack
+        self._compiled = compile_pack(self.state.pack or EMPTY)
         self._index = self._new_index()
 
     def close(self) -> None:
-        """Frees the matcher; the engine is not used after it."""
-        self._book.close()
+        """Frees the matcher. The engine must not be used afterwards."""
+        self._compiled.close()
 
     def handle(self, given: Input, now: float) -> list[Effect]:
-        """What follows from one input at `now` (seconds since 1970; earlier than the last one counts as the last one)."""
-        state = self.state
-        state.now = max(state.now, now)
-        if self._seen(given):
+        """The effects of one input; none for a repeat.
+
+        `now` is in seconds since 1970 UTC. Time never runs backwards: an earlier `now` than that of the last input
+        counts as that one.
+        """
+        self.state.now = max(self.state.now, now)
+        if self._is_repeat(given):
             return []
-        turn = Turn(state, self._book, self._index, self._actions, given.id, observe_all=self._observe_all)
+        ctx = self._context(given.id)
         match given:
             case EventSeen(event=event):
-                self._event(turn, event)
+                self._event(ctx, event)
             case TimerFired(name=name):
-                self._timer(turn, name)
-            case StepResult(step=step, outcome=outcome, why=why):
-                steps.result(turn, step, outcome, why)
-            case StepProgress(step=step, text=text):
-                steps.progress(turn, step, text)
+                self._timer(ctx, name)
+            case StepResult():
+                steps.result(ctx, given)
+            case StepProgress():
+                steps.progress(ctx, given)
             case StepPlan(step=step, lines=lines, ok=ok):
-                runs.planned(turn, step, lines, ok=ok)
-            case JobsTold():
-                jobs.told(turn, given)
+                runs.planned(ctx, step, lines, ok=ok)
+            case JobsAnswer():
+                jobs.answered(ctx, given)
             case Reported():
-                own.reported(turn, given)
+                reports.reported(ctx, given)
             case Intent(step=step, epoch=epoch):
-                steps.intended(turn, step, epoch)
-            case Said():
-                people.said(turn, given)
+                steps.intended(ctx, step, epoch)
+            case OperatorCommand():
+                commands.handle(ctx, given)
             case NodeState():
-                own.node_state(turn, given)
-                for run in list(turn.state.runs.values()):
-                    if run.node == given.node and run.state is RunState.VERIFYING:
-                        steps.check(turn, run)
+                self._node_state(ctx, given)
             case Delivery(page=page, ok=ok, channel=channel, why=why):
-                self._delivery(turn, page, ok=ok, channel=channel, why=why)
+                self._delivery(ctx, page, ok=ok, channel=channel, why=why)
             case Leader(epoch=epoch, brain=brain):
-                self._leader(turn, epoch, brain)
+                self._leader(ctx, epoch, brain)
             case Malformed():
-                own.malformed(turn, given)
+                reports.malformed(ctx, given)
             case PackLoaded(pack=pack):
-                turn = self._load(turn, pack)
-        self._settle(turn)
-        return turn.finish()
+                ctx = self._load(ctx, pack)
+        self._propagate(ctx)
+        return ctx.finish()
 
-    def _seen(self, given: Input) -> bool:
-        """Is it a repeat? Remembers it if not."""
-        state = self.state
-        if isinstance(given, EventSeen):
-            event = given.event
-            node = state.nodes.get(event.node)
-            if node is None:
-                node = state.nodes[event.node] = Node(name=event.node)
-            spool, seq = event.order
-            if spool == node.spool:
-                if seq <= node.seq:
+    def _context(self, cause: str) -> Context:
+        return Context(
+            self.state, self._compiled, self._index, self._actions, cause, observe_all=self._observe_all
+        )
+
+    def _new_index(self) -> Index:
+        return Index(self.state, {rule.name: rule.inhibits for rule in self._compiled.rules.values()})
+
+    def _is_repeat(self, given: Input) -> bool:
+        """Whether the input was handled before or is out of date; remembers it if not."""
+        match given:
+            case EventSeen(event=event):
+                return self._is_repeated_event(event)
+            case TimerFired(name=name, due=due):
+                if self.state.timers.get(name) != due:
+                    return True  # cancelled, or set to another time
+                del self.state.timers[name]
+                return False
+            case _:
+                recent = self.state.recent
+                if given.id in recent:
                     return True
-                node.seq = seq
-            elif spool == node.spool_before:
-                if seq <= node.seq_before:
-                    return True
-                node.seq_before = seq
-            else:
-                node.spool_before, node.seq_before = node.spool, node.seq
-                node.spool, node.seq = spool, seq
-            if node.boot != event.boot:
-                node.boot, node.booted_at = event.boot, state.now - event.age_s
-            return False
-        if isinstance(given, TimerFired):
-            if state.timers.get(given.name) != given.due:
+                recent[given.id] = self.state.now
+                if len(recent) > MAX_RECENT:
+                    del recent[next(iter(recent))]
+                return False
+
+    def _is_repeated_event(self, event: Event) -> bool:
+        """A spool numbers its events upwards. Two spools are remembered: events of the one before may still come."""
+        node = self.state.nodes.get(event.node)
+        if node is None:
+            node = self.state.nodes[event.node] = Node(name=event.node)
+        spool, seq = event.order
+        if spool == node.spool:
+            if seq <= node.seq:
                 return True
-            del state.timers[given.name]
-            return False
-        if given.id in state.recent:
-            return True
-        state.recent[given.id] = state.now
-        if len(state.recent) > MAX_RECENT:
-            del state.recent[next(iter(state.recent))]
+            node.seq = seq
+        elif spool == node.spool_before:
+            if seq <= node.seq_before:
+                return True
+            node.seq_before = seq
+        else:
+            node.spool_before, node.seq_before = node.spool, node.seq
+            node.spool, node.seq = spool, seq
+        if node.boot != event.boot:
+            node.boot, node.booted_at = event.boot, self.state.now - event.age_s
         return False
 
-    def _event(self, turn: Turn, event: Event) -> None:
-        if event.kind == "command.result":
-            steps.result(
-                turn,
-                str(event.data.get("command", "")),
-                _outcome(event.data.get("outcome")),
-                str(event.data.get("why", "")),
-            )
-        elif event.kind == "command.progress":
-            steps.progress(turn, str(event.data.get("command", "")), str(event.data.get("text", "")))
-        if turn.state.pack is None:
-            if len(turn.state.early) < MAX_EARLY:
-                turn.state.early.append(Early(event=event, at=turn.now))
+    def _event(self, ctx: Context, event: Event) -> None:
+        if (result := result_of_node(event)) is not None:
+            steps.result(ctx, result)
+        elif (progress := progress_of_node(event)) is not None:
+            steps.progress(ctx, progress)
+        if ctx.state.pack is None:
+            if len(ctx.state.early) < MAX_EARLY:
+                ctx.state.early.append(Early(event=event, at=ctx.now))
             else:
-                turn.note("event.unjudged", f"{event.kind} of {event.node} came before there were any rules")
+                ctx.note("event.unjudged", f"{event.kind} of {event.node} came before there were any rules")
             return
-        self._feed(turn, event)
+        self._feed(ctx, event)
 
-    def _feed(self, turn: Turn, event: Event) -> None:
-        turn.changed.extend(symptoms.feed(turn, event))
-        turn.changed.extend(likes.feed(turn, event))
+    def _feed(self, ctx: Context, event: Event) -> None:
+        ctx.changed.extend(symptoms.feed(ctx, event))
+        ctx.changed.extend(drift.feed(ctx, event))
 
-    def _timer(self, turn: Turn, name: str) -> None:
+    def _node_state(self, ctx: Context, given: NodeState) -> None:
+        """Nothing is verified on an unreachable node, so its verifications depend on this."""
+        reports.node_state(ctx, given)
+        for run in list(ctx.state.runs.values()):
+            if run.node == given.node:
+                steps.check(ctx, run)
+
+    def _delivery(self, ctx: Context, page: str, *, ok: bool, channel: str, why: str) -> None:
+        for incident in escalation.delivered(ctx, page, ok=ok, channel=channel, why=why):
+            incidents.forget_if_done(ctx, incident)
+
+    def _leader(self, ctx: Context, epoch: int, brain: str) -> None:
+        if epoch <= ctx.state.epoch:
+            return
+        ctx.state.epoch, ctx.state.leader = epoch, brain
+        ctx.note("leader", f"{brain} leads with epoch {epoch}")
+        for run in list(ctx.state.runs.values()):
+            steps.new_leader(ctx, run)
+        escalation.resend_all(ctx)
+
+    def _timer(self, ctx: Context, name: str) -> None:
+        """A timer's name is `<kind>:<what it is for>`."""
         kind, _, what = name.partition(":")
-        if kind == "symptom":
-            turn.changed.extend(symptoms.tick(turn, what))
-        elif kind == "incident":
-            if (incident := turn.state.incidents.get(what)) is not None:
-                self._incident_timer(turn, incident)
-        elif kind == "run":
-            if (run := turn.state.runs.get(what)) is not None:
-                steps.timer(turn, run)
-        elif kind in paging.TIMERS:
-            paging.timer(turn, kind, what)
-        elif kind == "tries":
-            runs.forget_tries(turn, what)
-        elif kind == "hold":
-            people.hold_ended(turn, what)
-        elif kind == "jobs":
-            turn.state.jobs.pop(what, None)
-        elif kind == "schedule":
-            requests.due(turn, what)
-        else:
-            raise BugError(f"no such timer: {name}")
+        match kind:
+            case "symptom":
+                ctx.changed.extend(symptoms.tick(ctx, what))
+            case "incident":
+                if (incident := ctx.state.incidents.get(what)) is not None:
+                    self._incident_timer(ctx, incident)
+            case "run":
+                if (run := ctx.state.runs.get(what)) is not None:
+                    steps.timer(ctx, run)
+            case "tries":
+                runs.forget_tries(ctx, what)
+            case "hold":
+                commands.hold_ended(ctx, what)
+            case "jobs":
+                ctx.state.jobs.pop(what, None)
+            case "schedule":
+                requests.due(ctx, what)
+            case _ if kind in escalation.TIMERS:
+                escalation.timer(ctx, kind, what)
+            case _:
+                raise BugError(f"no such timer: {name}")
 
-    def _incident_timer(self, turn: Turn, incident: Incident) -> None:
+    def _incident_timer(self, ctx: Context, incident: Incident) -> None:
         if incident.state is IncidentState.SETTLING:
-            self._settling(turn, incident)
-        elif incident.state is IncidentState.MENDED:
-            incidents.happen(
-                turn, incident, Happening.QUIET, f"its symptoms have been gone for {incident.quiet_s:.0f} s"
+            self._end_hold_off(ctx, incident)
+        elif incident.state is IncidentState.RECOVERED:
+            incidents.transition(
+                ctx,
+                incident,
+                IncidentTrigger.STAYED_CLEAR,
+                f"its symptoms have been gone for {incident.resolve_delay_s:.0f} s",
             )
 
-    def _settling(self, turn: Turn, incident: Incident) -> None:
-        """Its time to settle is over. What begins while we work on the node waits until that has ended."""
-        run = runs.behind(turn, incident)
+    def _end_hold_off(self, ctx: Context, incident: Incident) -> None:
+        """Opens the incident, unless a run of ours may have caused it: then it waits until that run has ended."""
+        run = runs.run_behind(ctx, incident)
         if run is None:
-            self._settled(turn, incident)
+            incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
+            self._remedy(ctx, incident)
             return
-        if turn.now < incident.settle_until + OWN_WORK_S:
+        if ctx.now < incident.hold_off_until + RECHECK_S:  # one note, not one for each check
             why = f"{run.id} is at work on {incident.node}: it is judged when that has ended"
-            turn.note("incident.waits", why, incident=incident.id, scope=incident.scope)
-        turn.set_timer(f"incident:{incident.id}", turn.now + OWN_WORK_S)
+            ctx.note("incident.waits", why, incident=incident.id, scope=incident.scope)
+        ctx.set_timer(f"incident:{incident.id}", ctx.now + RECHECK_S)
 
-    def _settled(self, turn: Turn, incident: Incident) -> None:
-        """Nothing explained it: tell people and begin the remedy."""
-        incidents.happen(turn, incident, Happening.SETTLED, "nothing wider explains it")
-        self._remedy(turn, incident)
+    def _remedy(self, ctx: Context, incident: Incident) -> None:
+        """Pages for an open incident and starts its runbook."""
+        if incident.page is Paging.OPEN:
+            escalation.open_page(ctx, incident, incident.because)
+        if incident.runbook in ctx.compiled.runbooks:
+            incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"runbook {incident.runbook}")
+            runs.start(ctx, incident)
+        elif incident.page is not Paging.NEVER:
+            escalation.open_page(ctx, incident, f"no runbook for it: {incident.because}")
 
-    def _remedy(self, turn: Turn, incident: Incident) -> None:
-        if incident.page == Paging.OPEN.value:
-            paging.open_page(turn, incident, incident.because)
-        if incident.runbook in turn.book.runbooks:
-            incidents.happen(turn, incident, Happening.RUN_BEGAN, f"runbook {incident.runbook}")
-            runs.start(turn, incident)
-        elif incident.page != Paging.NEVER.value:
-            paging.open_page(turn, incident, f"no runbook for it: {incident.because}")
-
-    def _settle(self, turn: Turn) -> None:
-        """Works off what the parts have to tell each other, until nothing is left."""
-        while turn.changed or turn.ended or turn.lifted:
-            if turn.changed:
-                changed, turn.changed = turn.changed, []
-                self._judge(turn, changed)
-            elif turn.ended:
-                self._run_ended(turn, turn.ended.pop(0))
+    def _propagate(self, ctx: Context) -> None:
+        """Handles changed symptoms, ended runs and released incidents; each may lead to more, so until none is left."""
+        while ctx.changed or ctx.ended or ctx.released:
+            if ctx.changed:
+                changed, ctx.changed = ctx.changed, []
+                self._judge(ctx, changed)
+            elif ctx.ended:
+                self._run_ended(ctx, ctx.ended.pop(0))
             else:
-                self._lifted(turn, turn.lifted.pop(0))
+                self._released(ctx, ctx.released.pop(0))
 
-    def _judge(self, turn: Turn, changed: list[SymptomState]) -> None:
-        for scope in judge.scopes_to_judge(turn, changed):
-            before = list(turn.state.matched.get(scope, ()))
-            began, over = judge.judge(turn, scope)
+    def _judge(self, ctx: Context, changed: list[SymptomState]) -> None:
+        """Matches the rules at every scope that sees a changed symptom, then rechecks the runs concerned."""
+        for scope in situations.scopes_to_judge(ctx, changed):
+            before = list(ctx.state.matched.get(scope, ()))
+            began, ended = situations.judge(ctx, scope)
             for rule in began:
-                self._match_began(turn, rule, scope)
-            for rule in over:
-                lost = incidents.match_ended(turn, rule, scope)
-                if lost is not None:
-                    self._mended(turn, lost, Happening.GONE, "its symptoms are gone")
+                self._match_began(ctx, rule, scope)
+            for rule in ended:
+                self._match_ended(ctx, rule, scope, "its symptoms are gone")
             for rule in before:
-                if rule not in over and (known := turn.index.by_support.get(f"{rule}@{scope}")) is not None:
-                    incident = turn.state.incidents[known]
-                    spec = turn.book.rules.get(rule)
-                    named = list(symptoms_in(spec.when)) if spec else []  # others are no part of this fault
-                    for symptom in changed:
-                        overlaps = turn.book.topology.overlap(scope, symptom.scope)
-                        if symptom.active and symptom.name in named and overlaps:
-                            incidents.renewed(turn, incident, symptom)
-        for run in list(turn.state.runs.values()) if any(not symptom.active for symptom in changed) else ():
-            if run.state is RunState.VERIFYING:
-                steps.check(turn, run)
+                if rule not in ended:
+                    self._match_continues(ctx, rule, scope, changed)
+        if any(not symptom.active for symptom in changed):
+            for run in list(ctx.state.runs.values()):
+                steps.check(ctx, run)
         for symptom in changed:
             if symptom.active:
-                self._recheck(turn, symptom.scope)
+                self._recheck(ctx, symptom.scope)
 
-    def _recheck(self, turn: Turn, scope: str) -> None:
-        """A symptom began or has news: a verification on that scope may fail, a stale fault may be fresh."""
-        for rule in turn.state.matched.get(scope, ()):
-            incident = turn.state.incidents.get(turn.index.by_support.get(f"{rule}@{scope}", ""))
-            run = turn.state.runs.get(incident.runs[-1]) if incident is not None and incident.runs else None
-            if run is None:
-                continue
-            if run.state is RunState.VERIFYING:
-                steps.check(turn, run)
-            elif run.state is RunState.APPROVAL:
-                runs.proceed(turn, run)
-
-    def _match_began(self, turn: Turn, rule: str, scope: str) -> None:
-        spec = turn.book.rules.get(rule)
-        if spec is None:
-            return
-        incident = incidents.match_began(turn, spec, scope)
+    def _match_began(self, ctx: Context, rule: str, scope: str) -> None:
+        spec = ctx.compiled.rules.get(rule)
+        incident = incidents.match_began(ctx, spec, scope) if spec is not None else None
         if incident is None:
             return
         if incident.state is IncidentState.SETTLING:
-            if turn.now >= incident.settle_until:
-                self._settling(turn, incident)
+            if ctx.now >= incident.hold_off_until:
+                self._end_hold_off(ctx, incident)
             else:
-                turn.set_timer(f"incident:{incident.id}", incident.settle_until)
-        elif incident.state is IncidentState.MENDED:
-            turn.cancel_timer(f"incident:{incident.id}")
-            incidents.happen(turn, incident, Happening.BACK, f"it is back: rule {rule} at {scope}")
-            self._remedy(turn, incident)
-        elif incident.page == Paging.OPEN.value:
-            paging.open_page(turn, incident, incident.because)
+                ctx.set_timer(f"incident:{incident.id}", incident.hold_off_until)
+        elif incident.state is IncidentState.RECOVERED:
+            ctx.cancel_timer(f"incident:{incident.id}")
+            incidents.transition(
+                ctx, incident, IncidentTrigger.RECURRED, f"it is back: rule {rule} at {scope}"
+            )
+            self._remedy(ctx, incident)
+        elif incident.page is Paging.OPEN:
+            escalation.open_page(ctx, incident, incident.because)
 
-    def _mended(self, turn: Turn, incident: Incident, what: Happening, why: str) -> None:
-        if incidents.happen(turn, incident, what, why) and incident.state is IncidentState.MENDED:
-            turn.set_timer(f"incident:{incident.id}", turn.now + incident.quiet_s)
+    def _match_ended(self, ctx: Context, rule: str, scope: str, why: str) -> None:
+        incident = incidents.match_ended(ctx, rule, scope)
+        if incident is not None:
+            self._recover(ctx, incident, IncidentTrigger.CLEARED, why)
 
-    def _run_ended(self, turn: Turn, run: Run) -> None:
-        requests.ended(turn, run)
-        incident = turn.state.incidents.get(run.incident)
+    def _match_continues(self, ctx: Context, rule: str, scope: str, changed: list[SymptomState]) -> None:
+        """The rule's incident takes over new facts of the symptoms that the rule names."""
+        incident_id = ctx.index.by_match.get(ids.key(rule, scope))
+        if incident_id is None:
+            return
+        incident = ctx.state.incidents[incident_id]
+        spec = ctx.compiled.rules.get(rule)
+        named = list(symptoms_in(spec.when)) if spec else []
+        for symptom in changed:
+            overlaps = ctx.compiled.topology.overlap(scope, symptom.scope)
+            if symptom.active and symptom.name in named and overlaps:
+                incidents.renewed(ctx, incident, symptom)
+
+    def _recheck(self, ctx: Context, scope: str) -> None:
+        """After a symptom began or got new facts: a verification may fail, or an approval become void or unnecessary."""
+        for rule in ctx.state.matched.get(scope, ()):
+            incident = ctx.state.incidents.get(ctx.index.by_match.get(ids.key(rule, scope), ""))
+            run = ctx.state.runs.get(incident.runs[-1]) if incident is not None and incident.runs else None
+            if run is None:
+                continue
+            if run.state is RunState.VERIFYING:
+                steps.check(ctx, run)
+            elif run.state is RunState.APPROVAL:
+                runs.proceed(ctx, run)
+
+    def _recover(self, ctx: Context, incident: Incident, trigger: IncidentTrigger, why: str) -> None:
+        """Moves the incident; if it has recovered, it closes after its resolve delay."""
+        if incidents.transition(ctx, incident, trigger, why) and incident.state is IncidentState.RECOVERED:
+            ctx.set_timer(f"incident:{incident.id}", ctx.now + incident.resolve_delay_s)
+
+    def _run_ended(self, ctx: Context, run: Run) -> None:
+        requests.ended(ctx, run)
+        incident = ctx.state.incidents.get(run.incident)
         if incident is not None and incident.state is IncidentState.HEALING:
             if run.state is RunState.SUCCEEDED:
-                self._mended(turn, incident, Happening.RUN_WORKED, run.why)
+                self._recover(ctx, incident, IncidentTrigger.RUN_SUCCEEDED, run.why)
             else:
-                incidents.happen(turn, incident, Happening.RUN_ENDED, run.why)
-                if incident.page != Paging.NEVER.value:
-                    paging.open_page(turn, incident, run.why)
-                if not incident.support:
-                    self._mended(turn, incident, Happening.GONE, "its symptoms are gone")
+                self._run_failed(ctx, incident, run.why)
         if incident is not None:
-            incidents.forget_if_done(turn, incident)
-        for other in self._waiting(turn):
-            if other.state is RunState.HELD and other.id in turn.state.runs:
-                runs.proceed(turn, other)
+            incidents.forget_if_done(ctx, incident)
+        for other in self._held(ctx):
+            if other.state is RunState.HELD and other.id in ctx.state.runs:
+                runs.proceed(ctx, other)
 
-    def _waiting(self, turn: Turn) -> list[Run]:
-        """The runs that a gate holds: the worse the incident and the longer it waits, the sooner it is its turn."""
-        held = [run for run in turn.state.runs.values() if run.state is RunState.HELD]
-        return sorted(held, key=lambda run: (turn.state.incidents[run.incident].severity, run.started_at))
+    def _run_failed(self, ctx: Context, incident: Incident, why: str) -> None:
+        incidents.transition(ctx, incident, IncidentTrigger.RUN_FAILED, why)
+        if incident.page is not Paging.NEVER:
+            escalation.open_page(ctx, incident, why)
+        if not incident.matching_rules:
+            self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
 
-    def _lifted(self, turn: Turn, incident: Incident) -> None:
-        """An incident is over: what it explained and is still there must be judged by itself."""
-        rule = turn.book.rules.get(incident.rule)
+    def _held(self, ctx: Context) -> list[Run]:
+        """The runs held by a gate, in the order in which they may try again: most severe first, then oldest first."""
+        held = [run for run in ctx.state.runs.values() if run.state is RunState.HELD]
+        return sorted(held, key=lambda run: (ctx.state.incidents[run.incident].severity, run.started_at))
+
+    def _released(self, ctx: Context, incident: Incident) -> None:
+        """An incident is over: matches that it inhibited and that still hold become incidents of their own."""
+        rule = ctx.compiled.rules.get(incident.rule)
         if rule is None or not rule.inhibits:
             return
-        for scope, matched in list(turn.state.matched.items()):
-            if turn.book.topology.contains(incident.scope, scope):
+        for scope, matched in list(ctx.state.matched.items()):
+            if ctx.compiled.topology.contains(incident.scope, scope):
                 for name in matched:
-                    if (
-                        turn.book.cause(name) in rule.inhibits
-                        and f"{name}@{scope}" not in turn.index.by_support
-                    ):
-                        self._match_began(turn, name, scope)
+                    inhibited = ctx.compiled.cause(name) in rule.inhibits
+                    if inhibited and ids.key(name, scope) not in ctx.index.by_match:
+                        self._match_began(ctx, name, scope)
 
-    def _delivery(self, turn: Turn, page: str, *, ok: bool, channel: str, why: str) -> None:
-        for incident in paging.delivered(turn, page, ok=ok, channel=channel, why=why):
-            incidents.forget_if_done(turn, incident)
-
-    def _leader(self, turn: Turn, epoch: int, brain: str) -> None:
-        if epoch <= turn.state.epoch:
-            return
-        turn.state.epoch, turn.state.leader = epoch, brain
-        turn.note("leader", f"{brain} leads with epoch {epoch}")
-        for run in list(turn.state.runs.values()):
-            steps.led_anew(turn, run)
-        paging.send_all_again(turn)
-
-    def _load(self, turn: Turn, pack: Pack) -> Turn:
-        """Swaps the rules. Open incidents and runs keep what they began with; symptoms are judged anew."""
-        before = self._book
-        self._book = self._books(pack)
+    def _load(self, ctx: Context, pack: Pack) -> Context:
+        """Puts a pack into force and returns a context on it. Open incidents and runs keep what they began with."""
+        previous = self._compiled
+        self._compiled = self._compile(pack)
         self.state.pack = pack
         self._index = self._new_index()
-        before.close()
-        turn = Turn(
-            self.state, self._book, self._index, self._actions, turn.cause, observe_all=self._observe_all
-        )
-        turn.note(
+        previous.close()
+        ctx = self._context(ctx.cause)
+        ctx.note(
             "pack.loaded",
             f"rules {pack.version}: {len(pack.rules)} rules, {len(pack.runbooks)} runbooks",
             data={"pack": pack.version},
         )
-        for key, symptom in list(self.state.symptoms.items()):
-            if symptom.name not in self._book.symptoms:
-                if symptom.active:
-                    turn.changed.extend(symptoms.end(turn, symptom, "its definition was removed"))
-                else:
-                    turn.state.symptoms.pop(key, None)
-                    turn.cancel_timer(f"symptom:{key}")
-        for scope in list(self.state.matched):
-            self.state.matched[scope] = [
-                rule for rule in self.state.matched[scope] if rule in self._book.rules
-            ]
-        for support in [
-            key
-            for key in self._index.by_support
-            if key.partition("@")[0] not in (*self._book.rules, requests.REQUEST)
-        ]:
-            rule, _, scope = support.partition("@")
-            lost = incidents.match_ended(turn, rule, scope)
-            if lost is not None:
-                self._mended(turn, lost, Happening.GONE, f"rule {rule} was removed")
-        turn.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)
-        requests.plan_schedules(turn)
+        self._end_removed_symptoms(ctx)
+        self._end_removed_rules(ctx)
+        ctx.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)
+        requests.plan_schedules(ctx)
         early, self.state.early = self.state.early, []
         for entry in early:
-            event = replace(entry.event, age_s=entry.event.age_s + turn.now - entry.at)
-            self._feed(turn, event)
-        return turn
+            event = replace(entry.event, age_s=entry.event.age_s + ctx.now - entry.at)
+            self._feed(ctx, event)
+        return ctx
 
-    def _new_index(self) -> Index:
-        return Index(self.state, {rule.name: rule.inhibits for rule in self._book.rules.values()})
+    def _end_removed_symptoms(self, ctx: Context) -> None:
+        for key, symptom in list(self.state.symptoms.items()):
+            if symptom.name in self._compiled.symptoms:
+                continue
+            if symptom.active:
+                ctx.changed.extend(symptoms.end(ctx, symptom, "its definition was removed"))
+            else:
+                symptoms.forget(ctx, key)
 
-
-def _outcome(value: Scalar | None) -> Outcome:
-    return Outcome(value) if value in {outcome.value for outcome in Outcome} else Outcome.UNKNOWN
+    def _end_removed_rules(self, ctx: Context) -> None:
+        rules = self._compiled.rules
+        for scope, matched in list(self.state.matched.items()):
+            self.state.matched[scope] = [rule for rule in matched if rule in rules]
+        removed = [key for key in self._index.by_match if ids.name_of(key) not in (*rules, requests.REQUEST)]
+        for key in removed:
+            rule, scope = ids.split(key)
+            self._match_ended(ctx, rule, scope, f"rule {rule} was removed")

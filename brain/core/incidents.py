@@ -1,173 +1,188 @@
-"""Incidents: one for each fault. This file holds their only transition table (TRANSITIONS)."""
+"""Incidents: one for each fault. TRANSITIONS is the only table of their state changes."""
 
-import base64
-import hashlib
 from enum import StrEnum
 
-from brain.core import judge, paging, runs
-from brain.core.conditions import symptoms_in
-from brain.core.spec import Paging, Rule
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.faults import situations
+from brain.core.healing import runs
+from brain.core.pack.conditions import symptoms_in
+from brain.core.pack.spec import Paging, Rule
+from brain.core.pack.topology import node_of, type_of
+from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, RunState, SymptomState
-from brain.core.topology import node_of, type_of
-from brain.core.turn import Turn
 
-MAX_LISTED = 40  # symptoms and facts that an incident names; more are counted
+MAX_LISTED = 40  # symptoms, and facts, that an incident lists; further symptoms are only counted
 
 
-class Happening(StrEnum):
+class IncidentTrigger(StrEnum):
     """What can happen to an incident."""
 
-    SETTLED = "settled"  # nothing explained it in time
-    RUN_BEGAN = "run began"
-    RUN_WORKED = "run worked"  # verified
-    RUN_ENDED = "run ended"  # without success: gave up, denied, or only planned
-    GONE = "gone"  # no rule matches any more
-    BACK = "back"  # a rule matches again
-    QUIET = "quiet"  # gone for long enough
+    HOLD_OFF_ENDED = "hold-off ended"  # and nothing wider explained it
+    RUN_STARTED = "run started"
+    RUN_SUCCEEDED = "run succeeded"  # verified
+    RUN_FAILED = "run failed"  # or was cancelled, or only planned
+    CLEARED = "cleared"  # no rule matches any more
+    RECURRED = "recurred"  # a rule matches again
+    STAYED_CLEAR = "stayed clear"  # for the resolve delay
     ABSORBED = "absorbed"  # another incident explains it
-    CLOSED = "closed by a person"
+    CLOSED_BY_OPERATOR = "closed by an operator"
 
 
-S, H = IncidentState, Happening
-TRANSITIONS: dict[tuple[IncidentState, Happening], IncidentState] = {
-    (S.SETTLING, H.SETTLED): S.OPEN,
-    (S.SETTLING, H.GONE): S.CLOSED,  # nobody was told, nothing was done
-    (S.OPEN, H.RUN_BEGAN): S.HEALING,
-    (S.OPEN, H.GONE): S.MENDED,
-    (S.HEALING, H.RUN_WORKED): S.MENDED,
-    (S.HEALING, H.RUN_ENDED): S.PERSON,
-    (S.PERSON, H.RUN_BEGAN): S.HEALING,
-    (S.PERSON, H.GONE): S.MENDED,
-    (S.MENDED, H.BACK): S.OPEN,
-    (S.MENDED, H.QUIET): S.CLOSED,
-    **{(state, H.ABSORBED): S.EXPLAINED for state in (S.SETTLING, S.OPEN, S.HEALING, S.PERSON, S.MENDED)},
-    **{(state, H.CLOSED): S.CLOSED for state in (S.SETTLING, S.OPEN, S.HEALING, S.PERSON, S.MENDED)},
+S, T = IncidentState, IncidentTrigger
+TRANSITIONS: dict[tuple[IncidentState, IncidentTrigger], IncidentState] = {
+    (S.SETTLING, T.HOLD_OFF_ENDED): S.OPEN,
+    (S.SETTLING, T.CLEARED): S.CLOSED,  # no page was sent, nothing was done
+    (S.OPEN, T.RUN_STARTED): S.HEALING,
+    (S.OPEN, T.CLEARED): S.RECOVERED,
+    (S.HEALING, T.RUN_SUCCEEDED): S.RECOVERED,
+    (S.HEALING, T.RUN_FAILED): S.NEEDS_HUMAN,
+    (S.NEEDS_HUMAN, T.RUN_STARTED): S.HEALING,
+    (S.NEEDS_HUMAN, T.CLEARED): S.RECOVERED,
+    (S.RECOVERED, T.RECURRED): S.OPEN,
+    (S.RECOVERED, T.STAYED_CLEAR): S.CLOSED,
+    **{
+        (state, T.ABSORBED): S.EXPLAINED
+        for state in (S.SETTLING, S.OPEN, S.HEALING, S.NEEDS_HUMAN, S.RECOVERED)
+    },
+    **{
+        (state, T.CLOSED_BY_OPERATOR): S.CLOSED
+        for state in (S.SETTLING, S.OPEN, S.HEALING, S.NEEDS_HUMAN, S.RECOVERED)
+    },
 }
 OVER = (S.CLOSED, S.EXPLAINED)
 
 
-def happen(turn: Turn, incident: Incident, what: Happening, why: str) -> bool:
-    """Moves an incident along the table; False (and nothing) where the table has no such arrow."""
-    after = TRANSITIONS.get((incident.state, what))
+def transition(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: str) -> bool:
+    """Changes the incident's state by TRANSITIONS. False, and no change, where the table has no entry."""
+    after = TRANSITIONS.get((incident.state, trigger))
     if after is None:
         return False
-    quiet = incident.state is S.SETTLING and after in OVER
+    in_hold_off = incident.state is S.SETTLING and after in OVER  # over before a page was sent
     incident.state = after
-    turn.show(incident)
-    turn.note(
+    ctx.show(incident)
+    ctx.note(
         f"incident.{after.value}",
         why,
         incident=incident.id,
         scope=incident.scope,
-        data={"cause": incident.cause, "quiet": quiet},
+        data={"cause": incident.cause, "quiet": in_hold_off},
     )
     if after in OVER:
-        incident.closed_at = turn.now
-        incident.closed_why = why
-        for run_id in incident.runs:
-            if (run := turn.state.runs.get(run_id)) is not None:
-                runs.cancel(turn, run, why)
-        turn.index.gone(incident)
-        turn.lifted.append(incident)
-        turn.cancel_timer(f"incident:{incident.id}")
-        paging.resolve(turn, incident, why)
-        forget_if_done(turn, incident)
+        _end(ctx, incident, why)
     return True
 
 
-def forget_if_done(turn: Turn, incident: Incident) -> None:
-    """A closed incident is forgotten with its runs, once its last page is delivered. The read model keeps it."""
+def _end(ctx: Context, incident: Incident, why: str) -> None:
+    """What follows when an incident is over: its runs are cancelled, its pages resolved, its inhibition ends."""
+    incident.closed_at = ctx.now
+    incident.closed_why = why
+    for run_id in incident.runs:
+        if (run := ctx.state.runs.get(run_id)) is not None:
+            runs.cancel(ctx, run, why)
+    ctx.index.remove_incident(incident)
+    ctx.released.append(incident)
+    ctx.cancel_timer(f"incident:{incident.id}")
+    escalation.resolve(ctx, incident, why)
+    forget_if_done(ctx, incident)
+
+
+def forget_if_done(ctx: Context, incident: Incident) -> None:
+    """Forgets an incident that is over, with its runs, once its pages are delivered and its last step has ended.
+
+    The read model keeps it.
+    """
     stopping = any(
-        turn.state.runs[run].state is RunState.CANCELLING for run in incident.runs if run in turn.state.runs
+        ctx.state.runs[run].state is RunState.CANCELLING for run in incident.runs if run in ctx.state.runs
     )
     if incident.state in OVER and not incident.pages.waiting and not stopping:
-        turn.state.incidents.pop(incident.id, None)
-        paging.forget(turn, incident)
+        ctx.state.incidents.pop(incident.id, None)
+        escalation.forget(ctx, incident)
         for run in incident.runs:
-            turn.state.runs.pop(run, None)
-            turn.index.claims.pop(run, None)
-            turn.cancel_timer(f"run:{run}")
+            ctx.state.runs.pop(run, None)
+            ctx.index.claims.pop(run, None)
+            ctx.cancel_timer(f"run:{run}")
 
 
-def match_began(turn: Turn, rule: Rule, scope: str) -> Incident | None:
-    """A rule became true of a scope: it joins an incident of the same cause, or is explained, or opens one."""
+def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
+    """A rule began to match at a scope. Returns the incident that it joins or opens; None: another one explains it."""
     cause = rule.cause or rule.name
-    support = f"{rule.name}@{scope}"
-    incident = _same_fault(turn, cause, scope)
+    incident = _same_fault(ctx, cause, scope)
     if incident is not None:
-        _join(turn, incident, rule, scope, support)
+        _join(ctx, incident, rule, scope)
         return incident
-    explained_by = _explained_by(turn, cause, scope)
+    explained_by = _explained_by(ctx, cause, scope)
     if explained_by is not None:
         explained_by.explains += 1
         explained_by.nodes = max(explained_by.nodes, explained_by.explains)
-        turn.show(explained_by)
+        ctx.show(explained_by)
         if explained_by.explains <= MAX_LISTED:
-            turn.note(
+            ctx.note(
                 "incident.explains",
                 f"{cause} at {scope} is explained by {explained_by.cause} at {explained_by.scope}",
                 incident=explained_by.id,
                 scope=scope,
             )
         return None
-    return _open(turn, rule, cause, scope, support)
+    return _open(ctx, rule, cause, scope)
 
 
-def match_ended(turn: Turn, rule: str, scope: str) -> Incident | None:
-    """A rule is no longer true of a scope. Returns the incident that lost its last support."""
-    support = f"{rule}@{scope}"
-    incident = turn.state.incidents.get(turn.index.by_support.pop(support, ""))
+def match_ended(ctx: Context, rule: str, scope: str) -> Incident | None:
+    """A rule no longer matches at a scope. Returns its incident if no other rule matches for it; else None."""
+    match = ids.key(rule, scope)
+    incident = ctx.state.incidents.get(ctx.index.by_match.pop(match, ""))
     if incident is None:
         return None
-    incident.support.pop(support, None)
-    turn.show(incident)
-    return incident if not incident.support else None
+    incident.matching_rules.pop(match, None)
+    ctx.show(incident)
+    return incident if not incident.matching_rules else None
 
 
-def _same_fault(turn: Turn, cause: str, scope: str) -> Incident | None:
-    nodes: dict[str, dict[str, Incident]] = turn.index.by_cause.get(cause, {})
+def _same_fault(ctx: Context, cause: str, scope: str) -> Incident | None:
+    """The incident of this cause whose scope overlaps."""
+    nodes: dict[str, dict[str, Incident]] = ctx.index.by_cause.get(cause, {})
     here: list[Incident] = list(nodes.get(node_of(scope), {}).values())
     wider: list[Incident] = list(nodes.get("", {}).values()) if node_of(scope) else []
     for incident in here + wider:
-        if turn.book.topology.overlap(incident.scope, scope):
+        if ctx.compiled.topology.overlap(incident.scope, scope):
             return incident
     return None
 
 
-def _explained_by(turn: Turn, cause: str, scope: str) -> Incident | None:
-    for incident in turn.index.inhibitors.get(cause, {}).values():
-        if incident.cause != cause and turn.book.topology.contains(incident.scope, scope):
+def _explained_by(ctx: Context, cause: str, scope: str) -> Incident | None:
+    """The incident that inhibits this cause at a scope around this one."""
+    for incident in ctx.index.inhibitors.get(cause, {}).values():
+        if incident.cause != cause and ctx.compiled.topology.contains(incident.scope, scope):
             return incident
     return None
 
 
-def _open(turn: Turn, rule: Rule, cause: str, scope: str, support: str) -> Incident:
-    digest = hashlib.blake2b(f"{turn.cause}|{cause}|{scope}".encode(), digest_size=5).digest()
+def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
     incident = Incident(
-        id=f"inc-{base64.b32encode(digest).decode().lower()}",
+        id=ids.hashed(ids.INCIDENT, ctx.cause, cause, scope),
         cause=cause,
         state=S.SETTLING,
-        severity=rule.severity.value,
+        severity=rule.severity,
         scope=scope,
         node=node_of(scope),
         rule=rule.name,
         because=rule.because,
         runbook=rule.runbook,
-        pack=turn.book.pack.version,
-        opened_at=turn.now,
-        settle_until=turn.now + rule.settle_s,
-        quiet_s=rule.quiet_s,
-        page=rule.page.value,
+        pack=ctx.compiled.pack.version,
+        opened_at=ctx.now,
+        hold_off_until=ctx.now + rule.hold_off_s,
+        resolve_delay_s=rule.resolve_delay_s,
+        page=rule.page,
         params=dict(rule.params),
-        support={support: rule.name},
+        matching_rules={ids.key(rule.name, scope): rule.name},
     )
-    turn.state.incidents[incident.id] = incident
-    turn.index.opened(incident, rule.inhibits)
-    _gather(turn, incident, rule, scope)
+    ctx.state.incidents[incident.id] = incident
+    ctx.index.add_incident(incident, rule.inhibits)
+    _gather(ctx, incident, rule, scope)
     incident.stale = all(
-        turn.now - fact.at > turn.book.settings.stale_s for fact in incident.evidence
+        ctx.now - fact.at > ctx.compiled.settings.stale_s for fact in incident.evidence
     ) and bool(incident.evidence)
-    turn.note(
+    ctx.note(
         "incident.opened",
         f"{cause} at {scope}: {rule.because}",
         incident=incident.id,
@@ -180,50 +195,52 @@ def _open(turn: Turn, rule: Rule, cause: str, scope: str, support: str) -> Incid
             "symptoms": list(incident.symptoms),
         },
     )
-    turn.show(incident)
-    _absorb(turn, incident, rule)
+    ctx.show(incident)
+    _absorb(ctx, incident, rule)
     return incident
 
 
-def _join(turn: Turn, incident: Incident, rule: Rule, scope: str, support: str) -> None:
-    incident.support[support] = rule.name
-    turn.index.by_support[support] = incident.id
+def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
+    """Adds a match to an open incident, which may narrow its scope, raise its severity, or give it a runbook."""
+    match = ids.key(rule.name, scope)
+    incident.matching_rules[match] = rule.name
+    ctx.index.by_match[match] = incident.id
     if type_of(incident.scope) == "node" and node_of(scope) == incident.node and scope != incident.scope:
-        turn.note(
+        ctx.note(
             "incident.narrowed",
             f"{incident.cause} is now known to be at {scope}",
             incident=incident.id,
             scope=scope,
         )
         incident.scope = scope
-    if rule.severity.value < incident.severity:
-        turn.note(
+    if rule.severity < incident.severity:
+        ctx.note(
             "incident.raised",
-            f"from {incident.severity} to {rule.severity.value} by rule {rule.name}: {rule.because}",
+            f"from {incident.severity} to {rule.severity} by rule {rule.name}: {rule.because}",
             incident=incident.id,
             scope=scope,
         )
-        before, incident.severity = incident.severity, rule.severity.value
-        paging.raised(turn, incident, before)
+        before, incident.severity = incident.severity, rule.severity
+        escalation.raised(ctx, incident, before)
     if rule.page is Paging.OPEN:
-        incident.page = Paging.OPEN.value
+        incident.page = Paging.OPEN
     if rule.runbook and not incident.runbook:
         incident.runbook, incident.params = rule.runbook, dict(rule.params)
-    _gather(turn, incident, rule, scope)
-    turn.show(incident)
+    _gather(ctx, incident, rule, scope)
+    ctx.show(incident)
 
 
-def _gather(turn: Turn, incident: Incident, rule: Rule, scope: str) -> None:
-    """Takes over the symptoms that the rule names and the facts behind them."""
+def _gather(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
+    """Takes over the active symptoms that the rule names, and their facts."""
     named = set(symptoms_in(rule.when))
-    for symptom in judge.active_at(turn, scope):
+    for symptom in situations.active_at(ctx, scope):
         if symptom.name in named:
-            renewed(turn, incident, symptom)
+            renewed(ctx, incident, symptom)
 
 
-def renewed(turn: Turn, incident: Incident, symptom: SymptomState) -> None:
-    """A symptom of the incident began or has new facts."""
-    key = f"{symptom.name}@{symptom.scope}"
+def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
+    """Takes over a symptom that began or has new facts. A fresh fact ends the incident's being stale."""
+    key = ids.key(symptom.name, symptom.scope)
     if key not in incident.symptoms:
         incident.symptom_count += 1
         if len(incident.symptoms) < MAX_LISTED:
@@ -233,29 +250,25 @@ def renewed(turn: Turn, incident: Incident, symptom: SymptomState) -> None:
         if fact.id not in known and len(incident.evidence) < MAX_LISTED:
             incident.evidence.append(fact)
     incident.nodes = max(incident.nodes, len(symptom.members))
-    if incident.stale and turn.now - symptom.last <= turn.book.settings.stale_s:
+    if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
         incident.stale = False
-        turn.note(
+        ctx.note(
             "incident.fresh",
             f"a fresh fact confirms it ({symptom.name})",
             incident=incident.id,
             scope=symptom.scope,
         )
-    turn.show(incident)
+    ctx.show(incident)
 
 
-def _absorb(turn: Turn, inhibitor: Incident, rule: Rule) -> None:
-    """Ends the incidents within its scope that it explains."""
+def _absorb(ctx: Context, inhibitor: Incident, rule: Rule) -> None:
+    """Ends the incidents within the inhibitor's scope that it explains."""
+    why = f"{inhibitor.cause} at {inhibitor.scope} explains it (incident {inhibitor.id})"
     for cause in rule.inhibits:
-        for incidents in list(turn.index.by_cause.get(cause, {}).values()):
+        for incidents in list(ctx.index.by_cause.get(cause, {}).values()):
             for other in list(incidents.values()):
-                if other.id != inhibitor.id and turn.book.topology.contains(inhibitor.scope, other.scope):
+                if other.id != inhibitor.id and ctx.compiled.topology.contains(inhibitor.scope, other.scope):
                     other.explained_by = inhibitor.id
                     inhibitor.explains += 1
                     inhibitor.nodes = max(inhibitor.nodes, inhibitor.explains)
-                    happen(
-                        turn,
-                        other,
-                        H.ABSORBED,
-                        f"{inhibitor.cause} at {inhibitor.scope} explains it (incident {inhibitor.id})",
-                    )
+                    transition(ctx, other, T.ABSORBED, why)

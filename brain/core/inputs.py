@@ -1,14 +1,14 @@
-"""What the engine is told: everything that decides comes in as one of these, in the order of the log.
+"""The engine's inputs: everything that its decisions depend on comes as one of these, in the order of the log.
 
-Each input has an `id` that names it for ever; the same one delivered again changes nothing.
+Each input has an `id`. An input that is delivered again, with the same id, changes nothing.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent.contract.commands import Outcome
-from agent.contract.messages import Event, Severity
-from brain.core.spec import Pack, Scalar
+from agent.contract.messages import Event, Severity, clip
+from brain.core.pack.spec import Pack, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,23 +19,24 @@ class EventSeen:
 
     @property
     def id(self) -> str:
-        """The event's own."""
+        """The event's id."""
         return self.event.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Malformed:
-    """A message that could not be read. `node` is who published it; empty when it was not a node."""
+    """A message on the log that could not be read."""
 
     id: str
     subject: str
+    # that published it; empty: not a node
     node: str
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerFired:
-    """A timer that the engine had set is due. Ignored when it was set anew or cancelled meanwhile."""
+    """A timer that the engine set is due. Ignored if the timer was cancelled or set to another time since."""
 
     id: str
     name: str
@@ -44,7 +45,7 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """A leader says that it will perform this step now. Counts only with the present leader's epoch."""
+    """A leader is about to perform this step. Counts only with the present leader's epoch."""
 
     id: str
     step: str
@@ -54,7 +55,10 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """How a step ended. (A node's result comes as an event `command.result`; the engine reads it as this.)"""
+    """How a step ended: an action of the brain, or a command that its node did not accept.
+
+    A node reports the result of its own action as an event, `command.result`; `result_of_node` reads it as this.
+    """
 
     id: str
     step: str
@@ -65,52 +69,63 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepProgress:
-    """A long step is still under way. (A node says it by an event `command.progress`.)"""
+    """A long action of the brain is still under way.
+
+    A node reports the progress of its own action as an event, `command.progress`; `progress_of_node` reads it as this.
+    """
 
     id: str
     step: str
     elapsed_s: float
+    # what it is doing; empty: not known
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlan:
-    """What a step would do, as the one who would do it says; it was not done. Not `ok`: it would be refused."""
+    """The plan of a step: what the node or the brain would do. Nothing was done."""
 
     id: str
     step: str
+    # False: the step would be refused; `lines` say why
     ok: bool
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobsTold:
-    """What the scheduler says that runs on a node. `protected` names a job that must not be disturbed."""
+class JobsAnswer:
+    """The scheduler's answer to AskJobs: which jobs run on a node."""
 
     id: str
     node: str
-    known: bool  # False: the scheduler could not be asked; `why` says it
+    # False: the scheduler could not be queried
+    known: bool
     jobs: tuple[str, ...] = ()
+    # a job among them that must not be disturbed; empty: none
     protected: str = ""
+    # why it is protected, or why nothing is known
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """A fact about a node that another system reports (a fabric manager's event, say), not the node itself."""
+    """A fact about a node that another system reports, for example a fabric manager."""
 
-    id: str  # derived from the other system's own id, so that the same report counts once
-    source: str  # e.g. ufm
+    # derived from the other system's own id, so that the same report counts once
+    id: str
+    # e.g. ufm
+    source: str
     node: str
-    kind: str  # one of agent/contract/kinds
+    # one of agent/contract/kinds
+    kind: str
     component: str
     severity: Severity
     data: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A person's word. Verbs and their args:
+class OperatorCommand:
+    """What an operator wants done. Verbs and their args:
 
     hold {scope, why, for_s?} · release {scope} · approve {id} · deny {id, why?} · ack {id} · close {id, why?} ·
     mode {runbook, mode, nodes?} · return {node} · start {runbook, node, why?} · reset {} (the breaker).
@@ -125,17 +140,18 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """A node fell silent (no beat) or is heard again."""
+    """A node became unreachable, because no beat came for a while, or is reachable again."""
 
     id: str
     node: str
     alive: bool
+    # since its last beat, when it became unreachable
     silent_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader:
-    """A brain leads from here on; every intent of an older epoch that comes later is void."""
+    """A brain leads from here on. An intent of an older epoch that comes later is void."""
 
     id: str
     epoch: int
@@ -152,12 +168,15 @@ class PackLoaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What became of a page (`page` is SendPage.id)."""
+    """The outcome of a page."""
 
     id: str
+    # SendPage.id
     page: str
     ok: bool
+    # that accepted it
     channel: str
+    # not ok: why no channel accepted it
     why: str = ""
 
 
@@ -169,11 +188,41 @@ Input = (
     | StepResult
     | StepProgress
     | StepPlan
-    | JobsTold
+    | JobsAnswer
     | Reported
-    | Said
+    | OperatorCommand
     | NodeState
     | Leader
     | PackLoaded
     | Delivery
 )
+
+
+def result_of_brain(
+    step: str, epoch: int, outcome: Outcome, why: str, data: Mapping[str, Scalar] | None = None
+) -> StepResult:
+    """The result of a step as a brain publishes it: with one id for each epoch, so that it counts once."""
+    return StepResult(id=f"r:{step}:{epoch}", step=step, outcome=outcome, why=clip(why), data=data or {})
+
+
+def result_of_node(event: Event) -> StepResult | None:
+    """The result in a node's event; None: it has none. An outcome that this version does not know is UNKNOWN."""
+    if event.kind != "command.result":
+        return None
+    data = dict(event.data)
+    step, outcome, why = (str(data.pop(key, "")) for key in ("command", "outcome", "why"))
+    known = Outcome(outcome) if outcome in set(Outcome) else Outcome.UNKNOWN
+    return StepResult(id=event.id, step=step, outcome=known, why=why, data=data)
+
+
+def progress_of_node(event: Event) -> StepProgress | None:
+    """The progress report in a node's event; None: it has none."""
+    if event.kind != "command.progress":
+        return None
+    elapsed_s = event.data.get("elapsed_s", 0.0)
+    return StepProgress(
+        id=event.id,
+        step=str(event.data.get("command", "")),
+        elapsed_s=float(elapsed_s) if isinstance(elapsed_s, (int, float)) else 0.0,
+        text=str(event.data.get("text", "")),
+    )

@@ -1,6 +1,6 @@
 """The engine's whole memory: plain dataclasses that a snapshot writes as JSON and reads back.
 
-Times are seconds since 1970 UTC, by the log's clock. Dicts keep the order of insertion; nothing here is a set.
+Times are in seconds since 1970 UTC, by the log's clock. Dicts keep the order of insertion, and nothing here is a set.
 """
 
 from dataclasses import dataclass, field
@@ -8,120 +8,159 @@ from enum import StrEnum
 from typing import Literal
 
 from agent.contract.messages import Event
-from brain.core.spec import Pack, Runbook, Scalar
+from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 
-KEPT_TIMERS = ("schedule:", "hold:")  # what people arranged, not faults
+KEPT_TIMERS = ("schedule:", "hold:")  # timers that belong to what people arranged, not to faults
 
 
 class IncidentState(StrEnum):
-    """Where an incident stands. The transitions stand in brain/core/incidents.py."""
+    """The state of an incident. Its transitions: brain/core/incidents.py."""
 
-    SETTLING = "settling"  # waiting for a cause that explains it; nobody was told
-    OPEN = "open"  # the fault is there and nothing is being done
+    SETTLING = "settling"  # held off, in case a wider cause explains it; no page was sent
+    OPEN = "open"  # the fault is there and no run is under way
     HEALING = "healing"  # a run is under way
-    PERSON = "person"  # gpuward will not do more: people must
-    MENDED = "mended"  # the symptoms are gone; waiting whether they stay away
-    CLOSED = "closed"
+    NEEDS_HUMAN = "needs_human"  # gpuward does nothing more: people must act
+    RECOVERED = "recovered"  # the symptoms are gone; it closes if they stay away
+    CLOSED = "closed"  # over: its symptoms stayed away, or an operator closed it
     EXPLAINED = "explained"  # another incident is its cause
 
 
 class RunState(StrEnum):
-    """Where a run stands. The transitions stand in brain/core/runs.py."""
+    """The state of a run. Its transitions: brain/core/healing/runs.py."""
 
-    HELD = "held"  # a gate says no for now
-    APPROVAL = "approval"  # a person must agree
-    INTENT = "intent"  # the intent is being written
-    PERFORMING = "performing"
-    VERIFYING = "verifying"
-    CANCELLING = "cancelling"  # not wanted any more, and a step is still under way
+    HELD = "held"  # a gate holds it for now
+    APPROVAL = "approval"  # waits for an operator's approval
+    INTENT = "intent"  # the intent of a step is being written to the log
+    PERFORMING = "performing"  # a step is under way
+    VERIFYING = "verifying"  # a step is done: are the symptoms gone?
+    CANCELLING = "cancelling"  # cancelled, but a step is still under way
     SUCCEEDED = "succeeded"  # verified, or the fault went away before anything was needed
-    EXHAUSTED = "exhausted"  # no rung is left: a person
-    OBSERVED = "observed"  # planned only
-    CANCELLED = "cancelled"  # a person or a wider cause ended it
+    EXHAUSTED = "exhausted"  # no rung is left: people must act
+    OBSERVED = "observed"  # only planned: observe mode
+    CANCELLED = "cancelled"  # by an operator, or because the incident is over
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """One event that an incident rests on."""
+    """One event behind a symptom or an incident."""
 
+    # of the event
     id: str
-    at: float  # when the fact came about, by the log's clock
+    # when the fact occurred: arrival less age
+    at: float
     node: str
     kind: str
     component: str
-    text: str  # the line or reading
+    # the kernel line or the sample
+    text: str
 
 
 @dataclass(slots=True, kw_only=True)
 class SymptomState:
-    """One symptom at one scope: active, or half way there (a window that fills)."""
+    """One symptom at one scope: active, or on the way to it (for example a window that fills)."""
 
     name: str
     scope: str
     active: bool = False
-    since: float = 0.0  # when the fact behind it began
-    last: float = 0.0  # newest fact that fed it
-    heard: float = 0.0  # when that arrived
-    hits: list[tuple[float, float]] = field(default_factory=list)  # (time, weight) in the window
-    on: bool = False  # lasting, flapping: the condition's present state
-    members: dict[str, float] = field(default_factory=dict)  # spread: node -> when it started there
+    # when the first fact behind it occurred
+    since: float = 0.0
+    # when the newest fact behind it occurred
+    last: float = 0.0
+    # when the newest fact arrived
+    arrived: float = 0.0
+    # (time, weight) of the facts in the window
+    hits: list[tuple[float, float]] = field(default_factory=list)
+    # lasting, flapping: whether the condition is met now
+    on: bool = False
+    # spread: node -> when the counted symptom began there
+    members: dict[str, float] = field(default_factory=dict)
+    # fields for the situation, from the newest event that has them
     carried: dict[str, Scalar] = field(default_factory=dict)
-    evidence: list[Evidence] = field(default_factory=list)  # first and newest, bounded
-    total: int = 0  # facts so far
+    # the first facts and the newest; bounded
+    evidence: list[Evidence] = field(default_factory=list)
+    # number of facts so far
+    total: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
 class StepRecord:
-    """What became of one attempt."""
+    """One attempt of one rung, and what came of it."""
 
     id: str
     rung: str
     action: str
     params: dict[str, Scalar]
+    # when its intent was requested
     at: float
-    outcome: str = ""  # empty while under way
-    doing: str = ""  # what it last said that it is doing
+    # empty while it is under way
+    outcome: str = ""
+    # the text of its last progress report
+    doing: str = ""
+    # reason of the outcome
     why: str = ""
+    # None: no verification has ended
     verified: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A person's word for one step, under the circumstances of that moment."""
+    """An operator's approval of one step, with the circumstances in which it was given."""
 
     who: str
+    # when it expires
     until: float
-    what: str  # rung, action, parameters, node
-    symptoms: list[str]  # of the incident, active then
+    # the step: rung, action, parameters, scope
+    what: str
+    # "<symptom>@<scope>" of the incident that were active
+    symptoms: list[str]
+    # Incident.nodes
     nodes: int
-    severity: str
+    severity: Priority
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
     """One execution of a runbook."""
 
+    # <incident>.r<n>
     id: str
     incident: str
-    runbook: Runbook  # the version with which it began
+    # as it was when the run began: a new pack does not change it
+    runbook: Runbook
+    # version of the pack with which it began
     pack: str
     scope: str
-    node: str  # empty for a scope wider than a node
+    # empty for a scope wider than a node
+    node: str
+    # values for `$name` in the rungs' parameters
     params: dict[str, Scalar]
     state: RunState
     started_at: float
-    rung: int = 0  # index into the ladder, or into its way back
-    worked: str = ""  # why it has worked; from then on the run is on its way back
-    back_to: int = 0  # index of the rung to go on with if the fault comes back before the way back is over
-    disrupted: bool = False  # a disruptive rung was begun
-    requested_by: str = ""  # a person, or "schedule"; empty: a fault led to it
-    jobs: list[str] = field(default_factory=list)  # on its node when it claimed it
-    asked: list[str] = field(default_factory=list)  # steps whose plan was asked for
+    # index into the ladder, or into the return to service
+    rung: int = 0
+    # why it worked; once this is set, the run performs its return to service
+    worked: str = ""
+    # index of the rung to go on with if the fault recurs during the return to service
+    back_to: int = 0
+    # whether a disruptive rung was begun
+    disrupted: bool = False
+    # an operator's name, or "schedule"; empty: a fault led to it
+    requested_by: str = ""
+    # jobs on the node when the run claimed it
+    jobs: list[str] = field(default_factory=list)
+    # ids of steps whose plan was requested
+    asked: list[str] = field(default_factory=list)
+    # of the present rung, from 1
     attempt: int = 1
-    why: str = ""  # reason of the present state
-    claimed: bool = False  # holds the node for its disruptive rungs
+    # reason of the present state
+    why: str = ""
+    # whether it has its node to itself, for disruptive rungs
+    claimed: bool = False
+    # the last approval, which may be void now
     approved: Approval | None = None
-    quiet_since: float = 0.0  # verifying: since when the symptoms are gone; 0: they are not
+    # verifying: since when the symptoms are gone; 0: they are not
+    quiet_since: float = 0.0
+    # performing: when the step is given up; verifying: when the symptoms must be gone
     deadline: float = 0.0
     steps: list[StepRecord] = field(default_factory=list)
     ended_at: float = 0.0
@@ -129,72 +168,94 @@ class Run:
 
 @dataclass(slots=True, kw_only=True)
 class PageState:
-    """What people were told of an incident."""
+    """The pages of one incident or alert group."""
 
-    sent: int = 0  # pages so far
+    # number of pages so far
+    sent: int = 0
+    # when the first page was sent; 0: none was
     first_at: float = 0.0
-    told: list[str] = field(default_factory=list)  # channel groups, in order
-    by: dict[str, list[str]] = field(default_factory=dict)  # group -> channels that took a page of it
-    bundled: dict[str, str] = field(default_factory=dict)  # group -> the bundle that speaks for it there
+    # channel groups that were paged, in order
+    notified: list[str] = field(default_factory=list)
+    # channel group -> channels that accepted an alert
+    by: dict[str, list[str]] = field(default_factory=dict)
+    # channel group -> id of the alert group that the incident belongs to there
+    grouped: dict[str, str] = field(default_factory=dict)
+    # empty: not acknowledged
     acked_by: str = ""
     resolved: bool = False
-    severities: list[str] = field(default_factory=list)  # those that it was told with before it was raised
-    waiting: dict[str, "PendingPage"] = field(default_factory=dict)  # page id -> not yet delivered
+    # severities under which it was paged before it was raised
+    severities: list[Priority] = field(default_factory=list)
+    # page id -> page that is not delivered yet
+    waiting: dict[str, "PendingPage"] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
 class PendingPage:
-    """A page on its way."""
+    """A page that is not delivered yet."""
 
     what: Literal["open", "repeat", "update", "ack", "resolve"]
+    # channel group
     to: str
     text: str
+    # failed deliveries so far
     tries: int = 0
-    away: bool = False  # with the notifier, which has not answered yet
-    bundle: str = ""  # the bundle whose page tells this one; empty: it goes by itself
-    carries: list[str] = field(default_factory=list)  # a bundle's page: the incidents' pages that it tells
+    # whether the notifier has it and has not answered yet
+    away: bool = False
+    # the alert group whose page includes this one; empty: it is sent by itself
+    alert_group: str = ""
+    # page of an alert group: ids of the incidents' pages that it includes
+    carries: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class Listed:
-    """One incident of a bundle, as the bundle's page lists it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedAlert:
+    """One incident of an alert group, as the group's page lists it."""
 
     incident: str
-    severity: str
+    severity: Priority
     cause: str
     scope: str
     node: str
     since: float
-    evidence: str  # its first line; only of the first ones
-    text: str  # its newest news
+    # text of its first fact; empty for incidents far down the list
+    evidence: str
+    # the latest news of it
+    text: str
     acked: bool = False
     over: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
-class Bundle:
-    """Many incidents that one group is told of as one. Its alert opens, repeats and resolves as that of an incident does."""
+class AlertGroup:
+    """Many incidents that go to one channel group as one alert, which opens, repeats and resolves like an incident's."""
 
     id: str
+    # channel group
     to: str
     opened_at: float
-    severity: str = "P3"  # the worst that it ever listed
-    listed: dict[str, Listed] = field(default_factory=dict)  # incident -> its line
-    over: int = 0  # how many of them are over
-    seen: int = 0  # and how many over or acknowledged
-    queued: list[str] = field(default_factory=list)  # incidents' pages that the next page of it tells
+    # the most urgent that it ever listed
+    severity: Priority = Priority.P3
+    # incident id -> its line
+    listed: dict[str, GroupedAlert] = field(default_factory=dict)
+    # how many of them are over
+    over: int = 0
+    # how many of them are over or acknowledged
+    seen: int = 0
+    # ids of incidents' pages that its next page includes
+    queued: list[str] = field(default_factory=list)
     pages: PageState = field(default_factory=PageState)
 
 
 @dataclass(slots=True, kw_only=True)
-class GroupPages:
-    """How often a group of people was woken lately."""
+class ChannelGroup:
+    """How often a channel group was alerted lately."""
 
-    first: list[tuple[float, str]] = field(
-        default_factory=list
-    )  # (when, severity) of new alerts in the window
-    storm_until: float = 0.0  # until then a new incident goes into a bundle
-    bundle: str = ""  # the one that still collects
+    # (when, severity) of the new alerts in the window
+    first: list[tuple[float, Priority]] = field(default_factory=list)
+    # until then every new incident goes into an alert group
+    storm_until: float = 0.0
+    # id of the alert group that still collects; empty: none does
+    alert_group: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -204,27 +265,43 @@ class Incident:
     id: str
     cause: str
     state: IncidentState
-    severity: str  # P0 .. P3
+    severity: Priority
     scope: str
-    node: str  # empty for a scope wider than a node
+    # empty for a scope wider than a node
+    node: str
+    # that opened it
     rule: str
     because: str
+    # empty: none, people must act
     runbook: str
+    # version of the pack that opened it
     pack: str
     opened_at: float
-    settle_until: float
-    quiet_s: float
-    page: str
+    # until then it is settling
+    hold_off_until: float
+    # it closes when its symptoms have been gone this long
+    resolve_delay_s: float
+    page: Paging
+    # of the rule, for the runbook's `$name`s
     params: dict[str, Scalar] = field(default_factory=dict)
-    support: dict[str, str] = field(default_factory=dict)  # "<rule>@<scope>" that match now -> rule
-    symptoms: list[str] = field(default_factory=list)  # "<symptom>@<scope>", in order of appearance, bounded
+    # "<rule>@<scope>" of each match -> rule; empty: the fault is gone
+    matching_rules: dict[str, str] = field(default_factory=dict)
+    # "<symptom>@<scope>", in order of appearance; bounded
+    symptoms: list[str] = field(default_factory=list)
+    # of all symptoms, listed or not
     symptom_count: int = 0
-    nodes: int = 1  # how many nodes show it
+    # how many nodes show it
+    nodes: int = 1
+    # bounded
     evidence: list[Evidence] = field(default_factory=list)
+    # ids, oldest first
     runs: list[str] = field(default_factory=list)
-    explains: int = 0  # incidents and matches that it absorbed
+    # number of incidents and matches that it explains
+    explains: int = 0
+    # id of the incident that explains this one
     explained_by: str = ""
-    stale: bool = False  # every fact was old when it arrived; a fresh one clears it
+    # every fact was old when it arrived; a fresh fact ends this
+    stale: bool = False
     pages: PageState = field(default_factory=PageState)
     closed_at: float = 0.0
     closed_why: str = ""
@@ -235,87 +312,119 @@ class Node:
     """What is known of a node besides its faults."""
 
     name: str
+    # False: unreachable, no beat for a while
     alive: bool = True
+    # boot id of its newest event
     boot: str = ""
-    booted_at: float = 0  # when it was first heard with this boot id
+    # when the first fact with this boot id occurred
+    booted_at: float = 0
+    # id of the spool that its events come from
     spool: str = ""
-    seq: int = 0  # of `spool`: an event at or below is a repeat
+    # newest sequence number of `spool`: an event with this or a lower one is a repeat
+    seq: int = 0
+    # the same of the spool before
     spool_before: str = ""
     seq_before: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Hold:
-    """A person's stop on a scope."""
+    """An operator's stop on a scope."""
 
     scope: str
     who: str
     why: str
     since: float
-    until: float  # 0: until released
+    # 0: until it is released
+    until: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeJobs:
-    """What the scheduler says of a node, for a short while."""
+    """The scheduler's answer about a node; kept for a short while."""
 
     at: float
-    known: bool  # False: it could not be asked
+    # False: the scheduler could not be queried
+    known: bool
     jobs: list[str]
-    protected: str = ""  # a protected job, and why it is one
+    # a protected job that runs there; empty: none does
+    protected: str = ""
+    # why it is protected, or why nothing is known
     why: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
-class ModeSaid:
-    """A person's mode for runbooks on nodes."""
+class ModeOverride:
+    """An operator's mode for runbooks on nodes, in place of the site's setting."""
 
+    # glob
     runbook: str
+    # glob
     nodes: str
-    mode: str
+    mode: Mode
     who: str
 
 
 @dataclass(slots=True, kw_only=True)
 class Early:
-    """An event that came before there were any rules."""
+    """An event that came before the first rules."""
 
     event: Event
+    # when it arrived
     at: float
 
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """Everything. `fault_free` says whether the engine has forgotten all faults (law: forget)."""
+    """Everything that the engine remembers. Once all faults are over it is `fault_free` (law: forget)."""
 
-    now: float = 0.0  # the newest input's time; never runs backwards
+    # time of the newest input; never runs backwards
+    now: float = 0.0
+    # of the present leader; 0: there was none yet
     epoch: int = 0
     leader: str = ""
+    # None: no rules yet
     pack: Pack | None = None
     nodes: dict[str, Node] = field(default_factory=dict)
-    symptoms: dict[str, SymptomState] = field(default_factory=dict)  # "<symptom>@<scope>"
-    matched: dict[str, list[str]] = field(default_factory=dict)  # scope -> rules that match now
+    # by "<symptom>@<scope>"
+    symptoms: dict[str, SymptomState] = field(default_factory=dict)
+    # scope -> rules that match there now
+    matched: dict[str, list[str]] = field(default_factory=dict)
+    # by id; those that are over are forgotten soon
     incidents: dict[str, Incident] = field(default_factory=dict)
-    runs: dict[str, Run] = field(default_factory=dict)  # of incidents that are not closed
-    tries: dict[str, list[float]] = field(
-        default_factory=dict
-    )  # "<runbook>@<cause>@<scope>" -> ends of failed runs
-    bundles: dict[str, Bundle] = field(default_factory=dict)  # until all that they list is over
-    groups: dict[str, GroupPages] = field(default_factory=dict)  # channel groups that were woken lately
+    # by id; kept as long as their incident
+    runs: dict[str, Run] = field(default_factory=dict)
+    # "<runbook>@<cause>@<scope>" -> when its disruptive runs ended, for the runbook's `tries`
+    tries: dict[str, list[float]] = field(default_factory=dict)
+    # by id; kept until all that they list is over
+    alert_groups: dict[str, AlertGroup] = field(default_factory=dict)
+    # channel groups that were alerted lately, by name
+    groups: dict[str, ChannelGroup] = field(default_factory=dict)
+    # name -> when it is due
     timers: dict[str, float] = field(default_factory=dict)
+    # by scope
     holds: dict[str, Hold] = field(default_factory=dict)
-    modes: list[ModeSaid] = field(default_factory=list)
-    jobs: dict[str, NodeJobs] = field(default_factory=dict)  # node -> what the scheduler said a moment ago
-    began: list[float] = field(default_factory=list)  # when disruptive runs began, for the breaker; bounded
-    tripped: float = 0.0  # since when the breaker holds; 0: it does not
-    inspected: dict[str, float] = field(default_factory=dict)  # "<runbook>@<node>" -> when it last began
-    likes: dict[str, str] = field(default_factory=dict)  # "<kind> <node>" -> what `unlike` compares, as JSON
-    recent: dict[str, float] = field(default_factory=dict)  # ids of inputs that were not events, bounded
+    # the last one that fits counts
+    modes: list[ModeOverride] = field(default_factory=list)
+    # node -> the scheduler's last answer, while it is fresh
+    jobs: dict[str, NodeJobs] = field(default_factory=dict)
+    # when disruptive runs began, for the breaker; bounded
+    began: list[float] = field(default_factory=list)
+    # since when the breaker has tripped; 0: it has not
+    tripped: float = 0.0
+    # "<runbook>@<node>" -> when a requested run last began there
+    inspected: dict[str, float] = field(default_factory=dict)
+    # "<kind> <node>" -> the fields that `unlike` symptoms compare, as JSON
+    peers: dict[str, str] = field(default_factory=dict)
+    # id -> time, of inputs other than events and timers; bounded
+    recent: dict[str, float] = field(default_factory=dict)
+    # number of messages that could not be read
     malformed: int = 0
-    early: list[Early] = field(default_factory=list)  # judged when the first rules come; bounded
+    # events to judge when the first rules come; bounded
+    early: list[Early] = field(default_factory=list)
 
     def fault_free(self) -> bool:
-        """Is no trace of a fault left? People's holds and modes, and the table of nodes, are not faults."""
+        """Whether no trace of a fault is left. Operators' holds and modes, schedules and known nodes are no faults."""
         timers = [name for name in self.timers if not name.startswith(KEPT_TIMERS)]
         faults = self.symptoms or self.matched or self.incidents or self.runs or self.tries
-        return not (faults or self.bundles or self.groups or timers)
+        return not (faults or self.alert_groups or self.groups or timers)

@@ -1,1 +1,1 @@
-"""How people are told: a page goes to the channels of a group until one takes it."""
+"""Sends pages to people: to the channels of a group in order, until one accepts the page."""

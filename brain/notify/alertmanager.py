@@ -1,8 +1,8 @@
 """Alertmanager, by its v2 API: for sites that route and silence there.
 
-An alert is what its labels are: they stay the same from open to resolved, all else stands in annotations. Alertmanager
-takes an alert for over when `endsAt` has passed, and forgets all of them when it restarts. So each alert ends `hold_s`
-from now, and while this brain leads, `keep` posts all that are open every `refresh_s`. What is open is read from
+An alert is identified by its labels: they stay the same from open to resolved, everything else is in annotations.
+Alertmanager resolves an alert when its `endsAt` has passed, and forgets all alerts when it restarts. So each alert ends
+`hold_s` from now, and while this brain leads, `refresh` posts all open alerts every `refresh_s`. What is open is read from
 the engine each time: no alert outlives its incident, whichever brain opened it.
 """
 
@@ -17,9 +17,10 @@ import orjson
 from pydantic import Field
 
 from agent.contract.errors import ActionError, ConfigError
+from agent.shared.secret_file import secret
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
-from brain.options import options, secret
+from brain.options import options
 
 _BATCH = 200  # alerts in one post
 
@@ -28,20 +29,29 @@ _BATCH = 200  # alerts in one post
 class AlertmanagerOptions:
     """What a table of `type = "alertmanager"` holds."""
 
-    urls: tuple[str, ...]  # every instance of the cluster: each must be told, as Prometheus does it
-    labels: Mapping[str, str] = field(default_factory=dict)  # more labels, e.g. cluster
-    token_file: Path | None = None  # bearer token
-    ca_file: Path | None = None  # PEM file; none: the system's CAs
-    console_url: str = ""  # where people open the console
-    language: Language = "both"  # of the rule's knowledge
+    # every instance of the cluster: each gets all alerts, as Prometheus sends them
+    urls: tuple[str, ...]
+    # additional labels, e.g. cluster
+    labels: Mapping[str, str] = field(default_factory=dict)
+    # bearer token
+    token_file: Path | None = None
+    # PEM file; none: the system's CAs
+    ca_file: Path | None = None
+    # where people open the console
+    console_url: str = ""
+    # of the rule's knowledge
+    language: Language = "both"
+    # Open alerts are posted again at this interval
     refresh_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
-    hold_s: Annotated[float, Field(gt=1)] = 1800.0  # without news for so long the alert counts as over
+    # an alert that was not refreshed for so long is resolved
+    hold_s: Annotated[float, Field(gt=1)] = 1800.0
+    # Timeout of one request
     timeout_s: Annotated[float, Field(gt=0, le=120)] = 10.0
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
 class Alertmanager:
-    """One Alertmanager or its cluster: a page is delivered when one instance has it."""
+    """One Alertmanager or its cluster: a page is delivered when one instance has accepted it."""
 
     def __init__(self, name: str, want: AlertmanagerOptions, token: str = "", where: str = "") -> None:
         tls = http.trust(want.ca_file, f"{where}.ca_file")
@@ -52,7 +62,7 @@ class Alertmanager:
             http.Poster(http.checked_url(url, f"{where}.urls"), timeout_s=want.timeout_s, tls=tls)
             for url in want.urls
         ]
-        # A refresh that was composed before an alert ended must not be posted after its resolution.
+        # A refresh that was composed before a resolution must not be posted after it.
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -62,7 +72,7 @@ class Alertmanager:
 
     @property
     def refresh_s(self) -> float:
-        """How often `keep` is to be called."""
+        """How often `refresh` is to be called."""
         return self._want.refresh_s
 
     async def send(self, message: PageMessage) -> None:
@@ -70,8 +80,8 @@ class Alertmanager:
         async with self._one_at_a_time:
             await self._post([message])
 
-    async def keep(self, open_now: Callable[[], Sequence[PageMessage]]) -> None:
-        """Posts the alerts that are open at this moment once more."""
+    async def refresh(self, open_now: Callable[[], Sequence[PageMessage]]) -> None:
+        """Posts the alerts that are open at this moment again."""
         async with self._one_at_a_time:
             messages = open_now()
             for first in range(0, len(messages), _BATCH):
@@ -98,14 +108,13 @@ class Alertmanager:
 
 
 def alerts(message: PageMessage, want: AlertmanagerOptions, now: datetime) -> list[dict[str, Any]]:
-    """The alert of a page; after its severity was raised also the end of the one with the former severity."""
-    over = message.status == "resolve"
-    ends = now if over else now + timedelta(seconds=want.hold_s)
-    said = [_alert(message, want, message.severity, ends)]
+    """Returns the alert of a page and, after its severity was raised, the end of the alert with the former severity."""
+    ends = now if message.status == "resolve" else now + timedelta(seconds=want.hold_s)
+    found = [_alert(message, want, message.severity, ends)]
     for severity in dict.fromkeys(message.severities):
         if severity != message.severity:
-            said.append(_alert(message, want, severity, now))
-    return said
+            found.append(_alert(message, want, severity, now))
+    return found
 
 
 def _alert(message: PageMessage, want: AlertmanagerOptions, severity: str, ends: datetime) -> dict[str, Any]:
@@ -115,7 +124,7 @@ def _alert(message: PageMessage, want: AlertmanagerOptions, severity: str, ends:
         "incident": message.dedup_key,
         "severity": severity,
         "group": message.group,
-        "node": message.node,  # empty: Alertmanager has no such label
+        "node": message.node,  # Alertmanager drops an empty label
     }
     annotations = {
         section.label.replace(" ", "_"): "\n".join(section.lines) for section in message.sections("en")
@@ -138,7 +147,7 @@ def _alert(message: PageMessage, want: AlertmanagerOptions, severity: str, ends:
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> Alertmanager:
-    """The channel of a configuration table; ConfigError names the key."""
+    """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(AlertmanagerOptions, table, where)
     if not want.urls:
         raise ConfigError(f"{where}.urls: needs at least one")

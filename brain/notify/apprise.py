@@ -19,11 +19,12 @@ from pydantic import Field
 
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
+from agent.shared.secret_file import secret
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
-from brain.options import options, secret
+from brain.options import options
 
-_THREADS = 2  # a service that hangs holds one until its own deadline
+_THREADS = 2  # a service that hangs occupies one until its own deadline
 _TYPES = {"resolve": "success", "ack": "info"}
 _STATUS = re.compile(r"error[=: ]+(\d{3})\b")
 
@@ -32,9 +33,13 @@ _STATUS = re.compile(r"error[=: ]+(\d{3})\b")
 class AppriseOptions:
     """What a table of `type = "apprise"` holds."""
 
-    url_file: Path  # file with one Apprise URL
-    language: Language = "both"  # of the rule's knowledge
-    acks: bool = True  # also say that somebody has acknowledged
+    # file with one Apprise URL
+    url_file: Path
+    # of the rule's knowledge
+    language: Language = "both"
+    # send acknowledgements too
+    acks: bool = True
+    # Timeout of one request
     timeout_s: Annotated[float, Field(gt=0, le=120)] = 20.0
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -55,7 +60,7 @@ class Apprise:
         return self._name
 
     async def send(self, message: PageMessage) -> None:
-        """As in Channel. A 4xx of the service is Refused, all else that is not success Unreachable."""
+        """As in Channel. A 4xx answer is Refused, any other failure Unreachable."""
         if message.what == "ack" and not self._want.acks:
             return
         title, body = fitted(
@@ -65,53 +70,54 @@ class Apprise:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._want.timeout_s):
-                ok, says = await loop.run_in_executor(self._threads, self._notify, title, body, kind)
+                accepted, status = await loop.run_in_executor(self._threads, self._notify, title, body, kind)
         except TimeoutError as error:
             raise TimedOut(f"{self._what()} did not answer within {self._want.timeout_s:g} s") from error
-        if ok:
+        if accepted:
             return
-        status = int(says) if says else 0
         text = f"{self._what()} did not take it" + (f" ({status})" if status else "")
-        raise Refused(text) if 400 <= status < 500 and status not in http.AGAIN else Unreachable(text)
+        raise Refused(text) if 400 <= status < 500 and status not in http.RETRIED else Unreachable(text)
 
     async def close(self) -> None:
-        """A thread that hangs ends with its own deadline."""
+        """Does not wait for threads that hang: they end at their own deadline."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _what(self) -> str:
         return f"apprise ({self._service.service_name})"
 
-    def _notify(self, title: str, body: str, kind: str) -> tuple[bool, str]:
-        """(taken, HTTP status that the library's log told of). Its words may hold the URL: only the number is kept."""
-        heard = _Heard()
+    def _notify(self, title: str, body: str, kind: str) -> tuple[bool, int]:
+        """Returns (accepted, HTTP status in the library's log or 0). The log may hold the URL: only the number is kept."""
+        seen = _StatusInLog()
         log = logging.getLogger("apprise")
-        log.addHandler(heard)
+        log.addHandler(seen)
         try:
-            taken = bool(self._service.notify(title=title, body=body, notify_type=kind, body_format="text"))
+            accepted = bool(
+                self._service.notify(title=title, body=body, notify_type=kind, body_format="text")
+            )
         except OSError:
-            return False, ""
+            return False, 0
         finally:
-            log.removeHandler(heard)
-        return taken, heard.status
+            log.removeHandler(seen)
+        return accepted, seen.status
 
 
-class _Heard(logging.Handler):
-    """Listens for the status code in what the library logs in this thread."""
+class _StatusInLog(logging.Handler):
+    """Finds the HTTP status in what the library logs in this thread."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.status = ""
+        self.status = 0
         self._thread = threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keeps the number."""
         found = _STATUS.search(record.getMessage()) if record.thread == self._thread else None
         if found:
-            self.status = found.group(1)
+            self.status = int(found.group(1))
 
 
 def fitted(message: PageMessage, title_max: int, body_max: int, language: Language) -> tuple[str, str]:
-    """Title and body within a service's limits (characters). 0 for the title: it becomes the body's first line."""
+    """Returns title and body within a service's limits (characters). Limit 0 of the title: it is the body's first line."""
     if title_max <= 0:
         title = clip(message.title, max(20, body_max - 60))
         return "", f"{title}\n{message.body(language, body_max - len(title) - 1)}"[:body_max]
@@ -119,7 +125,7 @@ def fitted(message: PageMessage, title_max: int, body_max: int, language: Langua
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> Apprise:
-    """The channel of a configuration table; ConfigError names the key."""
+    """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(AppriseOptions, table, where)
     url = secret(want.url_file, f"{where}.url_file")
     library = importlib.import_module("apprise")

@@ -17,25 +17,25 @@ class Channel(Protocol):
     async def send(self, message: PageMessage) -> None:
         """Delivers one page, within the channel's own deadline.
 
-        Refused: the receiver says no, asking again will not help. Unreachable: nobody was told.
-        TimedOut: somebody may have been told; sending the same page again must be harmless.
+        Refused: the receiver rejects the page, a retry will not help. Unreachable: the page was not delivered.
+        TimedOut: it may have been delivered; sending the same page again must be harmless.
         """
         ...
 
     async def close(self) -> None:
-        """Gives connections back."""
+        """Closes connections."""
         ...
 
 
 @runtime_checkable
-class Keeper(Protocol):
-    """A channel whose receiver takes an alert for over when nobody tells it again."""
+class RefreshedChannel(Protocol):
+    """A channel whose receiver resolves an alert that is not refreshed."""
 
     @property
     def refresh_s(self) -> float:
         """How often."""
         ...
 
-    async def keep(self, open_now: Callable[[], Sequence[PageMessage]]) -> None:
-        """Tells what is open. `open_now` is asked at the moment of telling. Errors as in `Channel.send`."""
+    async def refresh(self, open_now: Callable[[], Sequence[PageMessage]]) -> None:
+        """Sends the open alerts again. `open_now` is called at the moment of sending. Errors as in `Channel.send`."""
         ...

@@ -1,68 +1,68 @@
-"""From the engine's incident to the message that people get. Pure."""
+"""From a page of the engine to the message that people get. Pure."""
 
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from agent.contract.messages import clip
-from brain.core.effects import SendPage
-from brain.core.spec import Rule, Rung, Scalar, Text
-from brain.core.state import Evidence, Incident, IncidentState, Listed, Run, RunState, State, StepRecord
-from brain.notify.message import LABELS, Command, PageMessage
+from brain.core.effects import PageSubject, SendPage
+from brain.core.pack.spec import Rule, Rung, Scalar, Text
+from brain.core.state import Evidence, GroupedAlert, IncidentState, Run, RunState, State, StepRecord
+from brain.notify.message import LABELS, PageMessage, ShellCommand
 
 MAX_EVIDENCE_LINES = 6
-MAX_LISTED = 40  # incidents that the page of a bundle lists; the others are counted
+MAX_LISTED = 40  # incidents that the page of an alert group lists; the others are counted
 MAX_LINE = 300  # characters of one evidence line
 _PLANNED = (RunState.OBSERVED, RunState.HELD, RunState.APPROVAL)
 
 
 def compose_from(state: State, page: SendPage) -> PageMessage:
-    """The message of a page, with what the engine knows of its rule and runs."""
-    incident = page.incident
+    """Composes the message of a page, with the rule and the runs as the engine has them now."""
+    subject = page.subject
     rules = state.pack.rules if state.pack else ()
-    rule = next((rule for rule in rules if rule.name == incident.rule), None)
-    return compose(page, rule=rule, runs=[state.runs[run] for run in incident.runs if run in state.runs])
+    rule = next((rule for rule in rules if rule.name == subject.rule), None)
+    return compose(page, rule=rule, runs=[state.runs[run] for run in subject.runs if run in state.runs])
 
 
 def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = ()) -> PageMessage:
-    """The message of a page. `rule` is the incident's (None: not known), `runs` its runs, in order."""
-    incident = page.incident
-    evidence = _newest_of_each(incident.evidence)
+    """Composes the message of a page. `rule` opened its incident (None: unknown); `runs` are the incident's, in order."""
+    about = page.subject
+    evidence = _newest_of_each(about.evidence)
     knowledge = rule.knowledge if rule else None
-    subject = f"{incident.cause.replace('_', ' ')} on {incident.scope}"
-    if page.listed:
-        subject = f"{len(page.listed)} incidents" + (f" on {incident.scope}" if incident.node else "")
+    subject = f"{about.cause.replace('_', ' ')} on {about.scope}"
+    if about.listed:
+        subject = f"{len(about.listed)} incidents" + (f" on {about.scope}" if about.node else "")
     return PageMessage(
         id=page.id,
-        dedup_key=incident.id,
+        dedup_key=about.id,
         what=page.what,
         group=page.to,
-        title=f"[{incident.severity}] {LABELS[page.what]}{subject}",
-        subject=f"[{incident.severity}] {subject}",
-        severity=incident.severity,
-        cause=incident.cause,
-        scope=incident.scope,
-        node=incident.node,
-        nodes=incident.nodes,
-        state=incident.state.value,
+        title=f"[{about.severity}] {LABELS[page.what]}{subject}",
+        subject=f"[{about.severity}] {subject}",
+        severity=about.severity,
+        cause=about.cause,
+        scope=about.scope,
+        node=about.node,
+        nodes=about.nodes,
+        state=about.state.value,
         why_now=page.text,
-        because=incident.because,
-        since=_iso(min([item.at for item in incident.evidence] + [incident.opened_at])),
+        because=about.because,
+        since=_iso(about.since),
         evidence=tuple(_evidence_line(item) for item in evidence),
         evidence_ids=tuple(item.id for item in evidence),
         tried=tuple(_step_line(run, step) for run in runs for step in run.steps),
-        proposed=tuple(line for run in runs for line in _proposed(run)) or _by_people(incident, runs),
+        proposed=tuple(line for run in runs for line in _proposed(run)) or _by_people(about, runs),
         commands=tuple(_commands(page, runs)),
         knowledge={"cause": _both(knowledge.cause), "todo": _both(knowledge.todo)} if knowledge else {},
         links=knowledge.links if knowledge else (),
-        acked_by=incident.pages.acked_by,
-        severities=tuple(incident.pages.severities),
-        incidents=_listed(page.listed),
+        acked_by=about.acked_by,
+        severities=about.severities_before,
+        incidents=_listed(about.listed),
     )
 
 
-def _listed(lines: Sequence[Listed]) -> tuple[str, ...]:
-    """What a bundle tells: what is still there first, the most urgent first of all."""
+def _listed(lines: Sequence[GroupedAlert]) -> tuple[str, ...]:
+    """The incidents of an alert group: the open ones first, each part by severity."""
     ordered = sorted(
         lines, key=lambda line: (line.over, line.acked, line.severity, line.since, line.incident)
     )
@@ -77,7 +77,7 @@ def _listed(lines: Sequence[Listed]) -> tuple[str, ...]:
 
 
 def _newest_of_each(items: Sequence[Evidence]) -> list[Evidence]:
-    """The first fact, then the newest of each kind and component, in order of time; bounded."""
+    """The first fact, then the newest ones of each kind and component, in order of time; bounded."""
     newest = {(item.kind, item.component, item.node): item for item in items}
     if items:
         newest.setdefault(("", "", ""), items[0])
@@ -121,36 +121,36 @@ def _rung_line(rung: Rung, run: Run) -> str:
     return clip(f"{rung.name}: {rung.do}{_params(params)}{disrupts}", MAX_LINE)
 
 
-def _by_people(incident: Incident, runs: Sequence[Run]) -> tuple[str, ...]:
-    if incident.state is IncidentState.PERSON:
+def _by_people(about: PageSubject, runs: Sequence[Run]) -> tuple[str, ...]:
+    if about.state is IncidentState.NEEDS_HUMAN:
         if any(run.state is RunState.EXHAUSTED for run in runs):
-            return (f"{incident.runbook} has nothing left to try: a person must mend it",)
-        return ("gpuward will not do more by itself: a person must mend it",)
+            return (f"{about.runbook} has nothing left to try: a person must fix it",)
+        return ("gpuward will not do more by itself: a person must fix it",)
     return ()
 
 
-def _commands(page: SendPage, runs: Sequence[Run]) -> list[Command]:
-    incident = page.incident
-    look = [Command(line=f"gpuward explain {incident.id}", does="the whole chain, back to the kernel line")]
-    if page.listed:
+def _commands(page: SendPage, runs: Sequence[Run]) -> list[ShellCommand]:
+    about = page.subject
+    look = [ShellCommand(line=f"gpuward explain {about.id}", does="the whole chain, back to the kernel line")]
+    if about.listed:
         look = [
-            Command(line="gpuward incidents", does="all that is open"),
-            Command(line="gpuward explain INC", does="the whole chain of one of them"),
+            ShellCommand(line="gpuward incidents", does="all that is open"),
+            ShellCommand(line="gpuward explain INC", does="the whole chain of one of them"),
         ]
     if page.what in ("ack", "resolve"):
         return look
-    does = "I look at all of them" if page.listed else "I look at it"
-    rows = [Command(line=f"gpuward ack {incident.id}", does=f"{does}: stop repeating the page")]
+    does = "I look at all of them" if about.listed else "I look at it"
+    rows = [ShellCommand(line=f"gpuward ack {about.id}", does=f"{does}: stop repeating the page")]
     rows += [
-        Command(line=f"gpuward approve {run.id}", does=f"let {run.runbook.name} do its next rung")
+        ShellCommand(line=f"gpuward approve {run.id}", does=f"let {run.runbook.name} do its next rung")
         for run in runs
         if run.state is RunState.APPROVAL
     ]
-    scope = f"node/{incident.node}" if incident.node else incident.scope
+    scope = f"node/{about.node}" if about.node else about.scope
     where = "all" if scope in ("", "cell") else shlex.quote(scope)
     return [
         *rows,
-        Command(line=f"gpuward hold {where} --why '...'", does="gpuward must not act there"),
+        ShellCommand(line=f"gpuward hold {where} --why '...'", does="gpuward must not act there"),
         *look,
     ]
 

@@ -1,4 +1,4 @@
-"""One receiver over HTTP: a deadline, and what its answers mean for a page."""
+"""Posts to a receiver over HTTP, with a deadline, and turns its answers into the errors of a channel."""
 
 import asyncio
 import ssl
@@ -11,45 +11,47 @@ import aiohttp
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 
-SAYS_MAX = 200  # characters of the receiver's answer that we quote
-ANSWER_MAX = 65_536  # bytes of it that we read
-AGAIN = (408, 425, 429)  # of the 4xx, these say "later", not "no"
+MAX_QUOTED = 200  # characters of the receiver's answer in an error
+MAX_ANSWER = 65_536  # bytes of the answer that are read
+RETRIED = (408, 425, 429)  # 4xx answers that allow a retry
 
 
 class Poster:
-    """Posts bodies to one base URL. The session is opened at the first page."""
+    """Posts to one base URL. The session is opened for the first page."""
 
     def __init__(self, url: str, *, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
-        """`url` may hold a secret: errors name only its host. `timeout_s`: for a whole exchange."""
+        """`url` may contain a secret: errors name only its host. `timeout_s`: for a whole exchange."""
         self._url = url
         self._timeout_s = timeout_s
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, body: bytes, headers: Mapping[str, str], path: str = "") -> bytes:
-        """The answer's body. 5xx, 408, 425, 429, no connection: Unreachable. Other than 2xx: Refused.
+        """Returns the answer's body. Unreachable: 5xx, 408, 425, 429, no connection. Refused: any other than 2xx.
+        TimedOut: the receiver may have accepted it.
 
-        A receiver that says when to come again (Retry-After) is asked again within the deadline. TimedOut: it may
-        have taken it.
+        An answer 429 with Retry-After is retried then, if that is within the deadline.
         """
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
                 while True:
-                    status, says, again_s = await self._once(body, headers, path)
-                    if status != 429 or again_s is None:
+                    status, answer, retry_after_s = await self._once(body, headers, path)
+                    if status != 429 or retry_after_s is None:
                         break
                     left_s = (deadline.when() or 0) - asyncio.get_running_loop().time()
-                    if again_s >= left_s:
-                        raise Unreachable(f"{self.host} answered 429: again in {again_s:g} s")
-                    await asyncio.sleep(again_s)
+                    if retry_after_s >= left_s:
+                        raise Unreachable(f"{self.host} answered 429: again in {retry_after_s:g} s")
+                    await asyncio.sleep(retry_after_s)
         except TimeoutError as error:
             raise TimedOut(f"{self.host} did not answer within {self._timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"{self.host}: {clip(str(error) or type(error).__name__, SAYS_MAX)}") from error
+            raise Unreachable(
+                f"{self.host}: {clip(str(error) or type(error).__name__, MAX_QUOTED)}"
+            ) from error
         if 200 <= status < 300:
-            return says
-        text = f"{self.host} answered {status}: {clip(says.decode(errors='replace').strip(), SAYS_MAX)}"
-        raise Unreachable(text) if status >= 500 or status in AGAIN else Refused(text)
+            return answer
+        text = f"{self.host} answered {status}: {clip(answer.decode(errors='replace').strip(), MAX_QUOTED)}"
+        raise Unreachable(text) if status >= 500 or status in RETRIED else Refused(text)
 
     async def close(self) -> None:
         """Closes the HTTP session."""
@@ -59,7 +61,7 @@ class Poster:
 
     @property
     def host(self) -> str:
-        """The receiver without path and query: those often hold a token, and errors end up in notes."""
+        """The receiver without path and query: these often contain a token, and errors end up in notes."""
         parts = urlsplit(self._url)
         return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
@@ -77,13 +79,13 @@ class Poster:
         ) as answer:
             return (
                 answer.status,
-                await answer.content.read(ANSWER_MAX),
+                await answer.content.read(MAX_ANSWER),
                 _seconds(answer.headers.get("Retry-After")),
             )
 
 
 def _seconds(text: str | None) -> float | None:
-    """Retry-After in seconds; a date, or nonsense, is nothing."""
+    """Retry-After in seconds; None for a date or an invalid value."""
     try:
         seconds = float(text or "")
     except ValueError:
@@ -92,7 +94,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def checked_url(url: str, where: str) -> str:
-    """The URL without a slash at its end; ConfigError names the key, and never the URL's secret part."""
+    """Returns the URL without a trailing slash. ConfigError names the key, and never the URL's secret part."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -104,7 +106,7 @@ def checked_url(url: str, where: str) -> str:
 
 
 def trust(ca_file: Path | None, where: str) -> ssl.SSLContext | None:
-    """TLS that trusts a site's own CA; None: the system's CAs."""
+    """Returns a TLS context that trusts a site's own CA; None: the system's CAs."""
     if ca_file is None:
         return None
     try:

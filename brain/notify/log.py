@@ -1,4 +1,4 @@
-"""Appends pages to a text file. What is used when nothing is configured: a page is never thrown away."""
+"""Appends pages to a text file. The default when no channel is configured: a page is never dropped."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,11 +17,12 @@ from brain.options import options
 class LogOptions:
     """What a table of `type = "log"` holds."""
 
-    path: Path  # the file; its folder must exist
-    max_bytes: Annotated[int, Field(ge=10_000)] = (
-        10_000_000  # above, it is renamed to <path>.1 (the older one goes)
-    )
-    language: Language = "both"  # of the rule's knowledge
+    # the file; its folder must exist
+    path: Path
+    # a larger file is renamed to <path>.1, which replaces the older one
+    max_bytes: Annotated[int, Field(ge=10_000)] = 10_000_000
+    # of the rule's knowledge
+    language: Language = "both"
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
@@ -42,7 +43,7 @@ class PageLog:
         return self._name
 
     async def send(self, message: PageMessage) -> None:
-        """Appends the page; Unreachable when the file cannot be written (full disk, permissions)."""
+        """Appends the page. Unreachable: the file cannot be written (full disk, permissions)."""
         text = f"{message.to_text(self._language)}  page       {message.id} for {message.group}\n\n"
         try:
             await asyncio.to_thread(self._append, text)
@@ -50,7 +51,7 @@ class PageLog:
             raise Unreachable(f"{self._path}: {error.strerror}") from error
 
     async def close(self) -> None:
-        """Nothing is open between pages."""
+        """Does nothing: the file is open only while a page is written."""
 
     def _append(self, text: str) -> None:
         if self._path.exists() and self._path.stat().st_size > self._max_bytes:
@@ -60,6 +61,6 @@ class PageLog:
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> PageLog:
-    """The channel of a configuration table; ConfigError names the key."""
+    """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(LogOptions, table, where)
     return PageLog(name, want.path, max_bytes=want.max_bytes, language=want.language)

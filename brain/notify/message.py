@@ -1,7 +1,7 @@
-"""What people are told of an incident, and how it reads. Pure.
+"""The message of a page, and its layout as text. Pure.
 
-A page must be enough to decide in bed: what, where, since when, on what evidence, what was tried, what is
-proposed, and the commands to type. Where a channel has little room, what is least needed then goes first.
+A page must be enough to decide on in bed: what, where, since when, on what evidence, what was tried, what is proposed, and
+the commands to type. Where a channel has little room, the least needed parts are left out first.
 """
 
 import json
@@ -21,7 +21,7 @@ LABELS = {
 }
 _LABEL_WIDTH = 10  # columns; a Chinese character takes two
 _COMMANDS = 0
-# What is tried in turn when there is little room: (parts that are needed so much, their lines, characters of a line).
+# Tried in turn when there is little room: (the least needed part that is kept, its lines, characters of a line).
 _NARROWER = (
     (7, 6, 300),
     (6, 4, 200),
@@ -41,8 +41,8 @@ _ZH = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """What to type, and what it does."""
+class ShellCommand:
+    """A command to type, and what it does."""
 
     line: str
     does: str
@@ -50,7 +50,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One part of a page. `needed`: 0 is never left out; of the others the highest goes first."""
+    """One part of a page. `needed`: 0 is never left out; of the others the highest number is left out first."""
 
     label: str
     lines: tuple[str, ...]
@@ -59,37 +59,48 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageMessage:
-    """One page. `dedup_key` is the same for all pages of one incident, so that a receiver shows one alert."""
+    """One page. `dedup_key` is the same for all pages of one subject, so that a receiver shows one alert."""
 
     id: str
     dedup_key: str
-    what: str  # open | repeat | update | ack | resolve
-    group: str  # channel group that it is for
+    # open | repeat | update | ack | resolve
+    what: str
+    # the channel group it is sent to
+    group: str
     title: str
-    subject: str  # the title without what is new: the same for all pages of an alert
-    severity: str  # P0 .. P3
+    # the title without the kind of page: the same for all pages of an alert
+    subject: str
+    # P0 .. P3
+    severity: str
     cause: str
     scope: str
-    node: str  # empty for a scope wider than a node
-    nodes: int  # how many show it
+    # empty for a scope wider than a node
+    node: str
+    # how many nodes show it
+    nodes: int
     state: str
     why_now: str
     because: str
-    since: str  # when the fact came about, by the log's clock; ISO 8601 UTC
+    # when the oldest fact occurred, by the log's clock; ISO 8601 UTC
+    since: str
     evidence: tuple[str, ...]
     evidence_ids: tuple[str, ...]
     tried: tuple[str, ...]
     proposed: tuple[str, ...]
-    commands: tuple[Command, ...]
-    knowledge: dict[str, dict[str, str]]  # cause, todo -> en, zh; empty when the rule is not known
+    commands: tuple[ShellCommand, ...]
+    # cause, todo -> en, zh; empty when the rule is unknown
+    knowledge: dict[str, dict[str, str]]
     links: tuple[str, ...]
-    acked_by: str = ""  # who looks at it; empty: nobody
-    severities: tuple[str, ...] = ()  # those that it was told with before
-    incidents: tuple[str, ...] = field(default=())  # a bundle's page: a line for each that it tells
+    # who acknowledged it; empty: nobody
+    acked_by: str = ""
+    # those of earlier pages, before it was raised
+    severities: tuple[str, ...] = ()
+    # of an alert group: one line for each incident
+    incidents: tuple[str, ...] = field(default=())
 
     @property
     def status(self) -> str:
-        """What alert receivers want: trigger, acknowledge or resolve."""
+        """In the terms of alert receivers: trigger, acknowledge or resolve."""
         return _STATUS.get(self.what, "trigger")
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,13 +112,13 @@ class PageMessage:
         return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":")).encode()
 
     def known(self, key: str, language: Language = "both") -> tuple[str, ...]:
-        """The rule's knowledge (`cause` or `todo`) in a language, else in the one that there is."""
+        """Returns the rule's knowledge (`cause` or `todo`) in a language, or in the one that exists."""
         texts = {tag: text for tag, text in self.knowledge.get(key, {}).items() if text}
         wanted = [texts[language]] if language in texts else list(texts.values())
         return tuple(wanted)
 
     def sections(self, language: Language = "both") -> tuple[Section, ...]:
-        """The parts below the title that are not empty, in the order in which they are read."""
+        """Returns the parts below the title that are not empty, in reading order."""
         where = self.scope + (f" ({self.nodes} nodes)" if self.nodes > 1 else "")
         quiet = self.status != "trigger"
         parts = [
@@ -129,14 +140,14 @@ class PageMessage:
         )
 
     def to_text(self, language: Language = "both", limit: int = 0) -> str:
-        """For people, without markup; ends with a line break. `limit`: at most so many characters; 0: all."""
+        """Returns plain text that ends with a line break, of at most `limit` characters; 0: no limit."""
         text = "\n".join([self.title, *_blocks(self.sections(language))]) + "\n"
         return (
             text if not limit or len(text) <= limit else f"{self.title}\n{self.body(language, limit)}"[:limit]
         )
 
     def body(self, language: Language = "both", limit: int = 0) -> str:
-        """The same without its title. What is too long for `limit` loses long lines and what is least needed."""
+        """The same without the title. A text longer than `limit` loses long lines and the least needed parts."""
         sections = self.sections(language)
         text = "\n".join(_blocks(sections)) + "\n"
         if not limit or len(text) <= limit:
@@ -147,13 +158,13 @@ class PageMessage:
             )
             if len(text) <= limit:
                 return text
-        # Hardly any room (a text message): why, and the one command that matters.
+        # Hardly any room (a text message): the reason and the most important command.
         first = self.commands[0].line
         return f"{clip(self.why_now, max(0, limit - len(first) - 1))}\n{first}"[:limit]
 
 
 def _narrow(section: Section, most: int, width: int) -> Section:
-    """Fewer and shorter lines; commands without what they do."""
+    """Keeps fewer and shorter lines; commands without their explanation."""
     if section.needed == _COMMANDS:
         count = 3 if most > 2 else 2 if width > 60 else 1
         lines = tuple(line.partition("    # ")[0] for line in section.lines[:count])

@@ -1,4 +1,4 @@
-"""Who is told by which channel, and what to do when a channel fails."""
+"""Chooses the channels of a page, and goes on to the next when one fails."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -6,74 +6,72 @@ from pathlib import Path
 from typing import Any
 
 from agent.contract.errors import ActionError, ConfigError, TimedOut
-from brain.core import postbox
-from brain.core.effects import SendPage
-from brain.core.spec import Rule
-from brain.core.state import Run, State
-from brain.notify import alertmanager, apprise, log, pagerduty, slack, webhook
-from brain.notify.base import Channel, Keeper
-from brain.notify.compose import compose, compose_from
+from brain.core.paging import queue
+from brain.core.state import State
+from brain.notify.base import Channel, RefreshedChannel
+from brain.notify.compose import compose_from
 from brain.notify.log import PageLog
 from brain.notify.message import PageMessage
+from brain.options import plug_in
 
 ONCALL = "oncall"
-_REMEMBERED = 10_000  # incidents
+_REMEMBERED = 10_000  # alerts
 
-# One line for each type of channel: (name, its configuration table, "channels.<name>" for errors) -> channel.
-TYPES: dict[str, Callable[[str, Mapping[str, Any], str], Channel]] = {
-    "alertmanager": alertmanager.build,
-    "apprise": apprise.build,
-    "log": log.build,
-    "pagerduty": pagerduty.build,
-    "slack": slack.build,
-    "webhook": webhook.build,
+# One line for each type of channel: a function (name, its table, "channels.<name>" for errors) -> Channel.
+TYPES: Mapping[str, str] = {
+    "alertmanager": "brain.notify.alertmanager:build",
+    "apprise": "brain.notify.apprise:build",
+    "log": "brain.notify.log:build",
+    "pagerduty": "brain.notify.pagerduty:build",
+    "slack": "brain.notify.slack:build",
+    "webhook": "brain.notify.webhook:build",
 }
 
 
 class Notifier:
-    """Tries a group's channels in order. The engine repeats what could not be delivered."""
+    """Tries a group's channels in order. The engine repeats a page that was not delivered."""
 
     def __init__(self, channels: Mapping[str, Channel], groups: Mapping[str, Sequence[str]]) -> None:
         self._channels = dict(channels)
         self._groups = {name: list(names) for name, names in groups.items()}
-        self._unsure: dict[
-            str, list[str]
-        ] = {}  # "<incident> <group>" -> channels that may have an alert of it
-        self._kept: dict[str, float] = {}  # channel -> when it was refreshed
+        # "<subject> <group>" -> channels that may have an alert of it
+        self._unsure: dict[str, list[str]] = {}
+        self._refreshed: dict[str, float] = {}  # channel -> when
 
-    async def send(
-        self, page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = ()
-    ) -> tuple[bool, str, str]:
-        """(delivered, channel, why). `why` says what failed on the way, also when another channel took it.
+    async def send(self, message: PageMessage, alerted: Sequence[str] = ()) -> tuple[bool, str, str]:
+        """Returns (delivered, channels, why). `why`: what failed on the way, also when another channel accepted it.
 
-        Alerts go to the first channel that takes them, in the group's order each time: who did not wake up by the second
-        channel may by the first, now that it is back. An acknowledgement and a resolution go to all channels that
-        took an alert, and count when all of these have them: an alert would stay open there.
+        An alert goes to the first channel that accepts it, in the group's order each time: people whom the second channel
+        did not wake may wake by the first, now that it works again. An acknowledgement or a resolution goes to all
+        channels that accepted an alert (`alerted`), and is delivered when all of them have it: elsewhere the alert would
+        stay open.
         """
-        message = compose(page, rule=rule, runs=runs)  # at once: the engine goes on changing its incident
-        took = [name for name in page.incident.pages.by.get(page.to, ()) if name in self._channels]
-        unsure = [name for name in self._unsure.get(_key(page), ()) if name not in took]
-        names, why = self._names(page.to)
-        if message.status == "trigger" or not took:
-            delivered = await self._first(page, message, names, why)
+        accepted = [name for name in alerted if name in self._channels]
+        unsure = [name for name in self._unsure.get(_key(message), ()) if name not in accepted]
+        names, why = self._names(message.group)
+        if message.status == "trigger" or not accepted:
+            delivered = await self._first(message, names, why)
         else:
-            delivered = await self._all(message, took, why)
+            delivered = await self._all(message, accepted, why)
         if message.status != "trigger":
             for name in unsure:
                 await self._try(message, name, why)
         if message.what == "resolve" and delivered:
-            self._unsure.pop(_key(page), None)
+            self._unsure.pop(_key(message), None)
         return bool(delivered), ", ".join(delivered), "; ".join(why)
 
     async def refresh(self, state: Callable[[], State], now: float) -> list[str]:
-        """Tells the channels that must hear of it again what is open; `now`: monotonic seconds. What failed."""
+        """Sends the open alerts again by the channels that need it; `now`: monotonic seconds. Returns what failed."""
         why: list[str] = []
         for name, channel in self._channels.items():
-            if not isinstance(channel, Keeper) or now - self._kept.get(name, 0.0) < channel.refresh_s:
+            if (
+                not isinstance(channel, RefreshedChannel)
+                or now - self._refreshed.get(name, 0.0) < channel.refresh_s
+            ):
                 continue
-            self._kept[name] = now
+            self._refreshed[name] = now
             try:
-                await channel.keep(partial(_open_at, name, state))
+                await channel.refresh(partial(_open_at, name, state))
             except ActionError as error:
                 why.append(f"{name}: {error}")
         return why
@@ -83,15 +81,13 @@ class Notifier:
         for channel in self._channels.values():
             await channel.close()
 
-    async def _first(
-        self, page: SendPage, message: PageMessage, names: Sequence[str], why: list[str]
-    ) -> list[str]:
+    async def _first(self, message: PageMessage, names: Sequence[str], why: list[str]) -> list[str]:
         for name in names:
-            said = await self._try(message, name, why)
-            if said is None:
+            error = await self._try(message, name, why)
+            if error is None:
                 return [name]
-            if isinstance(said, TimedOut):
-                self._remember(page, name)
+            if isinstance(error, TimedOut):
+                self._remember(message, name)
         if not names:
             why.append(f"group {ONCALL} has no channel")
         return []
@@ -115,35 +111,35 @@ class Notifier:
             return [], []
         return self._groups.get(ONCALL, []), [f"there is no group {group!r}, {ONCALL} is told"]
 
-    def _remember(self, page: SendPage, channel: str) -> None:
-        known = self._unsure.setdefault(_key(page), [])
+    def _remember(self, message: PageMessage, channel: str) -> None:
+        known = self._unsure.setdefault(_key(message), [])
         if channel not in known:
             known.append(channel)
         while len(self._unsure) > _REMEMBERED:
             del self._unsure[next(iter(self._unsure))]
 
 
-def _key(page: SendPage) -> str:
-    return f"{page.incident.id} {page.to}"
+def _key(message: PageMessage) -> str:
+    return f"{message.dedup_key} {message.group}"
 
 
 def _open_at(channel: str, state: Callable[[], State]) -> list[PageMessage]:
-    """What is open now and was told by this channel."""
+    """The alerts that are open now and were sent by this channel."""
     now = state()
     messages = []
-    for about in postbox.everything(now):
+    for about in queue.everything(now):
         for group, channels in about.pages.by.items():
             if channel in channels and not about.pages.resolved:
-                messages.append(compose_from(now, postbox.still_open(about, group)))
+                messages.append(compose_from(now, queue.still_open(about, group)))
     return messages
 
 
 def build(channels: Mapping[str, Any], groups: Mapping[str, Sequence[str]], data_dir: Path) -> Notifier:
-    """The notifier of a configuration.
+    """Builds the notifier of a configuration.
 
-    `channels`: name → table with `type` and that type's options. `groups`: name → channels, in the order in
-    which they are tried; group `oncall` is all of them when it is not given. Without any channel there is one
-    of the name `log`, which appends to `pages.log` in `data_dir`. ConfigError names `channels.<name>.<key>` or `groups.<name>`.
+    `channels`: name → table with `type` and that type's options. `groups`: name → channels, in the order in which they are
+    tried; the group `oncall` is all of them when it is not given. Without any channel there is one named `log`, which
+    appends to `pages.log` in `data_dir`. ConfigError names `channels.<name>.<key>` or `groups.<name>`.
     """
     built = {name: _channel(name, table) for name, table in channels.items()}
     if not built:
@@ -159,11 +155,5 @@ def build(channels: Mapping[str, Any], groups: Mapping[str, Sequence[str]], data
 
 def _channel(name: str, table: Any) -> Channel:
     where = f"channels.{name}"
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{where}: must be a table with a type and its options")
-    kind = table.get("type")
-    make = TYPES.get(kind) if isinstance(kind, str) else None
-    if make is None:
-        says = "is missing" if kind is None else f"unknown channel type {kind!r}"
-        raise ConfigError(f"{where}.type: {says} (have: {', '.join(TYPES)})")
-    return make(name, table, where)
+    channel: Channel = plug_in(table, where, TYPES)(name, table, where)
+    return channel

@@ -1,7 +1,7 @@
 """PagerDuty, by its Events API v2: one alert for each incident, with one deduplication key from open to resolved.
 
-https://developer.pagerduty.com/docs/send-alert-event: 202 is success; 400 an event that will never be taken; 429 and
-5xx ask for another try. The routing key is a secret. A repeat is a `trigger` with the same key: it adds to the alert's log,
+https://developer.pagerduty.com/docs/send-alert-event: 202 is success; 400 an event that will never be accepted; 429
+and 5xx allow a retry. The routing key is a secret. A repeat is a `trigger` with the same key: it adds to the alert's log,
 and PagerDuty's own escalation goes on.
 """
 
@@ -15,9 +15,10 @@ from pydantic import Field
 
 from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
+from agent.shared.secret_file import secret
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
-from brain.options import options, secret
+from brain.options import options
 
 EU = "https://events.eu.pagerduty.com"
 MAX_SUMMARY = 1024  # characters
@@ -29,10 +30,15 @@ _SEVERITY = {"P0": "critical", "P1": "error", "P2": "warning", "P3": "info"}
 class PagerDutyOptions:
     """What a table of `type = "pagerduty"` holds."""
 
-    routing_key_file: Path  # file with the integration key of an Events API v2 integration
-    url: str = "https://events.pagerduty.com"  # EU accounts: https://events.eu.pagerduty.com
-    console_url: str = ""  # where people open the console; a link in the alert
-    language: Language = "both"  # of the rule's knowledge
+    # file with the integration key of an Events API v2 integration
+    routing_key_file: Path
+    # EU accounts: https://events.eu.pagerduty.com
+    url: str = "https://events.pagerduty.com"
+    # where people open the console; a link in the alert
+    console_url: str = ""
+    # of the rule's knowledge
+    language: Language = "both"
+    # Timeout of one request
     timeout_s: Annotated[float, Field(gt=0, le=120)] = 10.0
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -52,7 +58,7 @@ class PagerDuty:
         return self._name
 
     async def send(self, message: PageMessage) -> None:
-        """As in Channel; the same event sent twice is harmless, the key is the same."""
+        """As in Channel. The same event sent twice is harmless: the key is the same."""
         await self._http.post(_body(event(message, self._key, self._want)), {}, "/v2/enqueue")
 
     async def close(self) -> None:
@@ -61,7 +67,7 @@ class PagerDuty:
 
 
 def event(message: PageMessage, routing_key: str, want: PagerDutyOptions) -> dict[str, Any]:
-    """The event: all that the page says stands in `custom_details`, in the order in which it is read."""
+    """Returns the event. The parts of the page are in `custom_details`, in reading order."""
     base = {"routing_key": routing_key, "event_action": message.status, "dedup_key": message.dedup_key}
     if message.status != "trigger":
         return base
@@ -88,18 +94,16 @@ def event(message: PageMessage, routing_key: str, want: PagerDutyOptions) -> dic
     }
 
 
-def _body(said: dict[str, Any]) -> bytes:
-    body = orjson.dumps(said)
-    if (
-        len(body) > MAX_BODY
-    ):  # cannot come about with what messages are bounded to; never lose the page for it
-        said["payload"]["custom_details"] = {"cut": "the page was too large: see gpuward explain"}
-        body = orjson.dumps(said)
+def _body(content: dict[str, Any]) -> bytes:
+    body = orjson.dumps(content)
+    if len(body) > MAX_BODY:  # should not happen, as messages are bounded; the page must not be lost for it
+        content["payload"]["custom_details"] = {"cut": "the page was too large: see gpuward explain"}
+        body = orjson.dumps(content)
     return body
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> PagerDuty:
-    """The channel of a configuration table; ConfigError names the key."""
+    """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(PagerDutyOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
     key = secret(want.routing_key_file, f"{where}.routing_key_file")

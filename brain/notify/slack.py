@@ -1,8 +1,8 @@
-"""Slack: one message for each incident, what follows in its thread.
+"""Slack: one message for each incident; later pages go into its thread.
 
 With a bot token (`chat.postMessage`, scope chat:write) the first page is a message to the channel and the later ones are
-replies in its thread; repeats and the end are shown in the channel too. With an incoming webhook every page is a
-message. The thread of an incident is known to this process only: after a restart the next page begins a new one.
+replies in its thread; repeats and the resolution are shown in the channel too. With an incoming webhook every page is a
+message. The thread of an incident is known only to this process: after a restart the next page starts a new one.
 https://docs.slack.dev/reference/block-kit/blocks: 50 blocks, a header of 150 characters, 3,000 in a section.
 """
 
@@ -16,13 +16,14 @@ from pydantic import Field
 
 from agent.contract.errors import ConfigError, Refused, Unreachable
 from agent.contract.messages import clip
+from agent.shared.secret_file import secret
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
-from brain.options import options, secret
+from brain.options import options
 
 API = "https://slack.com/api"
 MAX_BLOCKS, MAX_HEADER, MAX_SECTION, MAX_TEXT = 50, 150, 3000, 4000
-_THREADS = 10_000  # incidents whose thread is remembered
+_THREADS = 10_000  # alerts whose thread is remembered
 _LATER = (
     "ratelimited",
     "rate_limited",
@@ -31,7 +32,7 @@ _LATER = (
     "service_unavailable",
     "request_timeout",
 )
-_GONE = ("thread_not_found", "message_not_found")  # somebody deleted the first message
+_GONE = ("thread_not_found", "message_not_found")  # the first message was deleted
 _AS_CODE = ("evidence", "type", "incidents", "tried", "proposed", "证据", "命令", "事件", "已尝试", "建议")
 
 
@@ -39,11 +40,17 @@ _AS_CODE = ("evidence", "type", "incidents", "tried", "proposed", "证据", "命
 class SlackOptions:
     """What a table of `type = "slack"` holds: webhook_file, or token_file and channel."""
 
-    webhook_file: Path | None = None  # file with the URL of an incoming webhook
-    token_file: Path | None = None  # file with a bot token (xoxb-...)
-    channel: str = ""  # id of the channel for the bot (C...)
-    api_url: str = API  # for a proxy, or GovSlack
-    language: Language = "both"  # of the rule's knowledge
+    # file with the URL of an incoming webhook
+    webhook_file: Path | None = None
+    # file with a bot token (xoxb-...)
+    token_file: Path | None = None
+    # id of the channel for the bot (C...)
+    channel: str = ""
+    # for a proxy, or GovSlack
+    api_url: str = API
+    # of the rule's knowledge
+    language: Language = "both"
+    # Timeout of one request
     timeout_s: Annotated[float, Field(gt=0, le=120)] = 10.0
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -65,7 +72,7 @@ class Slack:
         return self._name
 
     async def send(self, message: PageMessage) -> None:
-        """As in Channel. A page that is sent twice is shown twice: Slack knows no deduplication."""
+        """As in Channel. A page that is sent twice is shown twice: Slack has no deduplication."""
         shown = {
             "text": clip(escape(message.title), MAX_TEXT),
             "blocks": blocks(message, self._want.language),
@@ -79,8 +86,8 @@ class Slack:
             thread = ""
             answer = await self._call(message, shown, thread)
         if answer.get("ok") is not True:
-            says = str(answer.get("error", "no answer that we understand"))
-            raise Unreachable(f"slack: {says}") if says in _LATER else Refused(f"slack: {says}")
+            code = str(answer.get("error", "an unknown answer"))
+            raise Unreachable(f"slack: {code}") if code in _LATER else Refused(f"slack: {code}")
         self._remember(message, thread or str(answer.get("ts", "")))
 
     async def close(self) -> None:
@@ -88,14 +95,14 @@ class Slack:
         await self._http.close()
 
     async def _call(self, message: PageMessage, shown: dict[str, Any], thread: str) -> dict[str, Any]:
-        said = shown | {"channel": self._want.channel, "unfurl_links": False}
+        body = shown | {"channel": self._want.channel, "unfurl_links": False}
         if thread:
-            said |= {"thread_ts": thread, "reply_broadcast": message.what in ("repeat", "resolve")}
+            body |= {"thread_ts": thread, "reply_broadcast": message.what in ("repeat", "resolve")}
         headers = {
             "Authorization": f"Bearer {self._token}",
             "Content-Type": "application/json; charset=utf-8",
         }
-        raw = await self._http.post(orjson.dumps(said), headers, "/chat.postMessage")
+        raw = await self._http.post(orjson.dumps(body), headers, "/chat.postMessage")
         try:
             answer = orjson.loads(raw)
         except orjson.JSONDecodeError as error:
@@ -111,7 +118,7 @@ class Slack:
 
 
 def blocks(message: PageMessage, language: Language) -> list[dict[str, Any]]:
-    """The page as blocks within Slack's limits: what people type and what machines said as code."""
+    """Returns the page as blocks within Slack's limits; commands and machine output as code."""
     title = clip(message.title, MAX_HEADER)
     shown: list[dict[str, Any]] = [
         {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}}
@@ -138,7 +145,7 @@ def _section(text: str) -> list[dict[str, Any]]:
 
 
 def _cut(text: str, most: int) -> str:
-    """Not in the middle of an escape."""
+    """Shortens a text, not in the middle of an escape."""
     if len(text) <= most:
         return text
     kept = text[: most - 3]
@@ -147,12 +154,12 @@ def _cut(text: str, most: int) -> str:
 
 
 def escape(text: str) -> str:
-    """What Slack would take for a link, a mention or a channel is only text."""
+    """Escapes what Slack would show as a link, a mention or a channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> Slack:
-    """The channel of a configuration table; ConfigError names the key."""
+    """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(SlackOptions, table, where)
     if want.webhook_file is not None and want.token_file is None and not want.channel:
         url = http.checked_url(secret(want.webhook_file, f"{where}.webhook_file"), f"{where}.webhook_file")

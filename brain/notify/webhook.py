@@ -1,10 +1,10 @@
-"""Posts the page as JSON to one URL, signed so that the receiver can tell that it is ours and fresh.
+"""Posts the page as JSON to one URL, signed, so that the receiver can verify that it is ours and recent.
 
     Ward-Timestamp: 1700000000            seconds since 1970
     Ward-Signature: v1=<hex>              HMAC-SHA256(secret, "<timestamp>." + body)
 
-The body's `dedup_key` is the incident's id and its `status` trigger, acknowledge or resolve, so that a page which is
-sent again updates the receiver's alert instead of making a second one. `Ward-Page` is the page's id.
+The body's `dedup_key` is the same for all pages of an alert and its `status` is trigger, acknowledge or resolve, so that a
+page that is sent again updates the receiver's alert and does not open a second one. `Ward-Page` is the page's id.
 """
 
 import hmac
@@ -18,19 +18,24 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from agent.contract.errors import ConfigError
+from agent.shared.secret_file import secret
 from brain.notify import http
 from brain.notify.message import PageMessage
-from brain.options import options, secret
+from brain.options import options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookOptions:
     """What a table of `type = "webhook"` holds."""
 
-    url: str  # http:// or https://; redirects are not followed
-    secret_file: Path | None = None  # file with the shared secret; none: the page is not signed
-    timeout_s: Annotated[float, Field(gt=0, le=120)] = 10.0  # for the whole exchange
-    headers: Mapping[str, str] = field(default_factory=dict)  # more headers, e.g. Authorization
+    # http:// or https://; redirects are not followed
+    url: str
+    # file with the shared secret; none: the page is not signed
+    secret_file: Path | None = None
+    # for the whole exchange
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 10.0
+    # additional headers, e.g. Authorization
+    headers: Mapping[str, str] = field(default_factory=dict)
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
@@ -59,7 +64,7 @@ class Webhook:
         return self._name
 
     async def send(self, message: PageMessage) -> None:
-        """As in Channel. What an answer means: `http.Poster.post`."""
+        """As in Channel; errors as of `http.Poster.post`."""
         body = message.to_json()
         stamp = str(int(self._clock()))
         headers = self._headers | {"Ward-Page": message.id, "Ward-Timestamp": stamp}
@@ -73,12 +78,12 @@ class Webhook:
 
 
 def sign(secret: bytes, stamp: str, body: bytes) -> str:
-    """The signature of a body, hexadecimal; `stamp` is the text of the header Ward-Timestamp."""
+    """Returns the signature of a body in hexadecimal; `stamp` is the text of the header Ward-Timestamp."""
     return hmac.new(secret, stamp.encode() + b"." + body, sha256).hexdigest()
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> Webhook:
-    """The channel of a configuration table; ConfigError names the key."""
+    """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(WebhookOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
     for header, value in want.headers.items():

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from nacl.signing import SigningKey
 
-from agent.actions.base import Action, Done, Params, say
-from agent.commander import Commander
+from agent.actions.base import Action, Done, Params, report_progress
+from agent.commands.commander import Commander
+from agent.commands.journal import Journal
 from agent.contract import kinds
 from agent.contract.commands import Command
-from agent.contract.messages import Draft
-from agent.uplink.journal import Journal
+from agent.contract.messages import UnsentEvent
 from tests.agent.uplink_kit import Clock, FakeHost
 
 KEY = SigningKey(b"\x01" * 32)
@@ -31,7 +31,7 @@ def order(**changes: Any) -> Command:
         "epoch": 5,
         "session": "run-1",
         "not_after_s": 1060.0,
-        "timeout_s": 10.0,
+        "timeout_s": 60.0,
         "why": "inc-1 gpu-off-bus",
     }
     return Command(**(fields | changes))
@@ -50,7 +50,7 @@ class Rehearsal:
 
     def __init__(self) -> None:
         self.runs = 0
-        self.says = ""
+        self.progress = ""
         self.recovered: list[Params] = []
         self.ends: Exception | None = None
         self.go = asyncio.Event()
@@ -63,7 +63,7 @@ class Rehearsal:
     async def run(self, params: Params) -> Done:
         """Waits until it may go on, then ends as it was told."""
         self.runs += 1
-        say(self.says)
+        report_progress(self.progress)
         await self.go.wait()
         if self.ends:
             raise self.ends
@@ -89,7 +89,7 @@ class Node:
         self.clock = Clock()
         self.allow = allow
         self.action = action or Rehearsal()
-        self.sent: list[Draft] = []
+        self.sent: list[UnsentEvent] = []
         self.restart("run-1")
 
     def restart(self, session: str) -> None:
@@ -108,22 +108,22 @@ class Node:
             uplink=self,
         )
 
-    def put(self, draft: Draft, mono_s: float) -> None:
+    def put(self, unsent: UnsentEvent, mono_s: float) -> None:
         """The uplink."""
-        self.sent.append(kinds.check(draft))
+        self.sent.append(kinds.check(unsent))
 
     async def settled(self) -> None:
         """Until nothing runs."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self.commander.runner.running:
                 await asyncio.sleep(0)
 
     def results(self) -> list[tuple[str, str]]:
         """(command, outcome) of every result sent."""
         return [
-            (str(draft.data["command"]), str(draft.data["outcome"]))
-            for draft in self.sent
-            if draft.kind == "command.result"
+            (str(unsent.data["command"]), str(unsent.data["outcome"]))
+            for unsent in self.sent
+            if unsent.kind == "command.result"
         ]
 
 

@@ -1,6 +1,6 @@
-"""What `gpuward-agent once` says on each recorded machine, kept in tests/fixtures/golden/.
+"""What `gpuward-agent once` prints for each recorded machine, kept in tests/fixtures/golden/.
 
-    python -m tests.agent.golden        # writes them anew; read the difference before you commit it
+    python -m tests.agent.golden        # writes them; read the difference before you commit it
 
 A machine's own etc/gpuward/agent.toml is its configuration.
 """
@@ -8,7 +8,8 @@ A machine's own etc/gpuward/agent.toml is its configuration.
 import io
 from pathlib import Path
 
-from agent import config_file, once
+from agent import config_file
+from agent.cli import once
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 MACHINES = tuple(sorted(path.name for path in (FIXTURES / "machines").iterdir()))
@@ -19,8 +20,8 @@ def golden(machine: str) -> Path:
     return FIXTURES / "golden" / f"{machine}.jsonl"
 
 
-def said(machine: str) -> str:
-    """What the agent says now."""
+def reported(machine: str) -> str:
+    """What the agent prints now."""
     root = FIXTURES / "machines" / machine
     file = root / "etc/gpuward/agent.toml"
     out = io.StringIO()
@@ -31,7 +32,7 @@ def said(machine: str) -> str:
 def main() -> None:
     """Writes every golden file."""
     for machine in MACHINES:
-        golden(machine).write_text(said(machine))
+        golden(machine).write_text(reported(machine))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from agent.actions.gpus import GpuKit
 from agent.actions.modules import Modules
-from agent.actions.nvml import Nvml
-from agent.actions.quiet import Quiet
+from agent.actions.nvml_client import NvmlClient
+from agent.actions.quiesce import Quiesce
 from agent.config import AgentConfig
 from agent.contract.errors import ActionError
 from agent.host import Host
-from agent.nvml_pause import NvmlPause
+from agent.nvml.pause import NvmlPause
 from tests.agent.nvml_kit import plug
 from tests.fixtures.nvml_fake import FakeNvml
 
@@ -99,27 +99,27 @@ class GpuNode:
             gpu_services=SERVICES, nvidia_smi=str(self.smi.path), dcgmi=str(self.dcgmi.path), data_dir=folder
         )
         modules = Modules(host, modprobe=str(self.modprobe.path), rmmod=str(self.rmmod.path))
-        quiet = Quiet(
+        quiesce = Quiesce(
             host, units=self.units, services=SERVICES, modules=modules, load_order=config.driver_load,
             pause=self.pause, note=self.note,
         )  # fmt: skip
         return GpuKit(
             host=host,
             config=config,
-            nvml=Nvml(env=self.nvml.env),
+            nvml=NvmlClient(env=self.nvml.env),
             units=self.units,
             modules=modules,
-            quiet=quiet,
+            quiesce=quiesce,
             settle_s=0.5,
         )
 
     def restarted(self) -> GpuKit:
         """The kit of an agent that died and was started again."""
-        quiet = Quiet(
+        quiesce = Quiesce(
             self.kit.host, units=self.units, services=SERVICES, modules=self.kit.modules,
             load_order=self.kit.config.driver_load, pause=NvmlPause(), note=self.note,
         )  # fmt: skip
-        return dataclasses.replace(self.kit, quiet=quiet)
+        return dataclasses.replace(self.kit, quiesce=quiesce)
 
     def device(self, bdf: str) -> Path:
         return self.tree / f"sys/bus/pci/devices/{bdf}.0"

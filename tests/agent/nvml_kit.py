@@ -7,19 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.collectors import collectors
-from agent.collectors.readings import Gpu, Reading
+from agent.collectors.samples import Gpu, Sample
 from agent.contract import kinds
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 from agent.host import Host
+from agent.nvml.process import Timing
 from agent.sources.nvml import NvmlSource
-from agent.sources.nvml_process import Timing
 from tests.fixtures.nvml_fake import FakeNvml
 
+# A child that starts counts as a call: its deadline leaves room for a busy machine.
 QUICK = Timing(
-    interval_s=0.05, deadline_s=0.6, retry_s=0.1, slow_every=1, rare_every=2, skip_s=(0.3, 60.0), settle_s=0.3
+    interval_s=0.05, deadline_s=2.0, retry_s=0.1, slow_every=1, rare_every=2, skip_s=(0.3, 60.0), settle_s=0.3
 )
 # Where nothing hangs: a machine under load may take long for a call, and that must be no fault.
-PATIENT = replace(QUICK, deadline_s=10.0)
+PATIENT = replace(QUICK, deadline_s=60.0)
 FIRST, SECOND = "0000:3b:00", "0000:3c:00"
 ON_FIRST = f"gpu/{FIRST}"
 
@@ -38,23 +39,25 @@ def plug(bus: Path, bdf: str, driver: str = "nvidia", *, excluded: bool = False)
 
 
 class Machine:
-    """A running source, and what the collectors make of its readings."""
+    """A running source, and what the collectors make of its samples."""
 
     def __init__(self, source: NvmlSource) -> None:
         self.source = source
-        self.readings: list[Reading] = []
-        self.drafts: list[Draft] = []
+        self.samples: list[Sample] = []
+        self.unsent_events: list[UnsentEvent] = []
         self._collectors = collectors()
         self.task = asyncio.create_task(source.run(self.take))
 
-    def take(self, reading: Reading) -> None:
-        """One reading, of whichever source."""
-        self.readings.append(reading)
+    def take(self, sample: Sample) -> None:
+        """One sample, of whichever source."""
+        self.samples.append(sample)
         for collector in self._collectors:
-            if isinstance(reading, collector.wants):
-                self.drafts += [kinds.check(draft) for draft in collector.feed(reading, reading.mono_s)]
+            if isinstance(sample, collector.wants):
+                self.unsent_events += [
+                    kinds.check(unsent) for unsent in collector.feed(sample, sample.mono_s)
+                ]
 
-    async def until(self, holds: Callable[[], bool], within_s: float = 15.0) -> None:
+    async def until(self, holds: Callable[[], bool], within_s: float = 60.0) -> None:
         """Waits until `holds`."""
         async with asyncio.timeout(within_s):
             while not holds():
@@ -62,27 +65,29 @@ class Machine:
                     self.task.result()
                 await asyncio.sleep(0.01)
 
-    async def samples(self, count: int, bdf: str = FIRST, within_s: float = 15.0) -> None:
+    async def next_samples(self, count: int, bdf: str = FIRST, within_s: float = 60.0) -> None:
         """Waits for so many new samples of a GPU."""
         before = self._samples(bdf)
         await self.until(lambda: self._samples(bdf) >= before + count, within_s)
 
-    async def says(self, kind: str, component: str = ON_FIRST) -> Draft:
+    async def says(self, kind: str, component: str = ON_FIRST) -> UnsentEvent:
         """The newest fact of that kind about it, when there is one."""
         await self.until(lambda: self.of(kind, component) != [])
         return self.of(kind, component)[-1]
 
-    async def says_again(self, kind: str, component: str = ON_FIRST) -> Draft:
-        """The next one, after those that were said already."""
+    async def says_again(self, kind: str, component: str = ON_FIRST) -> UnsentEvent:
+        """The next one, after those that were reported already."""
         before = len(self.of(kind, component))
         await self.until(lambda: len(self.of(kind, component)) > before)
         return self.of(kind, component)[-1]
 
-    def of(self, kind: str, component: str) -> list[Draft]:
-        return [draft for draft in self.drafts if (draft.kind, draft.component) == (kind, component)]
+    def of(self, kind: str, component: str) -> list[UnsentEvent]:
+        return [
+            unsent for unsent in self.unsent_events if (unsent.kind, unsent.component) == (kind, component)
+        ]
 
     def _samples(self, bdf: str) -> int:
-        return sum(1 for r in self.readings if isinstance(r, Gpu) and r.bdf == bdf and not r.lost)
+        return sum(1 for r in self.samples if isinstance(r, Gpu) and r.bdf == bdf and not r.lost)
 
 
 @contextlib.asynccontextmanager

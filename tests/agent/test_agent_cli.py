@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent.collectors import collectors
+from agent.collectors import COLLECTORS
 from agent.contract.actions import ACTIONS
 from agent.contract.kinds import KINDS
-from agent.sources import source_types
+from agent.sources import SOURCES
 
 KMSG = """\
 4,341,692000000,-;unrelated: device says hello
@@ -36,7 +36,7 @@ def run(*arguments: str | Path, text: str | bytes = b"") -> subprocess.Completed
     return subprocess.run(command, input=data, capture_output=True, timeout=60)
 
 
-def test_decode_says_what_lines_mean_and_nothing_for_others() -> None:
+def test_decode_reports_what_lines_mean_and_nothing_for_others() -> None:
     """The keys in the order of the design, from standard input."""
     found = call("decode", text=KMSG)
     assert list(found[0].items()) == [
@@ -59,7 +59,7 @@ def test_decode_says_what_lines_mean_and_nothing_for_others() -> None:
 
 
 def test_decode_reads_files_and_names_them_when_there_are_several(tmp_path: Path) -> None:
-    """Line numbers begin anew in each file; repeats are all printed."""
+    """Line numbers begin again in each file; repeats are all printed."""
     one, two = tmp_path / "a.log", tmp_path / "b.log"
     one.write_text(KMSG)
     two.write_text("[  692.6] NVRM: Xid (PCI:0000:3b:00): 43, x\n" * 3)
@@ -167,8 +167,8 @@ def test_wrong_options_are_named(wrong: tuple[str, str]) -> None:
 def test_list_shows_all_that_there_is() -> None:
     """Collectors, sources, actions and kinds, as JSON and for people."""
     lists = json.loads(run("list", "--json").stdout)
-    assert [one["name"] for one in lists["collectors"]] == [one.name for one in collectors()]
-    assert [one["name"] for one in lists["sources"]] == [one.name for one in source_types()]
+    assert [one["name"] for one in lists["collectors"]] == [one.name for one in COLLECTORS]
+    assert [one["name"] for one in lists["sources"]] == [one.name for one in SOURCES]
     assert [one["name"] for one in lists["actions"]] == [
         name for name, s in ACTIONS.items() if s.where == "node"
     ]
@@ -179,7 +179,7 @@ def test_list_shows_all_that_there_is() -> None:
 
 @pytest.mark.parametrize("command", ["run", "once", "decode", "list"])
 def test_every_command_has_help(command: str) -> None:
-    """--help ends well and says what the command does."""
+    """--help exits with 0 and prints what the command does."""
     done = run(command, "--help")
     assert done.returncode == 0
     assert f"usage: gpuward-agent {command}" in done.stdout.decode()
@@ -196,5 +196,5 @@ def test_no_command_imports_what_only_the_brain_needs(arguments: list[str], tmp_
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     modules = set(done.stderr.split())
-    assert "agent.cli" in modules
+    assert "agent.cli.main" in modules
     assert not modules & {"pydantic", "aiohttp", "yaml", "click", "rich", "pynvml", "durable", "brain"}

@@ -1,4 +1,4 @@
-"""Bonds: texts as /proc/net/bonding prints them, and what is said of them."""
+"""Bonds: texts as /proc/net/bonding prints them, and what is reported of them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.collectors.bond import BondCollector
-from agent.collectors.readings_node import Bond, BondSlave
+from agent.collectors.samples_node import Bond, BondSlave
 from agent.contract import kinds
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
 from agent.host import Host
 from agent.sources.bond import BondSource, bond
 from tests.agent.following import following, once
@@ -19,12 +19,12 @@ MACHINES = Path(__file__).parents[1] / "fixtures/machines"
 PARTNER, NOBODY = "50:6b:4b:aa:00:01", "00:00:00:00:00:00"
 
 
-def told(collector: BondCollector, readings: Iterable[Bond]) -> list[Draft]:
-    drafts = [draft for reading in readings for draft in collector.feed(reading, 0.0)]
-    for draft in drafts:
-        kinds.check(draft)
-        assert draft.kind in BondCollector.kinds
-    return drafts
+def events_of(collector: BondCollector, samples: Iterable[Bond]) -> list[UnsentEvent]:
+    unsent_events = [unsent for sample in samples for unsent in collector.feed(sample, 0.0)]
+    for unsent in unsent_events:
+        kinds.check(unsent)
+        assert unsent.kind in BondCollector.kinds
+    return unsent_events
 
 
 def pair(up: str, active: str = "", *, partner: str = "", aggregators: str = "11") -> Bond:
@@ -47,7 +47,7 @@ def pair(up: str, active: str = "", *, partner: str = "", aggregators: str = "11
 
 
 @pytest.mark.parametrize(
-    ("readings", "says"),
+    ("samples", "says"),
     [
         ([pair("AB", "eth0")], []),
         ([pair("AB", "eth0"), pair("aB", "eth1")], ["slaves eth0 warning", "active eth1 warning"]),
@@ -78,15 +78,15 @@ def pair(up: str, active: str = "", *, partner: str = "", aggregators: str = "11
         ([Bond(name="bond0", mode="", removed=True)], []),
     ],
 )
-def test_what_a_bond_loses_and_gets_is_said(readings: list[Bond], says: list[str]) -> None:
-    """Failovers, slaves that go, a partner that falls silent; nothing for a bond that is whole."""
+def test_what_a_bond_loses_and_gets_is_reported(samples: list[Bond], says: list[str]) -> None:
+    """Failovers, slaves that go, a partner that no longer answers; nothing for a bond that is whole."""
     shown = []
-    for draft in told(BondCollector(), readings):
-        name = draft.kind.removeprefix("bond.").removesuffix("_slave")
+    for unsent in events_of(BondCollector(), samples):
+        name = unsent.kind.removeprefix("bond.").removesuffix("_slave")
         fields = {"slaves": ("down",), "active": ("active",), "lacp": ("answers", "apart"), "removed": ()}[
             name
         ]
-        shown.append(" ".join([name, *(str(draft.data[field]) for field in fields), draft.severity.value]))
+        shown.append(" ".join([name, *(str(unsent.data[field]) for field in fields), unsent.severity.value]))
     assert shown == says
 
 
@@ -109,24 +109,28 @@ async def test_recorded_bonds_are_read_whole() -> None:
 
 
 async def test_a_bond_that_changes_and_goes(tmp_path: Path) -> None:
-    """Only a text that changed is a reading; a bond that vanished is said once."""
+    """Only a text that changed is a sample; a bond that vanished is reported once."""
     text = (MACHINES / "roce-node/proc/net/bonding/bond0").read_text()
     file = tmp_path / "proc/net/bonding/bond0"
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    async with following(BondSource(Host(root=tmp_path), period_s=0.01)) as heard:
-        await heard.until(lambda heard: len(heard) == 1)
+    async with following(BondSource(Host(root=tmp_path), period_s=0.01)) as emitted:
+        await emitted.until(lambda emitted: len(emitted) == 1)
         fresh = file.with_name("new")
         fresh.write_text(text.replace("Active Slave: eth0", "Active Slave: eth1"))
         fresh.replace(file)
-        await heard.until(lambda heard: any(isinstance(r, Bond) and r.active == "eth1" for r in heard))
+        await emitted.until(lambda emitted: any(isinstance(r, Bond) and r.active == "eth1" for r in emitted))
         file.unlink()
-        await heard.until(
-            lambda heard: isinstance(heard[-1], Bond) and heard[-1].name == "bond0" and heard[-1].removed
+        await emitted.until(
+            lambda emitted: (
+                isinstance(emitted[-1], Bond) and emitted[-1].name == "bond0" and emitted[-1].removed
+            )
         )
-    drafts = told(BondCollector(), [r for r in heard if isinstance(r, Bond) and r.name == "bond0"])
-    assert [draft.kind for draft in drafts] == ["bond.active_slave", "bond.removed"]
-    assert drafts[0].severity is Severity.WARNING
+    unsent_events = events_of(
+        BondCollector(), [r for r in emitted if isinstance(r, Bond) and r.name == "bond0"]
+    )
+    assert [unsent.kind for unsent in unsent_events] == ["bond.active_slave", "bond.removed"]
+    assert unsent_events[0].severity is Severity.WARNING
 
 
 @given(st.text(max_size=400))

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions.cards import Cards, Standing
 from agent.actions.driver_modules import DriverModules
+from agent.actions.modules import Modules
+from agent.actions.network_cards import ControlPath, NetworkCards
 from agent.contract.errors import ActionError, Refused
 from agent.host import Host
 
@@ -75,7 +76,7 @@ def link(root: Path, interface: str, device: Path) -> None:
 )
 def test_a_card_is_found_by_any_of_its_names(sys: Path, component: str, bdf: str, wanted: str) -> None:
     """The PCI function, and what the look afterwards must see."""
-    card = Cards(Host(root=sys), IB).find(component)
+    card = NetworkCards(Host(root=sys), IB).find(component)
     assert (card.bdf, card.wanted) == (bdf, wanted)
 
 
@@ -89,7 +90,7 @@ def test_a_card_is_found_by_any_of_its_names(sys: Path, component: str, bdf: str
 def test_what_is_no_card_is_refused(sys: Path, component: str) -> None:
     """An SSD, what is not there, what is only software, what is no name of a card."""
     with pytest.raises(Refused):
-        Cards(Host(root=sys), IB).find(component)
+        NetworkCards(Host(root=sys), IB).find(component)
 
 
 @pytest.mark.parametrize(
@@ -101,20 +102,20 @@ def test_what_is_no_card_is_refused(sys: Path, component: str) -> None:
         ("eth3", False, True, True),  # another slot, but the same firmware
         ("eth4", False, False, True),
         ("ens3", False, False, False),
-        ("vlan7", False, False, False),  # what it stands on is a carrier too
+        ("vlan7", False, False, False),  # what it is built on is a carrier too
     ],
 )
 def test_what_a_reset_would_cut(sys: Path, carrier: str, function: bool, card: bool, driver: bool) -> None:
     """Seen from the first function of the card; the control path is on `carrier`."""
-    cards = Cards(Host(root=sys), IB)
-    standing = cards.standing(cards.find(f"nic/{CARD}"), {carrier, "lo"})
-    assert standing == Standing(
+    cards = NetworkCards(Host(root=sys), IB)
+    control_path = cards.control_path(cards.find(f"nic/{CARD}"), {carrier, "lo"})
+    assert control_path == ControlPath(
         function=carrier if function else "", card=carrier if card else "", driver=carrier if driver else ""
     )
 
 
 def test_the_modules_of_a_driver_in_the_order_of_loading(tmp_path: Path) -> None:
-    """What holds a module comes after it; a holder that is not part of the driver closes this way."""
+    """A module's users come after it; a user that is not part of the driver closes this way."""
     for module, holders in {
         "mlx5_core": ("mlx5_ib", "mlx5_vdpa"),
         "mlx5_ib": ("mlx5_vdpa",),
@@ -123,11 +124,15 @@ def test_the_modules_of_a_driver_in_the_order_of_loading(tmp_path: Path) -> None
         for holder in holders:
             (tmp_path / f"sys/module/{module}/holders/{holder}").mkdir(parents=True)
         (tmp_path / f"sys/module/{module}").mkdir(parents=True, exist_ok=True)
-        (tmp_path / f"sys/module/{module}/refcnt").write_text("1")
-    modules = DriverModules(Host(root=tmp_path), rmmod="/x", modprobe="/x", reloaded={"mlx5_core": "mlx5_"})
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/modules").write_text(
+        "mlx5_core 81920 2 mlx5_ib, Live 0x0\nvirtio_net 81920 0 - Live 0x0\n"
+    )
+    host = Host(root=tmp_path)
+    modules = DriverModules(host, Modules(host, modprobe="/x", rmmod="/x"))
     assert modules.loaded("mlx5_core") == ["mlx5_core", "mlx5_ib", "mlx5_vdpa"]
     with pytest.raises(ActionError, match="virtio_net is not one"):
         modules.loaded("virtio_net")
     (tmp_path / "sys/module/mlx5_ib/holders/lustre").mkdir()
-    with pytest.raises(ActionError, match="held by the module lustre"):
+    with pytest.raises(ActionError, match="used by the module lustre"):
         modules.loaded("mlx5_core")

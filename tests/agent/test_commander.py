@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from agent.commands.journal import MAX_IDS, Journal, Result
 from agent.contract.commands import Answer, Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from agent.uplink.journal import MAX_IDS, Journal, Result
 from tests.agent.commander_kit import OTHER, Node, accepted, order, signed, tasks_of
 
 REFUSALS: list[tuple[str, bytes, str]] = [
@@ -96,16 +96,16 @@ async def test_a_command_that_is_in_the_journal_runs_even_when_the_connection_is
     def slow(journal: Journal, *args: Any) -> None:
         accept(journal, *args)
         writing.set()
-        may_end.wait(10)
+        may_end.wait(60)
 
     monkeypatch.setattr(Journal, "accept", slow)
     asking = asyncio.create_task(node.commander.handle(signed(order().payload())))
-    await asyncio.to_thread(writing.wait, 10)
+    await asyncio.to_thread(writing.wait, 60)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
     may_end.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not node.results():
             await asyncio.sleep(0.01)
     assert node.results() == [(order().id, "ok")]
@@ -261,11 +261,11 @@ async def test_refusals_do_not_flood(tmp_path: Path) -> None:
     node = Node(tmp_path)
     for _ in range(1000):
         await node.commander.handle(b"{}")
-    node.commander.say_refusals()
-    assert [draft.count for draft in node.sent] == [1]
+    node.commander.report_refusals()
+    assert [unsent.count for unsent in node.sent] == [1]
     node.clock.mono_s += 11
-    node.commander.say_refusals()
-    assert [draft.count for draft in node.sent] == [1, 999]
+    node.commander.report_refusals()
+    assert [unsent.count for unsent in node.sent] == [1, 999]
 
 
 async def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ async def test_accepted_means_on_the_disk(tmp_path: Path, monkeypatch: pytest.Mo
         really(fd)
         synced.append(node.path.read_bytes())
 
-    monkeypatch.setattr("agent.uplink.journal.os.fsync", sync)
+    monkeypatch.setattr("agent.commands.journal.os.fsync", sync)
     node.action.go.clear()
     reply = await node.commander.handle(signed(order().payload()))
     assert reply.answer is Answer.ACCEPTED

@@ -1,14 +1,21 @@
-"""The agent's configuration: what is wrong is said with file and key."""
+"""The agent's configuration: what is wrong is reported with file, line and key."""
 
-import dataclasses
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent.config import AgentConfig, describe
-from agent.config_file import load
+from agent.collectors.joblog import JobLogOptions
+from agent.collectors.service import ServiceCollector
+from agent.config import AgentConfig
+from agent.config_file import groups, load
 from agent.contract.errors import ConfigError
+from agent.options import Option, declared, option
+from agent.sources.infiniband import InfinibandSourceOptions
+from agent.sources.kmsg import KmsgSourceOptions
 
 KEY = "A" * 43 + "="
 
@@ -17,7 +24,7 @@ def test_defaults_are_safe() -> None:
     """Without a file the agent may only collect evidence, and believes only the kernel."""
     config = load(None)
     assert config.allow == ("evidence.collect",)
-    assert config.kmsg_facilities == (0,)
+    assert config.options(KmsgSourceOptions).kmsg_facilities == (0,)
     assert config.services == ()
     assert config.trusted_keys == {}
     assert config.node, "the host name is filled in"
@@ -34,12 +41,12 @@ def test_a_file_and_overrides_are_read(tmp_path: Path) -> None:
     config = load(file, {"node": "gpu-8", "kmsg_facilities": "0, 1", "allow": "link.bounce,service.restart"})
     assert config.node == "gpu-8"
     assert config.services == ("slurmd.service",)
-    assert config.ib_interval_s == 2.0
+    assert config.options(InfinibandSourceOptions).ib_interval_s == 2.0
     assert config.data_dir == tmp_path
     assert config.public_keys() == {"brain-1": bytes(32)}
-    assert config.kmsg_facilities == (0, 1)
+    assert config.options(KmsgSourceOptions).kmsg_facilities == (0, 1)
     assert config.allow == ("link.bounce", "service.restart")
-    assert load(None, {"job_nan_loss": "true"}).job_nan_loss is True
+    assert load(None, {"job_nan_loss": "true"}).options(JobLogOptions).job_nan_loss is True
     assert load(None, {"trusted_keys": f"k={KEY}"}).trusted_keys == {"k": KEY}
 
 
@@ -81,6 +88,23 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, says: str) -> None:
     assert str(file) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# a comment\n\nnodes = 1\n", 3),
+        ('cell = "a"\n  "node" = 7\n', 2),
+        ('node = "a"\n[trusted_keys]\nbrain-1 = 7\n', 2),
+        ('node = "a"\n\ntrusted_keys.brain-1 = 7\n', 3),
+    ],
+)
+def test_the_line_is_named(tmp_path: Path, text: str, line: int) -> None:
+    """Of the wrong key, or of the table that it is in."""
+    file = tmp_path / "agent.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=rf"agent\.toml:{line}: "):
+        load(file)
+
+
 def test_a_missing_file_and_a_bad_override_are_named(tmp_path: Path) -> None:
     """So are a file that is not there and a key on the command line."""
     with pytest.raises(ConfigError, match=r"gone\.toml: cannot be read"):
@@ -91,16 +115,85 @@ def test_a_missing_file_and_a_bad_override_are_named(tmp_path: Path) -> None:
         load(None, {"nvml_interval_s": "soon"})
 
 
-def test_every_option_is_described() -> None:
-    """The documentation has a row with a sentence for every field."""
-    assert [row.name for row in describe()] == [item.name for item in dataclasses.fields(AgentConfig)]
-    assert all(row.summary and row.type for row in describe())
+def options() -> list[Option]:
+    """Every option of the agent."""
+    return [option for group in groups() for option in group.options]
 
 
-def test_the_example_is_valid_and_says_the_defaults() -> None:
-    """deploy/agent.toml can be installed as it stands, and what it comments out are keys that exist."""
+def test_every_option_has_a_sentence_and_a_valid_default() -> None:
+    """What the documentation shows of it: a meaning, and values that the parser would take from a file."""
+    for one in options():
+        assert one.doc, one.key
+        for value in (one.default, *(() if one.example is None else (one.example,))):
+            wrong = one.check(one.key, value) if one.check is not None and value else ""
+            assert not wrong
+            assert one.least is None or value >= one.least, one.key
+
+
+def _uncommented(text: str, prefix: str) -> list[str]:
+    return re.findall(rf"(?m)^{prefix}([a-z_]+ = .*)$", text)
+
+
+def test_the_example_shows_every_key_with_its_default(tmp_path: Path) -> None:
+    """deploy/agent.toml can be installed as it is; with every comment removed it means the same; its examples are valid."""
     example = Path(__file__).parents[2] / "deploy" / "agent.toml"
-    config = load(example)
-    assert config.allow == AgentConfig().allow
-    offered = re.findall(r"^#? ?([a-z_]+) = ", example.read_text(), re.MULTILINE)
-    assert set(offered) <= {item.name for item in dataclasses.fields(AgentConfig)}
+    assert load(example) == load(None)
+    shown = _uncommented(example.read_text(), "# ")
+    assert [line.partition(" = ")[0] for line in shown] == [one.key for one in options()]
+    everything = tmp_path / "agent.toml"
+    everything.write_text("\n".join(shown))
+    config = load(everything, {"node": "n1"})
+    for one in options():
+        value = (
+            getattr(config, one.key)
+            if one.key in AgentConfig.__dataclass_fields__
+            else config.plugins[one.key]
+        )
+        assert value == ("n1" if one.key == "node" else one.default), one.key
+    for line in _uncommented(example.read_text(), "#   e.g. "):
+        everything.write_text(line)
+        load(everything)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """An option whose type TOML does not have, and a field that is none."""
+
+    own: complex = 0j
+    size: complex = option(0j, "a size")
+
+
+def test_an_option_of_another_type_is_named() -> None:
+    """Whoever declares one learns where, and what is possible."""
+    with pytest.raises(
+        TypeError, match=r"test_config\.Sizes\.size: an option is one of .*, not <class 'complex'>"
+    ):
+        list(declared(Sizes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherClock:
+    """Options of a collector that takes a key of another one."""
+
+    clock_offset_s: float = option(1.0, "another offset")
+
+
+def test_a_key_that_two_parts_declare_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them would silently have the other's value."""
+    monkeypatch.setattr(ServiceCollector, "options", (OtherClock,))
+    with pytest.raises(
+        TypeError,
+        match="option clock_offset_s is declared by collector service and by collector clock",
+    ):
+        list(groups())
+
+
+def test_values_of_tables_are_not_shared() -> None:
+    """Each configuration has a table of its own."""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Tables:
+        tools: Mapping[str, Any] = option({"a": "/a"}, "tools")
+
+    assert Tables().tools == {"a": "/a"}
+    assert Tables().tools is not Tables().tools

@@ -1,4 +1,4 @@
-"""The recorded machines say exactly what stands in tests/fixtures/golden (regenerate: python -m tests.agent.golden)."""
+"""Each recorded machine leads to exactly what is in tests/fixtures/golden (regenerate: python -m tests.agent.golden)."""
 
 import json
 
@@ -6,16 +6,16 @@ import pytest
 
 from agent.contract import kinds
 from agent.contract.components import check
-from agent.contract.messages import Draft, Severity
-from tests.agent.golden import FIXTURES, MACHINES, golden, said
+from agent.contract.messages import Severity, UnsentEvent
+from tests.agent.golden import FIXTURES, MACHINES, golden, reported
 
 HEALTHY = ("h100-node", "a100-node", "cpu-node")
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_a_recorded_machine_says_what_it_said(machine: str) -> None:
+def test_a_recorded_machine_reports_what_it_reported(machine: str) -> None:
     """To the letter. A difference is a bug, or a change that its commit explains."""
-    assert said(machine) == golden(machine).read_text()
+    assert reported(machine) == golden(machine).read_text()
 
 
 def test_there_is_no_golden_file_without_a_machine() -> None:
@@ -24,9 +24,11 @@ def test_there_is_no_golden_file_without_a_machine() -> None:
 
 
 @pytest.mark.parametrize("machine", HEALTHY)
-def test_a_healthy_machine_only_says_what_it_is(machine: str) -> None:
+def test_a_healthy_machine_only_reports_what_it_is(machine: str) -> None:
     """Its inventory, nothing else."""
-    kinds_said = {json.loads(line)["kind"].rpartition("inventory")[0] for line in said(machine).splitlines()}
+    kinds_said = {
+        json.loads(line)["kind"].rpartition("inventory")[0] for line in reported(machine).splitlines()
+    }
     assert kinds_said == {"node."}
 
 
@@ -36,10 +38,10 @@ def test_every_event_keeps_the_contract(machine: str) -> None:
     for line in golden(machine).read_text().splitlines():
         event = json.loads(line)
         check(event["component"])
-        draft = Draft(
+        unsent = UnsentEvent(
             kind=event["kind"],
             component=event["component"],
             severity=Severity(event["severity"]),
             data=event["data"],
         )
-        kinds.check(draft)
+        kinds.check(unsent)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agent.actions.driver_reload import DriverReload
-from agent.actions.fabricmanager import FabricManagerRestart
+from agent.actions.fabricmanager_restart import FabricManagerRestart
 from agent.actions.gpu_persistence import GpuPersistence
-from agent.actions.gpu_power import GpuPowerLimit
-from agent.actions.nvml import Nvml
+from agent.actions.gpu_power_limit import GpuPowerLimit
+from agent.actions.nvml_client import NvmlClient
 from agent.actions.pci_rescan import PciRescan
 from agent.contract.errors import ActionError, Refused, TimedOut
 from tests.agent.gpu_kit import FIRST, SECOND, SERVICES, GpuNode, kernel
@@ -40,7 +40,7 @@ async def test_the_library_is_where_the_agent_itself_has_it(
     """A node whose driver stands in a folder of its own (LD_LIBRARY_PATH, as on GKE): who sees the GPUs can act on them."""
     for name, value in node.nvml.env.items():
         monkeypatch.setenv(name, value)
-    assert [card.bdf for card in await Nvml().look()] == [FIRST, SECOND]
+    assert [card.bdf for card in await NvmlClient().gpus()] == [FIRST, SECOND]
 
 
 async def test_a_power_limit_is_set(node: GpuNode) -> None:
@@ -167,7 +167,7 @@ async def test_a_kernel_that_does_not_answer(node: GpuNode, monkeypatch: pytest.
     monkeypatch.setattr("agent.actions.pci_rescan.WRITE_S", 0.1)
     node.nvml.fail(0, nvml_fake.LOST)
     os.mkfifo(node.device(FIRST) / "remove")  # nobody reads: open for writing waits
-    with pytest.raises(TimedOut, match="did not come back from writing"):
+    with pytest.raises(TimedOut, match="did not return from writing"):
         await PciRescan(node.kit).run(ONE)
     os.close(os.open(node.device(FIRST) / "remove", os.O_RDONLY | os.O_NONBLOCK))
     assert set(node.units.running) == set(SERVICES)
@@ -220,7 +220,7 @@ async def test_the_fabric_manager_is_started_whatever_happens(
 
     async def slowly(unit: str) -> None:
         await stop(unit)
-        await asyncio.sleep(10)
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(node.units, "stop", slowly)
     running = asyncio.create_task(FabricManagerRestart(node.kit).run({}))

@@ -1,48 +1,50 @@
-"""What NVML says, in time: each change once."""
+"""What NVML reports, over time: each change is one event."""
 
 from dataclasses import replace
 
 from agent.collectors.gpu import GpuCollector
-from agent.collectors.readings import Gpu, NvmlState, Reading
+from agent.collectors.samples import Gpu, NvmlState, Sample
 from agent.contract import kinds
 
 GPU = Gpu(index=3, bdf="0000:3b:00", uuid="GPU-1", utilization=5, mono_s=1.0)
 
 
-def told(*readings: Reading) -> list[tuple[str, dict[str, object]]]:
-    """Kind and data of what a fresh collector says."""
+def events_of(*samples: Sample) -> list[tuple[str, dict[str, object]]]:
+    """Kind and data of the events of a fresh collector."""
     collector = GpuCollector()
-    drafts = [draft for reading in readings for draft in collector.feed(reading, reading.mono_s)]
-    return [(draft.kind, dict(kinds.check(draft).data)) for draft in drafts]
+    unsent_events = [unsent for sample in samples for unsent in collector.feed(sample, sample.mono_s)]
+    return [(unsent.kind, dict(kinds.check(unsent).data)) for unsent in unsent_events]
 
 
-def test_a_lost_gpu_is_said_once_for_each_reason_and_its_return_too() -> None:
+def test_a_lost_gpu_is_reported_once_for_each_reason_and_its_return_too() -> None:
     """Lost, then not found at all, then back."""
     lost, gone = replace(GPU, lost="lost"), replace(GPU, lost="not_found")
-    assert told(GPU, lost, lost, gone, gone, GPU, GPU) == [
+    assert events_of(GPU, lost, lost, gone, gone, GPU, GPU) == [
         ("gpu.lost", {"reason": "lost", "index": 3, "uuid": "GPU-1"}),
         ("gpu.lost", {"reason": "not_found", "index": 3, "uuid": "GPU-1"}),
         ("gpu.returned", {"by": "nvml"}),
     ]
 
 
-def test_a_gpu_that_is_lost_from_the_start_is_said() -> None:
+def test_a_gpu_that_is_lost_from_the_start_is_reported() -> None:
     """The agent may start after the fault."""
-    assert told(replace(GPU, lost="reset_required"))[0][1]["reason"] == "reset_required"
+    assert events_of(replace(GPU, lost="reset_required"))[0][1]["reason"] == "reset_required"
 
 
-def test_hangs_are_counted_and_the_answer_says_how_long_it_took() -> None:
-    """Two hangs in a row are one silence."""
+def test_hangs_are_counted_and_the_answer_reports_how_long_it_took() -> None:
+    """Two hangs in a row are one time without an answer."""
     hung = NvmlState(state="hung", call="nvmlDeviceGetTemperature", waited_s=10.0, mono_s=110.0)
     answers = NvmlState(state="answers", gpus=8, mono_s=131.5)
-    assert told(NvmlState(state="ready", gpus=8, mono_s=1.0), hung, replace(hung, mono_s=125.0), answers) == [
+    assert events_of(
+        NvmlState(state="ready", gpus=8, mono_s=1.0), hung, replace(hung, mono_s=125.0), answers
+    ) == [
         ("nvml.hung", {"call": "nvmlDeviceGetTemperature", "waited_s": 10.0, "times": 1}),
         ("nvml.hung", {"call": "nvmlDeviceGetTemperature", "waited_s": 10.0, "times": 2}),
         ("nvml.answers", {"after_s": 31.5}),
     ]
 
 
-def test_no_library_is_said() -> None:
+def test_no_library_is_reported() -> None:
     """As information, with the library's words."""
     absent = NvmlState(state="absent", reason="NVML Shared Library Not Found", mono_s=1.0)
-    assert told(absent) == [("nvml.absent", {"reason": "NVML Shared Library Not Found"})]
+    assert events_of(absent) == [("nvml.absent", {"reason": "NVML Shared Library Not Found"})]

@@ -13,10 +13,11 @@ from agent.collectors.gpu_links import GpuLinksCollector, ber_of
 from agent.collectors.gpu_memory import GpuMemoryCollector
 from agent.collectors.gpu_state import EVENTS, GpuStateCollector
 from agent.collectors.gpu_use import GpuUseCollector
-from agent.collectors.growth import Growth
-from agent.collectors.readings import Gpu, GpuCount, GpuEvent, GpuHealth, GpuProcess, Reading
+from agent.collectors.growth import GrowthTracker
+from agent.collectors.idle import IdleOptions
+from agent.collectors.samples import Gpu, GpuCount, GpuEvent, GpuHealth, GpuProcess, Sample
 from agent.contract import kinds
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 
 BDF, NEIGHBOUR = "0000:3b:00", "0000:5d:00"
 GPU = Gpu(index=0, bdf=BDF, uuid="", utilization=50, power_w=300.0, temperature_c=60, slowdowns=0)
@@ -30,22 +31,24 @@ def health(at_s: float = 0.0, bdf: str = BDF, /, **values: int | float | str) ->
     )
 
 
-def told(collector: Collector, readings: Iterable[Reading]) -> list[tuple[float, str, Mapping[str, object]]]:
-    """Second, kind and data of what it says."""
-    out: list[tuple[float, Draft]] = []
-    for reading in readings:
-        at_s = getattr(reading, "mono_s", 0.0)
-        out += [(at_s, kinds.check(draft)) for draft in collector.feed(reading, at_s)]
-    return [(at_s, draft.kind, draft.data) for at_s, draft in out]
+def events_of(
+    collector: Collector, samples: Iterable[Sample]
+) -> list[tuple[float, str, Mapping[str, object]]]:
+    """Second, kind and data of its events."""
+    out: list[tuple[float, UnsentEvent]] = []
+    for sample in samples:
+        at_s = getattr(sample, "mono_s", 0.0)
+        out += [(at_s, kinds.check(unsent)) for unsent in collector.feed(sample, at_s)]
+    return [(at_s, unsent.kind, unsent.data) for at_s, unsent in out]
 
 
-def seconds(gpu: Gpu, begin: int, end: int) -> list[Reading]:
+def seconds(gpu: Gpu, begin: int, end: int) -> list[Sample]:
     return [replace(gpu, mono_s=float(at_s)) for at_s in range(begin, end)]
 
 
-def test_growth_is_said_when_it_is_there_and_then_a_window_later() -> None:
-    """Least 9 within 60 s: slow growth is forgotten, a burst is said at once, the next one not at once."""
-    growth = Growth()
+def test_growth_is_reported_when_it_is_there_and_then_a_window_later() -> None:
+    """Least 9 within 60 s: slow growth is forgotten, a burst is reported at once, the next one not at once."""
+    growth = GrowthTracker()
     values = [
         (0, 100),
         (30, 104),
@@ -58,14 +61,14 @@ def test_growth_is_said_when_it_is_there_and_then_a_window_later() -> None:
         (125, 13),
         (190, 14),
     ]
-    said = [(at_s, growth.offer("x", v, at_s, least=9, window_s=60.0)) for at_s, v in values]
-    assert [(at_s, delta) for at_s, delta in said if delta] == [(63, 10), (123, 15), (190, 11)]
+    reported = [(at_s, growth.offer("x", v, at_s, least=9, window_s=60.0)) for at_s, v in values]
+    assert [(at_s, delta) for at_s, delta in reported if delta] == [(63, 10), (123, 15), (190, 11)]
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 2**64)), max_size=50), st.integers(0, 20))
-def test_growth_never_says_more_than_there_was(values: list[tuple[float, int]], least: int) -> None:
+def test_growth_never_reports_more_than_there_was(values: list[tuple[float, int]], least: int) -> None:
     """Whatever a counter does: in all no more than its rises."""
-    growth, before, rises, total = Growth(), None, 0, 0
+    growth, before, rises, total = GrowthTracker(), None, 0, 0
     for at_s, value in sorted(values):
         rises += max(0, value - before) if before is not None else 0
         before = value
@@ -78,17 +81,17 @@ def test_growth_never_says_more_than_there_was(values: list[tuple[float, int]], 
 @pytest.mark.parametrize("reasons", [0x0, 0x1, 0x2, 0x4, 0x10, 0x100, 0x117])
 def test_ordinary_clock_reasons_are_silent(reasons: int) -> None:
     """Idle, application clocks, the power cap, sync boost, the display."""
-    assert told(GpuHeatCollector(), seconds(replace(GPU, slowdowns=reasons), 0, 30)) == []
+    assert events_of(GpuHeatCollector(), seconds(replace(GPU, slowdowns=reasons), 0, 30)) == []
 
 
 def test_a_slowdown_begins_grows_and_ends() -> None:
-    """After three samples; a further reason is said; over after ten calm seconds, with how long it took."""
+    """After three samples; a further reason is reported; over after ten calm seconds, with how long it took."""
     slow, hot = replace(GPU, slowdowns=0x88), replace(GPU, slowdowns=0xC8)
-    said = told(
+    reported = events_of(
         GpuHeatCollector(),
         [*seconds(slow, 0, 5), *seconds(hot, 5, 8), *seconds(GPU, 8, 40), *seconds(slow, 40, 42)],
     )
-    assert [(at_s, d["active"], d["reasons"], d["lasted_s"]) for at_s, _, d in said] == [
+    assert [(at_s, d["active"], d["reasons"], d["lasted_s"]) for at_s, _, d in reported] == [
         (2, True, "hw_slowdown,power_brake", 2.0),
         (5, True, "hw_slowdown,hw_thermal,power_brake", 5.0),
         (17, False, "hw_slowdown,hw_thermal,power_brake", 7.0),
@@ -98,8 +101,8 @@ def test_a_slowdown_begins_grows_and_ends() -> None:
 def test_a_slowdown_that_comes_and_goes_is_one() -> None:
     """Every other second: it begins once and ends once."""
     flicker = [replace(GPU, mono_s=float(t), slowdowns=0x8 * (t % 2)) for t in range(60)]
-    said = told(GpuHeatCollector(), [*flicker, *seconds(GPU, 60, 80)])
-    assert [data["active"] for _, _, data in said] == [True, False]
+    reported = events_of(GpuHeatCollector(), [*flicker, *seconds(GPU, 60, 80)])
+    assert [data["active"] for _, _, data in reported] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -115,21 +118,21 @@ def test_old_cards_have_absolute_limits(
     limits: dict[str, int], temperatures: list[int], want: list[tuple[int, bool]]
 ) -> None:
     """With 3 °C of hysteresis; without a limit nothing is judged."""
-    readings: list[Reading] = [health(**limits)]
-    readings += [replace(GPU, temperature_c=t, mono_s=float(i)) for i, t in enumerate(temperatures)]
-    assert [(d["temperature_c"], d["active"]) for _, _, d in told(GpuHeatCollector(), readings)] == want
+    samples: list[Sample] = [health(**limits)]
+    samples += [replace(GPU, temperature_c=t, mono_s=float(i)) for i, t in enumerate(temperatures)]
+    assert [(d["temperature_c"], d["active"]) for _, _, d in events_of(GpuHeatCollector(), samples)] == want
 
 
 def test_the_margin_decides_where_there_is_one() -> None:
-    """T.Limit: its operating limit may be above zero; the absolute temperature says nothing then."""
-    readings: list[Reading] = [
+    """T.Limit: its operating limit may be above zero; the absolute temperature means nothing then."""
+    samples: list[Sample] = [
         health(0, margin=3, tlimit__gpu_max=2, threshold__gpu_max=50),
         replace(GPU, temperature_c=60),
         health(1, margin=2, tlimit__gpu_max=2),
         health(2, margin=4, tlimit__gpu_max=2),
         health(3, margin=5, tlimit__gpu_max=2),
     ]
-    assert [(at_s, d["active"]) for at_s, _, d in told(GpuHeatCollector(), readings)] == [
+    assert [(at_s, d["active"]) for at_s, _, d in events_of(GpuHeatCollector(), samples)] == [
         (1, True),
         (3, False),
     ]
@@ -163,23 +166,23 @@ FIRST_ECC = {
         ),
         ({ECC("volatile", "uncorrected", "dram"): 0}, []),
     ],
-    ids=["nothing", "total only", "aggregate only", "all four of one error", "two errors", "driver loaded anew"],
+    ids=["nothing", "total only", "aggregate only", "all four of one error", "two errors", "driver loaded again"],
 )  # fmt: skip
-def test_an_ecc_error_is_said_once_by_its_best_name(
+def test_an_ecc_error_is_reported_once_by_its_best_name(
     grown: dict[str, int], want: list[tuple[str, bool, str]]
 ) -> None:
     """The location rather than the total, since the driver's start rather than in the card's life."""
-    said = told(GpuMemoryCollector(), [health(0, **FIRST_ECC), health(5, **{**FIRST_ECC, **grown})])
-    assert [(d["location"], d["corrected"], d["counter"]) for _, _, d in said] == want
+    reported = events_of(GpuMemoryCollector(), [health(0, **FIRST_ECC), health(5, **{**FIRST_ECC, **grown})])
+    assert [(d["location"], d["corrected"], d["counter"]) for _, _, d in reported] == want
 
 
-def test_corrected_errors_are_said_once_a_minute_with_their_sum() -> None:
+def test_corrected_errors_are_reported_once_a_minute_with_their_sum() -> None:
     """Uncorrected ones each time."""
     collector, key = GpuMemoryCollector(), ECC("volatile", "corrected", "dram")
-    said = told(collector, [health(t, **{key: t}) for t in range(0, 125, 5)])
-    assert [(at_s, d["delta"]) for at_s, _, d in said] == [(5, 5), (65, 60)]
+    reported = events_of(collector, [health(t, **{key: t}) for t in range(0, 125, 5)])
+    assert [(at_s, d["delta"]) for at_s, _, d in reported] == [(5, 5), (65, 60)]
     key = ECC("volatile", "uncorrected", "dram")
-    assert len(told(collector, [health(t, **{key: t}) for t in range(0, 25, 5)])) == 4
+    assert len(events_of(collector, [health(t, **{key: t}) for t in range(0, 25, 5)])) == 4
 
 
 def test_an_idle_link_may_be_slow_and_never_narrow() -> None:
@@ -187,9 +190,9 @@ def test_an_idle_link_may_be_slow_and_never_narrow() -> None:
     slow = health(0, pcie__width=16, pcie__width_max=16, pcie__generation=1, pcie__generation_max=5)
     full = replace(slow, values={**slow.values, "pcie.generation": 5}, mono_s=9.0)
     idle = replace(GPU, utilization=0)
-    assert told(GpuLinksCollector(), [idle, slow, idle]) == []
-    said = told(GpuLinksCollector(), [GPU, slow, idle, slow, full])
-    assert [(d["active"], d["generation"]) for _, _, d in said] == [(True, 1), (False, 5)]
+    assert events_of(GpuLinksCollector(), [idle, slow, idle]) == []
+    reported = events_of(GpuLinksCollector(), [GPU, slow, idle, slow, full])
+    assert [(d["active"], d["generation"]) for _, _, d in reported] == [(True, 1), (False, 5)]
 
 
 @pytest.mark.parametrize(
@@ -212,17 +215,17 @@ def test_nvlinks_are_compared_with_the_neighbours(
         return {f"nvlink__{link}__state": int(state) for link, state in enumerate(text)}
 
     for order in (1, -1):
-        readings = [health(0, **states(own)), health(0, NEIGHBOUR, **states(neighbours))][::order]
-        said = told(GpuLinksCollector(), readings)
-        assert [(d["down"], d["links"]) for _, _, d in said] == want
+        samples = [health(0, **states(own)), health(0, NEIGHBOUR, **states(neighbours))][::order]
+        reported = events_of(GpuLinksCollector(), samples)
+        assert [(d["down"], d["links"]) for _, _, d in reported] == want
 
 
 def test_the_fabric_may_take_two_minutes_and_no_more() -> None:
-    """Though NVML says the same all the time; then it is well, which is said as it was missed."""
-    readings: list[Reading] = [health(0, fabric__state=2, fabric__status=0, fabric__health=0)]
-    readings += [*seconds(GPU, 1, 200), health(200, fabric__state=3, fabric__status=0, fabric__health=0xAA)]
-    said = told(GpuLinksCollector(), readings)
-    assert [(at_s, d["healthy"], d["trouble"]) for at_s, _, d in said] == [
+    """Although NVML reports the same all the time; its recovery is reported because its trouble was."""
+    samples: list[Sample] = [health(0, fabric__state=2, fabric__status=0, fabric__health=0)]
+    samples += [*seconds(GPU, 1, 200), health(200, fabric__state=3, fabric__status=0, fabric__health=0xAA)]
+    reported = events_of(GpuLinksCollector(), samples)
+    assert [(at_s, d["healthy"], d["trouble"]) for at_s, _, d in reported] == [
         (120, False, "in_progress"),
         (200, True, ""),
     ]
@@ -232,47 +235,51 @@ def test_the_fabric_may_take_two_minutes_and_no_more() -> None:
         health(60, fabric__state=3),
         *seconds(GPU, 61, 300),
     ]
-    assert told(GpuLinksCollector(), quick) == []
-    assert told(GpuLinksCollector(), [health(0, fabric__state=0), *seconds(GPU, 1, 300)]) == []
+    assert events_of(GpuLinksCollector(), quick) == []
+    assert events_of(GpuLinksCollector(), [health(0, fabric__state=0), *seconds(GPU, 1, 300)]) == []
 
 
 def test_bit_error_rates() -> None:
-    """As nvml.h packs them; said for each power of ten that it gets worse, and once when it is over."""
+    """As nvml.h packs them; reported for each power of ten that it gets worse, and once when it is over."""
     assert (ber_of(0), ber_of(0x50F), ber_of(0x0FF)) == (0.0, 5e-15, 0.0)
     series = [0x50F, 0x50B, 0x60B, 0x509, 0x10B, 0x50F]
-    said = told(GpuLinksCollector(), [health(i, nvlink__3__effective_ber=v) for i, v in enumerate(series)])
-    assert [(at_s, d["active"]) for at_s, _, d in said] == [(1, True), (3, True), (5, False)]
+    reported = events_of(
+        GpuLinksCollector(), [health(i, nvlink__3__effective_ber=v) for i, v in enumerate(series)]
+    )
+    assert [(at_s, d["active"]) for at_s, _, d in reported] == [(1, True), (3, True), (5, False)]
 
 
-def test_a_wanted_recovery_is_said_with_each_change() -> None:
+def test_a_wanted_recovery_is_reported_with_each_change() -> None:
     """None at the start is no news."""
-    said = told(
+    reported = events_of(
         GpuStateCollector(), [health(t, recovery_action=a) for t, a in enumerate([0, 1, 1, 4, 9, 0, 0])]
     )
-    assert [d["name"] for _, _, d in said] == ["reset", "drain_and_reset", "unknown", "none"]
+    assert [d["name"] for _, _, d in reported] == ["reset", "drain_and_reset", "unknown", "none"]
 
 
-def test_settings_are_said_when_they_change() -> None:
-    """Also when they were not said in between."""
-    said = told(GpuStateCollector(), [health(0, mig=0, driver="a"), health(1), health(2, mig=1, driver="a")])
-    assert [(d["what"], d["before"], d["now"]) for _, _, d in said] == [("mig", "0", "1")]
+def test_settings_are_reported_when_they_change() -> None:
+    """Also when they were not reported in between."""
+    reported = events_of(
+        GpuStateCollector(), [health(0, mig=0, driver="a"), health(1), health(2, mig=1, driver="a")]
+    )
+    assert [(d["what"], d["before"], d["now"]) for _, _, d in reported] == [("mig", "0", "1")]
 
 
 def test_missing_gpus_are_counted_by_edges() -> None:
     """Again when more are missing, and when all are there."""
     counts = [(8, 0), (7, 1), (7, 1), (6, 1), (8, 0)]
-    readings = [GpuCount(answering=a, lost=l, expected=8, basis="pci") for a, l in counts]  # noqa: E741
-    said = told(GpuStateCollector(), readings)
-    assert [(d["missing"], d["unnamed"]) for _, _, d in said] == [(1, 0), (2, 1), (0, 0)]
+    samples = [GpuCount(answering=a, lost=l, expected=8, basis="pci") for a, l in counts]  # noqa: E741
+    reported = events_of(GpuStateCollector(), samples)
+    assert [(d["missing"], d["unnamed"]) for _, _, d in reported] == [(1, 0), (2, 1), (0, 0)]
 
 
 @pytest.mark.parametrize("bit", [1 << n for n in range(20)])
-def test_events_are_said_by_their_name(bit: int) -> None:
+def test_events_are_reported_by_their_name(bit: int) -> None:
     """XIDs, clocks, P-states and unknown ones are not this collector's."""
-    said = told(
+    reported = events_of(
         GpuStateCollector(), [GpuEvent(bdf=BDF, type=bit, data=0), GpuEvent(bdf="?", type=bit, data=0)]
     )
-    assert len(said) == int(bit in EVENTS)
+    assert len(reported) == int(bit in EVENTS)
     assert not {0x4, 0x8, 0x10} & set(EVENTS)
 
 
@@ -282,13 +289,15 @@ LIMIT = health(0, power_limit=700_000)
 
 def test_full_use_at_idle_power_is_a_hang() -> None:
     """After the window, again each 300 s, and its end; the job is named."""
-    said = told(GpuUseCollector(), [LIMIT, *seconds(SPIN, 0, 1000), *seconds(GPU, 1000, 1010)])
-    assert [(at_s, d["active"], d["lasted_s"]) for at_s, _, d in said] == [
+    reported = events_of(
+        GpuUseCollector(IdleOptions()), [LIMIT, *seconds(SPIN, 0, 1000), *seconds(GPU, 1000, 1010)]
+    )
+    assert [(at_s, d["active"], d["lasted_s"]) for at_s, _, d in reported] == [
         (600, True, 600.0),
         (900, True, 900.0),
         (1000, False, 999.0),
     ]
-    assert said[0][2]["job"] == "4711"
+    assert reported[0][2]["job"] == "4711"
 
 
 @pytest.mark.parametrize(
@@ -305,15 +314,17 @@ def test_full_use_at_idle_power_is_a_hang() -> None:
     ],
 )
 def test_what_is_no_hang_and_no_orphan(gpu: Gpu) -> None:
-    """Real work, an unknown power, an empty card, memory that somebody holds, unknown holders."""
-    assert told(GpuUseCollector(), [LIMIT, *seconds(gpu, 0, 1000)]) == []
+    """Real work, an unknown power, an empty card, memory that a process holds, unknown holders."""
+    assert events_of(GpuUseCollector(IdleOptions()), [LIMIT, *seconds(gpu, 0, 1000)]) == []
 
 
-def test_memory_of_nobody_is_said_unless_nobody_watched() -> None:
-    """A gap in the samples begins the window anew."""
+def test_memory_without_a_process_is_reported_if_it_was_watched_all_the_time() -> None:
+    """After a gap in the samples the window starts again."""
     orphan = replace(GPU, utilization=0, memory_used_mb=70_000)
-    said = told(GpuUseCollector(), [*seconds(orphan, 0, 500), *seconds(orphan, 700, 1302)])
-    assert [(at_s, kind) for at_s, kind, _ in said] == [(1300, "gpu.orphaned")]
+    reported = events_of(
+        GpuUseCollector(IdleOptions()), [*seconds(orphan, 0, 500), *seconds(orphan, 700, 1302)]
+    )
+    assert [(at_s, kind) for at_s, kind, _ in reported] == [(1300, "gpu.orphaned")]
 
 
 VALUES = st.dictionaries(
@@ -358,14 +369,14 @@ VALUES = st.dictionaries(
 def test_no_value_breaks_a_collector(series: list[dict[str, int | float | str] | int]) -> None:
     """Odd types, odd keys, in any order: facts that are well formed, or nothing."""
     readers: list[Collector] = [
-        GpuMemoryCollector(), GpuHeatCollector(), GpuLinksCollector(), GpuStateCollector(), GpuUseCollector(),
+        GpuMemoryCollector(), GpuHeatCollector(), GpuLinksCollector(), GpuStateCollector(), GpuUseCollector(IdleOptions()),
     ]  # fmt: skip
     for at_s, one in enumerate(series):
-        reading: Reading = (
+        sample: Sample = (
             replace(GPU, utilization=one, mono_s=float(at_s))
             if isinstance(one, int)
             else GpuHealth(index=0, bdf=BDF, values=one, mono_s=float(at_s))
         )
         for reader in readers:
-            for draft in reader.feed(reading, float(at_s)):
-                kinds.check(draft)
+            for unsent in reader.feed(sample, float(at_s)):
+                kinds.check(unsent)

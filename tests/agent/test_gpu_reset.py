@@ -10,7 +10,7 @@ import pytest
 from agent.actions.driver_reload import DriverReload
 from agent.actions.gpu_reset import GpuReset
 from agent.contract.errors import ActionError, Refused, Unreachable
-from agent.tasks import end
+from agent.shared.tasks import end
 from tests.agent.gpu_kit import A100, FIRST, H100, SECOND, SERVICES, V100, GpuNode
 from tests.fixtures import nvml_fake
 
@@ -134,7 +134,7 @@ async def test_a_process_that_comes_in_between_stops_it(
     node: GpuNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody opens a device while the services stop: refused, and the services run again."""
-    monkeypatch.setattr("agent.actions.quiet._CLOSE_S", 0.2)
+    monkeypatch.setattr("agent.actions.quiesce._CLOSE_S", 0.2)
     stop = node.units.stop
     with contextlib.ExitStack() as opened:
 
@@ -286,7 +286,7 @@ async def test_the_agents_own_nvml_lets_go(node: GpuNode) -> None:
             at_work.clear()
 
     node.smi.does("sleep 0.2")
-    task = asyncio.create_task(node.pause.between(source))
+    task = asyncio.create_task(node.pause.run_between_pauses(source))
     await until(lambda: at_work != [])
     running = asyncio.create_task(GpuReset(node.kit).run(ONE))
     try:
@@ -300,19 +300,20 @@ async def test_the_agents_own_nvml_lets_go(node: GpuNode) -> None:
 
 async def test_one_at_a_time(node: GpuNode) -> None:
     """A second action on the driver comes again later; it would not know whose services are stopped."""
-    node.smi.does("sleep 0.5")
+    node.smi.does(f"while [ ! -e {node.tree}/go ]; do sleep 0.02; done")
     running = asyncio.create_task(GpuReset(node.kit).run(ONE))
     await until(lambda: node.smi.calls != [])
     for second in (GpuReset(node.kit), DriverReload(node.kit)):
         with pytest.raises(Unreachable, match="another action works on this node's GPU driver"):
             await second.run(ONE)
+    (node.tree / "go").touch()
     await running
     assert len(node.smi.calls) == 1
 
 
 async def test_without_a_place_to_write_nothing_is_stopped(node: GpuNode) -> None:
     """What is stopped and not written down would be forgotten when the agent dies."""
-    node.note.with_name("note.json.new").mkdir()
+    node.note.with_name("note.json.part").mkdir()
     with pytest.raises(Refused, match="cannot be written"):
         await GpuReset(node.kit).run(ONE)
     assert node.units.said == []
@@ -327,6 +328,6 @@ async def test_no_tool(node: GpuNode) -> None:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.01)

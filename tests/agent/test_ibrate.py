@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.collectors.ibrate import IbRateCollector
-from agent.collectors.readings import IbDevices, IbPort, Reading, Tick
+from agent.collectors.ibrate import IbRateCollector, IbRateOptions
+from agent.collectors.samples import IbDevices, IbPort, Sample, Tick
 from agent.contract import kinds
 
 TICK = Tick(mono_s=0.0)
@@ -26,16 +26,16 @@ def port(number: int, what: str = "400 4X", model: str = "MT4129", index: int = 
     )
 
 
-def said(collector: IbRateCollector, *ports: IbPort) -> list[str]:
+def reported(collector: IbRateCollector, *ports: IbPort) -> list[str]:
     shown = []
-    readings: list[Reading] = [*ports, TICK]
-    for reading in readings:
-        for draft in collector.feed(reading, 0.0):
-            kinds.check(draft)
-            data = draft.data
+    samples: list[Sample] = [*ports, TICK]
+    for sample in samples:
+        for unsent in collector.feed(sample, 0.0):
+            kinds.check(unsent)
+            data = unsent.data
             sign = "-" if data["degraded"] else "+"
             shown.append(
-                f"{draft.component} {sign}{data['what']} {data['value']}/{data['expected']} {data['by']}"
+                f"{unsent.component} {sign}{data['what']} {data['value']}/{data['expected']} {data['by']}"
             )
     return shown
 
@@ -63,30 +63,30 @@ def said(collector: IbRateCollector, *ports: IbPort) -> list[str]:
     ],
 )
 def test_like_cards_are_compared(ports: list[IbPort], says: list[str]) -> None:
-    """What the majority of like ports has, a port shall have; where nobody has a cable, nobody misses one."""
-    assert said(IbRateCollector(), *ports) == says
+    """A port should have what the majority of its peers has; where none has a cable, none is missing."""
+    assert reported(IbRateCollector(IbRateOptions()), *ports) == says
 
 
-def test_it_is_said_once_and_taken_back() -> None:
-    """The same port is not said each second; its recovery is."""
-    collector = IbRateCollector()
-    assert said(collector, port(0), port(1), port(2, "200 4X")) == ["port/mlx5_2.1 -rate 200/400 peers"]
-    assert said(collector, port(0), port(1), port(2, "200 4X")) == []
-    assert said(collector, port(2)) == ["port/mlx5_2.1 +rate 400/400 peers"]
+def test_it_is_reported_once_and_taken_back() -> None:
+    """The same port is not reported each second; its recovery is."""
+    collector = IbRateCollector(IbRateOptions())
+    assert reported(collector, port(0), port(1), port(2, "200 4X")) == ["port/mlx5_2.1 -rate 200/400 peers"]
+    assert reported(collector, port(0), port(1), port(2, "200 4X")) == []
+    assert reported(collector, port(2)) == ["port/mlx5_2.1 +rate 400/400 peers"]
 
 
 def test_a_port_is_measured_by_what_it_had() -> None:
     """A single card that came back slower after a retraining."""
-    collector = IbRateCollector()
-    assert said(collector, port(0)) == []
-    assert said(collector, port(0, "DOWN")) == []
-    assert said(collector, port(0, "200 4X")) == ["port/mlx5_0.1 -rate 200/400 before"]
+    collector = IbRateCollector(IbRateOptions())
+    assert reported(collector, port(0)) == []
+    assert reported(collector, port(0, "DOWN")) == []
+    assert reported(collector, port(0, "200 4X")) == ["port/mlx5_0.1 -rate 200/400 before"]
 
 
 def test_the_configured_rate_counts_for_all() -> None:
     """Although every card is alike."""
     slow = [port(n, "200 4X") for n in range(3)]
-    assert said(IbRateCollector(expected_gbps=400), *slow) == [
+    assert reported(IbRateCollector(IbRateOptions(ib_expected_gbps=400)), *slow) == [
         f"port/mlx5_{n}.1 -rate 200/400 config" for n in range(3)
     ]
 
@@ -94,12 +94,14 @@ def test_the_configured_rate_counts_for_all() -> None:
 @pytest.mark.parametrize("exempt", ["mlx5_2", "mlx5_2.1"])
 def test_a_management_card_is_exempt(exempt: str) -> None:
     """By device or by port."""
-    assert said(IbRateCollector(exempt=(exempt,)), port(0), port(1), port(2, "DOWN")) == []
+    assert (
+        reported(IbRateCollector(IbRateOptions(ib_exempt=(exempt,))), port(0), port(1), port(2, "DOWN")) == []
+    )
 
 
 def test_a_device_that_vanished_is_compared_no_more() -> None:
-    """ib.device tells its loss."""
-    collector = IbRateCollector()
-    said(collector, port(0), port(1), port(2))
+    """ib.device reports its loss."""
+    collector = IbRateCollector(IbRateOptions())
+    reported(collector, port(0), port(1), port(2))
     assert list(collector.feed(IbDevices(names=("mlx5_0",)), 0.0)) == []
-    assert said(collector, port(3, "200 4X")) == []
+    assert reported(collector, port(3, "200 4X")) == []

@@ -8,27 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.collectors.joblog import MARKERS, JobLogCollector
-from agent.collectors.readings import JobLine, Mark, Reading, Tick
-from agent.config import AgentConfig
+from agent.collectors.joblog import JobLogCollector, JobLogOptions
+from agent.collectors.samples import Checkpoint, JobLine, Sample, Tick
 from agent.contract import kinds
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
 from agent.host import Host
-from agent.sources.joblog import JobLogSource
+from agent.sources.joblog import JobLogSource, JobLogSourceOptions
 from agent.sources.tail import MAX_LINE_BYTES, MAX_MISSED_BYTES
-from tests.agent.following import Heard, following, once
+from tests.agent.following import Emitted, following, once
 
 
 def line(text: str, job: str = "4711", file: str = "/var/log/jobs/4711.log") -> JobLine:
     return JobLine(text=text, job=job, file=file)
 
 
-def told(*timeline: tuple[float, Reading]) -> list[Draft]:
-    collector = JobLogCollector()
-    drafts = [draft for at_s, reading in timeline for draft in collector.feed(reading, at_s)]
-    for draft in drafts:
-        kinds.check(draft)
-    return drafts
+def events_of(*timeline: tuple[float, Sample]) -> list[UnsentEvent]:
+    collector = JobLogCollector(JobLogOptions())
+    unsent_events = [unsent for at_s, sample in timeline for unsent in collector.feed(sample, at_s)]
+    for unsent in unsent_events:
+        kinds.check(unsent)
+    return unsent_events
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def told(*timeline: tuple[float, Reading]) -> list[Draft]:
 )
 def test_cuda_errors(text: str, name: str, component: str) -> None:
     """Names and texts are recognised, and a PCI address in the line makes it a fact about that GPU."""
-    found = [draft for draft in told((0.0, line(text))) if draft.kind == "job.cuda_error"]
+    found = [unsent for unsent in events_of((0.0, line(text))) if unsent.kind == "job.cuda_error"]
     assert [(d.data["name"], d.component, d.evidence) for d in found] == [(name, component, text)]
 
 
@@ -92,7 +91,7 @@ def test_cuda_errors(text: str, name: str, component: str) -> None:
 )
 def test_nccl_trouble(text: str, what: str, severity: Severity) -> None:
     """The gravest meaning of a line wins."""
-    assert [(d.kind, d.data["what"], d.severity) for d in told((0.0, line(text)))] == [
+    assert [(d.kind, d.data["what"], d.severity) for d in events_of((0.0, line(text)))] == [
         ("job.nccl_error", what, severity)
     ]
 
@@ -110,48 +109,54 @@ def test_nccl_trouble(text: str, what: str, severity: Severity) -> None:
 )
 def test_ordinary_lines_are_nothing(text: str) -> None:
     """Progress, information and questions are no errors."""
-    assert told((0.0, line(text))) == []
+    assert events_of((0.0, line(text))) == []
 
 
 def test_a_line_of_an_unknown_job_is_about_the_node() -> None:
     """Without a job id, or with one that no component can have, the node is the component."""
-    assert [d.component for d in told((0, line("cudaErrorUnknown", job="")))] == ["node"]
-    assert [d.component for d in told((0, line("cudaErrorUnknown", job="a b")))] == ["node"]
+    assert [d.component for d in events_of((0, line("cudaErrorUnknown", job="")))] == ["node"]
+    assert [d.component for d in events_of((0, line("cudaErrorUnknown", job="a b")))] == ["node"]
 
 
 def test_repeats_are_bounded_and_counted() -> None:
     """A thousand equal errors in a file are one event now and one with their number ten seconds later."""
-    flood: list[tuple[float, Reading]] = [(n / 100, line(f"cudaErrorUnknown {n}")) for n in range(900)]
-    other: list[tuple[float, Reading]] = [(9.5, line("cudaErrorUnknown", file="/var/log/jobs/5.log"))]
-    ticks: list[tuple[float, Reading]] = [(float(n), Tick(mono_s=n)) for n in range(10, 40)]
-    drafts = told(*flood, *other, *ticks)
-    assert [(d.data["file"], d.count) for d in drafts] == [
+    flood: list[tuple[float, Sample]] = [(n / 100, line(f"cudaErrorUnknown {n}")) for n in range(900)]
+    other: list[tuple[float, Sample]] = [(9.5, line("cudaErrorUnknown", file="/var/log/jobs/5.log"))]
+    ticks: list[tuple[float, Sample]] = [(float(n), Tick(mono_s=n)) for n in range(10, 40)]
+    unsent_events = events_of(*flood, *other, *ticks)
+    assert [(d.data["file"], d.count) for d in unsent_events] == [
         ("/var/log/jobs/4711.log", 1),
         ("/var/log/jobs/5.log", 1),
         ("/var/log/jobs/4711.log", 899),
     ]
-    assert drafts[-1].evidence == "cudaErrorUnknown 899"
+    assert unsent_events[-1].evidence == "cudaErrorUnknown 899"
 
 
 def test_a_later_repeat_brings_the_count() -> None:
     """Nothing is counted twice or left out: five lines are five in all."""
     lines = [(t, line("cudaErrorUnknown")) for t in (0.0, 1.0, 2.0, 10.5, 30.0)]
-    drafts = told(*lines, (41.0, Tick(mono_s=41.0)))
-    assert [d.count for d in drafts] == [1, 2, 1, 1]
+    unsent_events = events_of(*lines, (41.0, Tick(mono_s=41.0)))
+    assert [d.count for d in unsent_events] == [1, 2, 1, 1]
 
 
 def test_two_gpus_in_one_file_are_two_facts() -> None:
     """The same error of another GPU is not swallowed."""
-    drafts = told(*((0.0, line(f"cudaErrorUnknown 0000:{bus}:00.0")) for bus in ("3b", "5e", "3b")))
-    assert [d.component for d in drafts] == ["gpu/0000:3b:00", "gpu/0000:5e:00"]
+    unsent_events = events_of(
+        *((0.0, line(f"cudaErrorUnknown 0000:{bus}:00.0")) for bus in ("3b", "5e", "3b"))
+    )
+    assert [d.component for d in unsent_events] == ["gpu/0000:3b:00", "gpu/0000:5e:00"]
 
 
 @given(
-    st.lists(st.one_of(st.sampled_from([*MARKERS, " 0000:3b:00.0 ", "busId ", "'"]), st.text(max_size=20)))
+    st.lists(
+        st.one_of(
+            st.sampled_from([*JobLogOptions().markers, " 0000:3b:00.0 ", "busId ", "'"]), st.text(max_size=20)
+        )
+    )
 )
 def test_no_line_can_break_it(pieces: list[str]) -> None:
     """Whatever a job prints: no exception, and a draft that fits the contract."""
-    told((0.0, line("".join(pieces))), (1.0, line("".join(pieces))))
+    events_of((0.0, line("".join(pieces))), (1.0, line("".join(pieces))))
 
 
 # --- the source ---
@@ -167,7 +172,10 @@ class Logs:
 
     def source(self, markers: tuple[str, ...] = ()) -> JobLogSource:
         return JobLogSource(
-            Host(root=self.root), globs=("/var/log/jobs/*.log",), poll_s=0.01, markers=markers
+            Host(root=self.root),
+            JobLogSourceOptions(job_logs=("/var/log/jobs/*.log",)),
+            poll_s=0.01,
+            markers=markers,
         )
 
     def append(self, name: str, data: bytes) -> None:
@@ -177,29 +185,29 @@ class Logs:
 
 @pytest.fixture
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Logs:
-    monkeypatch.setattr("agent.sources.joblog._RESCAN_S", 0.02)
+    monkeypatch.setattr("agent.sources.log_files._RESCAN_S", 0.02)
     return Logs(tmp_path)
 
 
-def texts(heard: Heard) -> list[str]:
-    return [reading.text for reading in heard if isinstance(reading, JobLine)]
+def texts(emitted: Emitted) -> list[str]:
+    return [sample.text for sample in emitted if isinstance(sample, JobLine)]
 
 
-async def settled(source: JobLogSource, heard: Heard) -> None:
-    await heard.until(lambda _: source._files is not None)
+async def settled(source: JobLogSource, emitted: Emitted) -> None:
+    await emitted.until(lambda _: source._files is not None)
 
 
 async def test_old_lines_are_history_and_new_files_are_read_whole(logs: Logs) -> None:
     """A file that is there at start is followed from its end, a later one from its beginning."""
     logs.append("1.log", b"old\n")
     source = logs.source()
-    async with following(source) as heard:
-        await settled(source, heard)
+    async with following(source) as emitted:
+        await settled(source, emitted)
         logs.append("1.log", b"new\n")
         logs.append("2.log", b"first\r\nsecond\n")
-        await heard.until(lambda h: len(texts(h)) == 3)
-    assert sorted(texts(heard)) == ["first", "new", "second"]
-    assert {(r.file, r.job) for r in heard if isinstance(r, JobLine)} == {
+        await emitted.until(lambda h: len(texts(h)) == 3)
+    assert sorted(texts(emitted)) == ["first", "new", "second"]
+    assert {(r.file, r.job) for r in emitted if isinstance(r, JobLine)} == {
         ("/var/log/jobs/1.log", "1"),
         ("/var/log/jobs/2.log", "2"),
     }
@@ -212,146 +220,151 @@ async def test_the_job_is_the_first_number_of_the_file_s_name(tmp_path: Path) ->
     for name in ("slurm-4711.out", "4712_rank0.out", "train.out"):
         (folder / name).write_text("a line\n")
     source = JobLogSource(
-        Host(root=tmp_path), globs=("/lustre2/home7/*/*.out",), job_pattern=AgentConfig().job_id_pattern
+        Host(root=tmp_path),
+        JobLogSourceOptions(job_logs=("/lustre2/home7/*/*.out",)),
     )
-    jobs = {reading.job for reading in await once(source) if isinstance(reading, JobLine)}
+    jobs = {sample.job for sample in await once(source) if isinstance(sample, JobLine)}
     assert jobs == {"4711", "4712", ""}
 
 
-async def test_a_line_is_said_when_it_is_complete(logs: Logs) -> None:
+async def test_a_line_is_reported_when_it_is_complete(logs: Logs) -> None:
     """A last line without its end waits for the rest; invalid UTF-8 is replaced."""
     source = logs.source()
-    async with following(source) as heard:
-        await settled(source, heard)
+    async with following(source) as emitted:
+        await settled(source, emitted)
         logs.append("1.log", b"one\ntw")
-        await heard.until(lambda h: len(texts(h)) == 1)
+        await emitted.until(lambda h: len(texts(h)) == 1)
         logs.append("1.log", b"o caf\xe9\n")
-        await heard.until(lambda h: len(texts(h)) == 2)
-    assert texts(heard) == ["one", "two caf\ufffd"]
+        await emitted.until(lambda h: len(texts(h)) == 2)
+    assert texts(emitted) == ["one", "two caf\ufffd"]
 
 
 async def test_a_rotated_file_loses_nothing(logs: Logs) -> None:
-    """Lines written before and after a rename are both said, and the new file is read from its beginning."""
+    """Lines written before and after a rename are both emitted, and the new file is read from its beginning."""
     source = logs.source()
-    async with following(source) as heard:
-        await settled(source, heard)
+    async with following(source) as emitted:
+        await settled(source, emitted)
         logs.append("1.log", b"a\n")
-        await heard.until(lambda h: len(texts(h)) == 1)
+        await emitted.until(lambda h: len(texts(h)) == 1)
         logs.append("1.log", b"b\nunfinished")
         (logs.folder / "1.log").rename(logs.folder / "1.log.1")
         logs.append("1.log", b"c\n")
-        await heard.until(lambda h: len(texts(h)) == 4)
-    assert texts(heard) == ["a", "b", "unfinished", "c"]
+        await emitted.until(lambda h: len(texts(h)) == 4)
+    assert texts(emitted) == ["a", "b", "unfinished", "c"]
 
 
-async def test_a_truncated_file_is_read_anew(logs: Logs) -> None:
+async def test_a_truncated_file_is_read_again(logs: Logs) -> None:
     """A file that became shorter was begun again."""
     source = logs.source()
-    async with following(source) as heard:
-        await settled(source, heard)
+    async with following(source) as emitted:
+        await settled(source, emitted)
         logs.append("1.log", b"a long first line\n")
-        await heard.until(lambda h: len(texts(h)) == 1)
+        await emitted.until(lambda h: len(texts(h)) == 1)
         os.truncate(logs.folder / "1.log", 0)
-        await heard.until(lambda _: all(tail.offset == 0 for tail in source._followed))
+        await emitted.until(lambda _: all(tail.offset == 0 for tail in source._followed))
         logs.append("1.log", b"b\n")
-        await heard.until(lambda h: len(texts(h)) == 2)
-    assert texts(heard) == ["a long first line", "b"]
+        await emitted.until(lambda h: len(texts(h)) == 2)
+    assert texts(emitted) == ["a long first line", "b"]
 
 
 async def test_a_line_of_a_megabyte_is_cut_and_the_next_is_whole(logs: Logs) -> None:
     """One piece of bounded length, then nothing until its end."""
     source = logs.source()
-    async with following(source) as heard:
-        await settled(source, heard)
+    async with following(source) as emitted:
+        await settled(source, emitted)
         logs.append("1.log", b"x" * 3_000_000)
-        await heard.until(lambda h: len(texts(h)) == 1)
+        await emitted.until(lambda h: len(texts(h)) == 1)
         logs.append("1.log", b"y\nnext\n")
-        await heard.until(lambda h: len(texts(h)) == 2)
-    assert [len(text) for text in texts(heard)] == [MAX_LINE_BYTES, 4]
+        await emitted.until(lambda h: len(texts(h)) == 2)
+    assert [len(text) for text in texts(emitted)] == [MAX_LINE_BYTES, 4]
 
 
 async def test_a_vanished_file_is_forgotten(logs: Logs) -> None:
     """A deleted log is closed and dropped; a new one of its name is read from its beginning."""
     source = logs.source()
-    async with following(source) as heard:
-        await settled(source, heard)
+    async with following(source) as emitted:
+        await settled(source, emitted)
         logs.append("1.log", b"a\n")
-        await heard.until(lambda h: len(texts(h)) == 1)
+        await emitted.until(lambda h: len(texts(h)) == 1)
         (logs.folder / "1.log").unlink()
-        await heard.until(lambda _: source._files == {})
+        await emitted.until(lambda _: source._files == {})
         logs.append("1.log", b"b\n")
-        await heard.until(lambda h: len(texts(h)) == 2)
-    assert texts(heard) == ["a", "b"]
+        await emitted.until(lambda h: len(texts(h)) == 2)
+    assert texts(emitted) == ["a", "b"]
 
 
 async def test_only_lines_with_a_marker_are_handed_on(logs: Logs) -> None:
     """With markers, a talkative job costs no more than reading its log."""
-    source = logs.source(MARKERS)
-    async with following(source) as heard:
-        await settled(source, heard)
+    source = logs.source(JobLogOptions().markers)
+    async with following(source) as emitted:
+        await settled(source, emitted)
         logs.append("1.log", b"step 1\n" * 10_000 + b"CUDA error: unknown error\n" + b"step 2\n" * 10_000)
-        await heard.until(lambda h: len(texts(h)) == 1)
-    assert texts(heard) == ["CUDA error: unknown error"]
+        await emitted.until(lambda h: len(texts(h)) == 1)
+    assert texts(emitted) == ["CUDA error: unknown error"]
 
 
 async def stopped(
-    logs: Logs, until: int, marks: dict[str, str] | None = None
+    logs: Logs, until: int, checkpoints: dict[str, str] | None = None
 ) -> tuple[list[JobLine], dict[str, str]]:
-    """A run that ends after so many lines: these, and the marks that it leaves."""
+    """A run that ends after so many lines: these, and the checkpoints that it leaves."""
     source = JobLogSource(
-        Host(root=logs.root), globs=("/var/log/jobs/*.log",), poll_s=0.01, marks=marks, markers=("x",)
+        Host(root=logs.root),
+        JobLogSourceOptions(job_logs=("/var/log/jobs/*.log",)),
+        poll_s=0.01,
+        checkpoints=checkpoints,
+        markers=("x",),
     )
-    async with following(source) as heard:
-        await settled(source, heard)
-        await heard.until(lambda h: len(lines(h)) >= until)
-        await heard.until(lambda h: any(isinstance(r, Mark) and r.key == "joblog " for r in h))
-    left = dict(marks or {})
-    for reading in heard:
-        if isinstance(reading, Mark):
-            left[reading.key] = reading.value
-    return lines(heard), {key: value for key, value in left.items() if value}
+    async with following(source) as emitted:
+        await settled(source, emitted)
+        await emitted.until(lambda h: len(lines(h)) >= until)
+        await emitted.until(lambda h: any(isinstance(r, Checkpoint) and r.key == "joblog " for r in h))
+    left = dict(checkpoints or {})
+    for sample in emitted:
+        if isinstance(sample, Checkpoint):
+            left[sample.key] = sample.value
+    return lines(emitted), {key: value for key, value in left.items() if value}
 
 
-def lines(heard: Heard) -> list[JobLine]:
-    return [reading for reading in heard if isinstance(reading, JobLine)]
+def lines(emitted: Emitted) -> list[JobLine]:
+    return [sample for sample in emitted if isinstance(sample, JobLine)]
 
 
 async def test_what_was_written_while_no_agent_ran_is_read_by_the_next_one(logs: Logs) -> None:
     """Exactly what was not read: in a file that was followed, a new one, a rotated one; its age is that of the file."""
     logs.append("1.log", b"x history\n")
     logs.append("2.log", b"x history\n")
-    _, marks = await stopped(logs, 0)
+    _, checkpoints = await stopped(logs, 0)
     logs.append("1.log", b"x missed\nnothing\nx half")
     logs.append("3.log", b"x new\n")
     (logs.folder / "2.log").rename(logs.folder / "2.old")
     logs.append("2.log", b"x rotated\n")
     an_hour_ago = time.time() - 3600
     os.utime(logs.folder / "1.log", (an_hour_ago, an_hour_ago))
-    found, marks = await stopped(logs, 3, marks)
+    found, checkpoints = await stopped(logs, 3, checkpoints)
     assert sorted(line.text for line in found) == ["x missed", "x new", "x rotated"]
     ages = {line.text: time.monotonic() - line.mono_s for line in found}
     assert 3590 < ages["x missed"] < 3700
     assert ages["x new"] < 60
     logs.append("1.log", b" whole\n")
     (logs.folder / "3.log").unlink()
-    found, marks = await stopped(logs, 1, marks)
+    found, checkpoints = await stopped(logs, 1, checkpoints)
     assert [line.text for line in found] == ["x half whole"]
-    assert sorted(marks) == ["joblog ", *(f"joblog {logs.folder}/{name}.log" for name in (1, 2))]
+    assert sorted(checkpoints) == ["joblog ", *(f"joblog {logs.folder}/{name}.log" for name in (1, 2))]
 
 
 async def test_of_much_that_was_missed_the_last_megabyte_is_read(logs: Logs) -> None:
-    """From the beginning of a line on; and with other globs than before nothing: nobody followed those files."""
+    """From the beginning of a line on; and with other globs than before nothing: those files were not followed."""
     logs.append("1.log", b"")
-    _, marks = await stopped(logs, 0)
+    _, checkpoints = await stopped(logs, 0)
     logs.append("1.log", b"x first\n" + b"y" * 99 + b"\n" + b"y" * MAX_MISSED_BYTES + b"x\nx last\n")
-    found, _ = await stopped(logs, 1, marks)
+    found, _ = await stopped(logs, 1, checkpoints)
     assert [line.text for line in found] == ["x last"]
-    found, _ = await stopped(logs, 0, marks | {"joblog ": "/elsewhere/*"})
+    found, _ = await stopped(logs, 0, checkpoints | {"joblog ": "/elsewhere/*"})
     assert found == []
 
 
 async def test_once_reads_everything(logs: Logs) -> None:
-    """`once` says every line there is, the unfinished last one too; what is no file is passed over."""
+    """`once` emits every line that there is, the unfinished last one too; what is no file is ignored."""
     logs.append("1.log", b"a\nb")
     logs.append("7.log", b"x\n" * 600_000 + b"CUDA error: last\n")
     (logs.folder / "dir.log").mkdir()

@@ -1,4 +1,4 @@
-"""The journal as journalctl prints it (systemd.journal-fields, JSON): a stand-in program says recorded entries."""
+"""The journal as journalctl prints it (systemd.journal-fields, JSON): a stand-in program prints recorded entries."""
 
 import json
 import time
@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.collectors.joblog import MARKERS, JobLogCollector
-from agent.collectors.readings import JobLine, Mark
+from agent.collectors.joblog import JobLogCollector, JobLogOptions
+from agent.collectors.samples import Checkpoint, JobLine
 from agent.contract import kinds
 from agent.host import Host
-from agent.sources.journal import JournalSource
+from agent.sources.journal import JournalSource, JournalSourceOptions
 from tests.agent.following import following, once
 
 ENTRIES = r"""{"_SYSTEMD_UNIT":"docker.service","CONTAINER_NAME":"train-7","MESSAGE":"NCCL WARN Call to ibv_modify_qp failed"}
@@ -43,14 +43,13 @@ async def test_the_journal_is_followed(journalctl: Path) -> None:
     """Entries with a marker become lines with unit and job; a message of bytes too; what is no entry is passed over."""
     source = JournalSource(
         Host(),
-        units=("docker.service", "slurm*"),
-        job_field="CONTAINER_NAME",
+        JournalSourceOptions(journal_units=("docker.service", "slurm*"), journal_job_field="CONTAINER_NAME"),
         markers=("NCCL", "RDMA_CM_EVENT_"),
         program=str(journalctl),
     )
-    async with following(source) as heard:
-        await heard.until(lambda heard: sum(isinstance(r, JobLine) for r in heard) == 2)
-    assert [(r.text, r.file, r.job) for r in heard if isinstance(r, JobLine)] == [
+    async with following(source) as emitted:
+        await emitted.until(lambda emitted: sum(isinstance(r, JobLine) for r in emitted) == 2)
+    assert [(r.text, r.file, r.job) for r in emitted if isinstance(r, JobLine)] == [
         ("NCCL WARN Call to ibv_modify_qp failed", "journal:docker.service", "train-7"),
         ("RDMA_CM_EVENT_CONNECT_ERROR", "journal:slurmd.service", ""),
     ]
@@ -61,24 +60,28 @@ async def test_the_journal_is_followed(journalctl: Path) -> None:
 
 
 async def test_a_restarted_agent_goes_on_behind_the_last_entry(journalctl: Path) -> None:
-    """By the journal's cursor; a message that waited is as old as the journal says; a cursor that is gone is dropped."""
+    """By the journal's cursor; a message that waited is as old as the journal records; a cursor that is gone is dropped."""
     hour_ago = int((time.time() - 3600) * 1e6)
     entry = {"MESSAGE": "NCCL WARN x", "__CURSOR": "s=9;i=1", "__REALTIME_TIMESTAMP": str(hour_ago)}
     (journalctl.parent / "entries").write_text(json.dumps(entry) + "\n")
     args = journalctl.parent / "args"
     source = JournalSource(
-        Host(), units=("x",), markers=("NCCL",), program=str(journalctl), marks={"journal cursor": "s=8;i=7"}
+        Host(),
+        JournalSourceOptions(journal_units=("x",)),
+        markers=("NCCL",),
+        program=str(journalctl),
+        checkpoints={"journal cursor": "s=8;i=7"},
     )
-    async with following(source) as heard:
-        await heard.until(lambda heard: len(heard) == 2)
+    async with following(source) as emitted:
+        await emitted.until(lambda emitted: len(emitted) == 2)
         assert "--no-tail --after-cursor=s=8;i=7" in args.read_text()
-    mark, line = heard
-    assert isinstance(mark, Mark)
+    mark, line = emitted
+    assert isinstance(mark, Checkpoint)
     assert isinstance(line, JobLine)
     assert (mark.key, mark.value) == ("journal cursor", "s=9;i=1")
     assert 3590 < time.monotonic() - line.mono_s < 3700
     journalctl.write_text(f'#!/bin/sh\necho "$@" > {args}\nexit 1\n')
-    for wanted in ("--after-cursor=s=9;i=1", "--lines=0"):  # then from its end, which it does not say here
+    for wanted in ("--after-cursor=s=9;i=1", "--lines=0"):  # then from its end, which is not printed here
         with pytest.raises(OSError, match="journalctl ended"):
             await source.run(lambda _: None)
         assert wanted in args.read_text()
@@ -86,8 +89,12 @@ async def test_a_restarted_agent_goes_on_behind_the_last_entry(journalctl: Path)
 
 async def test_bytes_are_text_too(journalctl: Path) -> None:
     """journalctl writes a message with a colour code as a list of bytes."""
-    heard = await once(JournalSource(Host(), units=("docker.service",), program=str(journalctl)))
-    assert any(isinstance(r, JobLine) and r.text.endswith("CUDA error: oom") for r in heard)
+    emitted = await once(
+        JournalSource(
+            Host(), JournalSourceOptions(journal_units=("docker.service",)), program=str(journalctl)
+        )
+    )
+    assert any(isinstance(r, JobLine) and r.text.endswith("CUDA error: oom") for r in emitted)
 
 
 VALUES = st.recursive(
@@ -101,17 +108,23 @@ VALUES = st.recursive(
 @given(st.binary(max_size=200) | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_any_entry_is_taken(line: bytes) -> None:
     """What is no entry is none; nothing raises."""
-    reading = JournalSource(Host(), units=("x",), job_field="JOB")._reading(line)
-    assert reading is None or reading.text
+    sample = JournalSource(
+        Host(), JournalSourceOptions(journal_units=("x",), journal_job_field="JOB")
+    )._sample(line)
+    assert sample is None or sample.text
 
 
-async def test_a_journal_that_ends_is_said(journalctl: Path) -> None:
-    """The supervisor opens it again; a machine without journalctl says so."""
+async def test_a_journal_that_ends_is_reported(journalctl: Path) -> None:
+    """The supervisor opens it again; a machine without journalctl is an OSError too."""
     journalctl.write_text("#!/bin/sh\nexit 0\n")
     with pytest.raises(OSError, match="journalctl ended"):
-        await JournalSource(Host(), units=("x",), program=str(journalctl)).run(lambda _: None)
+        await JournalSource(Host(), JournalSourceOptions(journal_units=("x",)), program=str(journalctl)).run(
+            lambda _: None
+        )
     with pytest.raises(OSError, match="No such file"):
-        await JournalSource(Host(), units=("x",), program="/nonexistent").run(lambda _: None)
+        await JournalSource(Host(), JournalSourceOptions(journal_units=("x",)), program="/nonexistent").run(
+            lambda _: None
+        )
 
 
 @pytest.mark.parametrize(
@@ -134,14 +147,14 @@ async def test_a_journal_that_ends_is_said(journalctl: Path) -> None:
     ],
 )
 def test_what_job_lines_tell(text: str, kind: str) -> None:
-    """Failed RDMA connections, and a loss that is not a number where it is asked for."""
+    """Failed RDMA connections, and a loss that is not a number where the operator wants it."""
     line = JobLine(text=text, file="/var/log/jobs/1.log", job="1")
-    drafts = list(JobLogCollector(nan_loss=True).feed(line, 0.0))
-    for draft in drafts:
-        kinds.check(draft)
-    assert [draft.kind for draft in drafts] == ([kind] if kind else [])
-    silent = list(JobLogCollector().feed(line, 0.0))
-    assert [draft.kind for draft in silent] == ([kind] if kind == "job.rdma_error" else [])
+    unsent_events = list(JobLogCollector(JobLogOptions(job_nan_loss=True)).feed(line, 0.0))
+    for unsent in unsent_events:
+        kinds.check(unsent)
+    assert [unsent.kind for unsent in unsent_events] == ([kind] if kind else [])
+    silent = list(JobLogCollector(JobLogOptions()).feed(line, 0.0))
+    assert [unsent.kind for unsent in silent] == ([kind] if kind == "job.rdma_error" else [])
 
 
 @pytest.mark.parametrize(
@@ -157,11 +170,13 @@ def test_what_job_lines_tell(text: str, kind: str) -> None:
 )
 def test_the_port_of_a_failed_connection(text: str, port: str | None) -> None:
     """Only where the line names the device."""
-    (draft,) = JobLogCollector().feed(JobLine(text=text, file="/var/log/jobs/1.log", job="1"), 0.0)
-    kinds.check(draft)
-    assert draft.data.get("port") == port
+    (unsent,) = JobLogCollector(JobLogOptions()).feed(
+        JobLine(text=text, file="/var/log/jobs/1.log", job="1"), 0.0
+    )
+    kinds.check(unsent)
+    assert unsent.data.get("port") == port
 
 
 def test_the_markers_pass_what_the_collector_knows() -> None:
     """The source drops lines without a marker: none of them may be wanted."""
-    assert any(marker in "RDMA_CM_EVENT_CONNECT_ERROR" for marker in MARKERS)
+    assert any(marker in "RDMA_CM_EVENT_CONNECT_ERROR" for marker in JobLogOptions().markers)

@@ -4,51 +4,53 @@ from pathlib import Path
 
 from agent import config_file, wiring
 from agent.collectors.kernel_lines import KernelLinesCollector
-from agent.collectors.readings import Line, Reading, Tick
-from agent.contract.messages import Draft
+from agent.collectors.samples import Line, Sample, Tick
+from agent.contract.messages import UnsentEvent
 from agent.host import Host
 
 DEAD = "mlx5_core 0000:5e:00.0: poll_health:776:(pid 0): device's health compromised - reached miss count"
 
 
-def told(collector: KernelLinesCollector, *readings: Reading) -> list[Draft]:
-    """What it says, each reading at its own time."""
-    return [draft for reading in readings for draft in collector.feed(reading, reading.mono_s)]
+def events_of(collector: KernelLinesCollector, *samples: Sample) -> list[UnsentEvent]:
+    """Its events, each sample at its own time."""
+    return [unsent for sample in samples for unsent in collector.feed(sample, sample.mono_s)]
 
 
-def test_a_burst_is_said_at_once_and_then_counted() -> None:
+def test_a_burst_is_reported_at_once_and_then_counted() -> None:
     """A disk that fails sector by sector is one event now, and one with the count; another disk is news."""
     collector = KernelLinesCollector()
     lines = [
         Line(text=f"I/O error, dev sda, sector {n} op 0x0:(READ)", mono_s=10 + n / 1000) for n in range(500)
     ]
-    (first,) = told(collector, *lines)
+    (first,) = events_of(collector, *lines)
     assert (first.count, first.data["sector"]) == (1, 0)
-    assert len(told(collector, Line(text="I/O error, dev sdb, sector 1 op 0x0:(READ)", mono_s=11.0))) == 1
-    (rest,) = told(collector, Tick(mono_s=15.1))
+    assert (
+        len(events_of(collector, Line(text="I/O error, dev sdb, sector 1 op 0x0:(READ)", mono_s=11.0))) == 1
+    )
+    (rest,) = events_of(collector, Tick(mono_s=15.1))
     assert (rest.count, rest.component) == (499, "disk/sda")
 
 
 def test_gone_and_back_are_never_held_together() -> None:
-    """A server's answer within the window of its silence is news, and so is a worse error of one device."""
+    """A server that answers again within the window is another fact, and so is a worse error of one device."""
     texts = (
         "nfs: server s1 not responding, still trying",
         "nfs: server s1 OK",
         "nfs: server s2 not responding, timed out",
     )
-    assert len(told(KernelLinesCollector(), *(Line(text=text, mono_s=1.0) for text in texts))) == 3
+    assert len(events_of(KernelLinesCollector(), *(Line(text=text, mono_s=1.0) for text in texts))) == 3
     head = "nvidia 0000:3b:00.0: PCIe Bus Error: severity="
     classes = ("Corrected", "Uncorrected (Non-Fatal)", "Uncorrected (Fatal)")
     lines = [
         Line(text=f"{head}{word}, type=Transaction Layer, (Requester ID)", mono_s=1.0) for word in classes
     ]
-    assert len(told(KernelLinesCollector(), *lines)) == 3
+    assert len(events_of(KernelLinesCollector(), *lines)) == 3
 
 
 def test_a_late_line_is_as_old_as_it_is() -> None:
     """What was read after a pause carries its age."""
-    (draft,) = KernelLinesCollector().feed(Line(text=DEAD, mono_s=40.0), 100.0)
-    assert draft.age_s == 60.0
+    (unsent,) = KernelLinesCollector().feed(Line(text=DEAD, mono_s=40.0), 100.0)
+    assert unsent.age_s == 60.0
 
 
 def test_a_card_has_the_name_of_its_infiniband_device(tmp_path: Path) -> None:
@@ -61,24 +63,24 @@ def test_a_card_has_the_name_of_its_infiniband_device(tmp_path: Path) -> None:
     collectors = wiring.collectors_for(host, config_file.load(None, {"root": str(tmp_path)}))
     (collector,) = [one for one in collectors if one.name == "kernel_lines"]
     other = DEAD.replace("5e:00.0", "5e:00.1")
-    said = [
-        draft.component
+    reported = [
+        unsent.component
         for text in (DEAD, other)
-        for draft in collector.feed(Line(text=text, mono_s=1.0), 1.0)
+        for unsent in collector.feed(Line(text=text, mono_s=1.0), 1.0)
     ]
-    assert said == ["nic/mlx5_3", "nic/0000:5e:00.1"]
+    assert reported == ["nic/mlx5_3", "nic/0000:5e:00.1"]
 
 
 def test_an_uncorrected_pci_error_is_counted_once() -> None:
-    """The root port announces it and the device tells it; the next one is news, and so is one that nobody announced."""
+    """The root port announces it and the device reports it; the next one, and one without an announcement, are others."""
     announced = (
         "pcieport 0000:80:01.1: AER: Uncorrectable (Non-Fatal) error message received from 0000:81:00.0"
     )
     own = "ahci 0000:81:00.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer, (Requester ID)"
-    (draft,) = told(
+    (unsent,) = events_of(
         KernelLinesCollector(burst_s=0), Line(text=announced, mono_s=1.0), Line(text=own, mono_s=1.1)
     )
-    assert (draft.component, draft.data["class"], draft.data["port"]) == (
+    assert (unsent.component, unsent.data["class"], unsent.data["port"]) == (
         "pcie/0000:81:00",
         "nonfatal",
         "0000:80:01.1",
@@ -87,6 +89,6 @@ def test_an_uncorrected_pci_error_is_counted_once() -> None:
         Line(text=text, mono_s=at_s)
         for at_s, text in ((1, announced), (1.1, own), (1.2, own), (9, announced), (12, own))
     ]
-    assert len(told(KernelLinesCollector(burst_s=0), *lines)) == 4
+    assert len(events_of(KernelLinesCollector(burst_s=0), *lines)) == 4
     fatal = own.replace("Non-Fatal", "Fatal")
-    assert len(told(KernelLinesCollector(burst_s=0), lines[0], Line(text=fatal, mono_s=1.1))) == 2
+    assert len(events_of(KernelLinesCollector(burst_s=0), lines[0], Line(text=fatal, mono_s=1.1))) == 2

@@ -8,10 +8,11 @@ import pytest
 
 from agent.collectors import collectors
 from agent.collectors.bursts import Bursts
-from agent.collectors.readings import Line, Tick
-from agent.contract.messages import Draft, Severity
+from agent.collectors.samples import Line, Tick
+from agent.contract.messages import Severity, UnsentEvent
 from agent.supervisor import Feeder
 from tests.agent.uplink_kit import Clock, FakeHost, open_spool, waiting
+from tests.yardstick import slowness
 
 PER_S, SECONDS = 10_000, 10
 SXID = "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
@@ -64,39 +65,43 @@ def test_a_storm_of_lines_is_bounded(tmp_path: Path, name: str) -> None:
     events = waiting(spool)
     assert len(events) <= most
     assert sum(event["count"] for event in events) == (PER_S * SECONDS if most else 0)
-    assert took_s < SECONDS / 2
+    assert took_s / slowness() < SECONDS / 2
     spool.close()
 
 
-def test_varieties_of_one_fact_are_told_apart_only_while_they_are_few() -> None:
+def test_varieties_of_one_fact_are_reported_apart_only_while_they_are_few() -> None:
     """Twenty details pass at once; what is above is one more; nothing is lost; other facts are not touched."""
     bursts = Bursts(window_s=5.0)
 
-    def offer(code: int, pid: int, now_s: float) -> list[Draft]:
-        draft = Draft(kind="k", component="node", severity=Severity.INFO, data={"code": code, "pid": pid})
-        return bursts.offer(("k", "node", code, pid), draft, now_s, group=("k", "node", code))
+    def offer(code: int, pid: int, now_s: float) -> list[UnsentEvent]:
+        unsent = UnsentEvent(
+            kind="k", component="node", severity=Severity.INFO, data={"code": code, "pid": pid}
+        )
+        return bursts.offer(("k", "node", code, pid), unsent, now_s, group=("k", "node", code))
 
-    said = [draft for pid in range(100) for draft in offer(43, pid, 1.0)]
-    assert len(said) == 21
-    assert len(offer(79, 1, 1.0)) == 1  # another code is heard through the storm
+    reported = [unsent for pid in range(100) for unsent in offer(43, pid, 1.0)]
+    assert len(reported) == 21
+    assert len(offer(79, 1, 1.0)) == 1  # another code is emitted through the storm
     rest = bursts.flush(7.0)
-    assert sum(draft.count for draft in [*said, *rest]) == 100
+    assert sum(unsent.count for unsent in [*reported, *rest]) == 100
     assert bursts.flush(20.0) == []
     assert len(offer(43, 50, 21.0)) == 1  # the quiet has made room again
 
 
-def test_codes_are_told_apart_only_while_they_are_few() -> None:
+def test_codes_are_reported_apart_only_while_they_are_few() -> None:
     """A driver gone mad prints a thousand codes: thirty-two of a GPU pass, and the others as one."""
     bursts = Bursts(window_s=5.0)
-    drafts = [
-        Draft(kind="k", component="node", severity=Severity.INFO, data={"code": n}) for n in range(1000)
+    unsent_events = [
+        UnsentEvent(kind="k", component="node", severity=Severity.INFO, data={"code": n}) for n in range(1000)
     ]
-    said = [
+    reported = [
         one
-        for n, draft in enumerate(drafts)
-        for one in bursts.offer(("k", "node", n), draft, 1.0, group=("k", "node", n))
+        for n, unsent in enumerate(unsent_events)
+        for one in bursts.offer(("k", "node", n), unsent, 1.0, group=("k", "node", n))
     ]
-    assert len(said) == 33
-    assert sum(draft.count for draft in [*said, *bursts.flush(7.0)]) == 1000
+    assert len(reported) == 33
+    assert sum(unsent.count for unsent in [*reported, *bursts.flush(7.0)]) == 1000
     assert bursts.flush(30.0) == []
-    assert bursts.offer(("k", "node", 5), drafts[5], 31.0, group=("k", "node", 5)) == [drafts[5]]
+    assert bursts.offer(("k", "node", 5), unsent_events[5], 31.0, group=("k", "node", 5)) == [
+        unsent_events[5]
+    ]

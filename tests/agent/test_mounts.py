@@ -1,4 +1,4 @@
-"""File systems: which are asked, one that hangs, one that fails, one that is missing, one that is full."""
+"""File systems: which are queried, one that hangs, one that fails, one that is missing, one that is full."""
 
 import asyncio
 import os
@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import mount_table
-from agent.collectors.mount import MountCollector
-from agent.collectors.readings_node import Mount
+from agent.collectors.mount import MountCollector, MountOptions
+from agent.collectors.samples_node import Mount
 from agent.contract import kinds
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
+from agent.filesystems import mount_table
 from agent.host import Host
-from agent.sources.mounts import MountSource
+from agent.sources.mounts import MountSource, MountSourceOptions
 from tests.agent.following import once
 
 MOUNTS = r"""/dev/nvme0n1p2 / ext4 rw,relatime 0 0
@@ -34,11 +34,11 @@ broken line
 """
 
 
-def told(collector: MountCollector, *readings: Mount) -> list[Draft]:
-    drafts = [draft for reading in readings for draft in collector.feed(reading, 0.0)]
-    for draft in drafts:
-        kinds.check(draft)
-    return drafts
+def events_of(collector: MountCollector, *samples: Mount) -> list[UnsentEvent]:
+    unsent_events = [unsent for sample in samples for unsent in collector.feed(sample, 0.0)]
+    for unsent in unsent_events:
+        kinds.check(unsent)
+    return unsent_events
 
 
 def test_which_file_systems_are_asked() -> None:
@@ -75,24 +75,36 @@ def mount(
 
 def test_a_mount_that_hangs_and_answers_again() -> None:
     """Once each; its fullness is not judged while it hangs."""
-    drafts = told(MountCollector(), mount(), mount("hung"), mount("hung"), mount("error"), mount(), mount())
-    assert [(d.component, d.data["state"], d.data["before"], d.severity) for d in drafts] == [
+    unsent_events = events_of(
+        MountCollector(MountOptions()),
+        mount(),
+        mount("hung"),
+        mount("hung"),
+        mount("error"),
+        mount(),
+        mount(),
+    )
+    assert [(d.component, d.data["state"], d.data["before"], d.severity) for d in unsent_events] == [
         ("mount//data", "hung", "ok", Severity.ERROR),
         ("mount//data", "error", "hung", Severity.ERROR),
         ("mount//data", "ok", "error", Severity.INFO),
     ]
 
 
-def test_what_lasts_is_said_each_hour() -> None:
-    """The brain lets go of what nobody repeats; a node that rebooted has nothing to take back."""
+def test_what_lasts_is_reported_each_hour() -> None:
+    """The brain forgets what is not repeated; a node that rebooted reports no recovery."""
     hung = [replace(mount("hung"), mono_s=60.0 * minute) for minute in range(121)]
-    assert [d.data["before"] for d in told(MountCollector(), *hung)] == ["ok", "hung", "hung"]
+    assert [d.data["before"] for d in events_of(MountCollector(MountOptions()), *hung)] == [
+        "ok",
+        "hung",
+        "hung",
+    ]
     full = [replace(mount(used=99), mono_s=60.0 * minute) for minute in range(121)]
-    assert [d.data["full"] for d in told(MountCollector(), *full)] == [True] * 3
+    assert [d.data["full"] for d in events_of(MountCollector(MountOptions()), *full)] == [True] * 3
 
 
 @pytest.mark.parametrize(
-    ("readings", "says"),
+    ("samples", "says"),
     [
         ([mount(used=94.9)], []),
         ([mount(used=95), mount(used=93), mount(used=96), mount(used=91)], ["+bytes", "-bytes"]),
@@ -102,10 +114,10 @@ def test_what_lasts_is_said_each_hour() -> None:
         ([mount(total=0)], []),
     ],
 )
-def test_full_file_systems(readings: list[Mount], says: list[str]) -> None:
+def test_full_file_systems(samples: list[Mount], says: list[str]) -> None:
     """With a hysteresis; on a large local disk a percentage alone is no need."""
-    drafts = told(MountCollector(full_percent=95.0), *readings)
-    assert [f"{'+' if d.data['full'] else '-'}{d.data['what']}" for d in drafts] == says
+    unsent_events = events_of(MountCollector(MountOptions(disk_full_percent=95.0)), *samples)
+    assert [f"{'+' if d.data['full'] else '-'}{d.data['what']}" for d in unsent_events] == says
 
 
 @pytest.fixture
@@ -116,7 +128,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
     def statvfs(path: Path) -> os.statvfs_result:
         if str(path) == "/lustre":
-            go.wait(20)
+            go.wait()
         if str(path) == "/soft ware":
             raise OSError(116, "Stale file handle")
         return real("/")
@@ -128,8 +140,8 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 async def test_a_hung_mount_costs_one_thread(hanging: threading.Event) -> None:
-    """The others answer; the hung one is said with its wait, is not asked again, and comes back."""
-    source = MountSource(Host(), expected=("/weka",), deadline_s=0.1)
+    """The others answer; the hung one is reported with its wait, is not queried again, and comes back."""
+    source = MountSource(Host(), MountSourceOptions(mount_deadline_s=0.1), expected=("/weka",))
     states = {r.path: r.state for r in await once(source) if isinstance(r, Mount)}
     assert states == {"/weka": "gone", "/": "ok", "/soft ware": "error", "/lustre": "hung"}
     again = {r.path: r for r in await once(source) if isinstance(r, Mount)}
@@ -139,7 +151,7 @@ async def test_a_hung_mount_costs_one_thread(hanging: threading.Event) -> None:
         "statvfs /lustre"
     ]
     hanging.set()
-    for _ in range(200):
+    for _ in range(6000):
         states = {r.path: r.state for r in await once(source) if isinstance(r, Mount)}
         if states.get("/lustre") == "ok":
             break
@@ -149,7 +161,11 @@ async def test_a_hung_mount_costs_one_thread(hanging: threading.Event) -> None:
 
 async def test_the_root_of_this_machine_is_measured() -> None:
     """As df does."""
-    heard = [r for r in await once(MountSource(Host(), expected=("/",))) if isinstance(r, Mount)]
-    (root,) = [reading for reading in heard if reading.path == "/"]
+    emitted = [
+        r
+        for r in await once(MountSource(Host(), MountSourceOptions(), expected=("/",)))
+        if isinstance(r, Mount)
+    ]
+    (root,) = [sample for sample in emitted if sample.path == "/"]
     assert root.state == "ok"
     assert 0 <= root.free_bytes <= root.total_bytes

@@ -4,20 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.collectors.congestion import CongestionOptions
 from agent.collectors.nic import NicCollector, wanted
-from agent.collectors.readings_node import NicCounters
+from agent.collectors.samples_node import NicCounters
 from agent.contract import kinds
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 from agent.host import Host
 from agent.sources.nic import rdma_links
 from tests.agent.golden import FIXTURES
 
 
-def told(collector: NicCollector, *readings: NicCounters) -> list[Draft]:
-    drafts = [draft for reading in readings for draft in collector.feed(reading, 0.0)]
-    for draft in drafts:
-        kinds.check(draft)
-    return drafts
+def events_of(collector: NicCollector, *samples: NicCounters) -> list[UnsentEvent]:
+    unsent_events = [unsent for sample in samples for unsent in collector.feed(sample, 0.0)]
+    for unsent in unsent_events:
+        kinds.check(unsent)
+    return unsent_events
 
 
 def at(mono_s: float, **counters: int) -> NicCounters:
@@ -41,19 +42,19 @@ def at(mono_s: float, **counters: int) -> NicCounters:
     ],
 )
 def test_only_names_that_matter_are_read(name: str, is_wanted: bool) -> None:
-    """Of the thousand counters of an adapter a few tell of loss and flow control."""
+    """Of the thousand counters of an adapter a few show loss and flow control."""
     assert wanted(name) is is_wanted
 
 
-def test_loss_is_said_at_once_and_flow_control_is_not() -> None:
+def test_loss_is_reported_at_once_and_flow_control_is_not() -> None:
     """Drops are facts; pause frames are how a lossless network works."""
-    collector = NicCollector()
-    drafts = told(
+    collector = NicCollector(CongestionOptions())
+    unsent_events = events_of(
         collector,
         at(0.0, rx_prio3_discards=5, rx_prio3_pause=100),
         at(10.0, rx_prio3_discards=125, rx_prio3_pause=900),
     )
-    assert [(d.kind, d.component, dict(d.data)) for d in drafts] == [
+    assert [(d.kind, d.component, dict(d.data)) for d in unsent_events] == [
         (
             "link.errors",
             "link/eth2",
@@ -63,19 +64,21 @@ def test_loss_is_said_at_once_and_flow_control_is_not() -> None:
 
 
 def test_after_a_driver_reload_what_it_shows_is_new() -> None:
-    """A counter that went down began anew; one that appears is a baseline."""
-    collector = NicCollector()
-    drafts = told(
+    """A counter that went down was reset; one that appears is a baseline."""
+    collector = NicCollector(CongestionOptions())
+    unsent_events = events_of(
         collector, at(0.0, rx_crc_errors_phy=900), at(10.0, rx_crc_errors_phy=2, rx_out_of_buffer=7)
     )
-    assert [(d.data["counter"], d.data["delta"]) for d in drafts] == [("rx_crc_errors_phy", 2)]
+    assert [(d.data["counter"], d.data["delta"]) for d in unsent_events] == [("rx_crc_errors_phy", 2)]
 
 
 def test_a_pause_storm_shows_as_congestion_once_a_minute() -> None:
     """A minute above the bound is one fact, with its rate; the next minute is the next."""
-    collector = NicCollector(congestion_per_s=1000.0)
-    drafts = told(collector, *(at(10.0 * n, rx_prio3_pause=20_000 * n, rx_ecn_mark=5 * n) for n in range(13)))
-    assert [(d.kind, d.data["counter"], d.data["per_s"], d.data["interval_s"]) for d in drafts] == [
+    collector = NicCollector(CongestionOptions(congestion_per_s=1000.0))
+    unsent_events = events_of(
+        collector, *(at(10.0 * n, rx_prio3_pause=20_000 * n, rx_ecn_mark=5 * n) for n in range(13))
+    )
+    assert [(d.kind, d.data["counter"], d.data["per_s"], d.data["interval_s"]) for d in unsent_events] == [
         ("link.congestion", "rx_prio3_pause", 2000.0, 60.0)
     ] * 2
 
@@ -83,8 +86,8 @@ def test_a_pause_storm_shows_as_congestion_once_a_minute() -> None:
 @given(st.dictionaries(st.text(max_size=32), st.integers(0, 2**64 - 1), max_size=20), st.floats(0, 1e9))
 def test_any_counters_are_taken(counters: dict[str, int], at_s: float) -> None:
     """A driver with odd names or values never raises."""
-    collector = NicCollector()
-    told(collector, at(0.0), NicCounters(name="eth2", counters=counters, mono_s=at_s), at(at_s + 1))
+    collector = NicCollector(CongestionOptions())
+    events_of(collector, at(0.0), NicCounters(name="eth2", counters=counters, mono_s=at_s), at(at_s + 1))
 
 
 def test_rdma_interfaces_are_found() -> None:

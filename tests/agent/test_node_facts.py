@@ -1,4 +1,4 @@
-"""Modules, memory, pressure, clock and inventory: when each is said, and when it is not."""
+"""Modules, memory, pressure, clock and inventory: when each is reported, and when it is not."""
 
 import ctypes
 from collections.abc import Iterable
@@ -6,26 +6,26 @@ from collections.abc import Iterable
 import pytest
 
 from agent.collectors.base import Collector
-from agent.collectors.clock import SETTLE_S, ClockCollector
+from agent.collectors.clock import SETTLE_S, ClockCollector, ClockOptions
 from agent.collectors.inventory import InventoryCollector
-from agent.collectors.node import NodeCollector
-from agent.collectors.readings import Gpu, Reading
-from agent.collectors.readings_node import Clock, GpuCard, Inventory, Memory, Modules, NicCard, Pressure
+from agent.collectors.node import NodeCollector, NodeOptions
+from agent.collectors.samples import Gpu, Sample
+from agent.collectors.samples_node import GpuCard, Inventory, Memory, Modules, NicCard, Pressure, WallClock
 from agent.contract import kinds
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 from agent.host import Host
-from agent.sources.inventory import InventorySource
-from agent.sources.node import NodeSource, _Timex
+from agent.sources.inventory import InventorySource, InventorySourceOptions
+from agent.sources.node import NodeSource, NodeSourceOptions, _Timex
 from tests.agent.following import once
 from tests.agent.golden import FIXTURES
 
 
-def told(collector: Collector, readings: Iterable[Reading]) -> list[Draft]:
-    drafts = [draft for reading in readings for draft in collector.feed(reading, 0.0)]
-    for draft in drafts:
-        kinds.check(draft)
-        assert draft.kind in collector.kinds
-    return drafts
+def events_of(collector: Collector, samples: Iterable[Sample]) -> list[UnsentEvent]:
+    unsent_events = [unsent for sample in samples for unsent in collector.feed(sample, 0.0)]
+    for unsent in unsent_events:
+        kinds.check(unsent)
+        assert unsent.kind in collector.kinds
+    return unsent_events
 
 
 def loaded(*names: str) -> Modules:
@@ -33,9 +33,9 @@ def loaded(*names: str) -> Modules:
 
 
 @pytest.mark.parametrize(
-    ("needed", "readings", "says"),
+    ("needed", "samples", "says"),
     [
-        ((), [loaded()], []),  # never loaded, not asked for
+        ((), [loaded()], []),  # never loaded, not required
         (("nvidia",), [loaded("nvidia")], []),
         (("nvidia", "rdma_cm"), [loaded("nvidia")], ["-rdma_cm"]),
         ((), [loaded("nvidia"), loaded()], ["-nvidia"]),
@@ -44,59 +44,67 @@ def loaded(*names: str) -> Modules:
         (("rdma_cm",), [loaded(), loaded("rdma_cm")], ["-rdma_cm", "+rdma_cm"]),
     ],
 )
-def test_modules_that_are_missed(needed: tuple[str, ...], readings: list[Modules], says: list[str]) -> None:
-    """Those that the operator asks for, and those that were there."""
-    drafts = told(NodeCollector(needed_modules=needed), readings)
-    assert [f"{'+' if draft.data['loaded'] else '-'}{draft.data['module']}" for draft in drafts] == says
+def test_modules_that_are_missed(needed: tuple[str, ...], samples: list[Modules], says: list[str]) -> None:
+    """Those that the operator requires, and those that were loaded."""
+    unsent_events = events_of(NodeCollector(NodeOptions(kernel_modules=needed)), samples)
+    assert [
+        f"{'+' if unsent.data['loaded'] else '-'}{unsent.data['module']}" for unsent in unsent_events
+    ] == says
 
 
 def test_memory_and_pressure_have_a_hysteresis() -> None:
     """A value that wanders about the threshold is one event."""
-    collector = NodeCollector(memory_low_percent=2.0, memory_pressure_percent=10.0)
+    collector = NodeCollector(NodeOptions(memory_low_percent=2.0, memory_pressure_percent=10.0))
     shares = [50, 1.9, 2.5, 1.5, 2.9, 3.1, 2.1]
-    memory = told(collector, [Memory(total_mb=100_000, available_mb=int(share * 1000)) for share in shares])
+    memory = events_of(
+        collector, [Memory(total_mb=100_000, available_mb=int(share * 1000)) for share in shares]
+    )
     assert [(d.data["low"], d.data["available_mb"]) for d in memory] == [(True, 1900), (False, 3100)]
     waits = [0, 10, 7, 12, 5, 4.9, 9]
-    pressure = told(
+    pressure = events_of(
         collector, [Pressure(resource="memory", some_percent=50, full_percent=float(wait)) for wait in waits]
     )
     assert [(d.data["high"], d.data["full_percent"]) for d in pressure] == [(True, 10.0), (False, 4.9)]
-    silent = NodeCollector(memory_low_percent=0, memory_pressure_percent=0)
-    assert told(silent, [Memory(total_mb=100, available_mb=0), Memory(total_mb=0, available_mb=0)]) == []
-    assert told(silent, [Pressure(resource="memory", some_percent=99, full_percent=99)]) == []
+    silent = NodeCollector(NodeOptions(memory_low_percent=0, memory_pressure_percent=0))
+    assert events_of(silent, [Memory(total_mb=100, available_mb=0), Memory(total_mb=0, available_mb=0)]) == []
+    assert events_of(silent, [Pressure(resource="memory", some_percent=99, full_percent=99)]) == []
 
 
-def clock(at_s: float, *, sync: bool = True, offset_s: float = 0.0, ahead_s: float = 1e9) -> Clock:
-    return Clock(synchronised=sync, offset_s=offset_s, max_error_s=0.01, ahead_s=ahead_s, mono_s=at_s)
+def clock(at_s: float, *, sync: bool = True, offset_s: float = 0.0, ahead_s: float = 1e9) -> WallClock:
+    return WallClock(synchronised=sync, offset_s=offset_s, max_error_s=0.01, ahead_s=ahead_s, mono_s=at_s)
 
 
-def test_a_clock_that_is_not_synchronised_is_said_after_a_while() -> None:
+def test_a_clock_that_is_not_synchronised_is_reported_after_a_while() -> None:
     """A time daemon that starts or restarts is no fact; a node without one is, once, and so is its return."""
-    collector = ClockCollector()
-    assert told(collector, [clock(0, sync=False), clock(SETTLE_S - 1, sync=False), clock(SETTLE_S)]) == []
+    collector = ClockCollector(ClockOptions())
+    assert (
+        events_of(collector, [clock(0, sync=False), clock(SETTLE_S - 1, sync=False), clock(SETTLE_S)]) == []
+    )
     ill = [clock(200 + n, sync=False) for n in range(0, 300, 10)]
-    (said,) = told(collector, ill)
-    assert (said.data["well"], said.data["synchronised"]) == (False, False)
-    (back,) = told(collector, [clock(600), clock(610)])
+    (reported,) = events_of(collector, ill)
+    assert (reported.data["well"], reported.data["synchronised"]) == (False, False)
+    (back,) = events_of(collector, [clock(600), clock(610)])
     assert back.data["well"] is True
 
 
 def test_an_offset_counts_like_no_synchronisation() -> None:
     """The daemon runs and slews for minutes: far off all the same."""
-    (said,) = told(ClockCollector(offset_s=0.5), [clock(n, offset_s=-0.7) for n in range(0, 200, 10)])
-    assert said.data["offset_s"] == -0.7
+    (reported,) = events_of(
+        ClockCollector(ClockOptions(clock_offset_s=0.5)), [clock(n, offset_s=-0.7) for n in range(0, 200, 10)]
+    )
+    assert reported.data["offset_s"] == -0.7
 
 
-def test_a_step_of_the_clock_is_said_at_once() -> None:
+def test_a_step_of_the_clock_is_reported_at_once() -> None:
     """Both ways, with its size; slewing is none."""
-    readings = [
+    samples = [
         clock(0),
         clock(10, ahead_s=1e9 + 0.01),
         clock(20, ahead_s=1e9 - 3599.99),
         clock(30, ahead_s=1e9),
     ]
-    drafts = told(ClockCollector(), readings)
-    assert [(d.kind, d.data["step_s"]) for d in drafts] == [
+    unsent_events = events_of(ClockCollector(ClockOptions()), samples)
+    assert [(d.kind, d.data["step_s"]) for d in unsent_events] == [
         ("node.clock_step", -3600.0),
         ("node.clock_step", 3599.99),
     ]
@@ -105,11 +113,13 @@ def test_a_step_of_the_clock_is_said_at_once() -> None:
 async def test_this_machine_is_read() -> None:
     """Memory, modules and clock of the machine that the test runs on; adjtimex fills the structure we think it does."""
     assert ctypes.sizeof(_Timex) == 208  # struct timex on 64-bit Linux
-    heard = {type(reading).__name__: reading for reading in await once(NodeSource(Host()))}
-    memory, now = heard["Memory"], heard["Clock"]
+    emitted = {
+        type(sample).__name__: sample for sample in await once(NodeSource(Host(), NodeSourceOptions()))
+    }
+    memory, now = emitted["Memory"], emitted["WallClock"]
     assert isinstance(memory, Memory)
     assert 0 < memory.available_mb < memory.total_mb
-    assert isinstance(now, Clock)
+    assert isinstance(now, WallClock)
     assert abs(now.offset_s) < 10
     assert 0 <= now.max_error_s < 100
 
@@ -125,38 +135,40 @@ def inventory(
 
 
 def digest(now: Inventory) -> object:
-    return told(InventoryCollector(), [now])[0].data["digest"]
+    return events_of(InventoryCollector(), [now])[0].data["digest"]
 
 
-def test_the_inventory_is_said_at_start_and_on_change() -> None:
+def test_the_inventory_is_reported_at_start_and_on_change() -> None:
     """Whole at start; then only what changed, with what it was."""
     collector = InventoryCollector()
-    assert [d.component for d in told(collector, [inventory(), inventory()])] == [
+    assert [d.component for d in events_of(collector, [inventory(), inventory()])] == [
         "node",
         "gpu/0000:3b:00",
         "nic/mlx5_0",
     ]
-    (node,) = told(collector, [inventory(driver="560.35")])
+    (node,) = events_of(collector, [inventory(driver="560.35")])
     assert (node.data["changed"], node.data["driver"]) == (True, "560.35")
     assert "driver 550.90 -> 560.35" in node.evidence
     swapped = GpuCard(bdf="0000:3b:00", model="NVIDIA H100", uuid="GPU-2", vbios="96.00", firmware="550.90")
-    (gpu,) = told(collector, [inventory(driver="560.35", gpu=swapped)])
+    (gpu,) = events_of(collector, [inventory(driver="560.35", gpu=swapped)])
     assert (gpu.kind, gpu.evidence) == ("node.inventory.gpu", "uuid GPU-1 -> GPU-2")
 
 
 def test_another_driver_after_a_reboot_is_a_change() -> None:
-    """The agent has started anew; while the driver is not loaded yet there is nothing to compare."""
+    """The agent has started again; while the driver is not loaded yet there is nothing to compare."""
     first = InventoryCollector()
-    told(first, [inventory()])
-    (same, *_) = told(InventoryCollector(before=first.settled), [inventory()])
+    events_of(first, [inventory()])
+    (same, *_) = events_of(InventoryCollector(before=first.remembered()), [inventory()])
     assert (same.data["changed"], same.evidence) == (False, "")
-    after = InventoryCollector(before=first.settled)
-    booting, loaded = (d for d in told(after, [inventory(driver=""), inventory()]) if d.component == "node")
+    after = InventoryCollector(before=first.remembered())
+    booting, loaded = (
+        d for d in events_of(after, [inventory(driver=""), inventory()]) if d.component == "node"
+    )
     assert (booting.data["changed"], loaded.data["changed"]) == (False, False)
-    upgraded = InventoryCollector(before=first.settled)
-    told(upgraded, [inventory(driver="")])
-    (node,) = told(upgraded, [inventory(driver="560.35")])
-    assert (node.data["changed"], upgraded.settled["driver"]) == (True, "560.35")
+    upgraded = InventoryCollector(before=first.remembered())
+    events_of(upgraded, [inventory(driver="")])
+    (node,) = events_of(upgraded, [inventory(driver="560.35")])
+    assert (node.data["changed"], upgraded.remembered()["driver"]) == (True, "560.35")
 
 
 def test_equal_nodes_have_equal_digests() -> None:
@@ -171,15 +183,17 @@ def test_equal_nodes_have_equal_digests() -> None:
 def test_nvml_fills_in_what_proc_does_not_know() -> None:
     """A GPU without a UUID in /proc gets it from NVML, and its serial number."""
     collector = InventoryCollector()
-    told(collector, [inventory(gpu=GpuCard(bdf="0000:3b:00"))])
+    events_of(collector, [inventory(gpu=GpuCard(bdf="0000:3b:00"))])
     sample = Gpu(index=0, bdf="0000:3b:00", uuid="GPU-7", serial="1653023018213")
-    (gpu,) = told(collector, [sample, sample])
+    (gpu,) = events_of(collector, [sample, sample])
     assert (gpu.data["uuid"], gpu.data["serial"]) == ("GPU-7", "1653023018213")
 
 
 async def test_a_recorded_inventory() -> None:
     """Models, addresses, firmware and interfaces; a GPU that was never opened has no UUID."""
-    (sick,) = await once(InventorySource(Host(root=FIXTURES / "machines/node-in-trouble")))
+    (sick,) = await once(
+        InventorySource(Host(root=FIXTURES / "machines/node-in-trouble"), InventorySourceOptions())
+    )
     assert isinstance(sick, Inventory)
     assert [(gpu.bdf, gpu.uuid[:8], gpu.vbios) for gpu in sick.gpus] == [
         ("0000:1b:00", "GPU-5c1b", "96.00.74.00.01"),

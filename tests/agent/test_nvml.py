@@ -1,4 +1,4 @@
-"""NVML in a real child process with a library of our own: what it says, and what it survives."""
+"""NVML in a real child process with a library of our own: what it reports, and what it survives."""
 
 import asyncio
 import contextlib
@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from agent import nvml_start
 from agent.collectors.gpu import GpuCollector
-from agent.collectors.readings import Gpu, GpuEvent, NvmlState, Reading
+from agent.collectors.samples import Gpu, GpuEvent, NvmlState, Sample
 from agent.host import Host
-from agent.nvml_words import json_text
+from agent.nvml import start
+from agent.nvml.process import Timing
+from agent.nvml.wire import json_text
 from agent.sources.nvml import NvmlSource
-from agent.sources.nvml_process import Timing
 from tests.fixtures.nvml_fake import DRIVER_NOT_LOADED, LOST, RESET_REQUIRED, FakeNvml, build
 
 QUICK = Timing(
-    interval_s=0.05, deadline_s=0.6, retry_s=0.1, slow_every=1, rare_every=1, skip_s=(0.2,), settle_s=0.2
+    interval_s=0.05, deadline_s=2.0, retry_s=0.1, slow_every=1, rare_every=1, skip_s=(0.2,), settle_s=0.2
 )
-PATIENT = replace(QUICK, deadline_s=10.0)  # where nothing hangs, and the machine may be slow
+PATIENT = replace(QUICK, deadline_s=60.0)  # where nothing hangs, and the machine may be slow
 FIRST, SECOND = "0000:3b:00", "0000:3c:00"
 
 
@@ -39,23 +39,23 @@ def fake(tmp_path: Path, library: Path) -> FakeNvml:
     return FakeNvml(tmp_path / "state", library)
 
 
-class Heard:
-    """A running source and all its readings."""
+class Emitted:
+    """A running source and all its samples."""
 
-    def __init__(self, env: dict[str, str]) -> None:
-        self.readings: list[Reading] = []
-        self.source = NvmlSource(Host(), timing=QUICK, env=env)
+    def __init__(self, env: dict[str, str], timing: Timing) -> None:
+        self.samples: list[Sample] = []
+        self.source = NvmlSource(Host(), timing=timing, env=env)
         self.task: asyncio.Task[None] | None = None
 
-    async def until(self, holds: Callable[[Reading], bool], within_s: float = 10.0) -> Reading:
-        """The first new reading for which `holds`."""
-        seen = len(self.readings)
+    async def until(self, holds: Callable[[Sample], bool], within_s: float = 60.0) -> Sample:
+        """The first new sample for which `holds`."""
+        seen = len(self.samples)
         async with asyncio.timeout(within_s):
             while True:
-                for reading in self.readings[seen:]:
-                    if holds(reading):
-                        return reading
-                seen = len(self.readings)
+                for sample in self.samples[seen:]:
+                    if holds(sample):
+                        return sample
+                seen = len(self.samples)
                 if self.task is not None and self.task.done():
                     self.task.result()
                 await asyncio.sleep(0.01)
@@ -75,19 +75,19 @@ class Heard:
     def events(self) -> list[tuple[str, object]]:
         """What the collector makes of all that was heard: kind and component."""
         collector = GpuCollector()
-        return [(d.kind, d.component) for r in self.readings for d in collector.feed(r, r.mono_s)]
+        return [(d.kind, d.component) for r in self.samples for d in collector.feed(r, r.mono_s)]
 
 
 @contextlib.asynccontextmanager
-async def running(env: dict[str, str]) -> AsyncIterator[Heard]:
-    heard = Heard(env)
-    heard.task = asyncio.create_task(heard.source.run(heard.readings.append))
+async def running(env: dict[str, str], timing: Timing = PATIENT) -> AsyncIterator[Emitted]:
+    emitted = Emitted(env, timing)
+    emitted.task = asyncio.create_task(emitted.source.run(emitted.samples.append))
     try:
-        yield heard
+        yield emitted
     finally:
-        heard.task.cancel()
+        emitted.task.cancel()
         with contextlib.suppress(asyncio.CancelledError, OSError):
-            await heard.task
+            await emitted.task
 
 
 def children() -> list[int]:
@@ -96,7 +96,7 @@ def children() -> list[int]:
     for task in Path("/proc/self/task").iterdir():
         for pid in (task / "children").read_text().split():
             with contextlib.suppress(OSError):
-                if b"nvml_start" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if b"start" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     found.append(int(pid))
     return found
 
@@ -104,9 +104,9 @@ def children() -> list[int]:
 async def test_it_samples_every_gpu_and_names_the_holders(fake: FakeNvml) -> None:
     """Utilisation, memory, power, temperature, and the processes with their names."""
     fake.hold(1, (os.getpid(), 700))
-    async with running(fake.env) as heard:
-        assert (await heard.state("ready")).gpus == 2
-        gpu = await heard.gpu(SECOND)
+    async with running(fake.env) as emitted:
+        assert (await emitted.state("ready")).gpus == 2
+        gpu = await emitted.gpu(SECOND)
     assert (gpu.index, gpu.uuid, gpu.serial, gpu.utilization, gpu.memory_used_mb) == (
         1,
         "GPU-1",
@@ -123,10 +123,10 @@ async def test_it_samples_every_gpu_and_names_the_holders(fake: FakeNvml) -> Non
 
 async def test_an_xid_event_arrives_between_samples(fake: FakeNvml) -> None:
     """The wait for events is the pause between samples: nothing is polled for them."""
-    async with running(fake.env) as heard:
-        await heard.state("ready")
+    async with running(fake.env) as emitted:
+        await emitted.state("ready")
         fake.event(1, 79)
-        found = await heard.until(lambda r: isinstance(r, GpuEvent))
+        found = await emitted.until(lambda r: isinstance(r, GpuEvent))
     assert isinstance(found, GpuEvent)
     assert (found.bdf, found.type, found.data) == (SECOND, 8, 79)
 
@@ -134,127 +134,126 @@ async def test_an_xid_event_arrives_between_samples(fake: FakeNvml) -> None:
 @pytest.mark.parametrize(("code", "lost"), [(LOST, "lost"), (RESET_REQUIRED, "reset_required")])
 async def test_a_sick_gpu_is_lost_while_the_other_works(fake: FakeNvml, code: int, lost: str) -> None:
     """And it is back when it answers again."""
-    async with running(fake.env) as heard:
-        await heard.gpu(FIRST)
+    async with running(fake.env) as emitted:
+        await emitted.gpu(FIRST)
         fake.fail(0, code)
-        sick = await heard.gpu(FIRST, lost)
+        sick = await emitted.gpu(FIRST, lost)
         assert sick.utilization is None
-        await heard.gpu(SECOND)
+        await emitted.gpu(SECOND)
         fake.fail(0, 0)
-        await heard.gpu(FIRST)
-    assert heard.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
+        await emitted.gpu(FIRST)
+    assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
 
 
 async def test_a_gpu_that_is_no_longer_counted_is_not_found(fake: FakeNvml) -> None:
     """Whichever index the others get."""
-    async with running(fake.env) as heard:
-        await heard.gpu(SECOND)
+    async with running(fake.env) as emitted:
+        await emitted.gpu(SECOND)
         fake.set(0, bus_id="00000000:3C:00.0", uuid="GPU-1")
         fake.set_count(1)
-        await heard.gpu(FIRST, "not_found")
-        assert (await heard.gpu(SECOND)).index == 0
-    assert heard.events() == [("gpu.lost", f"gpu/{FIRST}")]
+        await emitted.gpu(FIRST, "not_found")
+        assert (await emitted.gpu(SECOND)).index == 0
+    assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}")]
 
 
 async def test_a_hung_call_costs_a_child_and_is_named(fake: FakeNvml) -> None:
-    """The child is killed and replaced; when the driver answers again, that is said once."""
-    async with running(fake.env) as heard:
-        await heard.gpu(SECOND)
+    """The child is killed and replaced; when the driver answers again, that is reported once."""
+    async with running(fake.env, QUICK) as emitted:
+        await emitted.gpu(SECOND)
         (first,) = children()
         fake.hang("nvmlDeviceGetTemperature", 1)
-        hung = await heard.state("hung")
+        hung = await emitted.state("hung")
         assert hung.call == "nvmlDeviceGetTemperature"
         assert hung.reason == f"on GPU 1 {SECOND}"
-        assert 0.6 <= hung.waited_s < 5
+        assert hung.waited_s >= QUICK.deadline_s
         fake.resume()
-        assert (await heard.state("answers")).gpus == 2
+        assert (await emitted.state("answers")).gpus == 2
         (second,) = children()
     assert second != first
     assert not Path(f"/proc/{first}").exists()
-    kinds = [kind for kind, _ in heard.events()]
+    kinds = [kind for kind, _ in emitted.events()]
     assert kinds[0] == "nvml.hung"
     assert kinds.count("nvml.answers") == 1
 
 
-async def test_a_hang_while_nvml_starts_is_noticed_too(fake: FakeNvml) -> None:
+async def test_a_hang_while_starts_is_noticed_too(fake: FakeNvml) -> None:
     """nvmlInit is a call like any other."""
     fake.hang("nvmlInit")
-    async with running(fake.env) as heard:
-        assert (await heard.state("hung")).call == "nvmlInit"
+    async with running(fake.env, QUICK) as emitted:
+        assert (await emitted.state("hung")).call == "nvmlInit"
 
 
 async def test_waiting_for_events_is_no_hang(fake: FakeNvml) -> None:
     """The wait may be longer than a call's deadline."""
-    slow = Timing(interval_s=1.0, deadline_s=0.3, retry_s=0.1, slow_every=1)
-    heard = Heard(fake.env)
-    heard.source = NvmlSource(Host(), timing=slow, env=fake.env)
-    heard.task = asyncio.create_task(heard.source.run(heard.readings.append))
-    await heard.gpu(FIRST)
-    await heard.gpu(FIRST)
-    heard.task.cancel()
+    slow = Timing(interval_s=3.0, deadline_s=2.0, retry_s=0.1, slow_every=1)
+    emitted = Emitted(fake.env, slow)
+    emitted.task = asyncio.create_task(emitted.source.run(emitted.samples.append))
+    await emitted.gpu(FIRST)
+    await emitted.gpu(FIRST)
+    emitted.task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
-        await heard.task
-    assert [r.state for r in heard.readings if isinstance(r, NvmlState)] == ["ready"]
+        await emitted.task
+    assert [r.state for r in emitted.samples if isinstance(r, NvmlState)] == ["ready"]
 
 
-async def test_an_absent_driver_is_said_once_and_looked_for_again(fake: FakeNvml) -> None:
+async def test_an_absent_driver_is_reported_once_and_looked_for_again(fake: FakeNvml) -> None:
     """The driver may be installed or loaded later."""
     fake.refuse(DRIVER_NOT_LOADED)
-    async with running(fake.env) as heard:
-        absent = await heard.state("absent")
+    async with running(fake.env) as emitted:
+        absent = await emitted.state("absent")
         assert absent.reason == "Driver Not Loaded"
-        await asyncio.sleep(0.5)  # several retries long: that nothing more is said has no other sign
-        assert len(heard.readings) == 1
+        await asyncio.sleep(0.5)  # several retries long: that nothing more is reported has no other sign
+        assert len(emitted.samples) == 1
         fake.refuse(0)
-        await heard.state("ready")
-        await heard.gpu(FIRST)
+        await emitted.state("ready")
+        await emitted.gpu(FIRST)
 
 
-async def test_a_missing_library_is_said(tmp_path: Path) -> None:
-    """In the library's own words; a broken file stands for none, also on a machine that has one."""
+async def test_a_missing_library_is_reported(tmp_path: Path) -> None:
+    """In the library's own words; a broken file counts as none, also on a machine that has one."""
     (tmp_path / "libnvidia-ml.so.1").write_text("not a library")
-    readings: list[Reading] = []
-    await NvmlSource(Host(), timing=PATIENT, env={"LD_LIBRARY_PATH": str(tmp_path)}).once(readings.append)
-    (reading,) = readings
-    assert isinstance(reading, NvmlState)
-    assert (reading.state, reading.reason) == ("absent", "NVML Shared Library Not Found")
+    samples: list[Sample] = []
+    await NvmlSource(Host(), timing=PATIENT, env={"LD_LIBRARY_PATH": str(tmp_path)}).once(samples.append)
+    (sample,) = samples
+    assert isinstance(sample, NvmlState)
+    assert (sample.state, sample.reason) == ("absent", "NVML Shared Library Not Found")
 
 
 async def test_an_old_driver_lacks_functions_one_by_one(tmp_path: Path) -> None:
-    """What it cannot say is None; the rest is said, processes by the older call."""
+    """What it does not provide is None; the rest is reported, processes by the older call."""
     fake = FakeNvml(tmp_path / "state", build(tmp_path / "lib", old_driver=True), gpus=1)
     fake.hold(0, (os.getpid(), 700))
-    readings: list[Reading] = []
-    await NvmlSource(Host(), timing=PATIENT, env=fake.env).once(readings.append)
-    (gpu,) = (reading for reading in readings if isinstance(reading, Gpu))
+    samples: list[Sample] = []
+    await NvmlSource(Host(), timing=PATIENT, env=fake.env).once(samples.append)
+    (gpu,) = (sample for sample in samples if isinstance(sample, Gpu))
     assert (gpu.bdf, gpu.uuid, gpu.utilization, gpu.power_w, gpu.temperature_c) == (FIRST, "", 50, None, None)
     assert [process.memory_mb for process in gpu.processes] == [700]
-    async with running(fake.env) as heard:  # without events it samples just the same
-        await heard.gpu(FIRST)
-        await heard.gpu(FIRST)
+    async with running(fake.env) as emitted:  # without events it samples just the same
+        await emitted.gpu(FIRST)
+        await emitted.gpu(FIRST)
 
 
 async def test_a_child_that_dies_breaks_the_source(fake: FakeNvml) -> None:
-    """The agent's supervisor opens it again and says agent.source_failed."""
-    async with running(fake.env) as heard:
-        await heard.state("ready")
+    """The agent's supervisor opens it again and reports agent.source_failed."""
+    async with running(fake.env) as emitted:
+        await emitted.state("ready")
         os.kill(children()[0], 9)
-        assert heard.task is not None
+        assert emitted.task is not None
         with pytest.raises(OSError, match="NVML child ended"):
-            await asyncio.wait_for(heard.task, 5)
+            await asyncio.wait_for(emitted.task, 60)
 
 
 async def test_a_recorded_machine_opens_no_nvml(tmp_path: Path, fake: FakeNvml) -> None:
     """Its GPUs are not ours."""
-    readings: list[Reading] = []
+    samples: list[Sample] = []
     source = NvmlSource(Host(root=tmp_path), timing=QUICK, env=fake.env)
-    await source.once(readings.append)
-    task = asyncio.create_task(source.run(readings.append))
+    await source.once(samples.append)
+    task = asyncio.create_task(source.run(samples.append))
     await asyncio.sleep(0.2)
     assert children() == []
     assert not task.done()
     task.cancel()
-    assert readings == []
+    assert samples == []
 
 
 @pytest.mark.parametrize(
@@ -277,7 +276,7 @@ def test_the_childs_json_is_json(value: dict[str, Any]) -> None:
 def test_the_child_imports_little(fake: FakeNvml) -> None:
     """No asyncio, no regular expressions, next to nothing of ours: its memory counts as the agent's."""
     code = (
-        f"import sys; sys.argv = ['x']; file = {nvml_start.__file__!r}\n"
+        f"import sys; sys.argv = ['x']; file = {start.__file__!r}\n"
         "try: exec(open(file).read(), {'__name__': '__main__', '__file__': file})\n"
         "except ValueError: print(*sys.modules)"
     )
@@ -285,8 +284,12 @@ def test_the_child_imports_little(fake: FakeNvml) -> None:
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     ).stdout
     modules = set(out.split())
-    assert {"pynvml", "agent.nvml_child"} <= modules
-    assert {name for name in modules if name.startswith("agent.")} == {"agent.nvml_child", "agent.nvml_words"}
+    assert {"pynvml", "agent.nvml.child"} <= modules
+    assert {name for name in modules if name.startswith("agent.")} == {
+        "agent.nvml",
+        "agent.nvml.child",
+        "agent.nvml.wire",
+    }
     assert not modules & {
         "asyncio",
         "nats",

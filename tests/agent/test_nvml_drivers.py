@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agent.collectors import collectors
-from agent.collectors.readings import Gpu, GpuHealth, Reading
-from agent.contract.messages import Draft
+from agent.collectors.samples import Gpu, GpuHealth, Sample
+from agent.contract.messages import UnsentEvent
 from agent.host import Host
 from agent.sources.nvml import NvmlSource
 from tests.agent.nvml_kit import FIRST, PATIENT
@@ -22,23 +22,23 @@ OPTIONAL = sorted(set(re.findall(r"^(?:Ret |NUMBER\()(nvml\w+)", SOURCE.read_tex
 
 async def sampled(
     tmp_path: Path, library: Path, prepare: Any = None
-) -> tuple[Gpu, dict[str, Any], list[Draft]]:
-    """One GPU, its health and what is said of it, once."""
+) -> tuple[Gpu, dict[str, Any], list[UnsentEvent]]:
+    """One GPU, its health and what is reported of it, once."""
     fake = FakeNvml(tmp_path / "state", library, gpus=1)
     fake.well(0)
     if prepare is not None:
         prepare(fake)
-    readings: list[Reading] = []
-    await NvmlSource(Host(), timing=PATIENT, env=fake.env, bus=Host(root=tmp_path)).once(readings.append)
-    drafts = [
-        draft
+    samples: list[Sample] = []
+    await NvmlSource(Host(), timing=PATIENT, env=fake.env, bus=Host(root=tmp_path)).once(samples.append)
+    unsent_events = [
+        unsent
         for collector in collectors()
-        for reading in readings
-        if isinstance(reading, collector.wants)
-        for draft in collector.feed(reading, 0.0)
+        for sample in samples
+        if isinstance(sample, collector.wants)
+        for unsent in collector.feed(sample, 0.0)
     ]
-    health = next((dict(r.values) for r in readings if isinstance(r, GpuHealth)), {})
-    return next(r for r in readings if isinstance(r, Gpu)), health, drafts
+    health = next((dict(r.values) for r in samples if isinstance(r, GpuHealth)), {})
+    return next(r for r in samples if isinstance(r, Gpu)), health, unsent_events
 
 
 def test_the_table_has_the_functions() -> None:
@@ -50,11 +50,11 @@ def test_the_table_has_the_functions() -> None:
 
 
 @pytest.mark.parametrize("function", OPTIONAL)
-async def test_a_missing_function_costs_only_what_it_says(tmp_path: Path, function: str) -> None:
-    """The GPU is sampled, the others' values are there, nothing is said of a healthy GPU."""
+async def test_a_missing_function_costs_only_what_it_reports(tmp_path: Path, function: str) -> None:
+    """The GPU is sampled, the others' values are there, nothing is reported of a healthy GPU."""
     library = build(tmp_path / "lib", renamed={function: f"absent_{function}"})
-    gpu, health, drafts = await sampled(tmp_path, library)
-    assert (gpu.bdf, gpu.lost, drafts) == (FIRST, "", [])
+    gpu, health, unsent_events = await sampled(tmp_path, library)
+    assert (gpu.bdf, gpu.lost, unsent_events) == (FIRST, "", [])
     whole = 140 if function != "nvmlDeviceGetFieldValues" else 15
     assert len(health) >= whole
 
@@ -72,12 +72,12 @@ async def test_the_older_ways(tmp_path: Path) -> None:
         fake.fields(0, {(91, 0): 4, (12, 0): 0, (144, 0): 0})
         fake.set(0, links="1101", reasons=0x4, ecc_1_0_7=3)
 
-    gpu, health, drafts = await sampled(tmp_path, build(tmp_path / "lib", renamed=old), prepare)
+    gpu, health, unsent_events = await sampled(tmp_path, build(tmp_path / "lib", renamed=old), prepare)
     assert gpu.slowdowns == 0x4
     assert [health[f"nvlink.{link}.state"] for link in range(4)] == [1, 1, 0, 1]
     assert health["ecc.volatile.uncorrected.sram"] == 3
     assert not [key for key in health if key.startswith(("fabric", "margin"))]
-    assert drafts == []
+    assert unsent_events == []
 
 
 async def test_one_unknown_field_does_not_spoil_the_others(tmp_path: Path) -> None:

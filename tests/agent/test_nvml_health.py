@@ -6,27 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from agent.collectors.readings import Gpu, GpuCount, GpuEvent, GpuHealth
-from agent.sources.nvml_process import Timing
+from agent.collectors.samples import Gpu, GpuCount, GpuEvent, GpuHealth
+from agent.nvml.process import Timing
 from tests.agent.nvml_kit import FIRST, ON_FIRST, SECOND, plug, running
 from tests.fixtures.nvml_fake import FakeNvml
 
 
 async def test_healthy_gpus_are_silent(fake: FakeNvml, bus: Path) -> None:
-    """Sampled again and again, with everything that an H100 on an NVSwitch board says."""
+    """Sampled again and again, with everything that an H100 on an NVSwitch board reports."""
     plug(bus, FIRST)
     plug(bus, SECOND)
     async with running(fake, bus) as machine:
-        await machine.samples(12)
-        await machine.until(lambda: any(isinstance(r, GpuCount) for r in machine.readings))
-    assert machine.drafts == []
-    health = next(r for r in machine.readings if isinstance(r, GpuHealth))
+        await machine.next_samples(12)
+        await machine.until(lambda: any(isinstance(r, GpuCount) for r in machine.samples))
+    assert machine.unsent_events == []
+    health = next(r for r in machine.samples if isinstance(r, GpuHealth))
     assert health.values["nvlink.17.state"] == 1
     assert health.values["tlimit.shutdown"] == -8
     assert (health.values["driver"], health.values["vbios"]) == ("580.82.07", "96.00.89.00.01")
     assert len(health.values) > 140
-    # What does not change is not said again.
-    assert sum(1 for r in machine.readings if isinstance(r, GpuHealth)) == 2
+    # What does not change is not reported again.
+    assert sum(1 for r in machine.samples if isinstance(r, GpuHealth)) == 2
 
 
 def heat_memory(fake: FakeNvml, now_c: int) -> None:
@@ -136,69 +136,69 @@ FAULTS: list[tuple[str, Change, str, dict[str, object]]] = [
 async def test_a_fault_is_one_event(
     fake: FakeNvml, bus: Path, change: Change, kind: str, data: dict[str, object]
 ) -> None:
-    """Said once, about the right GPU, with its numbers; nothing else is said."""
+    """Reported once, about the right GPU, with its numbers; nothing else is reported."""
     async with running(fake, bus) as machine:
-        await machine.samples(3)
+        await machine.next_samples(3)
         change(fake)
-        draft = await machine.says(kind)
-        await machine.samples(6)
-    assert {key: draft.data[key] for key in data} == data
-    assert [(d.kind, d.component) for d in machine.drafts] == [(kind, ON_FIRST)]
+        unsent = await machine.says(kind)
+        await machine.next_samples(6)
+    assert {key: unsent.data[key] for key in data} == data
+    assert [(d.kind, d.component) for d in machine.unsent_events] == [(kind, ON_FIRST)]
 
 
-async def test_what_is_wrong_at_the_start_and_matters_now_is_said(fake: FakeNvml, bus: Path) -> None:
+async def test_what_is_wrong_at_the_start_and_matters_now_is_reported(fake: FakeNvml, bus: Path) -> None:
     """A pending remap and a wanted reset; counters of former times are history."""
     fake.change(0, {(4, 0): 3, (12, 0): 3, (94, 0): 100, (143, 0): 2, (144, 0): 1, (230, 0): 2, (162, 1): 7})
     async with running(fake, bus) as machine:
-        await machine.samples(6)
-    assert sorted(draft.kind for draft in machine.drafts) == ["gpu.recovery_action", "gpu.remap"]
+        await machine.next_samples(6)
+    assert sorted(unsent.kind for unsent in machine.unsent_events) == ["gpu.recovery_action", "gpu.remap"]
 
 
-async def test_a_remap_that_the_reset_has_settled_is_said_mildly(fake: FakeNvml, bus: Path) -> None:
+async def test_a_remap_that_the_reset_has_settled_is_reported_mildly(fake: FakeNvml, bus: Path) -> None:
     """The rows stay remapped, nothing waits any more."""
     async with running(fake, bus) as machine:
-        await machine.samples(3)
+        await machine.next_samples(3)
         fake.change(0, {(143, 0): 1, (144, 0): 1})
         assert (await machine.says("gpu.remap")).severity == "error"
         fake.change(0, {(144, 0): 0})
         assert (await machine.says_again("gpu.remap")).severity == "info"
 
 
-async def test_every_event_but_clocks_is_subscribed_and_said(fake: FakeNvml, bus: Path) -> None:
-    """Only those that the card can send are asked for; an XID is left to the xid collector."""
+async def test_every_event_but_clocks_is_subscribed_and_reported(fake: FakeNvml, bus: Path) -> None:
+    """Only those that the card can send are subscribed; an XID is left to the xid collector."""
     fake.set(1, event_types=0x1F)
     async with running(fake, bus) as machine:
-        await machine.samples(2)
+        await machine.next_samples(2)
         assert int((fake.folder / "gpu0/registered").read_text()) == 0xFF8B
         assert int((fake.folder / "gpu1/registered").read_text()) == 0xB
         fake.event(0, 0, type_=0x4000)
-        draft = await machine.says("gpu.nvml_event")
-        assert (draft.data["event"], draft.severity) == ("gpu_unavailable", "fatal")
+        unsent = await machine.says("gpu.nvml_event")
+        assert (unsent.data["event"], unsent.severity) == ("gpu_unavailable", "fatal")
         fake.event(0, 1, type_=0x8000)
         await machine.until(lambda: len(machine.of("gpu.nvml_event", ON_FIRST)) == 2)
 
 
 async def test_a_storm_of_events_is_counted(fake: FakeNvml, bus: Path) -> None:
-    """The first is said at once, the others of one pause together: none is lost, the pipe does not flood."""
+    """The first is reported at once, the others of one pause together: none is lost, the pipe does not flood."""
     timing = Timing(interval_s=1.0, deadline_s=5.0, slow_every=1, rare_every=1)
     async with running(fake, bus, timing=timing) as machine:
-        await machine.until(lambda: any(isinstance(r, Gpu) for r in machine.readings))
+        await machine.until(lambda: any(isinstance(r, Gpu) for r in machine.samples))
         fd = os.open(fake.folder / "events", os.O_RDWR | os.O_NONBLOCK)
         os.write(fd, b"0 512 0\n" * 300)
         os.close(fd)
 
-        def heard() -> list[GpuEvent]:
-            return [r for r in machine.readings if isinstance(r, GpuEvent)]
+        def emitted() -> list[GpuEvent]:
+            return [r for r in machine.samples if isinstance(r, GpuEvent)]
 
-        await machine.until(lambda: sum(event.count for event in heard()) == 300)
-    assert len(heard()) <= 6
+        await machine.until(lambda: sum(event.count for event in emitted()) == 300)
+    assert len(emitted()) <= 6
 
 
 async def test_counters_are_asked_at_once_after_an_event(fake: FakeNvml, bus: Path) -> None:
     """An ECC event's location is known with the next sample, not with the next slow one."""
     timing = Timing(interval_s=0.1, deadline_s=5.0, slow_every=10_000, rare_every=10_000)
     async with running(fake, bus, timing=timing) as machine:
-        await machine.samples(2)
+        await machine.next_samples(2)
         fake.change(0, {(4, 0): 1, (12, 0): 1})
         fake.event(0, 0, type_=2)
         assert (await machine.says("gpu.ecc")).data["location"] == "dram"

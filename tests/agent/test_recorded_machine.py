@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from agent.collectors.link import LinkCollector
-from agent.collectors.readings import Line, Link
+from agent.collectors.samples import Line, LinkState
 from agent.host import Host
-from agent.sources.kmsg import KmsgSource
+from agent.sources.kmsg import KmsgSource, KmsgSourceOptions
 from agent.sources.netlink import NetlinkSource
 from agent.sources.systemd import SystemdSource
 from agent.sources.udev import UdevSource
@@ -18,8 +18,10 @@ NODE = Host(root=Path(__file__).parents[1] / "fixtures/machines/ib-node")
 
 async def test_links_come_from_sysfs() -> None:
     """State of each interface; an interface that has no carrier at start is no fact."""
-    heard = await once(NetlinkSource(NODE))
-    states = {r.name: (r.admin_up, r.carrier, r.operstate, r.first) for r in heard if isinstance(r, Link)}
+    emitted = await once(NetlinkSource(NODE))
+    states = {
+        r.name: (r.admin_up, r.carrier, r.operstate, r.first) for r in emitted if isinstance(r, LinkState)
+    }
     assert states == {
         "eth0": (True, True, "up", True),
         "ib0": (True, True, "up", True),
@@ -27,13 +29,13 @@ async def test_links_come_from_sysfs() -> None:
         "lo": (True, True, "unknown", True),
     }
     collector = LinkCollector()
-    assert [draft for reading in heard for draft in collector.feed(reading, 0.0)] == []
+    assert [unsent for sample in emitted for unsent in collector.feed(sample, 0.0)] == []
 
 
 async def test_the_recorded_kernel_log_is_read() -> None:
     """Each record with its text; the property lines between them are none."""
-    heard = await once(KmsgSource(NODE))
-    assert [reading.seq for reading in heard if isinstance(reading, Line)] == [811, 812, 1490]
+    emitted = await once(KmsgSource(NODE, KmsgSourceOptions()))
+    assert [sample.seq for sample in emitted if isinstance(sample, Line)] == [811, 812, 1490]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import pytest
 
-from agent.actions.base import Done, Outliving, Params, Underway, say
+from agent.actions.base import Done, Params, Resumable, StillRunning, report_progress
+from agent.commands.journal import Journal
 from agent.contract.commands import Answer, Command, decode_command
 from agent.contract.errors import ActionError, ContractError, TimedOut, Unreachable
-from agent.uplink.journal import Journal
 from tests.agent.commander_kit import Node, Rehearsal, accepted, order, signed, tasks_of
 
 ID = order().id
@@ -55,14 +55,14 @@ class Leaving(Rehearsal):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ended: Done | Exception = Underway("still going down")
+        self.ended: Done | Exception = StillRunning("still going down")
 
     async def run(self, params: Params) -> Done:
         """Never sees its own end."""
         try:
             return await super().run(params)
         except asyncio.CancelledError:
-            raise Underway("asked to go down") from None
+            raise StillRunning("asked to go down") from None
 
     async def resume(self, params: Params, *, rebooted: bool) -> Done:
         """As the test wants it, in this boot."""
@@ -76,20 +76,20 @@ class Leaving(Rehearsal):
 async def test_what_takes_long_says_so(tmp_path: Path) -> None:
     """Nothing in the first ten seconds; then every ten seconds what the action is doing, until it ends."""
     node = Node(tmp_path)
-    node.action.says = "waiting for the light"
+    node.action.progress = "waiting for the light"
     await begun(node)
     for _ in range(35):
         node.commander.tick()
         node.clock.mono_s += 1
-    heard = [dict(draft.data) for draft in node.sent if draft.kind == "command.progress"]
+    heard = [dict(unsent.data) for unsent in node.sent if unsent.kind == "command.progress"]
     assert [data["elapsed_s"] for data in heard] == [10.0, 20.0, 30.0]
     assert all(data["command"] == ID and data["text"] == "waiting for the light" for data in heard)
     node.action.go.set()
     await node.settled()
     node.clock.mono_s += 60
     node.commander.tick()
-    assert [draft.kind for draft in node.sent[-2:]] == ["command.progress", "command.result"]
-    say("outside of a command nobody listens")
+    assert [unsent.kind for unsent in node.sent[-2:]] == ["command.progress", "command.result"]
+    report_progress("outside of a command nobody listens")
 
 
 async def test_a_cancelled_command_ends_in_order(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def reboot(**changes: object) -> Command:
 async def leaving(folder: Path) -> Node:
     """A node that was asked to go down, and whose agent was stopped on the way."""
     node = Node(folder, allow=frozenset({"node.reboot"}), action=Leaving())
-    assert isinstance(node.action, Outliving)
+    assert isinstance(node.action, Resumable)
     node.action.go.clear()
     await node.commander.handle(signed(reboot().payload()))
     await asyncio.sleep(0)
@@ -237,7 +237,7 @@ async def test_the_same_boot_again(tmp_path: Path, ended: Exception, outcome: st
 
 async def test_still_going_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as the node is on its way the command stays open, over any number of agents, until its time is over."""
-    monkeypatch.setattr("agent.runner.FOLLOW_S", 0.0)
+    monkeypatch.setattr("agent.commands.runner.FOLLOW_S", 0.0)
     node = await leaving(tmp_path)
     for session in ("run-2", "run-3"):
         node.restart(session)
@@ -258,7 +258,7 @@ async def test_a_reboot_that_nobody_holds_up_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cancelled after it was asked for, the agent looks on: when the node stays after all, the result says so."""
-    monkeypatch.setattr("agent.runner.FOLLOW_S", 0.0)
+    monkeypatch.setattr("agent.commands.runner.FOLLOW_S", 0.0)
     node = Node(tmp_path, allow=frozenset({"node.reboot"}), action=Leaving())
     node.action.go.clear()
     await node.commander.handle(signed(reboot().payload()))

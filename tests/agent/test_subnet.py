@@ -1,18 +1,18 @@
-"""What an agent says about its subnet manager: the text both sides read, the facts, and the two tools' failures."""
+"""What an agent reports about its subnet manager: the text that both sides read, the facts, and the two tools' failures."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from agent.actions.subnet import SmState
-from agent.collectors.readings import Reading, SmAnswer
-from agent.collectors.subnet import AGAIN_S, SubnetCollector
+from agent.actions.ib_sm_state import IbSmState
+from agent.collectors.samples import Sample, SmAnswer
+from agent.collectors.subnet import REPEAT_S, SubnetCollector
 from agent.contract import subnet
 from agent.contract.errors import Refused
-from agent.contract.messages import MAX_TEXT, Draft
+from agent.contract.messages import MAX_TEXT, UnsentEvent
 from agent.host import Host
-from agent.sources.subnet import SubnetSource
+from agent.sources.subnet import SubnetSource, SubnetSourceOptions
 
 SAID = "sminfo: sm lid {lid} sm guid 0x{guid}, activity count 116 priority {priority} state {number} SMINFO_{state}"
 
@@ -47,7 +47,7 @@ def say(number: int, state: str, lid: int = 1, guid: str = "100001", priority: i
     return f"echo '{SAID.format(lid=lid, guid=guid, priority=priority, number=number, state=state)}'"
 
 
-def test_the_text_is_read_as_it_was_said() -> None:
+def test_the_text_is_read_as_it_was_reported() -> None:
     """Bounded also with many ports and managers; those without a master first; a cut text is read as far as it goes."""
     view = subnet.SubnetView(
         ports=(
@@ -77,7 +77,7 @@ def test_the_text_is_read_as_it_was_said() -> None:
 
 
 async def test_a_node_asks_its_port_its_own_manager_and_the_others(tmp_path: Path) -> None:
-    """The manager on the node is asked by its own route, where it says no LID; the master's list leads to the rest."""
+    """The manager on the node is queried by its own route, which shows no LID; the master's list leads to the others."""
     script = f"""case "$*" in
       *"-D 0") {say(2, "STANDBY", lid=0, guid="100003", priority=5)} ;;
       *"-t 300") {say(3, "MASTER")} ;;
@@ -86,7 +86,7 @@ async def test_a_node_asks_its_port_its_own_manager_and_the_others(tmp_path: Pat
     esac"""
     listed = "printf '\\t\\tEndPortLid..............1\\n\\t\\tbase_lid................4\\n'"
     folder = tools(tmp_path / "bin", sminfo=script, saquery=listed)
-    done = await SmState(Host(root=machine(tmp_path)), tools=folder).run({})
+    done = await IbSmState(Host(root=machine(tmp_path)), tools=folder).run({})
     assert done.text.splitlines() == [
         "SM works",
         "port=mlx5_0.1 lid=4 sm_lid=1 sm=MASTER",
@@ -96,24 +96,24 @@ async def test_a_node_asks_its_port_its_own_manager_and_the_others(tmp_path: Pat
 
 
 async def test_without_an_answer_there_is_no_working_manager(tmp_path: Path) -> None:
-    """A manager that calls itself standby works no more than a silent one; missing tools and ports are refused."""
+    """A manager that calls itself standby is no better than one that does not answer; missing tools and ports are refused."""
     host = Host(root=machine(tmp_path))
     silent = tools(tmp_path / "bin", sminfo="exit 255")
     assert (
-        await SmState(host, tools=silent).run({})
+        await IbSmState(host, tools=silent).run({})
     ).text == "no working SM\nport=mlx5_0.1 lid=4 sm_lid=1 sm=none"
     standby = tools(tmp_path / "bin", sminfo=say(2, "STANDBY"))
-    text = (await SmState(host, tools=standby).run({})).text
+    text = (await IbSmState(host, tools=standby).run({})).text
     assert text.startswith("no working SM\nport=mlx5_0.1 lid=4 sm_lid=1 sm=STANDBY")
     with pytest.raises(Refused, match="sminfo cannot be started"):
-        await SmState(host, tools=tmp_path / "none").run({})
+        await IbSmState(host, tools=tmp_path / "none").run({})
     for files in ({"phys_state": "2: Polling"}, {"link_layer": "Ethernet", "phys_state": "5: LinkUp"}):
         with pytest.raises(Refused, match="no InfiniBand port with a link"):
-            await SmState(Host(root=machine(tmp_path, **files)), tools=silent).plan({})
+            await IbSmState(Host(root=machine(tmp_path, **files)), tools=silent).plan({})
 
 
-async def test_the_source_asks_active_infiniband_ports_once_for_each_manager(tmp_path: Path) -> None:
-    """A port that is down, or Ethernet, or that no manager has spoken to is not asked."""
+async def test_the_source_queries_active_infiniband_ports_once_for_each_manager(tmp_path: Path) -> None:
+    """A port that is down, or Ethernet, or that knows no manager is not queried."""
     folder = tools(tmp_path / "bin", sminfo=say(3, "MASTER"))
     for files, states in (
         ({}, ["MASTER"]),
@@ -122,41 +122,41 @@ async def test_the_source_asks_active_infiniband_ports_once_for_each_manager(tmp
         ({"link_layer": "Ethernet"}, []),
     ):
         root = machine(tmp_path, **files)
-        heard: list[Reading] = []
-        await SubnetSource(Host(root=root), tools=folder).once(heard.append)
-        assert [one.state for one in heard if isinstance(one, SmAnswer)] == states
+        emitted: list[Sample] = []
+        await SubnetSource(Host(root=root), SubnetSourceOptions(), tools=folder).once(emitted.append)
+        assert [one.state for one in emitted if isinstance(one, SmAnswer)] == states
     tools(tmp_path / "bin", sminfo="exit 255")
     machine(tmp_path)
-    task_heard: list[Reading] = []
-    source = SubnetSource(Host(root=tmp_path), tools=folder, period_s=0.02)
-    task = asyncio.create_task(source.run(task_heard.append))
-    async with asyncio.timeout(10):
-        while len(task_heard) < 2:
+    unanswered: list[Sample] = []
+    source = SubnetSource(Host(root=tmp_path), SubnetSourceOptions(sm_interval_s=0.02), tools=folder)
+    task = asyncio.create_task(source.run(unanswered.append))
+    async with asyncio.timeout(60):
+        while len(unanswered) < 2:
             await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert {one.state for one in task_heard if isinstance(one, SmAnswer)} == {""}
+    assert {one.state for one in unanswered if isinstance(one, SmAnswer)} == {""}
 
 
-def said(*answers: tuple[float, str], port: int = 1) -> list[tuple[float, bool, str]]:
-    """(time, answers, state) of what the collector says to these answers."""
+def reported(*answers: tuple[float, str], port: int = 1) -> list[tuple[float, bool, str]]:
+    """(time, answers, state) of the collector's events for these answers."""
     collector = SubnetCollector()
     found: list[tuple[float, bool, str]] = []
     for at, state in answers:
-        drafts: list[Draft] = list(
+        unsent_events: list[UnsentEvent] = list(
             collector.feed(SmAnswer(device="mlx5_0", port=port, sm_lid=1, state=state, mono_s=at), at)
         )
-        found += [(at, bool(draft.data["answers"]), str(draft.data["state"])) for draft in drafts]
+        found += [(at, bool(unsent.data["answers"]), str(unsent.data["state"])) for unsent in unsent_events]
     return found
 
 
-def test_a_silence_is_said_when_it_lasts_and_when_it_is_over() -> None:
-    """One lost answer is nothing; a manager that is no master is as good as silent; a long silence is said again."""
-    assert said((0, "MASTER"), (30, ""), (60, "MASTER"), (90, "")) == []
-    assert said((0, ""), (30, ""), (60, ""), (90, "MASTER"), (120, "MASTER")) == [
+def test_a_manager_without_an_answer_is_reported_when_it_lasts_and_when_it_is_over() -> None:
+    """One lost answer is no fact; an answer that is not a master's counts as none; what lasts is reported again."""
+    assert reported((0, "MASTER"), (30, ""), (60, "MASTER"), (90, "")) == []
+    assert reported((0, ""), (30, ""), (60, ""), (90, "MASTER"), (120, "MASTER")) == [
         (30, False, ""),
         (90, True, "MASTER"),
     ]
-    assert said((0, "STANDBY"), (30, "STANDBY")) == [(30, False, "STANDBY")]
-    again = 30 + AGAIN_S
-    assert said((0, ""), (30, ""), (again - 1, ""), (again, "")) == [(30, False, ""), (again, False, "")]
+    assert reported((0, "STANDBY"), (30, "STANDBY")) == [(30, False, "STANDBY")]
+    again = 30 + REPEAT_S
+    assert reported((0, ""), (30, ""), (again - 1, ""), (again, "")) == [(30, False, ""), (again, False, "")]

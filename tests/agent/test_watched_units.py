@@ -1,4 +1,4 @@
-"""Which units are watched without being asked for: those that are installed, where systemd runs the machine."""
+"""Which units are watched by default: those that are installed, where systemd runs the machine."""
 
 from pathlib import Path
 
@@ -6,7 +6,9 @@ import pytest
 
 from agent.config_file import load
 from agent.host import Host
-from agent.sources import installed, sources
+from agent.sources import sources
+from agent.sources.base import SourceSetup
+from agent.sources.systemd import installed
 
 UNITS = ("nvidia-persistenced", "slurmd.service", "kubelet")
 
@@ -22,7 +24,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_only_installed_units_are_watched(machine: Path) -> None:
-    """A unit that is not there cannot fail, and without systemd there is nobody to ask."""
+    """A unit that is not there cannot fail, and without systemd there is no state to read."""
     assert installed(Host(), UNITS) == ()
     (machine / "run/systemd/system").mkdir(parents=True)
     assert installed(Host(), UNITS) == ("nvidia-persistenced.service", "slurmd.service")
@@ -30,9 +32,10 @@ def test_only_installed_units_are_watched(machine: Path) -> None:
 
 
 def test_sources_follow_the_configuration() -> None:
-    """What is not asked for is not there: neither D-Bus nor a child for the journal."""
-    names = {source.name for source in sources(Host(root=Path("/recorded")), load(None))}
+    """What is not configured is not there: neither D-Bus nor a child for the journal."""
+    host = Host(root=Path("/recorded"))
+    names = {source.name for source in sources(SourceSetup(host=host, config=load(None)))}
     assert {"bond", "nic", "node", "mounts", "inventory"} <= names
     assert not names & {"systemd", "journal", "joblog"}
     asked = load(None, {"journal_units": "docker.service", "services": "slurmd"})
-    assert {"systemd", "journal"} <= {source.name for source in sources(Host(root=Path("/recorded")), asked)}
+    assert {"systemd", "journal"} <= {one.name for one in sources(SourceSetup(host=host, config=asked))}

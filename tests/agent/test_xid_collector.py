@@ -1,20 +1,20 @@
 """XIDs in time: bursts are held together, and NVML and the kernel log are one witness."""
 
-from agent.collectors.readings import GpuEvent, Line, Reading, Tick
+from agent.collectors.samples import GpuEvent, Line, Sample, Tick
 from agent.collectors.xid import XidCollector
 from agent.contract import kinds
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 
 XID_31 = "NVRM: Xid (PCI:0000:3b:00): 31, pid={pid}, name=python, Ch 00000008"
 XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
 
 
-def told(collector: XidCollector, *readings: Reading) -> list[Draft]:
-    """What the collector says, each reading at its own time."""
-    drafts = [draft for reading in readings for draft in collector.feed(reading, reading.mono_s)]
-    for draft in drafts:
-        kinds.check(draft)
-    return drafts
+def events_of(collector: XidCollector, *samples: Sample) -> list[UnsentEvent]:
+    """The collector's events, each sample at its own time."""
+    unsent_events = [unsent for sample in samples for unsent in collector.feed(sample, sample.mono_s)]
+    for unsent in unsent_events:
+        kinds.check(unsent)
+    return unsent_events
 
 
 def line(text: str, at_s: float) -> Line:
@@ -25,32 +25,32 @@ def event(code: int, at_s: float, type_: int = 8) -> GpuEvent:
     return GpuEvent(bdf="0000:3b:00", type=type_, data=code, mono_s=at_s)
 
 
-def test_the_first_of_a_burst_is_said_at_once_and_the_rest_counted() -> None:
+def test_the_first_of_a_burst_is_reported_at_once_and_the_rest_counted() -> None:
     """A thousand equal lines are one event now and one with the count after five seconds."""
     collector = XidCollector()
-    first = told(collector, line(XID_31.format(pid=1), 100.0))
-    assert [draft.count for draft in first] == [1]
-    assert told(collector, *(line(XID_31.format(pid=1), 100 + n / 1000) for n in range(1, 1000))) == []
-    assert told(collector, Tick(mono_s=104.9)) == []
-    (later,) = told(collector, Tick(mono_s=105.5))
+    first = events_of(collector, line(XID_31.format(pid=1), 100.0))
+    assert [unsent.count for unsent in first] == [1]
+    assert events_of(collector, *(line(XID_31.format(pid=1), 100 + n / 1000) for n in range(1, 1000))) == []
+    assert events_of(collector, Tick(mono_s=104.9)) == []
+    (later,) = events_of(collector, Tick(mono_s=105.5))
     assert (later.count, later.data) == (999, first[0].data)
     assert 4.4 < later.age_s < 4.6  # as old as its last line
-    assert told(collector, Tick(mono_s=111.0), Tick(mono_s=120.0)) == []
-    assert len(told(collector, line(XID_31.format(pid=1), 121.0))) == 1
+    assert events_of(collector, Tick(mono_s=111.0), Tick(mono_s=120.0)) == []
+    assert len(events_of(collector, line(XID_31.format(pid=1), 121.0))) == 1
 
 
 def test_the_next_line_flushes_too() -> None:
     """No tick is needed where lines keep coming."""
     collector = XidCollector()
     times = (0.0, 1.0, 2.0, 6.0, 7.0)
-    drafts = told(collector, *(line(XID_31.format(pid=1), at_s) for at_s in times))
-    assert [draft.count for draft in drafts] == [1, 2]
-    assert [draft.count for draft in told(collector, Tick(mono_s=20.0))] == [2]
+    unsent_events = events_of(collector, *(line(XID_31.format(pid=1), at_s) for at_s in times))
+    assert [unsent.count for unsent in unsent_events] == [1, 2]
+    assert [unsent.count for unsent in events_of(collector, Tick(mono_s=20.0))] == [2]
 
 
 def test_different_facts_are_not_held_together() -> None:
     """Another process, code or GPU is news."""
-    drafts = told(
+    unsent_events = events_of(
         XidCollector(),
         line(XID_31.format(pid=1), 1.0),
         line(XID_31.format(pid=2), 1.0),
@@ -58,45 +58,49 @@ def test_different_facts_are_not_held_together() -> None:
         line(XID_79.replace("3b", "3c"), 1.0),
         line("NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", 1.0),
     )
-    assert len(drafts) == 5
+    assert len(unsent_events) == 5
 
 
 def test_a_storm_of_different_facts_is_bounded_and_loses_no_count() -> None:
     """With more open facts than it remembers, the oldest is let go; every line is counted in some event."""
     collector = XidCollector()
     lines = [line(XID_31.format(pid=n % 1500), 1.0) for n in range(4500)]
-    drafts = told(collector, *lines, Tick(mono_s=10.0))
-    assert sum(draft.count for draft in drafts) == 4500
+    unsent_events = events_of(collector, *lines, Tick(mono_s=10.0))
+    assert sum(unsent.count for unsent in unsent_events) == 4500
 
 
-def test_an_nvml_event_that_the_kernel_log_showed_is_not_said_again() -> None:
+def test_an_nvml_event_that_the_kernel_log_showed_is_not_reported_again() -> None:
     """In either order, within two seconds, it is one fact."""
-    timelines: list[list[Reading]] = [
+    timelines: list[list[Sample]] = [
         [line(XID_79, 10.0), event(79, 10.5), Tick(mono_s=20.0)],
         [event(79, 10.0), line(XID_79, 11.5), Tick(mono_s=20.0)],
         [line(XID_79.replace("00)", "00 GPU-I:05 GPU-CI:00)"), 10.0), event(79, 10.5), Tick(mono_s=20.0)],
     ]
-    for readings in timelines:
-        assert len(told(XidCollector(), *readings)) == 1
+    for samples in timelines:
+        assert len(events_of(XidCollector(), *samples)) == 1
 
 
-def test_an_nvml_event_alone_is_said_after_two_seconds() -> None:
+def test_an_nvml_event_alone_is_reported_after_two_seconds() -> None:
     """Where the log is lost or filtered, NVML is witness enough."""
     collector = XidCollector()
-    assert told(collector, event(79, 10.0), event(79, 10.1), Tick(mono_s=11.0)) == []
-    (draft,) = told(collector, Tick(mono_s=12.5))
-    assert (draft.component, draft.data["code"], draft.data["action"]) == ("gpu/0000:3b:00", 79, "RESTART_BM")
-    assert draft.age_s == 2.5
-    assert "NVML" in draft.evidence
+    assert events_of(collector, event(79, 10.0), event(79, 10.1), Tick(mono_s=11.0)) == []
+    (unsent,) = events_of(collector, Tick(mono_s=12.5))
+    assert (unsent.component, unsent.data["code"], unsent.data["action"]) == (
+        "gpu/0000:3b:00",
+        79,
+        "RESTART_BM",
+    )
+    assert unsent.age_s == 2.5
+    assert "NVML" in unsent.evidence
 
 
 def test_an_old_line_does_not_hide_a_new_nvml_event() -> None:
     """Two seconds apart they are two facts."""
-    drafts = told(XidCollector(burst_s=0), line(XID_79, 10.0), event(79, 13.0), Tick(mono_s=16.0))
-    assert len(drafts) == 2
+    unsent_events = events_of(XidCollector(burst_s=0), line(XID_79, 10.0), event(79, 13.0), Tick(mono_s=16.0))
+    assert len(unsent_events) == 2
 
 
 def test_other_nvml_events_and_odd_ones_are_passed_over() -> None:
     """Clock changes are no XIDs; an event without an address names no GPU."""
     odd = GpuEvent(bdf="", type=8, data=79, mono_s=1.0)
-    assert told(XidCollector(), event(1, 1.0, type_=0x10), odd, Tick(mono_s=9.0)) == []
+    assert events_of(XidCollector(), event(1, 1.0, type_=0x10), odd, Tick(mono_s=9.0)) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from agent.contract.messages import Draft, Severity
+from agent.contract.messages import Severity, UnsentEvent
 from agent.host import Host
 from agent.uplink.spool import Spool
 
@@ -45,9 +45,9 @@ class FakeHost(Host):
         return self.clock.boot
 
 
-def fact(number: int, severity: Severity = Severity.WARNING, **data: Any) -> Draft:
+def fact(number: int, severity: Severity = Severity.WARNING, **data: Any) -> UnsentEvent:
     """A fact that its number tells from the others."""
-    return Draft(
+    return UnsentEvent(
         kind="agent.kmsg_overrun", component="node", severity=severity, data={"lost": number, **data}
     )
 

@@ -21,12 +21,12 @@ ROOT_ONLY = ("events", "healing", "latency", "live")
 
 def main() -> int:
     """Exit 1 when a target is missed."""
-    wanted = sys.argv[1:] or list(SUITES)
+    names = sys.argv[1:] or list(SUITES)
     figures: list[Figure] = []
-    for name in wanted:
+    for name in names:
         if name in ROOT_ONLY and os.geteuid() != 0:
             print(
-                f"{name} is left out: it writes to the kernel log or makes a network namespace, which needs root",
+                f"{name} is left out: it needs root for the kernel log or a network namespace",
                 file=sys.stderr,
             )
             continue

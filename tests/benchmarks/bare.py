@@ -1,4 +1,4 @@
-"""The bare chain that gpuward is compared with: kernel log → JetStream → consumer → request, each in its own process.
+"""The bare chain that gpuward is compared with: kernel log → JetStream → consumer → request, in two processes.
 
 `python -m tests.benchmarks.bare reader URL` and `... judge URL`: no spool, no decoding, no rules, no signature.
 """
@@ -18,14 +18,14 @@ MARK = b"gpuward-bare "
 
 
 async def reader(url: str) -> None:
-    """Kernel lines with our mark → JetStream; answers commands."""
+    """Publishes marked kernel lines to JetStream; answers commands."""
     client = await nats.connect(url)
     log = client.jetstream()
     fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     os.lseek(fd, 0, os.SEEK_END)
     tasks: set[asyncio.Task[object]] = set()
 
-    def readable() -> None:
+    def on_readable() -> None:
         while True:
             try:
                 record = os.read(fd, 8192)
@@ -38,28 +38,28 @@ async def reader(url: str) -> None:
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
 
-    async def command(message: Msg) -> None:
+    async def on_command(message: Msg) -> None:
         await message.respond(b"ok")
 
-    await client.subscribe(COMMAND, cb=command)
+    await client.subscribe(COMMAND, cb=on_command)
     await client.flush()
-    asyncio.get_running_loop().add_reader(fd, readable)
+    asyncio.get_running_loop().add_reader(fd, on_readable)
     print("ready", flush=True)
     await asyncio.Event().wait()
 
 
 async def judge(url: str) -> None:
-    """JetStream → request to the node."""
+    """Consumes from JetStream; sends a request to the node for each message."""
     client = await nats.connect(url)
     log = client.jetstream()
 
-    async def seen(message: Msg) -> None:
+    async def on_message(message: Msg) -> None:
         await client.request(COMMAND, message.data, timeout=2)
 
     await log.subscribe(
         SUBJECT,
         stream=STREAM,
-        cb=seen,
+        cb=on_message,
         ordered_consumer=True,
         config=ConsumerConfig(deliver_policy=DeliverPolicy.NEW),
     )

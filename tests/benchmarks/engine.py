@@ -1,4 +1,4 @@
-"""The engine alone, with the whole rule pack: events a second in backtest, a storm, many faults at once."""
+"""The engine alone, with the whole rule pack: events a second in backtest, a storm, many faults at once, memory."""
 
 import random
 import resource
@@ -9,16 +9,16 @@ from typing import Any
 
 from agent.contract.messages import Event, Severity
 from brain.adapters import pack as packs
-from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input, Leader, PackLoaded
-from brain.core.spec import Mode, ModeSetting, Pack, Settings
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Mode, ModeSetting, Pack, Settings
 from tests.benchmarks.figures import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = 5
 GPU = "gpu/0000:3b:00"
-# What a busy fleet says: mostly things that are no fault by themselves, and one fault in two hundred events.
+# Events of a busy fleet that are no fault by themselves.
 ORDINARY: list[tuple[str, str, dict[str, Any]]] = [
     ("gpu.xid", GPU, {"code": 31, "name": "MMU", "action": "RESTART_APP", "message": "MMU Fault"}),
     ("gpu.xid", GPU, {"code": 13, "name": "GR", "action": "RESTART_APP", "message": "Graphics Exception"}),
@@ -58,19 +58,19 @@ def pack() -> Pack:
 
 
 def leading_engine(rules: Pack, nodes: int) -> Engine:
-    """An engine that leads and knows its nodes."""
+    """An engine that leads and has an event of each node."""
     engine = Engine(actions=ACTIONS)
     engine.handle(PackLoaded(id="p", pack=rules), 0)
     engine.handle(Leader(id="l", epoch=1, brain="bench"), 0)
     for number in range(nodes):
         engine.handle(
-            _seen(number, 1, ("agent.started", "node", {"version": "0", "kernel": "6", "gpus": 8})), 0
+            _event(number, 1, ("agent.started", "node", {"version": "0", "kernel": "6", "gpus": 8})), 0
         )
     return engine
 
 
-def _seen(node: int, seq: int, fact: tuple[str, str, dict[str, Any]]) -> Input:
-    kind, component, data = fact
+def _event(node: int, seq: int, event: tuple[str, str, dict[str, Any]]) -> Input:
+    kind, component, data = event
     name = f"n{node}"
     return EventSeen(
         event=Event(
@@ -90,17 +90,17 @@ def _seen(node: int, seq: int, fact: tuple[str, str, dict[str, Any]]) -> Input:
 
 
 def mixed(events: int, nodes: int, seed: int) -> list[tuple[Input, float]]:
-    """A stream of ordinary facts with one fault in two hundred, 10,000 events a second."""
+    """A stream of ordinary events with one fault in two hundred, 10,000 events a second."""
     draw = random.Random(seed)
     stream = []
     for number in range(events):
-        fact = draw.choice(FAULTS) if draw.random() < 0.005 else draw.choice(ORDINARY)
-        stream.append((_seen(draw.randrange(nodes), number + 2, fact), 1 + number / 10_000))
+        event = draw.choice(FAULTS) if draw.random() < 0.005 else draw.choice(ORDINARY)
+        stream.append((_event(draw.randrange(nodes), number + 2, event), 1 + number / 10_000))
     return stream
 
 
 def throughput(rules: Pack) -> Figure:
-    """Events a second on one core, log to decision, without timers' wall time."""
+    """Events a second on one core, from the log to the decision; timers do not fire."""
     rates = []
     for run in range(RUNS):
         engine = leading_engine(rules, 1000)
@@ -122,32 +122,32 @@ def throughput(rules: Pack) -> Figure:
 
 def storm(rules: Pack) -> Figure:
     """10,000 nodes lose a link within one second."""
-    times, left, acted = [], 0, 0
+    times, opened, acted = [], 0, 0
     for _ in range(RUNS):
         engine = leading_engine(rules, 10_000)
-        stream = [(_seen(number, 2, FAULTS[1]), 10 + number / 10_000) for number in range(10_000)]
+        stream = [(_event(number, 2, FAULTS[1]), 10 + number / 10_000) for number in range(10_000)]
         began = time.perf_counter()
         effects = [effect for given, at in stream for effect in engine.handle(given, at)]
         times.append(time.perf_counter() - began)
-        left = len(engine.state.incidents)
+        opened = len(engine.state.incidents)
         acted = sum(1 for effect in effects if type(effect).__name__ in ("WriteIntent", "Perform"))
         engine.close()
     spent = statistics.median(times)
     return Figure(
         what="storm: 10,000 nodes lose a link in one second",
-        value=f"{left} incident, {acted} actions, {spent:.2f} s of engine time",
+        value=f"{opened} incident, {acted} actions, {spent:.2f} s of engine time",
         beside=f"{min(times):.2f} to {max(times):.2f} s",
         target="one incident, ≤ 2 s, no per-node action",
-        met=left == 1 and acted == 0 and spent <= 2,
+        met=opened == 1 and acted == 0 and spent <= 2,
     )
 
 
-def many(rules: Pack) -> Figure:
-    """750 nodes of 10,000 have a fault of their own at the same moment (four kinds of fault)."""
+def independent_faults(rules: Pack) -> Figure:
+    """750 of 10,000 nodes have a fault of their own at the same moment, of four kinds."""
     times, decided = [], 0
     for _ in range(RUNS):
         engine = leading_engine(rules, 10_000)
-        stream = [(_seen(number * 13, 2, FAULTS[number % len(FAULTS)]), 10.0) for number in range(750)]
+        stream = [(_event(number * 13, 2, FAULTS[number % len(FAULTS)]), 10.0) for number in range(750)]
         began = time.perf_counter()
         for given, at in stream:
             engine.handle(given, at)
@@ -165,7 +165,7 @@ def many(rules: Pack) -> Figure:
 
 
 def memory(rules: Pack) -> Figure:
-    """10,000 nodes in the engine's memory, each with ten facts."""
+    """The memory of an engine with 10,000 nodes and ten events of each."""
     engine = leading_engine(rules, 10_000)
     for given, at in mixed(100_000, 10_000, 1):
         engine.handle(given, at)
@@ -182,4 +182,4 @@ def memory(rules: Pack) -> Figure:
 def run() -> list[Figure]:
     """All figures of this file."""
     rules = pack()
-    return [throughput(rules), storm(rules), many(rules), memory(rules)]
+    return [throughput(rules), storm(rules), independent_faults(rules), memory(rules)]

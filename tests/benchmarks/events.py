@@ -1,4 +1,6 @@
-"""Fact → event on the bus, with a real agent and broker: a kernel line, a carrier that is lost, a counter that grows."""
+"""From a change on the machine to its event on the bus, with a real agent and broker: a kernel line, a lost carrier, a
+growing counter.
+"""
 
 import asyncio
 import random
@@ -23,39 +25,41 @@ from tests.real.netns import namespace
 LINES = 200
 CUTS = 15
 COUNTS = 20
-# The kernel tells of changes of a carrier at most once a second (its link watch), and the repair was held back by the
-# cut: a cut that follows sooner would measure that.
+# The kernel reports changes of a carrier at most once a second (its link watch). A cut that follows its repair sooner would
+# measure that limit.
 REPAIRED_S = 2.3
 
 
 async def measure(
-    whole: Stack, count: int, cause: Callable[[int], tuple[float, str]], pause_s: float = 0.03
+    running: Stack, count: int, cause: Callable[[int], tuple[float, str]], pause_s: float = 0.03
 ) -> list[float]:
-    """Milliseconds from each fact until a subscriber has its event. `cause` makes one and says when and its mark."""
-    heard: dict[str, float] = {}
+    """Milliseconds from each change until a subscriber has its event. `cause` makes a change; it returns its time, and a text
+    that its event contains.
+    """
+    arrived: dict[str, float] = {}
     waiting: list[str] = []
-    client = await nats.connect(whole.nats.url)
+    client = await nats.connect(running.nats.url)
 
-    async def event(message: Msg) -> None:
+    async def on_event(message: Msg) -> None:
         at, text = time.perf_counter(), message.data.decode()
         for mark in waiting:
             if mark in text:
-                heard.setdefault(mark, at)
+                arrived.setdefault(mark, at)
 
-    await client.subscribe(subjects.event("default", whole.node), cb=event)
+    await client.subscribe(subjects.event("default", running.node), cb=on_event)
     await client.flush()
     draw = random.Random(2)
     times = []
     for number in range(count):
         await asyncio.sleep(pause_s + draw.random() * 0.05)
-        heard.clear()
+        arrived.clear()
         began, mark = cause(number)
         waiting[:] = [mark]
         deadline = time.monotonic() + 5
-        while mark not in heard and time.monotonic() < deadline:
+        while mark not in arrived and time.monotonic() < deadline:
             await asyncio.sleep(0.001)
-        if mark in heard:
-            times.append((heard[mark] - began) * 1000)
+        if mark in arrived:
+            times.append((arrived[mark] - began) * 1000)
     await client.close()
     return times
 
@@ -70,9 +74,9 @@ def kernel_line() -> Figure:
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        stack(Path(folder), agent=HEARD) as whole,
+        stack(Path(folder), agent=HEARD) as running,
     ):
-        times = asyncio.run(measure(whole, LINES, cause))
+        times = asyncio.run(measure(running, LINES, cause))
     p99 = percentile(times, 0.99)
     return Figure(
         what=f"kernel line → event on the bus, p99 of {len(times)}",
@@ -84,7 +88,7 @@ def kernel_line() -> Figure:
 
 
 def link_down() -> Figure:
-    """The far end of a veth is cut: the near one loses its carrier. Repaired between two measurements."""
+    """One end of a veth is taken down, so that the other loses its carrier; it is repaired between two measurements."""
     with namespace() as lab, namespace() as switch, lab.inside(), tempfile.TemporaryDirectory() as folder:
         lab.ip("link", "set", "lo", "up")
         lab.ip("link", "add", "va", "type", "veth", "peer", "name", "vb", "netns", switch.name)
@@ -98,8 +102,8 @@ def link_down() -> Figure:
             subprocess.run(["ip", "-n", switch.name, "link", "set", "vb", "down"], check=True)
             return began, '"carrier":false'
 
-        with stack(Path(folder)) as whole:
-            times = asyncio.run(measure(whole, CUTS, cause))
+        with stack(Path(folder)) as running:
+            times = asyncio.run(measure(running, CUTS, cause))
     most = max(times)
     return Figure(
         what=f"carrier lost → event on the bus, worst of {len(times)} (the `ip` command included)",
@@ -120,12 +124,12 @@ def counter() -> Figure:
             file = root / f"mlx5_{number % footprint.DEVICES}/ports/1/counters/symbol_error"
             value = 1000 * (number + 1)
             began = time.perf_counter()
-            with file.open("r+") as counter_file:  # in place, as the kernel does: the agent keeps it open
+            with file.open("r+") as counter_file:  # in place, as the agent keeps the file open
                 counter_file.write(f"{value}\n")
             return began, f'"value":{value}'
 
-        with stack(_made(folder / "stack"), agent=f'ib_root = "{root}"') as whole:
-            times = asyncio.run(measure(whole, COUNTS, cause, pause_s=0.2))
+        with stack(_new(folder / "stack"), agent=f'ib_root = "{root}"') as running:
+            times = asyncio.run(measure(running, COUNTS, cause, pause_s=0.2))
     most = max(times)
     return Figure(
         what=f"counter grows → event on the bus, worst of {len(times)}",
@@ -136,7 +140,7 @@ def counter() -> Figure:
     )
 
 
-def _made(folder: Path) -> Path:
+def _new(folder: Path) -> Path:
     folder.mkdir()
     return folder
 

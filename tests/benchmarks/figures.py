@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured number beside its target."""
+    """One measured number and its target."""
 
     what: str
     value: str
-    beside: str = ""  # what ran beside it, or the spread of the runs
+    # What it is compared with, or the spread of the runs.
+    beside: str = ""
     target: str = ""
-    met: bool | None = None  # None: no target
+    # Whether the target is met; None: there is no target.
+    met: bool | None = None
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -24,7 +26,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Markdown."""
+    """The results as a Markdown table."""
     verdict = {True: "yes", False: "**no**", None: ""}
     lines = ["| what | measured | beside it, or spread | target | met |", "|---|---|---|---|---|"]
     lines += [f"| {f.what} | {f.value} | {f.beside} | {f.target} | {verdict[f.met]} |" for f in figures]
@@ -32,5 +34,5 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def machine() -> str:
-    """One line about where it ran."""
+    """One line about the machine of the run."""
     return f"{os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}"

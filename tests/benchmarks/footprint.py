@@ -1,5 +1,5 @@
-"""What the running agent costs: 8 GPUs (the fake library), 9 InfiniBand devices, default intervals; memory and CPU of all
-its processes, beside Debian's prometheus-node-exporter on the same tree where it is installed.
+"""Memory and CPU of all processes of a running agent: 8 GPUs (the fake library), 9 InfiniBand devices, default intervals.
+Where Debian's prometheus-node-exporter is installed, it is measured on the same files.
 
     python -m tests.benchmarks footprint            # 60 s
     GPUWARD_FOOTPRINT_S=300 python -m tests.benchmarks footprint
@@ -22,9 +22,9 @@ from tests.real.nats import NatsServer, free_port
 DEVICES, GPUS = 9, 8
 PSS_MB, CPU_PERCENT = 40.0, 0.5
 WARM_UP_S = 20.0  # imports, the first inventory, the broker
-_SCRAPE_S = 1.0  # as often as the agent reads
+_SCRAPE_S = 1.0  # the interval of the agent
 _TICKS = os.sysconf("SC_CLK_TCK")
-# What a ConnectX-7 shows of a port, one value for each file.
+# The files of a port of a ConnectX-7, and their contents.
 _STATE = {
     "state": "4: ACTIVE",
     "phys_state": "5: LinkUp",
@@ -64,7 +64,7 @@ _HW_COUNTERS = (
 
 
 def tree(folder: Path) -> Path:
-    """Writes sys/class/infiniband with DEVICES devices; its path."""
+    """Writes sys/class/infiniband with DEVICES devices; returns its path."""
     root = folder / "sys/class/infiniband"
     for number in range(DEVICES):
         port = root / f"mlx5_{number}/ports/1"
@@ -81,7 +81,7 @@ def tree(folder: Path) -> Path:
 
 
 def family(pid: int) -> list[int]:
-    """`pid` and its descendants that live."""
+    """`pid` and its living descendants."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(OSError):
@@ -91,7 +91,7 @@ def family(pid: int) -> list[int]:
 
 
 def pss_mb(pids: list[int]) -> float:
-    """Proportional set size of the processes together, MB."""
+    """Proportional set size of all the processes, MB."""
     total_kb = 0
     for pid in pids:
         with suppress(OSError):
@@ -101,7 +101,7 @@ def pss_mb(pids: list[int]) -> float:
 
 
 def cpu_s(pids: list[int]) -> float:
-    """CPU time that the processes have used, with their ended children, seconds."""
+    """CPU time of the processes and of their ended children, seconds."""
     ticks = 0
     for pid in pids:
         with suppress(OSError):
@@ -111,7 +111,7 @@ def cpu_s(pids: list[int]) -> float:
 
 
 def measure(pid: int, seconds: float, scrape: str = "") -> tuple[float, float]:
-    """(highest PSS in MB, CPU in % of one core) of `pid` and its children over `seconds`; `scrape`: a URL to read."""
+    """(highest PSS in MB, CPU in % of one core) of `pid` and its descendants over `seconds`; `scrape`: a URL to read."""
     began, used, highest = time.monotonic(), cpu_s(family(pid)), 0.0
     next_look = began
     while (now := time.monotonic()) < began + seconds:

@@ -1,7 +1,7 @@
-"""Fault → healed over real counterparts: the shipped rules and runbooks, unchanged, on real kernels, services, schedulers.
+"""From fault to healed with real counterparts: the shipped rules and runbooks, unchanged, on real kernels, services, schedulers.
 
-The stories of tests/e2e/healing, three times; each figure is the median. What is left of the time is what a verification
-waits for: the rehearsals of `remedies` have the same waits on simulated machines.
+The stories of tests/e2e/healing, three times; each figure is the median. Most of the time after a remedy is what its
+verification waits for, as in `remedies`, on simulated machines.
 """
 
 import json
@@ -22,13 +22,13 @@ ROOT = Path(__file__).resolve().parents[2]
 def run() -> list[Figure]:
     """One figure for each cause: seconds from the fault to the first step, the end of the remedy, and the verification."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = Path(folder) / "healings.jsonl"
+        file = Path(folder) / "healings.jsonl"
         for _ in range(RUNS):
             subprocess.run(
                 [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "tests/e2e/healing"],
-                env=os.environ | {"GPUWARD_HEALINGS": str(kept)}, cwd=ROOT, check=True, stdout=sys.stderr,
+                env=os.environ | {"GPUWARD_HEALINGS": str(file)}, cwd=ROOT, check=True, stdout=sys.stderr,
             )  # fmt: skip
-        rows = [json.loads(line) for line in kept.read_text().splitlines()]
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         found.setdefault((row["cause"], row["counterpart"]), []).append(row)
@@ -36,11 +36,11 @@ def run() -> list[Figure]:
 
 
 def _figure(cause: str, counterpart: str, same: list[dict[str, Any]]) -> Figure:
-    first, done, well = (
+    first, remedied, verified = (
         statistics.median(row[name] for row in same) for name in ("first_step_s", "remedied_s", "verified_s")
     )
     return Figure(
         what=f"{cause} ({counterpart})",
-        value=f"first step {first:.1f} s, remedied {done:.1f} s, verified {well:.1f} s",
+        value=f"first step {first:.1f} s, remedied {remedied:.1f} s, verified {verified:.1f} s",
         beside=", ".join(same[-1]["actions"]),
     )

@@ -1,4 +1,4 @@
-"""Kernel line written → command arrives at the node: gpuward's three processes, and the bare chain in the same run."""
+"""From a kernel line to the command that arrives at the node: gpuward's three processes, and the bare chain in the same run."""
 
 import asyncio
 import random
@@ -20,36 +20,34 @@ from tests.e2e.stack import Stack, stack
 from tests.real.kernel_log import FACILITY, HEARD
 
 LINES = 300  # of each chain, in turn
-WARM_UP_S = (
-    6.0  # a brain that has just started proves its rules in a thread: lines wait up to 30 ms meanwhile
-)
+WARM_UP_S = 6.0  # a new brain checks its rules in a thread first, which delays lines by up to 30 ms
 AUTO = '[[modes]]\nmode = "auto"\n'
 
 
 def write(text: str) -> float:
-    """One record in the kernel log; when."""
+    """Writes one record to the kernel log; its time."""
     with open("/dev/kmsg", "wb", buffering=0) as kmsg:
         began = time.perf_counter()
         kmsg.write(f"<{FACILITY << 3 | 4}>{text}\n".encode())
     return began
 
 
-def mend(whole: Stack) -> None:
-    """A node has eight GPUs: after eight lost ones people say that it is whole again, and close what was open."""
-    whole.gpuward("return", whole.node)
-    for incident in whole.incidents("gpu-lost"):
-        whole.gpuward("close", incident["id"])
+def repair(running: Stack) -> None:
+    """An operator returns the node to service and closes its incidents, as a node can lose no more than eight GPUs."""
+    running.gpuward("return", running.node)
+    for incident in running.incidents("gpu-lost"):
+        running.gpuward("close", incident["id"])
 
 
-async def measure(whole: Stack) -> tuple[list[float], list[float]]:
-    """(gpuward's, the bare chain's) latencies in ms, interleaved."""
+async def measure(running: Stack) -> tuple[list[float], list[float]]:
+    """(latencies of gpuward, of the bare chain) in ms; measured in turn."""
     arrived: dict[str, float] = {}
-    client = await nats.connect(whole.nats.url)
+    client = await nats.connect(running.nats.url)
 
     async def bare_command(message: Msg) -> None:
         arrived[message.data.partition(bare.MARK)[2].split()[0].decode()] = time.perf_counter()
 
-    async def ward_command(message: Msg) -> None:
+    async def gpuward_command(message: Msg) -> None:
         at = time.perf_counter()
         text = message.data.decode()
         for token in waiting:
@@ -58,15 +56,15 @@ async def measure(whole: Stack) -> tuple[list[float], list[float]]:
 
     waiting: list[str] = []
     await client.subscribe(bare.COMMAND, cb=bare_command)
-    await client.subscribe(subjects.command("default", whole.node), cb=ward_command)
+    await client.subscribe(subjects.command("default", running.node), cb=gpuward_command)
     await client.flush()
     await asyncio.sleep(WARM_UP_S)
-    ours: list[float] = []
-    theirs: list[float] = []
+    gpuward_ms: list[float] = []
+    bare_ms: list[float] = []
     draw = random.Random(1)
     base = uuid.uuid4().int % 0x7000
     for number in range(2 * LINES):
-        # Random pauses: a fixed one locks onto the tick at which the kernel wakes its readers.
+        # Random pauses: fixed ones fall into step with the tick at which the kernel wakes its readers.
         await asyncio.sleep(0.05 + draw.random() * 0.05)
         if number % 2:
             token = uuid.uuid4().hex
@@ -79,23 +77,24 @@ async def measure(whole: Stack) -> tuple[list[float], list[float]]:
         while token not in arrived and time.monotonic() < deadline:
             await asyncio.sleep(0.001)
         if number % 16 == 14:
-            mend(whole)
+            repair(running)
         if token in arrived:
-            (theirs if number % 2 else ours).append((arrived[token] - began) * 1000)
+            (bare_ms if number % 2 else gpuward_ms).append((arrived[token] - began) * 1000)
     await client.close()
-    return ours, theirs
+    return gpuward_ms, bare_ms
 
 
 def run() -> list[Figure]:
     """Needs root (the kernel log)."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        stack(Path(folder), brain=AUTO, agent=HEARD) as whole,
+        stack(Path(folder), brain=AUTO, agent=HEARD) as running,
     ):
-        asyncio.run(_make_stream(whole.nats.url))
+        asyncio.run(_make_stream(running.nats.url))
         chains = [
             subprocess.Popen(
-                [sys.executable, "-m", "tests.benchmarks.bare", part, whole.nats.url], stdout=subprocess.PIPE
+                [sys.executable, "-m", "tests.benchmarks.bare", part, running.nats.url],
+                stdout=subprocess.PIPE,
             )
             for part in ("reader", "judge")
         ]
@@ -103,17 +102,17 @@ def run() -> list[Figure]:
             for chain in chains:
                 assert chain.stdout is not None
                 assert chain.stdout.readline() == b"ready\n"
-            ours, theirs = asyncio.run(measure(whole))
+            gpuward_ms, bare_ms = asyncio.run(measure(running))
         finally:
             for chain in chains:
                 chain.kill()
                 chain.wait()
     p50, p99, bare50, bare99 = (
-        percentile(values, share) for values in (ours, theirs) for share in (0.5, 0.99)
+        percentile(values, share) for values in (gpuward_ms, bare_ms) for share in (0.5, 0.99)
     )
     return [
         Figure(
-            what=f"kernel line → command at the node, p50 of {len(ours)}",
+            what=f"kernel line → command at the node, p50 of {len(gpuward_ms)}",
             value=f"{p50:.1f} ms",
             beside=f"bare chain {bare50:.1f} ms: {p50 / bare50:.1f} ×",
             target="≤ 7 ms, ≤ 2 × bare",
@@ -128,9 +127,9 @@ def run() -> list[Figure]:
         ),
         Figure(
             what="commands that arrived",
-            value=f"{len(ours)} of {LINES}",
+            value=f"{len(gpuward_ms)} of {LINES}",
             target="all",
-            met=len(ours) == LINES,
+            met=len(gpuward_ms) == LINES,
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""A real brain process on a real broker: events a second from the log, and a standby that takes over."""
+"""A real brain process on a real broker: events a second from the log, and the takeover by a standby."""
 
 import asyncio
 import tempfile
@@ -25,7 +25,7 @@ TAKEOVERS = 5
 
 
 async def _publish(url: str) -> None:
-    """All events onto the log, as fast as the broker takes them."""
+    """Publishes all events to the log, as fast as the broker accepts them."""
     client = await nats.connect(url)
     log = client.jetstream(publish_async_max_pending=2 * WINDOW)
     waiting = []
@@ -42,23 +42,25 @@ async def _publish(url: str) -> None:
     await client.close()
 
 
-def _rate(whole: Stack) -> float:
+def _rate(running: Stack) -> float:
     """Events a second from the first publish until the brain has handled the last."""
-    before = whole.get("/api/status")["inputs"]
+    before = running.get("/api/status")["inputs"]
     began = time.perf_counter()
-    asyncio.run(_publish(whole.nats.url))
-    whole.wait_for(
-        lambda: whole.get("/api/status")["inputs"] >= before + EVENTS, "all are handled", within_s=120
+    asyncio.run(_publish(running.nats.url))
+    running.wait_for(
+        lambda: running.get("/api/status")["inputs"] >= before + EVENTS,
+        "all events are handled",
+        within_s=120,
     )
     return EVENTS / (time.perf_counter() - began)
 
 
 def throughput() -> Figure:
     """The publisher, the broker and the brain share the machine's two cores."""
-    with tempfile.TemporaryDirectory() as folder, stack(Path(folder)) as whole:
-        busy = whole.get("/api/status")["busy_s"]
-        rate = _rate(whole)
-        alone = EVENTS / (whole.get("/api/status")["busy_s"] - busy)
+    with tempfile.TemporaryDirectory() as folder, stack(Path(folder)) as running:
+        busy = running.get("/api/status")["busy_s"]
+        rate = _rate(running)
+        alone = EVENTS / (running.get("/api/status")["busy_s"] - busy)
     return Figure(
         what=f"brain live, log → decision, {EVENTS:,} events published at once",
         value=f"{rate:,.0f} events/s",
@@ -68,25 +70,25 @@ def throughput() -> Figure:
     )
 
 
-def _told(journal: Path, token: str) -> bool:
+def _logged(journal: Path, token: str) -> bool:
     return journal.exists() and token in journal.read_text()
 
 
 def takeover() -> Figure:
-    """SIGKILL of the leader in the moment of a fault → the command of the standby arrives."""
+    """From the fault, with the leader killed just before it, to the command of the standby."""
     times = []
     for number in range(TAKEOVERS):
         with (
             tempfile.TemporaryDirectory() as folder,
-            stack(Path(folder), brain=AUTO, agent=HEARD) as whole,
+            stack(Path(folder), brain=AUTO, agent=HEARD) as running,
         ):
-            whole.start_standby()
+            running.start_standby()
             token = f"{0x7100 + number:04x}:{int(time.time()) % 256:02x}:00"
             journal = Path(folder) / "agent" / "journal.jsonl"
-            whole.kill("brain")
+            running.kill("brain")
             began = time.perf_counter()
             write(f"NVRM: Xid (PCI:{token}): 79, GPU has fallen off the bus.")
-            whole.wait_for(partial(_told, journal, token), "the node was told", within_s=15)
+            running.wait_for(partial(_logged, journal, token), "the node has the command", within_s=15)
             times.append(time.perf_counter() - began)
     middle = percentile(times, 0.5)
     return Figure(

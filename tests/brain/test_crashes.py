@@ -1,4 +1,4 @@
-"""Brains that die at any moment: no step is done twice that must not be, no run is lost, none is stuck."""
+"""Brains that crash at any moment: no step is repeated that must not be, no run is lost, and none is stuck."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from agent.contract.actions.spec import ActionSpec, Repeat
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
-from brain.core.actions import ACTIONS
 from brain.core.effects import Effect, Perform, SendPage, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import Delivery, EventSeen, Input, Intent, Leader, PackLoaded, TimerFired
+from brain.core.pack.actions import ACTIONS
 from brain.core.state import RunState
 from tests.brain.world import pack
 
 
 @dataclass
 class World:
-    """The log, a node with a journal, and brains that come and go."""
+    """The log, a node with a journal, and one brain after the other."""
 
     specs: dict[str, ActionSpec]
     lost_journal: bool = False  # the node forgets what it did (a reinstalled node)
@@ -36,13 +36,13 @@ class World:
     pages: int = 0
 
     def append(self, given: Input) -> None:
-        """Onto the log, once per id (the stream remembers message ids)."""
+        """Appends to the log, once for each id (the stream drops repeated message ids)."""
         if given.id not in self.ids:
             self.ids.add(given.id)
             self.log.append((given, self.now))
 
     def event(self, kind: str, component: str, **data: Any) -> None:
-        """The node says something."""
+        """The node sends an event."""
         self.seq += 1
         event = Event(
             id=f"n1:s:{self.seq}",
@@ -59,7 +59,7 @@ class World:
         self.append(EventSeen(event=event))
 
     def new_brain(self) -> None:
-        """A fresh process: replays the log without performing anything, then leads."""
+        """Starts a new brain: it replays the log without performing anything, then leads."""
         self.engine = Engine(actions=self.specs)
         self.read = 0
         while self.read < len(self.log):
@@ -70,7 +70,7 @@ class World:
         self.append(Leader(id=f"l:{self.epoch}", epoch=self.epoch, brain=f"b{self.epoch}"))
 
     def step(self, die_after: int | None) -> bool:
-        """Handles one input; performs at most `die_after` of its effects, then dies. True: something was done."""
+        """Handles one input. With `die_after` the brain performs so many of its effects and crashes. False: no input was left."""
         assert self.engine is not None
         if self.read >= len(self.log):
             return False
@@ -100,7 +100,7 @@ class World:
             self.sent.discard(step)
 
     def time(self, seconds: float) -> None:
-        """Time passes: results come, and the leader fires the timers that its engine has."""
+        """Time passes: results arrive, and due timers fire."""
         assert self.engine is not None
         self.now += seconds
         for step, at in list(self.journal.items()):
@@ -113,7 +113,7 @@ class World:
 
 
 def play(specs: dict[str, ActionSpec], deaths: dict[int, int], *, lost_journal: bool) -> World:
-    """A link goes down and no bounce helps; brains die where `deaths` says (handled input -> effects performed)."""
+    """A link goes down and no bounce helps. `deaths`: number of an input -> effects that the brain performs before it crashes."""
     world = World(specs=specs, lost_journal=lost_journal)
     world.append(PackLoaded(id="p", pack=pack()))
     world.new_brain()
@@ -127,7 +127,7 @@ def play(specs: dict[str, ActionSpec], deaths: dict[int, int], *, lost_journal: 
 
 
 def specs_of(repeat: Repeat) -> dict[str, ActionSpec]:
-    """Every action in one repeat class."""
+    """All actions, with this repeat class."""
     return {
         name: ActionSpec(
             name=name,
@@ -149,7 +149,7 @@ deaths = st.dictionaries(st.integers(0, 30), st.integers(0, 6), max_size=6)
 def test_wherever_brains_die_no_command_runs_twice_and_no_run_is_stuck(
     where: dict[int, int], repeat: Repeat
 ) -> None:
-    """The node's journal makes each command unique; every run comes to an end and people are told."""
+    """The node's journal makes each command unique; every run ends and people are paged."""
     world = play(specs_of(repeat), where, lost_journal=False)
     assert len(world.done) == len(set(world.done))
     assert world.engine is not None
@@ -171,7 +171,7 @@ def test_what_must_never_be_repeated_is_not_even_if_the_node_forgets(where: dict
 
 
 def test_every_point_of_death_alone() -> None:
-    """All points, not a sample: each input of the story, after each number of effects."""
+    """Every point, not a sample: each input of the story, after each number of effects."""
     for handled in range(25):
         for performed in range(6):
             for repeat in Repeat:

@@ -1,13 +1,13 @@
-"""Stories about the engine: what happens on the nodes, and what gpuward makes of it."""
+"""Stories about the engine: what happens on the nodes, and what gpuward does about it."""
 
 from dataclasses import replace
 
-from brain.core.spec import Mode, Place, Priority, Runbook, Rung
+from brain.core.pack.spec import Mode, Place, Priority, Runbook, Rung
 from brain.core.state import IncidentState, RunState
 from tests.brain.world import GPU, Story, pack
 
 
-def test_four_signs_of_one_lost_gpu_are_one_incident() -> None:
+def test_three_facts_about_one_lost_gpu_are_one_incident() -> None:
     """XID 79, NVML, and a job's CUDA error within moments: one incident at the GPU, evidence of all, one page."""
     story = Story()
     story.event(10.0, "job.cuda_error", name="CUDA_ERROR_DEVICE_REMOVED")
@@ -19,12 +19,12 @@ def test_four_signs_of_one_lost_gpu_are_one_incident() -> None:
     assert incident.scope == "gpu/n1/0000:3b:00"
     assert [fact.kind for fact in incident.evidence] == ["job.cuda_error", "gpu.xid", "gpu.lost"]
     assert story.actions() == [("n1", "evidence.collect")]
-    assert incident.state is IncidentState.PERSON
+    assert incident.state is IncidentState.NEEDS_HUMAN
     assert [page.what for page in story.time.pages] == ["open", "update"]
 
 
 def test_a_returned_gpu_closes_the_incident_and_everything_is_forgotten() -> None:
-    """Law forget: after the fault is over and told, the engine remembers nothing of it."""
+    """Law forget: once the fault is over and its pages are delivered, the engine remembers nothing of it."""
     story = Story()
     story.event(10, "gpu.xid", GPU, code=79)
     story.event(100, "gpu.returned", GPU, by="nvml")
@@ -48,18 +48,18 @@ def test_a_link_goes_down_is_bounced_and_verified() -> None:
 
 
 def test_a_link_that_no_bounce_helps_ends_with_people() -> None:
-    """Two attempts, then the next rung pages, then a person; nothing is tried for ever."""
+    """Two attempts, then the next rung pages, then people must act; nothing is tried for ever."""
     story = Story(heals=False)
     story.event(10, "link.state", "link/eth1", up=False)
     story.run(200)
     (incident,) = story.incidents()
     assert story.actions() == [("n1", "link.bounce")] * 2
-    assert incident.state is IncidentState.PERSON
+    assert incident.state is IncidentState.NEEDS_HUMAN
     assert story.notes("run.not_verified")
 
 
 def test_a_link_that_comes_back_by_itself_in_time_is_left_alone() -> None:
-    """Law of the settle time: nobody is told and nothing is done."""
+    """Within the hold-off nobody is paged and nothing is done."""
     story = Story()
     story.event(10, "link.state", "link/eth1", up=False)
     story.event(10.5, "link.state", "link/eth1", up=True)
@@ -70,7 +70,7 @@ def test_a_link_that_comes_back_by_itself_in_time_is_left_alone() -> None:
 
 
 def test_subnet_manager_failover_is_one_incident_and_no_node_is_touched() -> None:
-    """Sixteen nodes learn of a new subnet manager within seconds."""
+    """Sixteen nodes get a new subnet manager within seconds."""
     story = Story()
     for number in range(16):
         story.event(10 + number * 0.2, "ib.sm_lid", "port/mlx5_0.1", f"n{number}", sm_lid=7, before=1)
@@ -93,7 +93,7 @@ def test_a_single_host_with_a_new_subnet_manager_is_a_host_problem() -> None:
 
 
 def test_a_storm_of_links_is_one_incident_without_any_action() -> None:
-    """Law 6: 200 of 200 nodes lose a link within one second."""
+    """Law 6: all 200 nodes lose a link within one second."""
     story = Story()
     for number in range(200):
         story.event(1, "agent.started", "node", f"n{number}")
@@ -119,7 +119,7 @@ def test_after_a_storm_what_is_still_broken_is_healed() -> None:
 
 
 def test_a_leaf_switch_explains_its_links() -> None:
-    """Half of a leaf's nodes: the leaf is the cause; a link elsewhere at the same time is its own fault."""
+    """Half of a leaf's nodes: the leaf is the cause. A link elsewhere at the same time is a fault of its own."""
     places = {f"n{number}": Place(leaf="l1" if number < 8 else "l2") for number in range(40)}
     story = Story(pack(places=places))
     for number in range(40):
@@ -133,7 +133,7 @@ def test_a_leaf_switch_explains_its_links() -> None:
 
 
 def test_in_observe_mode_a_complete_plan_and_no_action() -> None:
-    """Shadow: the plan names every rung with what the gates would say."""
+    """The plan names every rung, with the answer of the gates."""
     story = Story(pack(Mode.OBSERVE))
     story.event(10, "link.state", "link/eth1", up=False)
     story.run(100)
@@ -143,11 +143,11 @@ def test_in_observe_mode_a_complete_plan_and_no_action() -> None:
     assert "link.bounce(link=link/eth1)" in plan[0]
     assert len(plan) == 2
     (incident,) = story.incidents()
-    assert incident.state is IncidentState.PERSON
+    assert incident.state is IncidentState.NEEDS_HUMAN
 
 
 def test_allowing_a_runbook_begins_what_was_only_planned() -> None:
-    """`gpuward mode bounce auto` on an open incident starts its remedy."""
+    """`gpuward mode bounce auto` starts the runbook of an open incident."""
     story = Story(pack(Mode.OBSERVE))
     story.event(10, "link.state", "link/eth1", up=False)
     story.say(50, "mode", runbook="bounce", mode="auto", nodes="n1")
@@ -156,8 +156,8 @@ def test_allowing_a_runbook_begins_what_was_only_planned() -> None:
     assert story.engine.state.incidents == {}
 
 
-def test_approve_mode_waits_for_a_person() -> None:
-    """Nothing disruptive without the word; with it the run goes on and the note names who."""
+def test_approve_mode_waits_for_an_operator() -> None:
+    """Nothing disruptive without an approval; with it the run goes on, and a note names who approved."""
     story = Story(pack(Mode.APPROVE))
     story.event(10, "link.state", "link/eth1", up=False)
     story.run(60)
@@ -166,11 +166,11 @@ def test_approve_mode_waits_for_a_person() -> None:
     story.say(70, "approve", id=incident.id)
     story.run(200)
     assert story.actions() == [("n1", "link.bounce")]
-    assert any("ann approves" in text for text in story.notes("said.approve"))
+    assert any("ann approves" in text for text in story.notes("operator.approve"))
 
 
 def test_a_hold_stops_disruptive_rungs_and_its_release_lets_them_go() -> None:
-    """Law 2, and its way back (law 7)."""
+    """Law 2, and law 7: after the release everything goes on."""
     story = Story()
     story.say(5, "hold", scope="node/n1", why="maintenance")
     story.event(10, "link.state", "link/eth1", up=False)
@@ -183,7 +183,7 @@ def test_a_hold_stops_disruptive_rungs_and_its_release_lets_them_go() -> None:
 
 
 def test_a_hold_with_an_end_ends_by_itself() -> None:
-    """A forgotten hold does not last for ever when it was given a time."""
+    """A forgotten hold that was given a time does not last for ever."""
     story = Story()
     story.say(5, "hold", scope="all", why="firmware", for_s=100)
     story.event(10, "link.state", "link/eth1", up=False)
@@ -228,7 +228,7 @@ def test_the_worst_incident_of_a_node_is_next_and_then_the_one_that_waits_longes
 
 
 def test_the_budget_of_a_runbook_is_kept() -> None:
-    """Law 1: five nodes with the same fault, two at once."""
+    """Law 1: five nodes have the same fault, and at most two are healed at once."""
     story = Story(pack(shared_nodes=50), heals=False)
     for number in range(5):
         story.event(10, "link.state", "link/eth1", f"n{number}", up=False)
@@ -240,8 +240,8 @@ def test_the_budget_of_a_runbook_is_kept() -> None:
     assert len({perform.step.node for perform in story.performed}) == 5
 
 
-def test_a_remedy_that_was_tried_twice_is_left_to_a_person() -> None:
-    """Law 8: the link falls again and again; two runs, then people."""
+def test_a_remedy_that_was_tried_twice_is_left_to_people() -> None:
+    """Law 8: the link fails again and again; two runs, then people must act."""
     story = Story()
     for number in range(4):
         story.event(100 + number * 100, "link.state", "link/eth1", up=False)
@@ -250,8 +250,8 @@ def test_a_remedy_that_was_tried_twice_is_left_to_a_person() -> None:
     assert any("was tried 2 times" in text for text in story.notes("run.exhausted"))
 
 
-def test_an_old_fault_needs_a_fresh_sign() -> None:
-    """A backlog after an outage: the link may long be up again."""
+def test_an_old_fault_needs_a_fresh_fact() -> None:
+    """A backlog after an outage: the link may have been up again for a long time."""
     story = Story()
     story.event(1000, "link.state", "link/eth1", up=False, age_s=300)
     story.run(1050)
@@ -262,7 +262,7 @@ def test_an_old_fault_needs_a_fresh_sign() -> None:
 
 
 def test_a_backlog_is_not_taken_for_a_burst() -> None:
-    """Ten errors a minute for ten minutes arrive at once; the window goes by when they happened."""
+    """The errors of ten minutes arrive at once; the window uses the times when they occurred."""
     story = Story()
     for minute in range(10):
         story.event(
@@ -282,7 +282,7 @@ def test_a_backlog_is_not_taken_for_a_burst() -> None:
 
 
 def test_errors_that_do_not_return_after_the_bounce_are_healed() -> None:
-    """A symptom that nothing can clear is set aside while the remedy is verified."""
+    """A symptom that no event clears ends when the remedy is performed; it does not return, so the remedy worked."""
     story = Story()
     story.event(10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=500)
     story.run(300)
@@ -292,18 +292,18 @@ def test_errors_that_do_not_return_after_the_bounce_are_healed() -> None:
 
 
 def test_errors_that_return_after_the_bounce_fail_the_verification_at_once() -> None:
-    """The same errors again: the rung did not help, the next one's turn."""
+    """The same errors again: the rung did not help, and no rung is left."""
     story = Story()
     story.event(10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=500)
     story.event(20, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=1000)
     story.run(25)
     assert story.notes("run.not_verified")
     (incident,) = story.incidents()
-    assert incident.state is IncidentState.PERSON
+    assert incident.state is IncidentState.NEEDS_HUMAN
 
 
 def test_an_idle_gpu_whose_owner_is_a_service_gets_it_restarted() -> None:
-    """Zero utilisation for a minute without a job: the unit that holds the GPU is restarted, by the event's own word."""
+    """Idle for a minute without a job: the unit that holds the GPU is restarted; the event names it."""
     story = Story()
     story.event(10, "gpu.idle", GPU, unit="embedder.service", job="", idle_s=600.0)
     story.run(69)
@@ -314,7 +314,7 @@ def test_an_idle_gpu_whose_owner_is_a_service_gets_it_restarted() -> None:
 
 
 def test_five_changes_in_a_minute_are_flapping() -> None:
-    """Down, up, down, up, down: the fifth change makes it."""
+    """Down, up, down, up, down: the fifth change begins the symptom."""
     story = Story(pack(Mode.OBSERVE))
     for number in range(5):
         story.event(10 + number * 5, "link.state", "link/eth1", up=bool(number % 2))
@@ -334,7 +334,7 @@ def test_a_page_that_cannot_be_delivered_is_tried_until_it_is() -> None:
 
 
 def test_pages_repeat_until_somebody_acknowledges() -> None:
-    """After 5, 10 and 20 minutes; then ann has seen it."""
+    """After 5, 10 and 20 minutes; then ann acknowledges."""
     story = Story()
     story.event(10, "link.state", "link/eth1", up=False)
     story.heals = False
@@ -347,8 +347,8 @@ def test_pages_repeat_until_somebody_acknowledges() -> None:
     assert len([page for page in story.time.pages if page.what == "repeat"]) == 3
 
 
-def test_a_persons_return_ends_the_nodes_symptoms() -> None:
-    """`gpuward return n1`: the technician says that it is mended."""
+def test_returning_a_node_ends_its_symptoms() -> None:
+    """`gpuward return n1`: the technician has repaired it."""
     story = Story()
     story.event(10, "gpu.xid", GPU, code=79)
     story.say(100, "return", node="n1")
@@ -356,7 +356,7 @@ def test_a_persons_return_ends_the_nodes_symptoms() -> None:
     assert [incident.state for incident in story.incidents()] == [IncidentState.CLOSED]
 
 
-def test_odd_words_are_noted_and_change_nothing() -> None:
+def test_refused_commands_are_noted_and_change_nothing() -> None:
     """A mistyped command must not look as if it had worked."""
     story = Story()
     for verb, args in [
@@ -368,11 +368,11 @@ def test_odd_words_are_noted_and_change_nothing() -> None:
     ]:
         story.say(10, verb, **args)
     story.run(20)
-    assert len(story.notes("said.refused")) == 5
+    assert len(story.notes("operator.refused")) == 5
 
 
-def test_every_group_that_was_told_hears_of_the_end() -> None:
-    """The scheduler's people and those on call each get an opening and a resolution."""
+def test_every_group_that_was_paged_gets_the_resolution() -> None:
+    """The groups `scheduler` and `oncall` each get an alert and its resolution."""
     both = Runbook(
         name="bounce",
         summary="tell both",

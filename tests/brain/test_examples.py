@@ -1,4 +1,4 @@
-"""The runner of rules' examples: it must be able to say no."""
+"""The runner of rules' examples: it must be able to fail one."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from brain.adapters import pack as packs
-from brain.core import examples
-from brain.core.actions import ACTIONS
-from brain.core.spec import Example, Expect, Given, Mode, ModeSetting, Pack, Place, Settings
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Example, Expect, Given, Mode, ModeSetting, Pack, Place, Settings
+from brain.core.rehearsal import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 XID_79 = Given(kernel="NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")
@@ -30,15 +30,15 @@ CAME = "came: gpu-lost at gpu/n1/0000:3b:00 with runbook gpu-lost"
 
 @pytest.fixture(scope="module")
 def pack() -> Pack:
-    """Our own rules."""
+    """gpuward's own rules."""
     return packs.load(ROOT / "rules", ROOT / "runbooks")
 
 
 def test_every_example_of_our_rules_holds(pack: Pack) -> None:
-    """Law coverage: each rule is shown to match and shown not to."""
-    outcomes = examples.run_all(pack, ACTIONS)
-    assert [outcome for outcome in outcomes if not outcome.ok] == []
-    assert {outcome.rule for outcome in outcomes} == {rule.name for rule in pack.rules}
+    """Law coverage: each rule has an example that matches and one that does not."""
+    results = examples.run_all(pack, ACTIONS)
+    assert [result for result in results if not result.ok] == []
+    assert {result.rule for result in results} == {rule.name for rule in pack.rules}
 
 
 TABLE: tuple[tuple[tuple[Given, ...], Expect, str], ...] = (
@@ -63,15 +63,15 @@ TABLE: tuple[tuple[tuple[Given, ...], Expect, str], ...] = (
         Expect(incident="shared-link-down-cell", scope="cell", incidents=1),
         "",
     ),
-    ((Given(silent=True, node="n4"),), Expect(incident="node-silent", scope="node/n4"), ""),
+    ((Given(unreachable=True, node="n4"),), Expect(incident="node-silent", scope="node/n4"), ""),
 )
 
 
 @pytest.mark.parametrize(("given", "expect", "says"), TABLE)
-def test_what_comes_is_compared_with_what_is_expected(
+def test_incidents_are_compared_with_what_is_expected(
     pack: Pack, given: tuple[Given, ...], expect: Expect, says: str
 ) -> None:
-    """Cause, scope, runbook and number are compared; facts come in the order of their times."""
+    """Cause, scope, runbook and number are compared; facts are fed in the order of their times."""
     assert examples.run(pack, ACTIONS, Example(name="one", given=given, expect=expect)) == says
 
 
@@ -90,10 +90,10 @@ def test_a_kernel_line_may_come_in_any_encoding(pack: Pack) -> None:
 
 
 def test_the_site_does_not_change_the_examples(pack: Pack) -> None:
-    """An example says what a rule means; neither modes nor topology nor budgets of a site change that."""
+    """An example shows what a rule means: the modes, topology and budgets of a site do not change it."""
     site = replace(
         pack,
         settings=Settings(modes=(ModeSetting(mode=Mode.AUTO),), shared_nodes=1, disruptive_runs=0),
         places={f"n{number}": Place(leaf="l1", rack="r1") for number in range(1, 4)},
     )
-    assert [outcome for outcome in examples.run_all(site, ACTIONS) if not outcome.ok] == []
+    assert [result for result in examples.run_all(site, ACTIONS) if not result.ok] == []

@@ -1,4 +1,4 @@
-"""The laws of the machine, attacked with random logs: replay, twice, forget, restart; and safety laws 1 and 4 in storms."""
+"""The laws of the machine under random logs: replay, twice, forget, restart; and safety laws 1 and 4 in storms."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
-from brain.core.actions import ACTIONS
 from brain.core.effects import Effect, Note, Perform, SendPage, SetTimer, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import (
@@ -22,12 +21,13 @@ from brain.core.inputs import (
     Leader,
     Malformed,
     NodeState,
+    OperatorCommand,
     PackLoaded,
-    Said,
     StepResult,
     TimerFired,
 )
-from brain.core.spec import Mode
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Mode
 from brain.core.state import State
 from tests.brain.world import GPU, pack
 
@@ -87,7 +87,7 @@ worlds = st.lists(
 
 
 class Recorder:
-    """Plays moves against a live engine with an unreliable world, and records the log that it reads."""
+    """Plays moves on an engine in an unreliable world, and records its log."""
 
     def __init__(self, answers: list[str]) -> None:
         self.engine = Engine(actions=ACTIONS)
@@ -104,7 +104,7 @@ class Recorder:
         self.most_claims_per_node = 0
 
     def put(self, given: Input) -> None:
-        """One input now."""
+        """Feeds an input now."""
         self.log.append((given, self.now))
         for effect in self.engine.handle(given, self.now):
             self._take(effect)
@@ -112,12 +112,12 @@ class Recorder:
         self.most_claims_per_node = max([self.most_claims_per_node, *(nodes.count(node) for node in nodes)])
 
     def later(self, at: float, given: Input) -> None:
-        """One input in the future."""
+        """Feeds an input at a later time."""
         self._count += 1
         self._pending.append((at, self._count, given))
 
     def wait(self, seconds: float) -> None:
-        """Time passes; what is due comes in."""
+        """Time passes: inputs and timers that are due are fed."""
         until = self.now + seconds
         while due := sorted(entry for entry in ((at, n) for at, n, _ in self._pending) if entry[0] <= until):
             at, number = due[0]
@@ -170,7 +170,7 @@ class Recorder:
             )
 
     def play(self, script: Iterable[tuple[Any, ...]]) -> "Recorder":
-        """All moves, each at its time."""
+        """Plays all moves, each at its time."""
         self.put(PackLoaded(id="pack-0", pack=pack()))
         self._lead()
         for number, move in enumerate(script):
@@ -205,11 +205,13 @@ class Recorder:
                 )
             case ("word", index):
                 verb, args = WORDS[index]
-                self.put(Said(id=f"said-{number}", who="ann", verb=verb, args=args))
+                self.put(OperatorCommand(id=f"said-{number}", who="ann", verb=verb, args=args))
             case ("approve",):
                 for incident in list(self.engine.state.incidents):
                     self.put(
-                        Said(id=f"said-{number}-{incident}", who="ann", verb="approve", args={"id": incident})
+                        OperatorCommand(
+                            id=f"said-{number}-{incident}", who="ann", verb="approve", args={"id": incident}
+                        )
                     )
             case ("silence", node, alive):
                 self.put(NodeState(id=f"ns-{number}", node=node, alive=alive, silent_s=20.0))
@@ -224,7 +226,7 @@ class Recorder:
 
 
 def replayed(log: Log, state: State | None = None) -> tuple[list[Note], Engine]:
-    """The notes that an engine makes of a log."""
+    """The notes that an engine makes of a log, and the engine."""
     engine = Engine(state, actions=ACTIONS)
     notes = [effect for given, now in log for effect in engine.handle(given, now) if isinstance(effect, Note)]
     return notes, engine
@@ -248,7 +250,7 @@ def test_replay(script: list[tuple[Any, ...]], answers: list[str]) -> None:
 @settings(max_examples=120, deadline=None)
 @given(moves, worlds, st.data())
 def test_twice(script: list[tuple[Any, ...]], answers: list[str], data: st.DataObject) -> None:
-    """Any input that is delivered again, at once or later, changes nothing."""
+    """An input that is delivered again, at once or later, changes nothing."""
     live = Recorder(answers).play(script)
     again = data.draw(st.lists(st.tuples(st.integers(0, len(live.log) - 1), st.integers(0, 10)), max_size=20))
     log: Log = []
@@ -277,7 +279,7 @@ def test_restart(script: list[tuple[Any, ...]], answers: list[str], data: st.Dat
 @settings(max_examples=120, deadline=None)
 @given(moves, worlds)
 def test_forget(script: list[tuple[Any, ...]], answers: list[str]) -> None:
-    """When people have closed everything and time has passed, no trace of a fault is left."""
+    """When operators have closed everything and time has passed, no trace of a fault is left."""
     live = Recorder(answers).play(script)
     live.wait(10)
     for number in range(200):
@@ -285,9 +287,13 @@ def test_forget(script: list[tuple[Any, ...]], answers: list[str]) -> None:
         for node in NODES:
             live.put(NodeState(id=f"end-{number}-{node}", node=node, alive=True))
         for incident in open_now:
-            live.put(Said(id=f"end-{number}-{incident}", who="ann", verb="close", args={"id": incident}))
+            live.put(
+                OperatorCommand(id=f"end-{number}-{incident}", who="ann", verb="close", args={"id": incident})
+            )
         for scope in list(live.engine.state.holds):
-            live.put(Said(id=f"end-{number}-{scope}", who="ann", verb="release", args={"scope": scope}))
+            live.put(
+                OperatorCommand(id=f"end-{number}-{scope}", who="ann", verb="release", args={"scope": scope})
+            )
         live.wait(5000)
         if live.engine.state.fault_free():
             break
@@ -298,7 +304,7 @@ def test_forget(script: list[tuple[Any, ...]], answers: list[str]) -> None:
 @settings(max_examples=200, deadline=None)
 @given(moves, worlds)
 def test_never_two_disruptive_runs_on_a_node(script: list[tuple[Any, ...]], answers: list[str]) -> None:
-    """Law 1, whatever comes in whatever order."""
+    """Law 1, for any inputs in any order."""
     live = Recorder(answers).play(script)
     live.wait(300)
     assert live.most_claims_per_node <= 1
@@ -307,7 +313,7 @@ def test_never_two_disruptive_runs_on_a_node(script: list[tuple[Any, ...]], answ
 @settings(max_examples=100, deadline=None)
 @given(moves, worlds)
 def test_what_must_never_be_repeated_is_not(script: list[tuple[Any, ...]], answers: list[str]) -> None:
-    """Law 4: with every action of class never, no rung is performed twice in one run unless it was surely not begun."""
+    """Law 4: with all actions of class `never`, no rung of a run is performed twice unless it certainly did not begin."""
     specs = {
         name: type(spec)(
             name=spec.name,

@@ -1,4 +1,4 @@
-"""A node that differs from the nodes like it: `unlike`, and what it costs."""
+"""`detect: unlike`: a node that differs from its peers, and what the comparison costs."""
 
 import time
 from dataclasses import replace
@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from agent.contract.messages import Event, Severity
 from brain.adapters.snapshot import dump, parse
-from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Leader, PackLoaded
-from brain.core.spec import Match, Pack, Paging, Priority, Symptom
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Match, Pack, Paging, Priority, Symptom
 from tests.brain.world import Story, pack, rule
+from tests.yardstick import slowness
 
 DAY = 86400.0
 UNLIKE = Symptom(
@@ -24,32 +25,32 @@ UNLIKE = Symptom(
 
 
 def with_drift(symptom: Symptom = UNLIKE) -> Pack:
-    """The small pack and a rule on drift."""
+    """The small pack and a rule for nodes that differ."""
     small = pack()
     drift = rule("drift", "node", {"symptom": symptom.name}, severity=Priority.P3, page=Paging.OPEN)
     return replace(small, symptoms=(*small.symptoms, symptom), rules=(*small.rules, drift))
 
 
 def says(story: Story, at: float, node: str, driver: str, product: str = "G593") -> None:
-    """A node's inventory."""
+    """A node reports its inventory."""
     story.event(
         at, "node.inventory", "node", node, driver=driver, product=product, gpu_models="8 H100", changed=False
     )
 
 
 def fleet(story: Story, count: int, driver: str = "550") -> None:
-    """So many equal nodes, in the first second."""
+    """`count` equal nodes, in the first second."""
     for number in range(1, count + 1):
         says(story, number / 1000, f"n{number}", driver)
 
 
 def drifting(story: Story) -> list[str]:
-    """Nodes with a live incident."""
-    return sorted(one.node for one in story.incidents("drift") if one.state not in ("closed", "mended"))
+    """Nodes with an open incident."""
+    return sorted(one.node for one in story.incidents("drift") if one.state not in ("closed", "recovered"))
 
 
-def test_one_that_was_left_behind_is_told_after_a_day_and_until_it_is_as_the_others() -> None:
-    """With its value, the usual one, and how many have that."""
+def test_a_node_that_differs_for_a_day_has_an_incident_until_it_is_like_its_peers() -> None:
+    """The evidence names its value, the baseline, and how many nodes have that."""
     story = Story(with_drift())
     fleet(story, 9)
     says(story, 10, "n10", "535")
@@ -64,8 +65,8 @@ def test_one_that_was_left_behind_is_told_after_a_day_and_until_it_is_as_the_oth
     assert drifting(story) == []
 
 
-def test_an_upgrade_goes_through_a_fleet_without_a_word_and_then_who_was_left_behind_is_told() -> None:
-    """Half way through nothing is usual; then the new one is."""
+def test_an_upgrade_opens_no_incident_but_a_node_that_was_left_out_does() -> None:
+    """Half way through the upgrade there is no baseline; then it is the new value."""
     story = Story(with_drift())
     fleet(story, 10)
     for number in range(1, 10):
@@ -77,7 +78,7 @@ def test_an_upgrade_goes_through_a_fleet_without_a_word_and_then_who_was_left_be
 
 
 def test_who_is_not_compared() -> None:
-    """Other products, nodes that do not say it, and too few for a rule."""
+    """Nodes of other products, nodes that do not report the field, and too few nodes for a baseline."""
     story = Story(with_drift())
     fleet(story, 9)
     says(story, 10, "r1", "535", product="R750")
@@ -89,7 +90,7 @@ def test_who_is_not_compared() -> None:
 
 
 def test_a_restarted_brain_goes_on_counting() -> None:
-    """The counts are made again from what nodes said; a canary that becomes the rule turns the tables."""
+    """The counts are derived again from the state. When a canary's value becomes the baseline, the others differ."""
     given = with_drift(replace(UNLIKE, for_s=0))
     engine = Engine(actions=ACTIONS)
     engine.handle(PackLoaded(id="p", pack=given), 0)
@@ -113,8 +114,8 @@ def test_a_restarted_brain_goes_on_counting() -> None:
         max_size=60,
     )
 )
-def test_who_is_unlike_does_not_depend_on_the_way_there(said: list[tuple[int, str, str]]) -> None:
-    """After any story the same nodes are unlike as when each node said only its last word."""
+def test_which_nodes_differ_depends_only_on_their_last_reports(said: list[tuple[int, str, str]]) -> None:
+    """After any story the same nodes differ as when each node sent only its last report."""
     engine, fresh = (Engine(actions=ACTIONS) for _ in range(2))
     last: dict[int, tuple[str, str]] = {}
     for one in (engine, fresh):
@@ -128,7 +129,7 @@ def test_who_is_unlike_does_not_depend_on_the_way_there(said: list[tuple[int, st
 
 
 def inventory(node: str, number: int, driver: str, product: str = "x") -> EventSeen:
-    """A node's inventory."""
+    """An event with a node's inventory."""
     data: dict[str, Any] = {"driver": driver, "product": product, "gpu_models": "8 H100", "changed": False}
     event = Event(
         id=f"{node}:s:{number}", node=node, kind="node.inventory", component="node", severity=Severity.INFO, at="",
@@ -138,17 +139,17 @@ def inventory(node: str, number: int, driver: str, product: str = "x") -> EventS
 
 
 def active(engine: Engine) -> list[str]:
-    """Nodes of which the symptom is active."""
+    """Nodes on which the symptom is active."""
     return sorted(one.scope.removeprefix("node/") for one in engine.state.symptoms.values() if one.active)
 
 
 @pytest.mark.slow
 def test_ten_thousand_nodes_that_start_at_once_are_compared_in_a_moment() -> None:
-    """Each says its inventory; the usual value is found once and not each time anew."""
+    """Each reports its inventory; the baseline is kept up to date, not counted again for each."""
     engine = Engine(actions=ACTIONS)
     engine.handle(PackLoaded(id="p", pack=with_drift()), 0)
     began = time.process_time()
     for number in range(10_000):
         engine.handle(inventory(f"n{number}", 1, "535" if number % 100 == 7 else "550"), 1 + number / 1e4)
-    assert time.process_time() - began < 5.0
+    assert (time.process_time() - began) / slowness() < 5.0
     assert len(engine.state.symptoms) == 100

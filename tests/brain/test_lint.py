@@ -8,9 +8,9 @@ import pytest
 
 from agent.contract.actions.spec import Disrupts, Repeat
 from brain.adapters import pack as packs
-from brain.core import lint, proof
-from brain.core.actions import ACTIONS
-from brain.core.spec import (
+from brain.core.pack import lint
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import (
     Example,
     Expect,
     Given,
@@ -25,6 +25,7 @@ from brain.core.spec import (
     Text,
     Verify,
 )
+from brain.core.rehearsal import proof
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = Text(en="text", zh="文字")
@@ -68,18 +69,18 @@ def found(pack: Pack) -> list[str]:
 
 
 def test_a_sound_pack_has_no_problems() -> None:
-    """The pack from which the tables below start is sound, and its examples hold."""
+    """The pack that the tables below change is sound, and its examples pass."""
     assert found(PACK) == []
     assert proof.failures(PACK, ACTIONS) == []
 
 
 def test_our_own_pack_has_no_problems() -> None:
-    """Rules and runbooks that come with gpuward are sound, and all their examples hold."""
+    """gpuward's own rules and runbooks are sound, and all their examples pass."""
     assert proof.failures(packs.load(ROOT / "rules", ROOT / "runbooks"), ACTIONS) == []
 
 
 def spread(**changes: Any) -> Symptom:
-    """A sound spread symptom, changed."""
+    """A sound `spread` symptom with changes."""
     sound = Symptom(
         name="widely", scope="fabric", summary="many", detect="spread", of="lost", at_least=3, share=0.5
     )
@@ -87,7 +88,7 @@ def spread(**changes: Any) -> Symptom:
 
 
 def unlike(**changes: Any) -> Symptom:
-    """A sound comparison of nodes, changed."""
+    """A sound `unlike` symptom with changes."""
     sound = Symptom(
         name="differs", scope="node", summary="differs", detect="unlike", on=(Match(kind="node.inventory"),),
         alike=("product",), compare="driver", at_least=5, share=0.8,
@@ -172,7 +173,7 @@ SPREADS: tuple[tuple[dict[str, Any], str], ...] = (
 
 @pytest.mark.parametrize(("changes", "says"), SPREADS)
 def test_spreads(changes: dict[str, Any], says: str) -> None:
-    """As above, for symptoms that count nodes."""
+    """The same for symptoms that count nodes."""
     assert any(says in one for one in found(replace(PACK, symptoms=(SYMPTOM, spread(**changes)))))
 
 
@@ -194,7 +195,7 @@ def test_spreads(changes: dict[str, Any], says: str) -> None:
     ],
 )
 def test_comparisons_of_nodes(changes: dict[str, Any], says: str) -> None:
-    """As above, for symptoms that compare nodes; the sound one has no finding of its own."""
+    """The same for symptoms that compare nodes; the sound one has no finding."""
     assert not any(
         "differs" in one and "no rule" not in one
         for one in found(replace(PACK, symptoms=(SYMPTOM, unlike())))
@@ -240,7 +241,7 @@ RULES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"runbook": "magic"}, "rules.gpu-lost.runbook: there is no runbook 'magic' (have: mend)"),
     ({"runbook": ""}, "runbooks.mend: no rule leads to it"),
     ({"params": {"speed": 3}}, "rules.gpu-lost.params.speed: runbook mend has no `$speed`"),
-    ({"settle_s": -1}, "rules.gpu-lost.settle_s: must not be negative"),
+    ({"hold_off_s": -1}, "rules.gpu-lost.hold_off_s: must not be negative"),
     ({"inhibits": ("rain",)}, "rules.gpu-lost.inhibits.0: no rule has the cause 'rain'"),
     ({"inhibits": ("gpu-lost",)}, "rules.gpu-lost.inhibits.0: a cause does not explain itself"),
     (
@@ -373,7 +374,7 @@ def test_a_rung_may_be_more_careful_than_its_action() -> None:
     assert found(replace(PACK, runbooks=(replace(RUNBOOK, rungs=(rung,)),))) == []
 
 
-def test_an_example_that_does_not_hold_is_told() -> None:
+def test_a_failed_example_is_reported() -> None:
     """The sentence says what was expected and what came."""
     wrong = replace(RULE.examples[0], expect=Expect(nothing=True))
     rule = replace(RULE, examples=(*RULE.examples, wrong))

@@ -1,15 +1,15 @@
-"""Stories about the log's order and time: what comes before the rules, and a clock that is stepped back."""
+"""Stories about the log's order and time: events before the first rules, and a clock that is stepped back."""
 
-from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Leader, PackLoaded
-from brain.core.spec import Mode
-from brain.core.timeline import Timeline
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Mode
+from brain.core.rehearsal.timeline import Timeline
 from tests.brain.world import GPU, Story, pack
 
 
-def test_what_nodes_said_before_there_were_any_rules_is_judged_when_they_come() -> None:
-    """A new site: agents run before the brain has its first rules, and a failed service says so only once."""
+def test_events_that_came_before_the_first_rules_are_judged_when_the_rules_come() -> None:
+    """A new site: agents run before the brain has its first rules, and a failed service is reported only once."""
     engine = Engine(actions=ACTIONS)
     time = Timeline(engine)
     early = Story()
@@ -23,7 +23,7 @@ def test_what_nodes_said_before_there_were_any_rules_is_judged_when_they_come() 
 
 
 def test_time_that_runs_backwards_counts_as_standing_still() -> None:
-    """The broker's clock is stepped back by an hour: nothing is undone, and what comes now is of now."""
+    """The broker's clock is stepped back by an hour: nothing is undone, and new events count from the last time."""
     story = Story()
     story.event(5000, "link.state", "link/eth1", up=False)
     story.run(5000.5)

@@ -1,4 +1,4 @@
-"""A site overrules a verdict of the vendor's, with a reason: what follows from an XID changes, the log does not."""
+"""A site overrides the vendor's judgement, with a reason: what an XID leads to changes, the log does not."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,12 +8,14 @@ import pytest
 from agent.contract.lines import KernelReader
 from agent.contract.messages import Severity
 from brain.adapters import pack as packs
-from brain.core import examples, lint, symptoms
-from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
+from brain.core.faults import symptoms
 from brain.core.inputs import EventSeen, PackLoaded
-from brain.core.spec import Match, Override, Pack
-from brain.core.timeline import Timeline
+from brain.core.pack import lint
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Match, Override, Pack
+from brain.core.rehearsal import examples
+from brain.core.rehearsal.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parents[2]
 XID_62 = "NVRM: Xid (PCI:0000:3b:00): 62, pid=7, name=python, 0000(00000000) 00000000 00000000"
@@ -30,20 +32,20 @@ def causes(pack: Pack, line: str) -> list[tuple[str, str]]:
     """(cause, evidence) of the incidents that a kernel line leads to."""
     timeline = Timeline(Engine(actions=ACTIONS, observe_all=True))
     timeline.feed(PackLoaded(id="pack", pack=pack), 1000.0)
-    (draft,) = KernelReader().read(line)
-    timeline.feed(EventSeen(event=examples.event_of(draft, "n1")), 1001.0)
+    (unsent,) = KernelReader().read(line)
+    timeline.feed(EventSeen(event=examples.event_of(unsent, "n1")), 1001.0)
     timeline.run(1002.0)
     return [(one.cause, one.evidence[0].text) for one in timeline.incidents.values()]
 
 
 @pytest.fixture(scope="module")
 def pack() -> Pack:
-    """The rules that ship."""
+    """gpuward's own rules."""
     return packs.load(ROOT / "rules", ROOT / "runbooks")
 
 
 def test_an_overruled_xid_has_the_sites_consequences(pack: Pack) -> None:
-    """By the vendor a GPU must be reset; by the site nothing is wrong; another code is judged as ever."""
+    """To the vendor the GPU must be reset, to the site nothing is wrong; another code is judged as before."""
     assert [cause for cause, _ in causes(pack, XID_62)] == ["gpu-fatal-xid"]
     ours = replace(pack, overrides=(QUIET,))
     assert causes(ours, XID_62) == []
@@ -51,7 +53,7 @@ def test_an_overruled_xid_has_the_sites_consequences(pack: Pack) -> None:
 
 
 def test_a_site_may_judge_more_severely_and_the_evidence_says_why(pack: Pack) -> None:
-    """XID 43 is the application's to the vendor; this site wants the GPU looked at."""
+    """To the vendor XID 43 is the application's fault; this site wants the GPU examined."""
     strict = replace(
         QUIET, name="strict", on=Match(kind="gpu.xid", where={"code": 43}), severity=Severity.FATAL
     )
@@ -72,12 +74,12 @@ def test_a_site_may_judge_more_severely_and_the_evidence_says_why(pack: Pack) ->
     ],
 )
 def test_a_senseless_override_is_refused(pack: Pack, override: Override, says: str) -> None:
-    """Each with the place and what is wrong."""
+    """The finding names the place and what is wrong."""
     assert any(says in problem for problem in lint.problems(replace(pack, overrides=(override,)), ACTIONS))
 
 
 def test_overrides_are_read_from_files_and_travel_with_the_pack(tmp_path: Path) -> None:
-    """Beside the rules; an unknown key names file and line; the pack's version changes."""
+    """They are written beside the rules; an unknown key is an error with file and line."""
     (tmp_path / "rules").mkdir()
     (tmp_path / "runbooks").mkdir()
     file = tmp_path / "rules" / "site.yaml"
@@ -91,14 +93,14 @@ def test_overrides_are_read_from_files_and_travel_with_the_pack(tmp_path: Path) 
     assert packs.parse(packs.dump(pack)) == pack
     assert lint.problems(pack, ACTIONS) == []
     file.write_text(text.replace("severity", "sevrity"))
-    (fault,) = packs.scan(tmp_path / "rules", tmp_path / "runbooks").faults
+    (fault,) = packs.scan(tmp_path / "rules", tmp_path / "runbooks").errors
     assert "rules/site.yaml:4: overrides.our-62s.sevrity" in str(fault)
 
 
 def test_the_first_override_that_fits_says_action_and_severity() -> None:
-    """What an override does not name stays as the node said it; an event that none fits is the same event."""
-    (draft,) = KernelReader().read(XID_62)
-    event = examples.event_of(draft, "n1")
+    """What an override does not name stays as the node reported it; an event that no override fits is unchanged."""
+    (unsent,) = KernelReader().read(XID_62)
+    event = examples.event_of(unsent, "n1")
     later = replace(QUIET, name="later", severity=Severity.FATAL)
     judged = symptoms.overruled([QUIET, later], event)
     assert (judged.severity, judged.data["action"], judged.data["overruled_by"]) == (

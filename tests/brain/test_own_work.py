@@ -1,4 +1,4 @@
-"""What our own work brings about: a node that is silent while it reboots, facts that a reboot makes old, inspections."""
+"""What our own runs cause: a node that is unreachable while it reboots, facts from before a reboot, inspections."""
 
 from dataclasses import replace
 
@@ -6,28 +6,31 @@ import pytest
 
 from agent.contract.commands import Outcome
 from brain.core.inputs import NodeState
-from brain.core.spec import Match, Mode, Pack, Priority, Rule, Runbook, Rung, Symptom, Verify
+from brain.core.pack.spec import Match, Mode, Pack, Priority, Rule, Runbook, Rung, Symptom, Verify
 from tests.brain.test_way_back import World
 from tests.brain.world import GPU, KNOWN, pack
 
-REBOOT = Rung(name="reboot", do="node.reboot", verify=Verify(within_s=200, for_s=5, anew=("*",)))
+REBOOT = Rung(name="reboot", do="node.reboot", verify=Verify(within_s=200, for_s=5, reset_on_act=("*",)))
 ISOLATE = Rung(name="isolate", do="node.isolate")
 
 
 def lost(*rungs: Rung, mode: Mode = Mode.AUTO) -> Pack:
-    """A GPU off the bus leads to these rungs; a silent node to a restart by its BMC."""
+    """A GPU off the bus leads to these rungs, an unreachable node to a restart by its BMC."""
     plain = pack(mode, ask_jobs=False)
     silent = Symptom(
-        name="silence", scope="node", summary="silent", on=(Match(kind="node.silent"),),
+        name="silence", scope="node", summary="silent", on=(Match(kind="node.unreachable"),),
         clear=(Match(kind="node.returned"),), ttl_s=86400,
     )  # fmt: skip
     wake = Rule(
         name="silence", scope="node", when={"symptom": "silence"}, severity=Priority.P1, because="no beat",
-        knowledge=KNOWN, examples=(), runbook="wake", settle_s=1, quiet_s=5,
+        knowledge=KNOWN, examples=(), runbook="wake", hold_off_s=1, resolve_delay_s=5,
     )  # fmt: skip
     books = (
         Runbook(
-            name="mend", summary="mend", rungs=rungs, way_back=(Rung(name="resume", do="scheduler.resume"),)
+            name="mend",
+            summary="mend",
+            rungs=rungs,
+            return_to_service=(Rung(name="resume", do="scheduler.resume"),),
         ),
         Runbook(
             name="wake",
@@ -40,7 +43,7 @@ def lost(*rungs: Rung, mode: Mode = Mode.AUTO) -> Pack:
         for rule in plain.rules
         if "silent" not in str(rule.when)
     )
-    symptoms = tuple(one for one in plain.symptoms if one.on and one.on[0].kind != "node.silent")
+    symptoms = tuple(one for one in plain.symptoms if one.on and one.on[0].kind != "node.unreachable")
     return replace(
         plain, symptoms=(*symptoms, silent), rules=(*rules, wake), runbooks=(*plain.runbooks, *books)
     )
@@ -53,26 +56,27 @@ def broken(story: World) -> None:
 
 
 def silence(story: World, since: float, until: float) -> None:
+    """The node is unreachable; `until` 0: for ever."""
     story.time.feed(NodeState(id=f"s{since}", node="n1", alive=False, silent_s=15), since)
     if until:
         story.time.feed(NodeState(id=f"b{until}", node="n1", alive=True), until)
 
 
-def test_a_node_that_we_reboot_is_silent_and_nobody_is_woken() -> None:
-    """The silence waits for our own step, and ends before anybody hears of it; the verification waits for the node."""
+def test_a_node_that_we_reboot_is_unreachable_and_nobody_is_paged() -> None:
+    """The incident waits for our step and closes without a page. The verification waits for the node."""
     story = World(lost(REBOOT), heals=False)
     broken(story)
     silence(story, 6, 60)
     story.run(58)
     assert not [one for one in story.incidents("silence") if one.pages.sent]
-    assert story.run_state == "verifying", "a silent node proves nothing"
+    assert story.run_state == "verifying", "an unreachable node proves nothing"
     story.run(90)
     assert [action for _, action in story.actions()] == ["node.reboot", "scheduler.resume"]
     assert not [page for page in story.time.pages if "silence" in page.text]
 
 
 def test_a_node_that_does_not_come_back_from_our_reboot_is_a_fault() -> None:
-    """After the verification has failed the silence is an incident of its own."""
+    """When the verification has failed, the unreachable node is an incident of its own."""
     story = World(lost(REBOOT), heals=False)
     broken(story)
     silence(story, 6, 0)
@@ -81,7 +85,7 @@ def test_a_node_that_does_not_come_back_from_our_reboot_is_a_fault() -> None:
     assert "bmc.restart" in [action for _, action in story.actions()]
 
 
-def test_what_is_said_anew_after_the_reboot_fails_it_at_once() -> None:
+def test_a_fault_that_is_reported_again_after_the_reboot_fails_the_verification_at_once() -> None:
     """The agent of the new boot finds the same fault."""
     story = World(lost(REBOOT), heals=False)
     broken(story)
@@ -91,8 +95,8 @@ def test_what_is_said_anew_after_the_reboot_fails_it_at_once() -> None:
     assert story.run_state == "exhausted"
 
 
-def test_a_node_that_we_switched_off_is_not_woken_by_us() -> None:
-    """Isolated: silent for as long as its incident is open, and not a fault."""
+def test_a_node_that_we_switched_off_is_not_switched_on_by_us() -> None:
+    """While the incident of an isolated node is open, that the node is unreachable is no fault."""
     story = World(lost(ISOLATE), heals=False)
     broken(story)
     silence(story, 20, 0)
@@ -102,7 +106,7 @@ def test_a_node_that_we_switched_off_is_not_woken_by_us() -> None:
     assert incident.state == "settling"
     story.say(501, "close", id=next(one.id for one in story.time.incidents.values() if one is not incident))
     story.run(560)
-    assert "bmc.restart" in [action for _, action in story.actions()], "then it is one"
+    assert "bmc.restart" in [action for _, action in story.actions()], "then it is a fault"
 
 
 INSPECT = Runbook(
@@ -113,7 +117,7 @@ INSPECT = Runbook(
         Rung(name="diagnose", do="gpu.diagnose", params={"level": 1}, on_failure="stop", on_refusal="next"),
         Rung(name="links", do="evidence.collect", params={"component": "node"}),
     ),
-    way_back=(Rung(name="resume", do="scheduler.resume"),),
+    return_to_service=(Rung(name="resume", do="scheduler.resume"),),
     request=True,
 )
 
@@ -130,10 +134,10 @@ INSPECT = Runbook(
         ({"gpu.diagnose": Outcome.FAILED}, ["scheduler.drain", "gpu.diagnose"], "exhausted"),
     ],
 )
-def test_an_inspection_of_a_busy_node_is_no_failure_and_neither_is_what_it_has_not(
+def test_an_inspection_does_not_fail_on_a_busy_node_or_on_what_the_node_lacks(
     answers: dict[str, Outcome], done: list[str], state: str
 ) -> None:
-    """Busy: nothing more, nobody paged. No DCGM: the rest, and back into service. A finding: it stays drained."""
+    """Busy: the run ends, nobody is paged. No DCGM: the rest, then back into service. A finding: it stays drained."""
     plain = pack()
     story = World(replace(plain, runbooks=(*plain.runbooks, INSPECT)), answers)
     story.event(0.5, "agent.started", "node")
@@ -145,7 +149,7 @@ def test_an_inspection_of_a_busy_node_is_no_failure_and_neither_is_what_it_has_n
 
 
 def test_a_schedule_rests_in_observe_mode() -> None:
-    """A new site is not asked about inspections that nobody may do."""
+    """A new site gets no incidents for inspections that may not be done."""
     plain = pack(Mode.OBSERVE)
     story = World(replace(plain, runbooks=(*plain.runbooks, replace(INSPECT, every_s=3600))))
     story.event(0.5, "agent.started", "node")
@@ -153,8 +157,8 @@ def test_a_schedule_rests_in_observe_mode() -> None:
     assert not story.incidents("request-inspect")
 
 
-def test_a_name_may_stand_within_a_text() -> None:
-    """`link/$bond_down`: a part of the situation becomes a component."""
+def test_a_name_may_be_part_of_a_text() -> None:
+    """`link/$name`: a field of the situation becomes part of a component."""
     plain = pack()
     book = Runbook(
         name="bounce",

@@ -1,4 +1,4 @@
-"""Rules and runbooks from files: what is read, and what is said of what cannot be."""
+"""Rules and runbooks from files: what is read, and the errors for what cannot be read."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from agent.contract.errors import ConfigError, ContractError
 from brain.adapters import pack as packs
-from brain.core.spec import Mode, ModeSetting, Place, Priority, Settings
+from brain.core.pack.spec import Mode, ModeSetting, Place, Priority, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,17 +56,17 @@ def write(folder: Path, rules: str = SYMPTOM + RULE, runbook: str = RUNBOOK) -> 
 
 
 def test_a_pack_is_read(tmp_path: Path) -> None:
-    """Names come from the keys and the file's stem; `on` is a key and no boolean; defaults are filled in."""
+    """Names come from the keys and the file name; `on` is a key, not a boolean; defaults are filled in."""
     pack = packs.load(*write(tmp_path))
     assert [symptom.name for symptom in pack.symptoms] == ["lost"]
     assert [match.kind for match in pack.symptoms[0].on] == ["gpu.lost"]
     assert pack.rules[0].severity is Priority.P1
-    assert pack.rules[0].quiet_s == 30
+    assert pack.rules[0].resolve_delay_s == 30
     assert [(book.name, book.at_most) for book in pack.runbooks] == [("look", Mode.AUTO)]
 
 
 def test_the_version_is_that_of_the_content(tmp_path: Path) -> None:
-    """The same content has the same version, wherever it stands; any change has another one."""
+    """The same content has the same version, in whatever files; any change gives another one."""
     one = packs.load(*write(tmp_path))
     assert packs.load(*write(tmp_path, "# a comment\n" + SYMPTOM + RULE)).version == one.version
     assert packs.load(*write(tmp_path, (SYMPTOM + RULE).replace("P1", "P2"))).version != one.version
@@ -74,7 +74,7 @@ def test_the_version_is_that_of_the_content(tmp_path: Path) -> None:
 
 
 def test_a_pack_travels_as_json(tmp_path: Path) -> None:
-    """dump → JSON → parse gives the pack that was; what is no pack is a ContractError."""
+    """dump → JSON → parse gives the same pack; anything else raises ContractError."""
     settings = Settings(modes=(ModeSetting(mode=Mode.APPROVE, nodes="n*"),), disruptive_runs=7)
     for pack in (
         packs.load(*write(tmp_path), settings, {"n1": Place(leaf="l1", rack="r1")}),
@@ -109,8 +109,8 @@ BAD_RULES: tuple[tuple[str, str, str], ...] = (
     ("because: NVML says so", "because: [a]", "rules.gpu-lost.because: must be text, not a list"),
     (
         "because: NVML says so",
-        "because: yes\n    quiet_s: no",
-        ":13: rules.gpu-lost.quiet_s: must be a number, not 'no'",
+        "because: yes\n    resolve_delay_s: no",
+        ":13: rules.gpu-lost.resolve_delay_s: must be a number, not 'no'",
     ),
     ("because: NVML says so", "because: 12", ":12: rules.gpu-lost.because: must be text, not 12"),
     ("zh: 丢失", "fr: perdu", "gpu.yaml:15: rules.gpu-lost.knowledge.cause.fr: unknown key (have: en, zh)"),
@@ -130,7 +130,7 @@ BAD_RULES: tuple[tuple[str, str, str], ...] = (
     (
         "    severity: P1",
         "    severity: P1\n    severity: P2",
-        ":12: rules.gpu-lost.severity: stands twice, first in line 11",
+        ":12: rules.gpu-lost.severity: occurs twice, first in line 11",
     ),
     ("rules:\n", "ruels:\n", "rules/gpu.yaml:7: ruels: unknown key (have: symptoms, rules, overrides)"),
     ("rules:\n", "rules: [1]\nmore:\n", "rules/gpu.yaml:7: rules: must be a mapping of name to body"),
@@ -142,7 +142,7 @@ BAD_RULES: tuple[tuple[str, str, str], ...] = (
         ":12: rules.gpu-lost.because: has the tag",
     ),
     ("because: NVML says so", "because: \x07", "rules/gpu.yaml:1: is not YAML"),
-    ("{symptom: lost}", "{[a]: 1}", ":10: rules.gpu-lost.when: has a key in line 10 that is not a text"),
+    ("{symptom: lost}", "{[a]: 1}", ":10: rules.gpu-lost.when: has a key in line 10 that is not a string"),
     ("{symptom: lost}", "&a {x: *a}", "is nested too deep"),
     ("runbook: look", f"quiet_s: {2**70}", "rules.gpu-lost: holds a value that JSON cannot"),
 )
@@ -150,7 +150,7 @@ BAD_RULES: tuple[tuple[str, str, str], ...] = (
 
 @pytest.mark.parametrize(("old", "new", "says"), BAD_RULES)
 def test_bad_rules(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """Each mistake is named with file, line and key, in plain words."""
+    """Each mistake is reported with file, line and key, in plain words."""
     text = SYMPTOM + RULE
     assert old in text
     with pytest.raises(ConfigError) as raised:
@@ -190,14 +190,14 @@ BAD_RUNBOOKS: tuple[tuple[str, str, str], ...] = (
 
 @pytest.mark.parametrize(("old", "new", "says"), BAD_RUNBOOKS)
 def test_bad_runbooks(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """As above."""
+    """The same for runbooks."""
     with pytest.raises(ConfigError) as raised:
         packs.load(*write(tmp_path, runbook=RUNBOOK.replace(old, new, 1)))
     assert says in str(raised.value)
 
 
 def test_all_errors_come_at_once(tmp_path: Path) -> None:
-    """Who has made three mistakes in two files is told of three, not of the first."""
+    """Mistakes in several files are all reported, not only the first."""
     rules, runbooks = write(
         tmp_path,
         (SYMPTOM + RULE).replace("severity: P1", "severity: P9").replace("zh: 查看", "zh: 1"),
@@ -228,7 +228,7 @@ def test_one_name_is_used_once(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """No folder, a file that is not UTF-8, and the wrong ending are named too."""
+    """A missing folder, a file that is not UTF-8, and a wrong ending are reported too."""
     rules, _ = write(tmp_path)
     (rules / "latin.yaml").write_bytes(b"# fine\nsymptoms: {a: \xff}\n")
     (rules / "late.yml").write_text("", encoding="utf-8")

@@ -1,11 +1,11 @@
-"""Who is woken, when, and by how many pages: chains with deadlines, acknowledgements, storms in bundles."""
+"""Who is paged, when, and by how many pages: chains with deadlines, acknowledgements, alert groups in storms."""
 
 from dataclasses import replace
 from typing import Any
 
 from brain.core.effects import SendPage
 from brain.core.inputs import Leader
-from brain.core.spec import EscalationStep, Priority, Rule
+from brain.core.pack.spec import EscalationStep, Priority, Rule
 from tests.brain.world import GPU, Story, pack, rule
 
 CHAIN = (
@@ -16,13 +16,13 @@ CHAIN = (
 
 
 def story(undelivered: int = 0, rules: tuple[Rule, ...] = (), **settings: Any) -> Story:
-    """A site with a chain for P1, and no shared causes."""
+    """A site with an escalation chain for P1, and no shared causes."""
     given = pack(escalation={Priority.P1: CHAIN}, shared_nodes=100000, **settings)
     return Story(replace(given, rules=(*given.rules, *rules)), undelivered=undelivered)
 
 
 def told(of: Story, *what: str) -> list[tuple[int, str, str]]:
-    """(when, what, to) of every page that went out, in order."""
+    """(when, what, to) of every page that was sent, in order."""
     pages = []
     for note in of.time.notes:
         if note.kind == "page.sent" and ", with others" not in note.text:
@@ -32,24 +32,24 @@ def told(of: Story, *what: str) -> list[tuple[int, str, str]]:
 
 
 def silent(of: Story, at: float, *nodes: int) -> None:
-    """These nodes fall silent: P1, one page each, no runbook."""
+    """These nodes become unreachable: P1, one page each, no runbook."""
     for node in nodes:
-        of.event(at, "node.silent", "node", f"n{node}")
+        of.event(at, "node.unreachable", "node", f"n{node}")
 
 
 def back(of: Story, at: float, *nodes: int) -> None:
-    """They are heard again."""
+    """They are reachable again."""
     for node in nodes:
         of.event(at, "node.returned", "node", f"n{node}")
 
 
-def bundles(of: Story) -> list[SendPage]:
+def grouped(of: Story) -> list[SendPage]:
     """The pages that list incidents."""
-    return [page for page in of.time.pages if page.listed]
+    return [page for page in of.time.pages if page.subject.listed]
 
 
-def test_who_does_not_answer_is_not_the_last_to_be_told() -> None:
-    """On call at once, the lead after 5 minutes, the manager after 15; from then on all three are told again."""
+def test_without_an_acknowledgement_the_next_group_of_the_chain_is_paged() -> None:
+    """On call at once, the lead after 5 minutes, the manager after 15; from then on repeats go to all three."""
     it = story()
     silent(it, 10, 1)
     it.run(10 + 2500)
@@ -61,15 +61,15 @@ def test_who_does_not_answer_is_not_the_last_to_be_told() -> None:
 
 
 def test_the_chain_needs_no_repeats() -> None:
-    """A site that repeats rarely still wakes the next group in time."""
+    """A site with rare repeats still pages the next group in time."""
     it = story(page_repeat_s=(36000.0,))
     silent(it, 10, 1)
     it.run(1000)
     assert told(it) == [(10, "open", "oncall"), (310, "open", "lead"), (910, "open", "manager")]
 
 
-def test_an_acknowledgement_stops_the_chain_and_is_told_to_all_who_were_woken() -> None:
-    """Ann looks at it: the manager sleeps on, and the lead's phone says so."""
+def test_an_acknowledgement_stops_the_chain_and_goes_to_all_who_were_paged() -> None:
+    """Ann acknowledges: the manager is not paged, and the lead is informed."""
     it = story()
     silent(it, 10, 1)
     it.run(400)
@@ -89,8 +89,8 @@ def test_an_acknowledgement_stops_the_chain_and_is_told_to_all_who_were_woken() 
     assert it.engine.state.fault_free()
 
 
-def test_a_severity_without_a_chain_is_told_to_those_on_call_again_and_again() -> None:
-    """P2 has none here."""
+def test_a_severity_without_a_chain_is_paged_to_those_on_call_again_and_again() -> None:
+    """P2 has no chain here."""
     it = story()
     it.heals = False
     it.event(10, "link.state", "link/eth1", up=False)
@@ -99,8 +99,8 @@ def test_a_severity_without_a_chain_is_told_to_those_on_call_again_and_again() -
     assert [at for at, _, _ in told(it, "repeat")] == [311, 611, 1211, 2411]
 
 
-def test_what_becomes_worse_is_told_and_takes_the_faster_chain() -> None:
-    """A P2 that turns out to be a P1 after ten minutes: the lead's deadline has passed already."""
+def test_a_raised_severity_is_paged_and_goes_by_the_faster_chain() -> None:
+    """A P2 becomes a P1 after ten minutes: the lead's deadline has passed already."""
     worse = rule("bad-link", "node", {"symptom": "device_removed"}, cause="link-down", severity=Priority.P1)
     it = story(rules=(worse,))
     it.heals = False
@@ -115,22 +115,20 @@ def test_what_becomes_worse_is_told_and_takes_the_faster_chain() -> None:
 
 
 def test_the_chain_goes_on_while_no_channel_works() -> None:
-    """Undelivered pages are tried for ever, and the next group's channels may work."""
+    """Undelivered pages are retried for ever, and the next group's channels may work."""
     it = story(undelivered=10_000)
     silent(it, 10, 1)
     it.run(2000)
     assert [to for _, _, to in told(it, "open")] == ["oncall", "lead", "manager"]
-    assert told(it, "repeat") == [], (
-        "the page that is still on its way is tried, there is no second one behind it"
-    )
+    assert told(it, "repeat") == [], "the undelivered page is retried, no second one is queued behind it"
     it.undelivered = 0
     it.run(2400)
     assert sorted(it.incidents()[0].pages.by) == ["lead", "manager", "oncall"]
     assert it.incidents()[0].pages.waiting == {}
 
 
-def test_the_end_never_overtakes_the_beginning() -> None:
-    """No channel worked while it lasted: then nobody is woken by an alert that is over, but all hear of it."""
+def test_a_resolution_never_overtakes_its_alert() -> None:
+    """No channel worked while the incident lasted: its alert is not sent afterwards, its resolution is."""
     it = story(undelivered=6)
     silent(it, 10, 1)
     back(it, 20, 1)
@@ -139,8 +137,8 @@ def test_the_end_never_overtakes_the_beginning() -> None:
     assert it.engine.state.fault_free()
 
 
-def test_what_comes_while_no_channel_works_goes_out_as_one_alert() -> None:
-    """An open page and its update wait: the update says more, and goes as the opening that nobody saw."""
+def test_pages_that_wait_for_a_channel_go_out_as_one_alert() -> None:
+    """An open page and its update wait: the update replaces the open page, and opens the alert."""
     it = story(undelivered=2)
     it.event(10, "gpu.xid", GPU, code=79)
     it.run(60)
@@ -149,8 +147,26 @@ def test_what_comes_while_no_channel_works_goes_out_as_one_alert() -> None:
     assert it.incidents()[0].pages.waiting == {}
 
 
-def test_a_new_leader_sends_what_is_under_way_at_once() -> None:
-    """Its predecessor died with the page; what was delivered is not sent again."""
+def test_a_page_has_what_followed_from_its_input_and_never_changes() -> None:
+    """It is sent before the run begins, by the same input, and names that run. Later changes of the incident do not reach it."""
+    it = story()
+    it.event(10, "gpu.xid", GPU, code=79)
+    it.run(12)
+    assert it.time.pages[0].what == "open"
+    opened = it.time.pages[0].subject
+    assert (opened.id, opened.cause, opened.state) == (it.incidents()[0].id, "gpu-lost", "healing")
+    assert [run.rpartition(".")[2] for run in opened.runs] == ["r1"]
+    assert [fact.text for fact in opened.evidence] == ["gpu.xid on " + GPU]
+    before = repr(opened)
+    it.say(19, "ack", id=opened.id)
+    it.event(20, "gpu.returned", GPU)
+    it.run(200)
+    assert it.incidents()[0].state == "closed"
+    assert repr(opened) == before
+
+
+def test_a_new_leader_sends_pages_under_way_again() -> None:
+    """The last leader may have crashed with them; delivered pages are not sent again."""
     it = story()
     silent(it, 10, 1)
     it.run(20)
@@ -161,33 +177,33 @@ def test_a_new_leader_sends_what_is_under_way_at_once() -> None:
     it.time._perform = answer
     it.time.feed(Leader(id="leader-2", epoch=2, brain="b2"), 50)
     it.run(51)
-    assert [(page.what, page.incident.node) for page in it.time.pages] == [("open", "n2"), ("open", "n2")]
+    assert [(page.what, page.subject.node) for page in it.time.pages] == [("open", "n2"), ("open", "n2")]
     assert all(one.pages.waiting == {} for one in it.incidents())
 
 
 def test_a_storm_that_goes_on_is_one_page_each_half_minute() -> None:
-    """One more node each second for two minutes: four calls, then a page for each thirty seconds."""
+    """One more node each second for two minutes: four pages, then one for each thirty seconds."""
     it = story()
     for number in range(120):
         silent(it, 10 + number, number)
     it.run(200)
     assert [at for at, _, _ in told(it, "open")] == [10, 11, 12, 13, 44, 75, 106, 137]
-    assert sum(len(page.listed) for page in bundles(it) if page.what == "open") == 116
+    assert sum(len(page.subject.listed) for page in grouped(it) if page.what == "open") == 116
 
 
 def test_a_storm_is_one_page() -> None:
-    """Twenty nodes in five seconds: four calls, then one page with the other sixteen; one word acknowledges them."""
+    """Twenty nodes in five seconds: four pages, then one with the other sixteen; one command acknowledges those."""
     it = story()
     for number in range(20):
         silent(it, 10 + number / 4, number)
     it.run(60)
     assert told(it) == [*[(10, "open", "oncall")] * 3, (11, "open", "oncall"), (41, "open", "oncall")]
-    (page,) = bundles(it)
-    assert [line.node for line in page.listed] == [f"n{number}" for number in range(4, 20)]
+    (page,) = grouped(it)
+    assert [line.node for line in page.subject.listed] == [f"n{number}" for number in range(4, 20)]
     assert page.text == "16 more incidents within 30 s"
-    assert page.incident.severity == "P1"
+    assert page.subject.severity == "P1"
     for incident in it.incidents():
-        assert incident.pages.told == ["oncall"]
+        assert incident.pages.notified == ["oncall"]
         assert incident.pages.waiting == {}, "delivered, by itself or with the others"
     said = [
         note
@@ -196,75 +212,75 @@ def test_a_storm_is_one_page() -> None:
     ]
     assert len(said) == 16
 
-    it.say(100, "ack", id=page.incident.id)
+    it.say(100, "ack", id=page.subject.id)
     for incident in it.incidents()[:4]:
         it.say(100, "ack", id=incident.id)
     back(it, 200, *range(19))
     it.run(300)
-    assert [one.what for one in bundles(it)] == ["open", "ack"]
+    assert [one.what for one in grouped(it)] == ["open", "ack"]
     back(it, 400, 19)
     it.run(500)
-    assert [one.what for one in bundles(it)] == ["open", "ack", "resolve"]
+    assert [one.what for one in grouped(it)] == ["open", "ack", "resolve"]
     assert told(it, "repeat") == []
     assert it.engine.state.fault_free()
 
 
-def test_a_storm_that_nobody_answers_wakes_the_next_group_as_a_storm() -> None:
-    """The lead gets four calls and one page, not twenty; the bundle is repeated as one."""
+def test_a_storm_that_nobody_acknowledges_escalates_as_a_storm() -> None:
+    """The lead gets four pages and one alert group, not twenty pages; the alert group is repeated as one."""
     it = story()
     silent(it, 10, *range(20))
     it.run(700)
     assert len([to for _, _, to in told(it, "open") if to == "lead"]) == 5
-    assert len([one for one in bundles(it) if one.to == "lead" and one.what == "open"]) == 1
-    assert len([one for one in bundles(it) if one.what == "repeat"]) == 3
-    listed = {line.incident for one in bundles(it) if one.to == "lead" for line in one.listed}
-    alone = {one.incident.id for one in it.time.pages if one.to == "lead" and not one.listed}
+    assert len([one for one in grouped(it) if one.to == "lead" and one.what == "open"]) == 1
+    assert len([one for one in grouped(it) if one.what == "repeat"]) == 3
+    listed = {line.incident for one in grouped(it) if one.to == "lead" for line in one.subject.listed}
+    alone = {one.subject.id for one in it.time.pages if one.to == "lead" and not one.subject.listed}
     assert listed | alone == {incident.id for incident in it.incidents()}
     assert not listed & alone
 
 
 def test_what_is_more_urgent_than_the_storm_does_not_wait_in_it() -> None:
-    """A P0 among P1s rings at once; a P1 among them waits its thirty seconds."""
+    """A P0 among P1s is paged at once; a further P1 waits for thirty seconds."""
     fabric = rule("fabric-down", "fabric", {"symptom": "sm_moved_widely"}, severity=Priority.P0, page="open")
     it = story(rules=(replace(fabric, page=pack().rules[0].page),))
     silent(it, 10, *range(6))
     for number in range(40, 46):
         it.event(12, "ib.sm_lid", "port/mlx5_0.1", f"n{number}", sm_lid=7)
     it.run(13)
-    first = [page.incident.severity for page in it.time.pages if page.what == "open"]
+    first = [page.subject.severity for page in it.time.pages if page.what == "open"]
     assert "P0" in first
     it.run(60)
-    assert "P0" not in [line.severity for page in bundles(it) for line in page.listed]
+    assert "P0" not in [line.severity for page in grouped(it) for line in page.subject.listed]
 
 
-def test_news_of_what_is_in_a_bundle_comes_with_the_bundle() -> None:
-    """Ten lost GPUs whose runbooks page: the bundle is told anew, it does not ring for each."""
+def test_news_of_a_grouped_incident_comes_with_its_alert_group() -> None:
+    """Ten lost GPUs whose runbooks page: one update of the alert group, not one page for each."""
     it = story()
     for number in range(10):
         it.event(10, "gpu.xid", GPU, f"n{number}", code=79)
     it.run(100)
-    (incident, *_) = [one for one in it.incidents() if one.pages.bundled]
+    (incident, *_) = [one for one in it.incidents() if one.pages.grouped]
     it.event(200, "job.cuda_error", "node", incident.node, name="CUDA_ERROR_DEVICE_REMOVED")
     it.run(240)
-    whats = [page.what for page in bundles(it)]
+    whats = [page.what for page in grouped(it)]
     assert whats[0] == "open"
     assert whats.count("update") <= 1
     assert all(one.pages.waiting == {} for one in it.incidents())
 
 
-def test_a_storm_that_is_over_before_it_was_told_is_told_once() -> None:
-    """Nothing that opened is hidden because it healed while it was collected."""
-    it = story(bundle_within_s=120)
+def test_a_storm_that_ends_before_it_was_paged_is_paged_once() -> None:
+    """An incident that closed while it was collected is not hidden."""
+    it = story(group_within_s=120)
     silent(it, 10, *range(10))
     back(it, 20, *range(10))
     it.run(400)
-    assert [page.what for page in bundles(it)] == ["open", "resolve"]
-    assert all(line.over for line in bundles(it)[0].listed)
+    assert [page.what for page in grouped(it)] == ["open", "resolve"]
+    assert all(line.over for line in grouped(it)[0].subject.listed)
     assert it.engine.state.fault_free()
 
 
-def test_a_bundle_is_as_urgent_as_the_worst_of_it_was() -> None:
-    """One of ten links turns out to cost a job its GPU: the bundle is raised, and stays so when that one is over."""
+def test_an_alert_group_is_as_urgent_as_its_most_urgent_incident_was() -> None:
+    """One of ten links costs a job its GPU: the alert group is raised, and stays so when that incident is over."""
     worse = rule("bad-link", "node", {"symptom": "device_removed"}, cause="link-down", severity=Priority.P1)
     it = story(rules=(worse,))
     it.heals = False
@@ -272,20 +288,20 @@ def test_a_bundle_is_as_urgent_as_the_worst_of_it_was() -> None:
         it.event(10, "link.state", "link/eth1", f"n{number}", up=False)
     it.event(100, "job.cuda_error", "node", "n7", name="CUDA_ERROR_DEVICE_REMOVED")
     it.run(150)
-    newest = bundles(it)[-1]
-    assert (newest.incident.severity, newest.incident.pages.severities) == ("P1", ["P2"])
+    newest = grouped(it)[-1]
+    assert (newest.subject.severity, newest.subject.severities_before) == ("P1", ("P2",))
     assert newest.what == "update"
     it.event(160, "link.state", "link/eth1", "n7", up=True)
     it.say(160, "return", node="n7")
     it.run(700)
-    assert next(line for line in bundles(it)[-1].listed if line.node == "n7").over
-    assert bundles(it)[-1].incident.severity == "P1"
+    assert next(line for line in grouped(it)[-1].subject.listed if line.node == "n7").over
+    assert grouped(it)[-1].subject.severity == "P1"
 
 
-def test_a_site_may_have_every_page_by_itself() -> None:
-    """bundle_at_least = 0."""
-    it = story(bundle_at_least=0)
+def test_a_site_may_do_without_alert_groups() -> None:
+    """With group_at_least = 0 every incident is paged by itself."""
+    it = story(group_at_least=0)
     silent(it, 10, *range(12))
     it.run(100)
     assert len(told(it, "open")) == 12
-    assert bundles(it) == []
+    assert grouped(it) == []

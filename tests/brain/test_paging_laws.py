@@ -1,4 +1,4 @@
-"""Law 10, attacked: whatever fails and crashes, no page is lost, no group of the chain is skipped, no alert stays open."""
+"""Law 10 under random failures and crashes: no page is lost, no group of the chain is skipped, no alert stays open."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from agent.contract.messages import Event, Severity
-from brain.core.actions import ACTIONS
 from brain.core.effects import Effect, SendPage
 from brain.core.engine import Engine
-from brain.core.inputs import Delivery, EventSeen, Input, Leader, PackLoaded, Said, TimerFired
-from brain.core.postbox import everything
-from brain.core.spec import Priority
+from brain.core.inputs import Delivery, EventSeen, Input, Leader, OperatorCommand, PackLoaded, TimerFired
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Priority
+from brain.core.paging.queue import everything
 from brain.core.state import State
 from tests.brain.test_paging import CHAIN
 from tests.brain.world import GPU, pack
@@ -20,8 +20,8 @@ from tests.brain.world import GPU, pack
 STATE = TypeAdapter(State)
 WITHIN_S = 20.0
 FACTS: list[tuple[str, str, dict[str, Any]]] = [
-    ("node.silent", "node", {}),
-    ("node.silent", "node", {}),
+    ("node.unreachable", "node", {}),
+    ("node.unreachable", "node", {}),
     ("node.returned", "node", {}),
     ("gpu.xid", GPU, {"code": 79}),
     ("link.state", "link/eth1", {"up": False}),
@@ -39,12 +39,12 @@ moves = st.lists(
     ),
     max_size=30,
 )
-# What becomes of a page: taken · nobody takes it · it is lost with its brain · taken, and the answer is lost.
+# What happens to a page: delivered · refused · lost with its brain · delivered, but the answer is lost.
 fates = st.lists(st.sampled_from(["ok", "ok", "no", "lost", "unheard"]), min_size=1, max_size=12)
 
 
 class Site:
-    """One brain at a time on one log, channels that fail, and what people got."""
+    """One brain at a time on one log, channels that fail, and the pages that people got."""
 
     def __init__(self, fate: list[str]) -> None:
         self.engine = Engine(actions=ACTIONS)
@@ -52,16 +52,16 @@ class Site:
         self.now = 0.0
         self.fate = fate
         self.sent: list[tuple[float, SendPage]] = []
-        self.got: list[tuple[str, str, str]] = []  # (incident or bundle or a listed incident, group, what)
+        self.got: list[tuple[str, str, str]] = []  # (incident or alert group, channel group, what)
         self.epoch = 0
         self.count = 0
         self.seqs: dict[str, int] = {}
-        self.first: dict[str, float] = {}  # incident -> when it was first told
+        self.first: dict[str, float] = {}  # incident -> when it was first paged
         self.acked: dict[str, float] = {}
         self.over: set[str] = set()
 
     def put(self, given: Input) -> None:
-        """One input and what follows from it at once."""
+        """Feeds an input and what follows from it at once."""
         waiting = [given]
         while waiting:
             one = waiting.pop(0)
@@ -83,14 +83,14 @@ class Site:
         self.count += 1
         fate = self.fate[self.count % len(self.fate)]
         if fate in ("ok", "unheard"):
-            for name in [effect.incident.id, *(line.incident for line in effect.listed)]:
+            for name in [effect.subject.id, *(line.incident for line in effect.subject.listed)]:
                 self.got.append((name, effect.to, effect.what))
         if fate in ("lost", "unheard"):
             return []
         return [Delivery(id=f"d:{self.count}", page=effect.id, ok=fate == "ok", channel="c", why="no")]
 
     def die(self, how: str) -> None:
-        """The next brain reads the whole log, or a snapshot; then it leads."""
+        """The brain crashes. The next one reads the whole log, or a snapshot; then it leads."""
         if how == "replay":
             self.engine.close()
             self.engine = Engine(actions=ACTIONS)
@@ -108,7 +108,7 @@ class Site:
         self.put(Leader(id=f"l:{self.epoch}", epoch=self.epoch, brain="b"))
 
     def fact(self, node: str, kind: str, component: str, data: dict[str, Any]) -> None:
-        """A node says something."""
+        """A node sends an event."""
         seq = self.seqs[node] = self.seqs.get(node, 0) + 1
         event = Event(
             id=f"{node}:s:{seq}", node=node, kind=kind, component=component, severity=Severity.ERROR, at="", age_s=0.0,
@@ -129,9 +129,9 @@ class Site:
         self.now = until
 
     def play(self, script: list[tuple[Any, ...]]) -> "Site":
-        """All moves."""
+        """Plays all moves."""
         chain = {Priority.P1: CHAIN}
-        given = pack(escalation=chain, shared_nodes=1000, bundle_at_least=3, bundle_within_s=WITHIN_S)
+        given = pack(escalation=chain, shared_nodes=1000, group_at_least=3, group_within_s=WITHIN_S)
         self.put(PackLoaded(id="p", pack=given))
         self.lead()
         for number, move in enumerate(script):
@@ -143,12 +143,14 @@ class Site:
                     for node in NODES:
                         self.fact(node, *FACTS[index])
                 case ("ack" | "close" as verb, index):
-                    ids = [*self.engine.state.bundles, *self.engine.state.incidents]
+                    ids = [*self.engine.state.alert_groups, *self.engine.state.incidents]
                     if verb == "close":
                         ids = list(self.engine.state.incidents)
                     if ids:
                         self.put(
-                            Said(id=f"w{number}", who="ann", verb=verb, args={"id": ids[index % len(ids)]})
+                            OperatorCommand(
+                                id=f"w{number}", who="ann", verb=verb, args={"id": ids[index % len(ids)]}
+                            )
                         )
                 case ("die", how):
                     self.die(how)
@@ -160,7 +162,7 @@ class Site:
 @settings(max_examples=150, deadline=None)
 @given(moves, fates)
 def test_no_page_is_lost_and_no_group_is_skipped(script: list[tuple[Any, ...]], fate: list[str]) -> None:
-    """When channels work again, every group that was due got an alert (or its end), and nothing is on its way."""
+    """When channels work again, every group that was due got an alert (or its resolution), and no page is waiting."""
     site = Site(fate).play(script)
     site.wait(1000)
     site.fate = ["ok"]
@@ -170,7 +172,7 @@ def test_no_page_is_lost_and_no_group_is_skipped(script: list[tuple[Any, ...]], 
         incident = site.engine.state.incidents.get(name)
         chain = CHAIN if incident is None or incident.severity == "P1" else CHAIN[:1]
         if incident is None:
-            chain = CHAIN[:1]  # forgotten, because it is over: those on call were told at least
+            chain = CHAIN[:1]  # forgotten, because it is over: those on call were paged at least
         for step in chain:
             due = first + step.after_s
             if step.after_s and (name in site.over or site.acked.get(name, due + 1) <= due):
@@ -181,31 +183,33 @@ def test_no_page_is_lost_and_no_group_is_skipped(script: list[tuple[Any, ...]], 
             when = [at for at, page in site.sent if page.to == step.to and _tells(page, name)]
             assert when[0] <= due + WITHIN_S + 0.1, f"{step.to} was told late"
     for about in everything(site.engine.state):
-        assert all(pending.bundle for pending in about.pages.waiting.values()), "everything was taken"
+        assert all(pending.alert_group for pending in about.pages.waiting.values()), (
+            "everything was delivered"
+        )
 
 
 @settings(max_examples=150, deadline=None)
 @given(moves, fates)
-def test_no_alert_stays_open_and_none_is_opened_anew_after_its_end(
+def test_no_alert_stays_open_and_none_is_reopened_after_its_end(
     script: list[tuple[Any, ...]], fate: list[str]
 ) -> None:
-    """For each alert and group the resolution is the last thing that goes out; when all is closed, all are resolved."""
+    """For each alert and group the resolution is the last page; when all is closed, all are resolved."""
     site = Site(fate).play(script)
     site.fate = ["ok"]
     for number in range(5):
         for name in list(site.engine.state.incidents):
-            site.put(Said(id=f"end-{number}-{name}", who="ann", verb="close", args={"id": name}))
+            site.put(OperatorCommand(id=f"end-{number}-{name}", who="ann", verb="close", args={"id": name}))
         site.wait(700)
     last: dict[tuple[str, str], str] = {}
     for _, page in site.sent:
-        key = (page.incident.id, page.to)
+        key = (page.subject.id, page.to)
         assert last.get(key) != "resolve" or page.what == "resolve", f"{key} is opened again after its end"
         last[key] = page.what
     assert set(last.values()) <= {"resolve"}
     assert {name for name, _, what in site.got if what == "resolve"} >= {name for name, _ in last}
     assert not site.engine.state.incidents
-    assert not site.engine.state.bundles
+    assert not site.engine.state.alert_groups
 
 
 def _tells(page: SendPage, incident: str) -> bool:
-    return page.incident.id == incident or any(line.incident == incident for line in page.listed)
+    return page.subject.id == incident or any(line.incident == incident for line in page.subject.listed)

@@ -9,11 +9,11 @@ import pytest
 from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from brain import performer
 from brain.actions.base import Done, Order
 from brain.core.effects import Step
-from brain.core.inputs import Input, StepProgress, StepResult
-from brain.performer import Performer
+from brain.core.inputs import StepProgress, StepResult
+from brain.leader import performer
+from brain.leader.performer import Performer
 
 Work = Callable[[Order], Awaitable[Done]]
 
@@ -42,7 +42,7 @@ class Own:
             raise
 
 
-def step(action: str = "bmc.power_off", timeout_s: float = 5.0) -> Step:
+def step(action: str = "bmc.power_off", timeout_s: float = 60.0) -> Step:
     """One attempt."""
     return Step(
         id="inc-a.r1.s1.a1", run="inc-a.r1", incident="inc-a", node="n1", action=action, where="brain", params={},
@@ -73,30 +73,30 @@ async def for_ever(_: Order) -> Done:
 )
 async def test_each_error_is_an_outcome(error: Exception, outcome: Outcome) -> None:
     """By who must act."""
-    hands = Performer(
-        {"bmc.power_off": Own(lambda _: raises(error))}, may_act=lambda _: True, put=lambda _: None
+    own_steps = Performer(
+        {"bmc.power_off": Own(lambda _: raises(error))}, may_act=lambda _: True, report=lambda _: None
     )
-    result = await hands.perform(step(), 3)
+    result = await own_steps.perform(step(), 3)
     assert isinstance(result, StepResult)
     assert (result.outcome, result.why, result.id) == (outcome, str(error), "r:inc-a.r1.s1.a1:3")
 
 
 async def test_what_this_site_has_nothing_for_is_refused_and_says_where_to_read() -> None:
     """The ladder goes on."""
-    hands = Performer({}, may_act=lambda _: True, put=lambda _: None)
-    result = await hands.perform(step(), 1)
+    own_steps = Performer({}, may_act=lambda _: True, report=lambda _: None)
+    result = await own_steps.perform(step(), 1)
     assert result is not None
     assert result.outcome is Outcome.REFUSED
     assert "docs/actions.md" in result.why
     with pytest.raises(Refused):
-        await hands.plan(step())
+        await own_steps.plan(step())
 
 
 async def test_a_step_that_takes_too_long_is_unknown_and_was_cancelled() -> None:
     """Its deadline is its own."""
     own = Own(for_ever)
-    hands = Performer({"bmc.power_off": own}, may_act=lambda _: True, put=lambda _: None)
-    result = await hands.perform(step(timeout_s=0.05), 1)
+    own_steps = Performer({"bmc.power_off": own}, may_act=lambda _: True, report=lambda _: None)
+    result = await own_steps.perform(step(timeout_s=0.05), 1)
     assert result is not None
     assert result.outcome is Outcome.UNKNOWN
     assert own.undone
@@ -106,11 +106,11 @@ async def test_a_brain_that_leads_no_more_stops_and_says_nothing() -> None:
     """The next leader decides by the repeat class."""
     own = Own(for_ever)
     leads = True
-    hands = Performer({"bmc.power_off": own}, may_act=lambda _: leads, put=lambda _: None)
-    task = asyncio.create_task(hands.perform(step(), 1))
+    own_steps = Performer({"bmc.power_off": own}, may_act=lambda _: leads, report=lambda _: None)
+    task = asyncio.create_task(own_steps.perform(step(), 1))
     await own.begun.wait()
     leads = False
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await task is None
     assert own.undone
 
@@ -118,13 +118,13 @@ async def test_a_brain_that_leads_no_more_stops_and_says_nothing() -> None:
 async def test_a_cancelled_step_ends_and_nobody_knows_how_far_it_came() -> None:
     """A person denied it."""
     own = Own(for_ever)
-    hands = Performer({"bmc.power_off": own}, may_act=lambda _: True, put=lambda _: None)
-    task = asyncio.create_task(hands.perform(step(), 1))
+    own_steps = Performer({"bmc.power_off": own}, may_act=lambda _: True, report=lambda _: None)
+    task = asyncio.create_task(own_steps.perform(step(), 1))
     await own.begun.wait()
-    assert await hands.perform(step(), 1) is None, "the same step asked for again does not run twice"
-    hands.cancel("inc-a.r1.s9.a1", "another one")
-    hands.cancel(step().id, "ann denied it")
-    async with asyncio.timeout(5):
+    assert await own_steps.perform(step(), 1) is None, "the same step asked for again does not run twice"
+    own_steps.cancel("inc-a.r1.s9.a1", "another one")
+    own_steps.cancel(step().id, "ann denied it")
+    async with asyncio.timeout(60):
         result = await task
     assert result is not None
     assert (result.outcome, result.why) == (Outcome.UNKNOWN, "cancelled: ann denied it")
@@ -135,26 +135,25 @@ async def test_a_long_step_says_that_it_is_under_way_and_what_it_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every so often by itself, and whenever the action has something to say."""
-    monkeypatch.setattr(performer, "SAY_EVERY_S", 0.0)
-    monkeypatch.setattr(performer, "LOOK_S", 0.01)
-    told: list[Input] = []
+    monkeypatch.setattr(performer, "PROGRESS_S", 0.0)
+    monkeypatch.setattr(performer, "CHECK_S", 0.01)
+    told: list[StepProgress] = []
     enough = asyncio.Event()
 
-    def put(given: Input) -> None:
+    def report(given: StepProgress) -> None:
         told.append(given)
         if len(told) >= 4:
             enough.set()
 
     async def work(order: Order) -> Done:
-        order.say("3 jobs left")
-        async with asyncio.timeout(5):
+        order.progress("3 jobs left")
+        async with asyncio.timeout(60):
             await enough.wait()
         return Done(text="off", data={"power": "Off"})
 
-    hands = Performer({"bmc.power_off": Own(work)}, may_act=lambda _: True, put=put)
-    result = await hands.perform(step(), 1)
+    own_steps = Performer({"bmc.power_off": Own(work)}, may_act=lambda _: True, report=report)
+    result = await own_steps.perform(step(), 1)
     assert result is not None
     assert (result.outcome, result.data) == (Outcome.OK, {"power": "Off"})
-    assert all(isinstance(given, StepProgress) for given in told)
-    assert "3 jobs left" in [given.text for given in told if isinstance(given, StepProgress)]
+    assert "3 jobs left" in [given.text for given in told]
     assert len({given.id for given in told}) == len(told)

@@ -1,4 +1,4 @@
-"""Runs without a fault: people start them, schedules do; and the gates that came with the hands."""
+"""Runs without a fault, started by operators and schedules; and the gates for jobs, maintenance windows and the breaker."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 
 from agent.contract.commands import Outcome
 from brain.core.effects import AskJobs, Effect, Perform
-from brain.core.inputs import Input, JobsTold, PackLoaded
-from brain.core.spec import Mode, Pack, Place, Runbook, Rung, Window
+from brain.core.inputs import Input, JobsAnswer, PackLoaded
+from brain.core.pack.spec import Mode, Pack, Place, Runbook, Rung, Window
 from brain.core.state import RunState
 from tests.brain.test_way_back import World
 from tests.brain.world import Story, pack
@@ -20,7 +20,7 @@ INSPECT = Runbook(
         Rung(name="drain", do="scheduler.drain", params={"then": "undo"}, on_failure="stop"),
         Rung(name="diagnose", do="gpu.diagnose", params={"level": 2}, on_failure="stop"),
     ),
-    way_back=(Rung(name="resume", do="scheduler.resume"),),
+    return_to_service=(Rung(name="resume", do="scheduler.resume"),),
     request=True,
 )
 RETURN = Runbook(
@@ -38,14 +38,14 @@ def with_books(*books: Runbook, mode: Mode = Mode.AUTO, **settings: Any) -> Pack
 
 
 def known(story: Story, *nodes: str) -> None:
-    """The nodes have been heard."""
+    """The nodes send their first event."""
     for node in nodes:
         story.event(0.5, "agent.started", "node", node)
     story.run(0.6)
 
 
-def test_a_person_starts_a_runbook_and_the_node_is_back_after_it() -> None:
-    """All steps done: success, the way back, a closed incident that says who asked."""
+def test_an_operator_starts_a_runbook_and_the_node_returns_to_service_after_it() -> None:
+    """All steps done: return to service, success, and a closed incident that names who asked."""
     story = World(with_books(INSPECT))
     known(story, "n1")
     story.say(1, "start", runbook="inspect", node="n1", why="new cable")
@@ -61,7 +61,7 @@ def test_a_person_starts_a_runbook_and_the_node_is_back_after_it() -> None:
 
 
 def test_an_inspection_that_finds_something_leaves_the_node_out_of_service() -> None:
-    """The diagnosis fails: no resume, and people are told."""
+    """The diagnosis fails: no resume, and people are paged."""
     story = World(with_books(INSPECT), {"gpu.diagnose": Outcome.FAILED})
     known(story, "n1")
     story.say(1, "start", runbook="inspect", node="n1")
@@ -80,17 +80,17 @@ def test_an_inspection_that_finds_something_leaves_the_node_out_of_service() -> 
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused(args: dict[str, str], says: str) -> None:
-    """With what there is instead."""
+    """The refusal lists what there is."""
     story = World(with_books(INSPECT))
     known(story, "n1")
     story.say(1, "start", **args)
     story.run(5)
-    assert any(says in note for note in story.notes("said.refused"))
+    assert any(says in note for note in story.notes("operator.refused"))
     assert not story.incidents()
 
 
-def test_in_approve_mode_the_persons_request_is_the_approval_and_in_observe_mode_it_is_a_rehearsal() -> None:
-    """Observe stays observe, whoever asks."""
+def test_in_approve_mode_a_request_is_its_own_approval_and_in_observe_mode_it_is_only_planned() -> None:
+    """Observe mode performs nothing, whoever asks."""
     for mode, done in ((Mode.APPROVE, 3), (Mode.OBSERVE, 0)):
         story = World(with_books(INSPECT, mode=mode))
         known(story, "n1")
@@ -99,25 +99,25 @@ def test_in_approve_mode_the_persons_request_is_the_approval_and_in_observe_mode
         assert len(story.actions()) == done
 
 
-def test_a_schedule_looks_at_one_node_after_the_other_and_leaves_troubled_ones_alone() -> None:
-    """Weekly on three nodes, one of them has an incident."""
+def test_a_schedule_inspects_one_node_after_the_other_and_skips_those_with_incidents() -> None:
+    """Weekly on three nodes; one of them has an incident."""
     week = 7 * 86400.0
     story = World(with_books(replace(INSPECT, every_s=week), page_repeat_s=(1e9,)))
     known(story, "n1", "n2", "n3")
-    story.event(1, "node.silent", "node", "n2")
+    story.event(1, "node.unreachable", "node", "n2")
     story.run(3000)
     nodes = [node for node, action in story.actions() if action == "gpu.diagnose"]
     assert nodes == ["n1", "n3"]
     story.run(week + 2 * 86400)
     nodes = [node for node, action in story.actions() if action == "gpu.diagnose"]
-    assert nodes == ["n1", "n3", "n2", "n1", "n3", "n2"], "n2 when its trouble was forgotten"
+    assert nodes == ["n1", "n3", "n2", "n1", "n3", "n2"], "n2 once its incident is forgotten"
     story.time.feed(PackLoaded(id="p2", pack=pack()), story.time.now + 1)
     story.run(story.time.now + 2)
     assert not [name for name in story.engine.state.timers if name.startswith("schedule:")]
 
 
 def test_return_takes_our_drain_off() -> None:
-    """A person says that the node is healthy: symptoms end, and the site's return runbook runs."""
+    """An operator declares the node healthy: its symptoms end, and the site's return runbook runs."""
     story = World(with_books(RETURN))
     known(story, "n1")
     story.say(1, "return", node="n1")
@@ -125,7 +125,7 @@ def test_return_takes_our_drain_off() -> None:
     assert story.actions() == [("n1", "scheduler.resume")]
 
 
-def jobs_world(told: JobsTold, **settings: Any) -> World:
+def jobs_world(told: JobsAnswer, **settings: Any) -> World:
     """A world whose scheduler answers `told`."""
 
     class Asked(World):
@@ -138,10 +138,10 @@ def jobs_world(told: JobsTold, **settings: Any) -> World:
     return Asked(pack(ask_jobs=True, **settings))
 
 
-ANSWER = JobsTold(id="", node="", known=True, jobs=("41",))
+ANSWER = JobsAnswer(id="", node="", known=True, jobs=("41",))
 
 
-def test_a_node_with_a_protected_job_is_left_alone_until_a_person_agrees() -> None:
+def test_a_node_with_a_protected_job_is_left_alone_until_an_operator_approves() -> None:
     """Law 2."""
     story = jobs_world(replace(ANSWER, protected="41 (account demo)"))
     story.event(1, "link.state", "link/eth1", up=False)
@@ -154,8 +154,8 @@ def test_a_node_with_a_protected_job_is_left_alone_until_a_person_agrees() -> No
     assert story.actions() == [("n1", "link.bounce")]
 
 
-def test_when_the_scheduler_does_not_answer_a_person_decides() -> None:
-    """Not knowing is not the same as nothing being there."""
+def test_when_the_scheduler_does_not_answer_an_operator_decides() -> None:
+    """Not to know the jobs is not to know that there are none."""
     story = jobs_world(replace(ANSWER, known=False, why="slurmctld is down"))
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(30)
@@ -164,7 +164,7 @@ def test_when_the_scheduler_does_not_answer_a_person_decides() -> None:
 
 
 def test_one_job_is_disturbed_at_one_place_at_a_time() -> None:
-    """Two nodes of job 41: the second waits until the first is done. Forgotten after a minute."""
+    """Two nodes of job 41: the second waits until the first is done. The scheduler's answer is forgotten after a minute."""
     story = jobs_world(ANSWER)
     story.heals = False
     story.event(1, "link.state", "link/eth1", node="n1", up=False)
@@ -179,7 +179,7 @@ def test_one_job_is_disturbed_at_one_place_at_a_time() -> None:
 
 
 def test_in_a_maintenance_window_nothing_disruptive_begins_without_approval() -> None:
-    """Law 2; afterwards it goes on by itself."""
+    """Law 2. Other nodes are not affected, and with an approval it begins."""
     story = World(pack(maintenance=(Window(scope="node/n1", since=0, until=50, why="new firmware"),)))
     story.event(1, "link.state", "link/eth1", up=False)
     story.event(1, "link.state", "link/eth1", node="n2", up=False)
@@ -191,8 +191,8 @@ def test_in_a_maintenance_window_nothing_disruptive_begins_without_approval() ->
     assert ("n1", "link.bounce") in story.actions()
 
 
-def test_the_breaker_trips_after_so_many_runs_and_only_a_person_resets_it() -> None:
-    """Three nodes in an hour are allowed here; the fourth waits, the way back of the third does not."""
+def test_the_breaker_trips_after_too_many_runs_and_only_an_operator_resets_it() -> None:
+    """Three runs in an hour are allowed here; the fourth waits until the reset."""
     story = World(pack(breaker_runs=3, disruptive_runs=10, disruptive_runs_per_runbook=10))
     for number in range(1, 6):
         story.event(number * 20, "link.state", "link/eth1", node=f"n{number}", up=False)
@@ -205,7 +205,7 @@ def test_the_breaker_trips_after_so_many_runs_and_only_a_person_resets_it() -> N
 
 
 def test_performing_needs_no_scheduler_where_none_is_configured() -> None:
-    """ask_jobs is off by default: nobody is asked."""
+    """ask_jobs is off by default: no scheduler is queried."""
     story = World(pack())
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(20)
@@ -223,8 +223,8 @@ LOOK = Runbook(
 )
 
 
-def test_a_fabric_is_looked_at_once_in_a_month_however_many_nodes_it_has() -> None:
-    """Two fabrics, four nodes: two looks, each with its fabric's name; a month later two more."""
+def test_a_fabric_is_inspected_once_a_month_however_many_nodes_it_has() -> None:
+    """Two fabrics, four nodes: two runs, each with its fabric's name; a month later two more."""
     story = World(replace(with_books(LOOK), places={name: Place(fabric="b") for name in ("n3", "n4")}))
     known(story, "n1", "n2", "n3", "n4")
     story.run(86400)
@@ -237,15 +237,15 @@ def test_a_fabric_is_looked_at_once_in_a_month_however_many_nodes_it_has() -> No
     assert len(story.performed) == 4
 
 
-def test_what_it_finds_is_told_and_people_may_ask_for_it_too() -> None:
-    """By the fabric's name; on a node it makes no sense."""
+def test_a_finding_is_paged_and_operators_may_start_the_inspection_too() -> None:
+    """By the fabric's name; on a node it is refused."""
     story = World(with_books(replace(LOOK, every_s=0)), {"fabric.inspect": Outcome.FAILED})
     known(story, "n1")
     story.say(1, "start", runbook="look", node="n1")
     story.say(2, "start", runbook="look", fabric="z")
     story.say(3, "start", runbook="look", fabric="default", why="new cables")
     story.run(60)
-    refused = story.notes("said.refused")
+    refused = story.notes("operator.refused")
     assert any("is started on a fabric, not on 'node/n1'" in note for note in refused)
     assert any("no such fabric: 'z'" in note for note in refused)
     assert len(story.performed) == 1

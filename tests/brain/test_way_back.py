@@ -1,4 +1,4 @@
-"""The way back into service, approvals that lapse, cancelled and silent steps: stories about runs on a small ladder."""
+"""Stories about runs on a small ladder: return to service, void approvals, cancelled steps, steps without progress."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from agent.contract.commands import Outcome
 from brain.core.effects import AskPlan, CancelStep, Effect, Perform
 from brain.core.inputs import Input, Leader, StepPlan, StepProgress, StepResult
-from brain.core.spec import Mode, Pack, Runbook, Rung, Verify
+from brain.core.pack.spec import Mode, Pack, Runbook, Rung, Verify
 from brain.core.state import RunState
 from tests.brain.world import Story, pack
 
@@ -26,7 +26,7 @@ LADDER = Runbook(
         ),
         Rung(name="reboot", do="node.reboot", verify=Verify(within_s=60, for_s=3)),
     ),
-    way_back=(Rung(name="resume", do="scheduler.resume", retries=1),),
+    return_to_service=(Rung(name="resume", do="scheduler.resume", retries=1),),
 )
 
 
@@ -38,7 +38,7 @@ def ladder(mode: Mode = Mode.AUTO, **changes: Any) -> Pack:
 
 
 class World(Story):
-    """Answers as told: `answers` maps an action to its outcome; what is not named works."""
+    """`answers` maps an action to its outcome; every other action succeeds."""
 
     def __init__(self, given: Pack, answers: dict[str, Outcome] | None = None, *, heals: bool = True) -> None:
         self.answers = answers or {}
@@ -50,7 +50,7 @@ class World(Story):
         if isinstance(effect, Perform) and (outcome := self.answers.get(effect.step.action)) is not None:
             self.performed.append(effect)
             step = effect.step
-            if outcome is not Outcome.UNKNOWN:  # UNKNOWN: it never answers
+            if outcome is not Outcome.UNKNOWN:  # UNKNOWN: the step never answers
                 yield (
                     now + 1,
                     StepResult(id=f"r:{step.id}:{now}", step=step.id, outcome=outcome, why="told so"),
@@ -70,7 +70,7 @@ class World(Story):
 
 
 def test_a_healed_node_is_returned_only_after_the_verification() -> None:
-    """Drain, bounce, verified for 3 s, resume: in this order, and then the incident closes."""
+    """Drain, bounce, verification for 3 s, resume, in this order; then the incident closes."""
     story = World(ladder())
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(60)
@@ -82,7 +82,7 @@ def test_a_healed_node_is_returned_only_after_the_verification() -> None:
 
 
 def test_a_node_that_was_not_healed_is_not_returned() -> None:
-    """No rung helps: the drain stays, people are told."""
+    """No rung helps: the drain stays, people are paged."""
     story = World(ladder(), heals=False)
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(200)
@@ -91,8 +91,8 @@ def test_a_node_that_was_not_healed_is_not_returned() -> None:
     assert story.time.pages
 
 
-def test_a_fault_that_goes_away_before_anything_was_done_needs_no_way_back() -> None:
-    """Nothing was disturbed, so nothing is returned."""
+def test_a_fault_that_goes_away_before_anything_was_done_needs_no_return_to_service() -> None:
+    """Nothing was disrupted, so nothing is done afterwards."""
     story = World(ladder())
     story.say(0.5, "hold", scope="node/n1", why="looking")
     story.event(1, "link.state", "link/eth1", up=False)
@@ -101,8 +101,8 @@ def test_a_fault_that_goes_away_before_anything_was_done_needs_no_way_back() -> 
     assert story.actions() == []
 
 
-def test_a_fault_that_comes_back_on_the_way_back_goes_up_the_ladder() -> None:
-    """The resume fails once; before its second attempt the link is down again: the next rung is taken."""
+def test_a_fault_that_recurs_during_the_return_to_service_goes_up_the_ladder() -> None:
+    """The resume fails once; before its second attempt the link is down again: the next rung begins."""
     story = World(ladder(), {"scheduler.resume": Outcome.FAILED})
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(8.2)
@@ -113,8 +113,8 @@ def test_a_fault_that_comes_back_on_the_way_back_goes_up_the_ladder() -> None:
     assert "node.reboot" in actions
 
 
-def test_a_way_back_that_fails_is_a_persons() -> None:
-    """Healed, and not returned to service: somebody must know."""
+def test_a_return_to_service_that_fails_needs_people() -> None:
+    """The node is healed but still out of service: people are paged."""
     story = World(ladder(), {"scheduler.resume": Outcome.FAILED})
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(60)
@@ -134,19 +134,19 @@ def test_a_way_back_that_fails_is_a_persons() -> None:
     ],
 )
 def test_changed_circumstances_void_an_approval(change: str, says: str) -> None:
-    """Approved under a hold; when the hold is released the world may have become another one."""
+    """Approved under a hold: when the hold is released, circumstances may have changed."""
     given = pack(Mode.APPROVE, approval_s=100)
     story = World(replace(given, runbooks=ladder().runbooks))
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(10)
     assert story.run_state is RunState.APPROVAL
-    assert story.notes("step.plan") == ["would do it"], "the one who would do it says what it would do"
+    assert story.notes("step.plan") == ["would do it"], "the plan comes from whoever would perform the step"
     story.say(11, "hold", scope="node/n1", why="wait a moment")
     (incident,) = story.incidents("link-down")
     story.say(12, "approve", id=incident.id)
     story.run(13)
     if change == "symptom":
-        # The flapping symptom joins no link-down incident; a second support does: the rule sees the node's other link.
+        # The flapping symptom joins no link-down incident; a second match does: the rule sees the node's other link.
         state = story.engine.state.incidents[incident.id]
         other = "link_flaps@link/n1/eth1"
         for at in range(6):
@@ -165,8 +165,8 @@ def test_changed_circumstances_void_an_approval(change: str, says: str) -> None:
         assert story.actions()[0] == ("n1", "scheduler.drain")
 
 
-def test_a_denied_step_is_asked_to_stop_and_holds_its_node_until_it_has() -> None:
-    """The drain never answers; while it is being stopped no other run may begin on the node."""
+def test_a_denied_step_is_cancelled_and_keeps_its_node_until_it_has_ended() -> None:
+    """The drain never answers; while it is being cancelled, no other run may begin on the node."""
     story = World(ladder(), {"scheduler.drain": Outcome.UNKNOWN})
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(10)
@@ -185,8 +185,8 @@ def test_a_denied_step_is_asked_to_stop_and_holds_its_node_until_it_has() -> Non
     assert ("n1", "link.bounce") in story.actions()
 
 
-def test_a_step_that_is_silent_is_asked_again_under_its_own_id_if_that_is_safe() -> None:
-    """Signs of life keep it waiting; 45 s without one ask again; what must not be repeated only waits."""
+def test_a_step_without_progress_is_sent_again_under_its_own_id_if_that_is_safe() -> None:
+    """Progress reports prevent it; after 45 s without one the step is sent again. One of class `never` is not."""
     story = World(ladder(), {"scheduler.drain": Outcome.UNKNOWN})
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(5)
@@ -195,7 +195,7 @@ def test_a_step_that_is_silent_is_asked_again_under_its_own_id_if_that_is_safe()
         story.time.feed(StepProgress(id=f"g{at}", step=first.step.id, elapsed_s=at, text="3 jobs left"), at)
     story.run(90)
     assert len(story.performed) == 1
-    assert story.notes("step.progress") == ["3 jobs left"], "the same text is told once"
+    assert story.notes("step.progress") == ["3 jobs left"], "the same text is noted once"
     story.run(100)
     assert [perform.step.id for perform in story.performed] == [first.step.id] * 2
 
@@ -205,8 +205,8 @@ def test_a_step_that_is_silent_is_asked_again_under_its_own_id_if_that_is_safe()
     assert [action for _, action in never.actions()].count("node.reboot") == 1
 
 
-def test_a_new_leader_tells_a_cancelled_step_again_to_stop() -> None:
-    """The brain that should have told it died."""
+def test_a_new_leader_cancels_a_step_again() -> None:
+    """The brain that should have cancelled it may have died first."""
     story = World(ladder(), {"scheduler.drain": Outcome.UNKNOWN})
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(10)
@@ -219,8 +219,8 @@ def test_a_new_leader_tells_a_cancelled_step_again_to_stop() -> None:
     assert not story.engine.state.runs, "it is given up at its deadline, even if it never answers"
 
 
-def test_in_observe_mode_every_rung_says_what_it_would_do() -> None:
-    """Plans are asked for, nothing is performed."""
+def test_in_observe_mode_every_rung_has_a_plan() -> None:
+    """Plans are requested, nothing is performed."""
     story = World(ladder(Mode.OBSERVE))
     story.event(1, "link.state", "link/eth1", up=False)
     story.run(10)

@@ -1,15 +1,15 @@
-"""A small rule pack, events and a world for the stories about the engine."""
+"""A small pack, and a simulated world for stories about the engine."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
-from brain.core.actions import ACTIONS
 from brain.core.effects import Effect, Perform, SendPage
 from brain.core.engine import Engine
-from brain.core.inputs import Delivery, EventSeen, Input, Leader, PackLoaded, Said, StepResult
-from brain.core.spec import (
+from brain.core.inputs import Delivery, EventSeen, Input, Leader, OperatorCommand, PackLoaded, StepResult
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import (
     Knowledge,
     Match,
     Mode,
@@ -26,7 +26,7 @@ from brain.core.spec import (
     Text,
     Verify,
 )
-from brain.core.timeline import Timeline
+from brain.core.rehearsal.timeline import Timeline
 
 GPU = "gpu/0000:3b:00"
 KNOWN = Knowledge(cause=Text(en="a cause", zh="原因"), todo=Text(en="do something", zh="处理"))
@@ -78,7 +78,10 @@ SYMPTOMS = (
         on=(Match(kind="service.state", where={"active": "failed"}),),
         clear=(Match(kind="service.state", where={"active": "active"}),),
     ),
-    Symptom(name="silent", scope="node", summary="silent", on=(Match(kind="node.silent"),), clear=(Match(kind="node.returned"),)),
+    Symptom(
+        name="silent", scope="node", summary="silent", on=(Match(kind="node.unreachable"),),
+        clear=(Match(kind="node.returned"),),
+    ),
 )  # fmt: skip
 
 RULES = (
@@ -99,12 +102,12 @@ RULES = (
         "link",
         {"symptom": "link_down"},
         runbook="bounce",
-        settle_s=1,
-        quiet_s=5,
+        hold_off_s=1,
+        resolve_delay_s=5,
         page=Paging.OPEN,
     ),
     rule("link-flapping", "link", {"symptom": "link_flaps"}),
-    rule("sm-moved", "node", {"symptom": "sm_moved"}, settle_s=10, severity=Priority.P3),
+    rule("sm-moved", "node", {"symptom": "sm_moved"}, hold_off_s=10, severity=Priority.P3),
     rule(
         "sm-failover",
         "fabric",
@@ -156,7 +159,7 @@ RUNBOOKS = (
 def pack(
     mode: Mode = Mode.AUTO, places: dict[str, Place] | None = None, version: str = "p1", **settings: Any
 ) -> Pack:
-    """The small pack in one mode."""
+    """The small pack, with every runbook in one mode."""
     return Pack(
         version=version, symptoms=SYMPTOMS, rules=RULES, runbooks=RUNBOOKS,
         settings=Settings(modes=(ModeSetting(mode=mode),), **settings), places=places or {},
@@ -167,7 +170,10 @@ Answers = Callable[[Perform], Iterable[tuple[float, "Input | tuple[str, str, dic
 
 
 class Story:
-    """Events by name and time, an obedient world, and what the engine made of it."""
+    """Feeds events to an engine, answers its effects, and keeps what came of them.
+
+    `heals`: whether actions help. `undelivered`: how many pages fail before the first one is delivered.
+    """
 
     def __init__(self, given: Pack | None = None, *, heals: bool = True, undelivered: int = 0) -> None:
         self.engine = Engine(actions=ACTIONS)
@@ -190,7 +196,7 @@ class Story:
         age_s: float = 0.0,
         **data: Any,
     ) -> Event:
-        """A node's event at `at`."""
+        """A node sends an event, which arrives at `at`."""
         seq = self._seq[node] = self._seq.get(node, 0) + 1
         event = Event(
             id=f"{node}:s1:{seq}", node=node, kind=kind, component=component, severity=Severity.ERROR, at="", age_s=age_s,
@@ -200,9 +206,9 @@ class Story:
         return event
 
     def say(self, at: float, verb: str, **args: Any) -> None:
-        """A person's word."""
+        """An operator's command."""
         self._seq["said"] = self._seq.get("said", 0) + 1
-        self.time.feed(Said(id=f"said-{self._seq['said']}", who="ann", verb=verb, args=args), at)
+        self.time.feed(OperatorCommand(id=f"said-{self._seq['said']}", who="ann", verb=verb, args=args), at)
 
     def run(self, until: float) -> "Story":
         """Lets time pass."""
@@ -236,7 +242,7 @@ class Story:
                 self.event(now + 0.9, "gpu.busy", GPU, step.node)
 
     def incidents(self, cause: str = "") -> list[Any]:
-        """Newest forms, in order of opening."""
+        """The incidents in their newest form, in the order in which they opened."""
         return [incident for incident in self.time.incidents.values() if not cause or incident.cause == cause]
 
     def notes(self, kind: str = "") -> list[str]:
@@ -244,5 +250,5 @@ class Story:
         return [note.text for note in self.time.notes if not kind or note.kind == kind]
 
     def actions(self) -> list[tuple[str, str]]:
-        """(node, action) performed."""
+        """(node, action) of each step performed, in order."""
         return [(perform.step.node, perform.step.action) for perform in self.performed]

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.contract import fabric
-from agent.contract.fabric import Errors, Last, Link
+from agent.contract.fabric import Cable, ErrorCounters, LastInspection
 
 QUIET = """
 ## Summary: 5 nodes checked, 0 bad nodes found
@@ -29,7 +29,7 @@ def line(near: int, a: str, p: int, far: int, b: str, q: int, **more: str) -> st
     return LINE.format(near=near, a=a, p=p, far=far, b=b, q=q, lid=7, **how)
 
 
-def fabric_of(**second: str) -> list[Link]:
+def fabric_of(**second: str) -> list[Cable]:
     """Four hosts on a switch, told from both ends; the second cable as given."""
     lines = []
     for n in range(1, 5):
@@ -43,17 +43,20 @@ def fabric_of(**second: str) -> list[Link]:
     return fabric.links("\n".join(lines))
 
 
-def counted(**values: int) -> Errors:
+def counted(**values: int) -> ErrorCounters:
     """One reading: these counters of the switch's port 3."""
     words = " ".join(f"[{name} == {value}]" for name, value in values.items())
     return fabric.errors(f'Errors for 0x200000 "leaf 1"\n   GUID 0x200000 port 3: {words}\n{QUIET}')
 
 
 def found(
-    before: Errors, after: Errors, cables: list[Link] | None = None, last: Last | None = None
+    before: ErrorCounters,
+    after: ErrorCounters,
+    cables: list[Cable] | None = None,
+    last: LastInspection | None = None,
 ) -> list[str]:
     """The findings."""
-    return list(fabric.findings(before, after, cables or fabric_of(), last or Last(), 60))
+    return list(fabric.findings(before, after, cables or fabric_of(), last or LastInspection(), 60))
 
 
 def test_the_tools_are_read() -> None:
@@ -69,7 +72,7 @@ def test_the_tools_are_read() -> None:
         f"leaf 1 port {n} to gpu{n} mlx5_0 port 1" for n in range(1, 5)
     ]
     assert fabric.links("rubbish") == []
-    assert fabric.errors("rubbish") == Errors(ports=0, counters={}, names={})
+    assert fabric.errors("rubbish") == ErrorCounters(ports=0, counters={}, names={})
 
 
 def test_a_quiet_fabric_has_no_findings_however_much_it_has_counted_in_its_life() -> None:
@@ -109,7 +112,7 @@ def test_what_grows_is_a_finding(
     last: dict[str, int] | None, before: dict[str, int], after: dict[str, int], says: str
 ) -> None:
     """While it is watched at once; since the last inspection above the threshold; a cleared counter counts from zero."""
-    kept = None if last is None else Last(when="2026-10-01", counters={"200000/3": last})
+    kept = None if last is None else LastInspection(when="2026-10-01", counters={"200000/3": last})
     findings = found(counted(**before), counted(**after), last=kept)
     assert len(findings) == bool(says)
     assert all(text.startswith(f"leaf 1 port 3 (to gpu3 mlx5_0 port 1): {says}") for text in findings)
@@ -124,7 +127,7 @@ def test_links_that_are_slow_untended_or_gone() -> None:
     assert "has trained but is Initialize" in armed
     built = [line(0x200000, "s", n, 0x100000 + n, "h", 1, could="Could be 12X") for n in range(4)]
     assert found(quiet, quiet, fabric.links("\n".join(built))) == []
-    last = fabric.keep(quiet, fabric_of(), "2026-10-01")
+    last = fabric.to_remember(quiet, fabric_of(), "2026-10-01")
     assert found(quiet, quiet, fabric_of(), last) == []
     assert found(quiet, quiet, fabric_of()[:3], last) == [
         "leaf 1 port 4 to gpu4 mlx5_0 port 1: the link of 2026-10-01 is gone"

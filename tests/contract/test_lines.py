@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from agent.contract import kernel_text, kinds
 from agent.contract.components import check
 from agent.contract.lines import KernelReader, LineReader, areas
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 from tests.fixtures import ordinary
+from tests.yardstick import slowness
 
 NVSWITCH = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): "
 # line, kind, component, severity, fields
@@ -156,13 +157,13 @@ ORDINARY = [
 ]  # fmt: skip
 
 
-def read(text: str) -> list[Draft]:
+def read(text: str) -> list[UnsentEvent]:
     """What a fresh reader says."""
-    drafts = KernelReader().read(text)
-    for one in drafts:
+    unsent_events = KernelReader().read(text)
+    for one in unsent_events:
         kinds.check(one)
         check(one.component)
-    return drafts
+    return unsent_events
 
 
 @pytest.mark.parametrize(
@@ -170,10 +171,10 @@ def read(text: str) -> list[Draft]:
 )
 def test_what_a_line_says(text: str, kind: str, component: str, severity: str, data: dict[str, Any]) -> None:
     """Kind, component, severity and fields of one line; a field None must be absent."""
-    (draft,) = read(text)
-    assert (draft.kind, draft.component, draft.severity.value) == (kind, component, severity)
-    assert {name: draft.data.get(name) for name in data} == data
-    assert draft.evidence == text
+    (unsent,) = read(text)
+    assert (unsent.kind, unsent.component, unsent.severity.value) == (kind, component, severity)
+    assert {name: unsent.data.get(name) for name in data} == data
+    assert unsent.evidence == text
 
 
 @pytest.mark.parametrize("text", ORDINARY)
@@ -197,10 +198,18 @@ def test_all_four_encodings_say_the_same(text: str) -> None:
 
 def test_every_area_and_kind_has_a_line_here() -> None:
     """A new area without a recording fails."""
-    assert {kind for area in areas() for kind in area.kinds} == {row[1] for row in TABLE}
+    missing = {kind for area in areas() for kind in area.kinds} - {row[1] for row in TABLE}
+    assert not missing, f"add to TABLE above a line of each of {', '.join(sorted(missing))}"
     for area in areas():
-        for mark in area.marks:
-            assert any(mark in text for text in [row[0] for row in TABLE] + [OOM_WHERE, *ORDINARY]), mark
+        for marker in area.markers:
+            assert any(marker in text for text in [row[0] for row in TABLE] + [OOM_WHERE, *ORDINARY]), marker
+
+
+def test_what_distinguishes_facts_is_a_field_of_them() -> None:
+    """A misspelt name would make one event of different facts."""
+    for area in areas():
+        fields = {field.name for kind in area.kinds for field in kinds.KINDS[kind].fields}
+        assert set(area.distinguishing) <= fields, type(area).__name__
 
 
 def test_an_sxid_and_its_further_lines_are_one_fact() -> None:
@@ -215,7 +224,7 @@ def test_an_sxid_and_its_further_lines_are_one_fact() -> None:
             "20034, Severity 1 Engine instance 30 Sub-engine instance 00",
         )
     ]
-    assert [len(drafts) for drafts in said] == [1, 0, 0, 1]
+    assert [len(unsent_events) for unsent_events in said] == [1, 0, 0, 1]
     assert (said[3][0].data["code"], said[3][0].data["said"], said[3][0].data["engine"]) == (
         20034,
         "fatal",
@@ -244,13 +253,13 @@ def test_an_oom_kill_knows_whose_process_it_was(
     """The line before names the control group; the fact is said once."""
     reader = LineReader()
     assert reader.read(OOM_WHERE.format(group=group)) == []
-    (draft,) = reader.read(KILLED)
-    assert (draft.component, draft.data.get("job"), draft.data.get("unit")) == (component, job, unit)
+    (unsent,) = reader.read(KILLED)
+    assert (unsent.component, unsent.data.get("job"), unsent.data.get("unit")) == (component, job, unit)
     assert "job" not in reader.read(KILLED)[0].data  # another process with that number is not this job's
 
 
 HEADS = sorted(
-    {row[0][: len(row[0]) // 2] for row in TABLE} | {mark for area in areas() for mark in area.marks}
+    {row[0][: len(row[0]) // 2] for row in TABLE} | {marker for area in areas() for marker in area.markers}
 )
 
 
@@ -276,6 +285,6 @@ def test_a_long_line_costs_no_time(filler: str) -> None:
     reader = KernelReader()
     for head in HEADS:
         text = head + filler * (8000 // len(filler))
-        began = time.perf_counter()
+        began = time.thread_time()
         reader.read(text)
-        assert time.perf_counter() - began < 0.1, head
+        assert (took_s := time.thread_time() - began) < 0.1 or took_s / slowness() < 0.1, head

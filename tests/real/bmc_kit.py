@@ -8,13 +8,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from agent.contract.commands import Outcome
 from agent.contract.messages import Scalar
 from brain.actions.base import Action, Done, Job, Order, Scheduler, Site
 from brain.actions.bmc import area
 from brain.config import parse
+from brain.core.inputs import StepResult
 
-QUICK = {"poll_s": 0.05, "settle_s": 3.0, "unseen_s": 0.6, "answer_s": 2.0, "connect_s": 1.0}
+QUICK = {"poll_s": 0.05, "settle_s": 60.0, "unseen_s": 30.0, "answer_s": 30.0, "connect_s": 30.0}
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -37,9 +37,9 @@ def server_tls(cert: Path, key: Path) -> ssl.SSLContext:
 class NoFleet:
     """Nothing here gives orders to nodes."""
 
-    async def order(
+    async def perform(
         self, node: str, action: str, params: Mapping[str, Scalar], *, of: Order, part: str
-    ) -> tuple[Outcome, str]:
+    ) -> StepResult:
         """Never called."""
         raise AssertionError(f"{action} was ordered at {node}")
 
@@ -85,21 +85,29 @@ def built(tables: Mapping[str, Mapping[str, Any]], scheduler: Scheduler | None =
     config = parse({"bmc": tables}, "brain.toml", Path.cwd())
     site = Site(
         config=config,
-        fleet=NoFleet(),
+        node_commands=NoFleet(),
         schedulers=lambda _: scheduler,
         on_close=AsyncExitStack().push_async_callback,
     )
     return {action.name: action for action in area(site)}
 
 
-def order(timeout_s: float = 30.0, say: Callable[[str], None] = lambda _: None, **params: Scalar) -> Order:
+def order(
+    timeout_s: float = 30.0, progress: Callable[[str], None] = lambda _: None, **params: Scalar
+) -> Order:
     """An order for node gpu01."""
     return Order(
-        id="run1.1", incident="inc1", node="gpu01", params=params, timeout_s=timeout_s, why="XID 79", say=say
+        id="run1.1",
+        incident="inc1",
+        node="gpu01",
+        params=params,
+        timeout_s=timeout_s,
+        why="XID 79",
+        progress=progress,
     )
 
 
-async def perform(action: Action, timeout_s: float = 30.0, **params: Scalar) -> Done:
+async def perform(action: Action, timeout_s: float = 200.0, **params: Scalar) -> Done:
     """Runs it with a deadline, as the performer does."""
     async with asyncio.timeout(timeout_s):
         return await action.run(order(timeout_s, lambda _: None, **params))

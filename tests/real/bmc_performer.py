@@ -5,18 +5,18 @@ import json
 import sys
 
 from brain.core.effects import Step
-from brain.core.inputs import Input
-from brain.performer import Performer
+from brain.core.inputs import StepProgress
+from brain.leader.performer import Performer
 from tests.real.bmc_kit import built
 
 
-def _say(given: Input) -> None:
+def _report(given: StepProgress) -> None:
     sys.stdout.write(f"progress {given.id}\n")
 
 
 async def _main() -> None:
     given = json.loads(sys.argv[1])
-    performer = Performer(built(given["tables"]), may_act=lambda _: True, put=_say)
+    performer = Performer(built(given["tables"]), may_act=lambda _: True, report=_report)
     result = await performer.perform(Step(**given["step"]), 1)
     sys.stdout.write(f"result {result}\n")
 

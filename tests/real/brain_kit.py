@@ -103,7 +103,8 @@ class Lab:
                 "nats": {"embedded": {"port": self.port}},
                 "console": {"port": 0},
                 "log": {"max_bytes": 256 * 1024**2},
-                "lease_ttl_s": 1,
+                "lease_ttl_s": 5,
+                "unreachable_after_s": 600,  # nodes of most tests never beat
             }
             | more,
             "test",
@@ -132,7 +133,7 @@ class Lab:
         self._stack = contextlib.AsyncExitStack()
         self._stop.set()
         if self._task is not None:
-            await asyncio.wait_for(self._task, 20)
+            await asyncio.wait_for(self._task, 60)
 
     async def node(self, name: str) -> Node:
         """A node with its own credentials."""
@@ -179,7 +180,7 @@ class Lab:
         return [one for one in found if not cause or one["cause"] == cause]
 
     async def until(
-        self, look: Callable[[Any], Any], what: str, path: str = "/api/status", within_s: float = 20
+        self, look: Callable[[Any], Any], what: str, path: str = "/api/status", within_s: float = 60
     ) -> Any:
         """The answer of a path when `look` says so."""
         deadline = time.monotonic() + within_s

@@ -13,11 +13,12 @@ from typing import Any
 
 from agent.actions.gpu_reset import GpuReset
 from agent.actions.gpus import gpu_kit
-from agent.actions.nvml import Nvml
+from agent.actions.modules import Modules
+from agent.actions.nvml_client import NvmlClient
 from agent.config import AgentConfig
 from agent.contract.errors import ActionError
 from agent.host import Host
-from agent.nvml_pause import NvmlPause
+from agent.nvml.pause import NvmlPause
 
 
 def action(settings: dict[str, Any]) -> GpuReset:
@@ -28,8 +29,10 @@ def action(settings: dict[str, Any]) -> GpuReset:
         gpu_services=tuple(settings["services"]),
         nvidia_smi=settings["smi"],
     )
-    kit = gpu_kit(Host(root=Path(settings["root"])), config, NvmlPause())
-    return GpuReset(dataclasses.replace(kit, nvml=Nvml(env=settings["nvml"])))
+    host = Host(root=Path(settings["root"]))
+    modules = Modules(host, modprobe=config.modprobe, rmmod=config.rmmod)
+    kit = gpu_kit(host, config, modules, NvmlPause())
+    return GpuReset(dataclasses.replace(kit, nvml=NvmlClient(env=settings["nvml"])))
 
 
 async def main(verb: str, settings: dict[str, Any]) -> str:

@@ -93,7 +93,7 @@ class Fabric:
         env = {**self._client, "SIM_HOST": host}
         with suppress(subprocess.TimeoutExpired):
             done = subprocess.run(
-                argv, env=env, cwd=self.folder, capture_output=True, text=True, timeout=5, check=False
+                argv, env=env, cwd=self.folder, capture_output=True, text=True, timeout=20, check=False
             )
             return done.stdout if done.returncode == 0 else ""
         return ""
@@ -141,7 +141,7 @@ class Fabric:
                 script.chmod(0o755)
         return folder
 
-    def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
+    def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
         """Waits for `condition()`; fails when it does not come, or when a process ended by itself."""
         deadline = time.monotonic() + timeout_s
         while not condition():

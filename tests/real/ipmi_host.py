@@ -76,7 +76,7 @@ class Host:
         """What ipmitool prints; empty when there is no answer."""
         argv = ["ipmitool", "-I", "lanplus", "-H", "127.0.0.1", "-p", str(self.port), "-U", "admin"]
         argv += ["-f", str(self.password), "-C", "3", "-R", "1", "-N", "1", "chassis", "power", command]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=20).stdout
+        return subprocess.run(argv, capture_output=True, text=True, timeout=60).stdout
 
     @property
     def node(self) -> int:
@@ -105,7 +105,7 @@ class Host:
         """`hangs` or `freezes`."""
         (self.folder / name).touch()
 
-    def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 15.0) -> None:
+    def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
         """Waits for `condition()`."""
         deadline = time.monotonic() + timeout_s
         while not condition():

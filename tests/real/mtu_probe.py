@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 
-from agent.actions.mtu import MtuSet
+from agent.actions.mtu_set import MtuSet
 from agent.contract.errors import ActionError
 from agent.host import Host
 

@@ -7,6 +7,7 @@ with nats_server(tmp_path) as server:
     server.start()     # same port, same store
 """
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -21,10 +22,11 @@ from pathlib import Path
 import nats
 from nats.aio.client import Client
 from nats.js.api import StorageType, StreamConfig
+from nats.js.errors import KeyNotFoundError
 
 from agent.contract import subjects
 
-START_WITHIN_S = 10.0
+START_WITHIN_S = 60.0
 
 
 class NatsServer:
@@ -83,10 +85,10 @@ class NatsServer:
             return
         self._process.send_signal(how)
         try:
-            self._process.wait(10)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(60)
         self._process = None
 
 
@@ -131,21 +133,33 @@ async def client(url: str) -> AsyncIterator[Client]:
             await connection.close()
 
 
-async def read_log(url: str, cell: str = "default", *, count: int, within_s: float = 10.0) -> list[bytes]:
-    """The bodies on the log from its beginning, in order: `count` of them, or what came within the time."""
+async def whole_log(url: str, cell: str = "default") -> list[bytes]:
+    """The bodies that are on the log now, in order."""
     async with client(url) as connection:
-        log = connection.jetstream()
-        subscription = await log.subscribe(
-            f"ward.{cell}.>", stream=subjects.stream(cell), ordered_consumer=True
-        )
+        end = (await connection.jsm().stream_info(subjects.stream(cell))).state
         bodies: list[bytes] = []
-        deadline = time.monotonic() + within_s
-        while len(bodies) < count and (left := deadline - time.monotonic()) > 0:
-            try:
-                bodies.append((await subscription.next_msg(timeout=left)).data)
-            except nats.errors.TimeoutError:
-                break
+        if end.messages:
+            subscription = await connection.jetstream().subscribe(
+                f"ward.{cell}.>", stream=subjects.stream(cell), ordered_consumer=True
+            )
+            place = 0
+            while place < end.last_seq:
+                message = await subscription.next_msg(timeout=60)
+                place = message.metadata.sequence.stream
+                bodies.append(message.data)
         return bodies
+
+
+async def forgotten(connection: Client, ttl_s: float) -> float:
+    """Writes an entry as a leader does with its lease, and says how long the server takes to forget it."""
+    began = time.monotonic()
+    bucket = await connection.jetstream().create_key_value(bucket="beside", ttl=ttl_s)
+    await bucket.put("key", b"")
+    with contextlib.suppress(KeyNotFoundError):
+        while True:
+            await bucket.get("key")
+            await asyncio.sleep(ttl_s / 24)
+    return time.monotonic() - began
 
 
 def free_port() -> int:

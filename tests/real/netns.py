@@ -21,7 +21,7 @@ class Namespace:
     def ip(self, *argv: str) -> str:
         """What `ip -n <this> ...` prints; fails when it does."""
         argv = ("ip", "-n", self.name, *argv)
-        return subprocess.run(argv, check=True, capture_output=True, timeout=20, text=True).stdout
+        return subprocess.run(argv, check=True, capture_output=True, timeout=60, text=True).stdout
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -50,9 +50,9 @@ def missing() -> str:
 def namespace() -> Iterator[Namespace]:
     """A fresh namespace with only `lo` in it."""
     name = f"gpuward-{uuid.uuid4().hex[:8]}"
-    subprocess.run(["ip", "netns", "add", name], check=True, capture_output=True, timeout=20)
+    subprocess.run(["ip", "netns", "add", name], check=True, capture_output=True, timeout=60)
     try:
         yield Namespace(name=name)
     finally:
         with suppress(subprocess.TimeoutExpired):
-            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=20)
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=60)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SLEEPER = "[Unit]\nDescription=stand-in\n[Service]\nType=simple\nExecStart=/bin/sleep infinity\nRestart=no\n"
-_BOOT_TIMEOUT_S = 30.0
-_STOP_TIMEOUT_S = 10.0
+_BOOT_TIMEOUT_S = 90.0
+_STOP_TIMEOUT_S = 30.0
 _REBOOTED = 133  # how systemd-nspawn --keep-unit ends when the container reboots
 
 
@@ -40,7 +40,7 @@ class Machine:
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Runs a command inside, e.g. `systemctl`; the caller looks at its return code."""
         command = ["nsenter", "-t", str(self.leader), "-a", *argv]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
 
 
 def missing() -> str:
@@ -155,7 +155,7 @@ def _wait_for_boot(process: subprocess.Popen[bytes], log: Path, units: Sequence[
                     ["nsenter", "-t", str(pid), "-a", "systemctl", "is-active", "lab.target", *wanted],
                     capture_output=True,
                     text=True,
-                    timeout=30,
+                    timeout=90,
                     check=False,
                 ).stdout.split()
                 if asked and asked[0] == "active" and "activating" not in asked:

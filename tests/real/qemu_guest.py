@@ -6,6 +6,7 @@ What the guest has: rxe, bonding, veth, devlink with two cards that can be broke
 QEMU's BMC, /dev/watchdog. About 3 s to the first script; each `import` costs more than on the machine itself.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ HERE = Path(__file__).resolve().parent / "qemu"
 REPO = HERE.parents[2]
 CACHE = Path(os.environ.get("GPUWARD_GUEST_CACHE", "/var/cache/gpuward-guest"))
 PREPARE_S = 120.0
-RUN_S = 120.0  # 12 s on two cores; a machine under load takes longer
+RUN_S = 250.0  # 12 s on two cores; a machine under load takes longer
 _TOOLS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "busybox": "busybox-static",
@@ -31,7 +32,7 @@ _TOOLS = {
     "gcc": "gcc",
     "devlink": "iproute2",
 }
-Said = dict[str, Any]
+OperatorCommand = dict[str, Any]
 _DEVICES = (
     *("-device", "edu,addr=5.0,multifunction=on", "-device", "edu,addr=5.1", "-device", "edu,addr=6.0"),
     *("-device", "ipmi-bmc-sim,id=bmc0", "-device", "isa-ipmi-kcs,bmc=bmc0", "-device", "i6300esb"),
@@ -54,7 +55,7 @@ def machine(words: Mapping[str, str], *, cpus: int) -> list[str]:
     )
     # The guest writes no bytecode that anybody reads again, and compiles slowly.
     subprocess.run(
-        [sys.executable, "-m", "compileall", "-q", "agent", "tests/real"], cwd=REPO, check=True, timeout=60
+        [sys.executable, "-m", "compileall", "-q", "agent", "tests/real"], cwd=REPO, check=True, timeout=200
     )
     line = {"python": sys.executable, "repo": str(REPO), "modules": str(ready / "modules"), **words}
     return [
@@ -69,7 +70,16 @@ def machine(words: Mapping[str, str], *, cpus: int) -> list[str]:
     ]
 
 
-def guest(*modules: str) -> dict[str, list[Said]]:
+def first(process: "subprocess.Popen[Any]") -> None:
+    """Runs before the machine's other work: a guest whose processor is emulated would stand still beside it, and miss the
+    deadlines that are right for a machine of its own. `process`: of a session of its own.
+    """
+    os.setpriority(os.PRIO_PROCESS, process.pid, -10)
+    with contextlib.suppress(FileNotFoundError):  # a kernel that weighs processes, not sessions
+        Path(f"/proc/{process.pid}/autogroup").write_text("-10")
+
+
+def guest(*modules: str) -> dict[str, list[OperatorCommand]]:
     """Boots, runs these Python modules side by side; the JSON lines that each printed. Fails when one of them did."""
     argv = [*machine({"scripts": ",".join(modules)}, cpus=2), "-nic", "none", *_DEVICES]
     process = subprocess.Popen(
@@ -81,6 +91,7 @@ def guest(*modules: str) -> dict[str, list[Said]]:
         errors="replace",
         start_new_session=True,
     )
+    first(process)
     try:
         output, _ = process.communicate(timeout=RUN_S)
     except BaseException as error:
@@ -91,7 +102,7 @@ def guest(*modules: str) -> dict[str, list[Said]]:
         pytest.fail(f"the guest did not end within {RUN_S:.0f} s:\n{output[-6000:]}")
     assert "QEMU-DONE" in output, output[-6000:]
     assert "QEMU-FAILED" not in output, output[-6000:]
-    said: dict[str, list[Said]] = {module: [] for module in modules}
+    said: dict[str, list[OperatorCommand]] = {module: [] for module in modules}
     for line in output.splitlines():
         if line.startswith("GUEST "):
             _, module, text = line.split(" ", 2)

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.real import qemu_guest
 
 HOST = "10.0.2.2"  # this machine's loopback, as the guest reaches it
-START_S = 90.0  # 4 s on two cores
+START_S = 200.0  # 4 s on two cores
 _SERVES, _SAID = "GUEST-SERVES", "\nGUEST-SAID "
 
 
@@ -62,7 +62,7 @@ class LiveGuest:
         """Switches it off, as a power cut does."""
         self._line.close()
         os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(10)
+        self._process.wait(60)
 
     def _until(self, mark: str, within_s: float) -> str:
         end_s = time.monotonic() + within_s
@@ -95,6 +95,7 @@ def live_guest(folder: Path, *, cards: int) -> Iterator[LiveGuest]:
         )
     guest = LiveGuest(folder, process)
     try:
+        qemu_guest.first(process)
         guest.connect()
         yield guest
     finally:

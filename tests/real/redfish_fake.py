@@ -40,7 +40,8 @@ class RedfishFake:
         self.lies = False
         self.os_hangs = False  # GracefulShutdown is accepted and never comes to pass
         self.settle_s = 0.0  # from "accepted" to done
-        self.cycle_off_s = 0.15
+        self.cycle_off_s = 0.15  # and until it was read once, if that takes longer; negative: never off
+        self._read_off = True
         self.reset_answer = 204
         self.answers_reset = asyncio.Event()  # cleared: the answer does not come, but the reset is done
         self.answers_reset.set()
@@ -50,7 +51,7 @@ class RedfishFake:
         self.busy_after = 0  # so many after a reset
         self.hold_reading = 0  # the reading of the system with this number waits for `release`; 0: none
         self.release = asyncio.Event()
-        self.readings = 0
+        self.samples = 0
         self.drips = False  # the answer comes byte by byte
         self.last_reset: str | None = None
         self.extra: dict[str, Any] = {}  # path -> resource
@@ -110,8 +111,8 @@ class RedfishFake:
             return web.Response(status=204)
         if request.method == "POST":
             return await self._reset((await request.json())["ResetType"])
-        self.readings += path == _SYSTEM
-        if path == _SYSTEM and self.readings == self.hold_reading:
+        self.samples += path == _SYSTEM
+        if path == _SYSTEM and self.samples == self.hold_reading:
             await self.release.wait()
         if self.busy > 0 and path == _SYSTEM:
             self.busy -= 1
@@ -153,6 +154,7 @@ class RedfishFake:
             self.power = "Off"
         elif kind == "PowerCycle":
             self._off_until = time.monotonic() + self.cycle_off_s
+            self._read_off = self.cycle_off_s < 0
         if kind in ("PowerCycle", "ForceRestart", "GracefulRestart") and self.last_reset:
             self.last_reset += "+"
 
@@ -177,7 +179,8 @@ class RedfishFake:
     def _system(self) -> dict[str, Any]:
         power = self.power
         if self._off_until is not None:
-            power = "Off" if time.monotonic() < self._off_until else "On"
+            power = "Off" if time.monotonic() < self._off_until or not self._read_off else "On"
+            self._read_off = True
         reset: dict[str, Any] = {"target": self._absolute(f"{_SYSTEM}/Actions/ComputerSystem.Reset")}
         if self.by_action_info:
             reset["@Redfish.ActionInfo"] = f"{_SYSTEM}/ResetActionInfo"

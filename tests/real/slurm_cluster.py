@@ -21,7 +21,7 @@ from pathlib import Path
 
 FILES = Path(__file__).resolve().parent / "slurm"
 NODES = ("gpu1", "gpu2", "gpu3", "gpu4")
-START_S = 20.0
+START_S = 60.0
 
 
 def missing() -> str:
@@ -98,11 +98,11 @@ class Cluster:
         """Kills everything in the namespace."""
         if self._first is not None:
             os.killpg(self._first.pid, signal.SIGKILL)
-            self._first.wait(10)
+            self._first.wait(60)
 
     def run(self, *argv: str, check: bool = True) -> str:
         """A tool's output."""
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, env=self.env, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=self.env, check=False)
         assert done.returncode == 0 or not check, (argv, done.stdout, done.stderr)
         return done.stdout
 

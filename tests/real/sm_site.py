@@ -4,7 +4,7 @@
     site.start("H1", priority=10)
     actions = subnet_managers({"default": {...}}, site)
 
-It is the `Fleet` of the brain's actions: `ib.sm_state` is the agent's own action with the real infiniband-diags, and
+It is the `NodeCommands` of the brain's actions: `ib.sm_state` is the agent's own action with the real infiniband-diags, and
 `service.start|stop` start and end opensm as a unit of the host would.
 """
 
@@ -16,12 +16,13 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.actions.subnet import SmState
+from agent.actions.ib_sm_state import IbSmState
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar
 from agent.host import Host
 from brain.actions.base import Order
+from brain.core.inputs import StepResult
 from tests.real.ibsim_fabric import Fabric
 
 UNIT = "opensm.service"
@@ -47,17 +48,21 @@ class Site:
         """A folder of infiniband-diags as they are on `host`."""
         return self.net.tools(host)
 
-    async def order(
+    async def perform(
         self, node: str, action: str, params: Mapping[str, Scalar], *, of: Order, part: str
-    ) -> tuple[Outcome, str]:
-        """As brain.actions.base.Fleet."""
+    ) -> StepResult:
+        """As brain.actions.base.NodeCommands."""
         self.ids.append(f"{of.id}.{part}")
+        outcome, why = await self._answer(node, action, params)
+        return StepResult(id="r", step=f"{of.id}.{part}", outcome=outcome, why=why)
+
+    async def _answer(self, node: str, action: str, params: Mapping[str, Scalar]) -> tuple[Outcome, str]:
         if node in self.deaf:
             return Outcome.UNREACHABLE, f"{node}: no agent listens there"
         if action == "ib.sm_state":
             root = await asyncio.to_thread(self.net.mirror, node)
             try:
-                done = await SmState(Host(root=root), tools=self.tools(node)).run(params)
+                done = await IbSmState(Host(root=root), tools=self.tools(node)).run(params)
             except Refused as error:
                 return Outcome.REFUSED, str(error)
             except (Unreachable, TimedOut, ActionError) as error:

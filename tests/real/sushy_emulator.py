@@ -53,7 +53,7 @@ def sushy_emulator(folder: Path) -> Iterator[tuple[str, Path]]:
     with (folder / "emulator.log").open("wb") as log:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not _listens(port):
             text = (folder / "emulator.log").read_text()
             assert process.poll() is None, text[-2000:]

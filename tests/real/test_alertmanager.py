@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agent.contract.errors import Refused, Unreachable
-from brain.core.spec import Pack
+from brain.core.pack.spec import Pack, Priority
 from brain.core.state import Incident, Run, RunState, State
 from brain.notify.alertmanager import build as build_channel
 from brain.notify.compose import compose
@@ -31,7 +31,7 @@ pytestmark = [
         not shutil.which("prometheus-alertmanager"), reason="needs apt: prometheus-alertmanager"
     ),
 ]
-HOLD_S = 1.5
+HOLD_S = 4.0
 CONFIG = "global: {resolve_timeout: 1s}\nroute: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
 
 
@@ -57,7 +57,7 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not self._ready():
             assert self._process.poll() is None, "Alertmanager died"
             assert time.monotonic() < deadline, "Alertmanager is not ready"
@@ -72,13 +72,13 @@ class Server:
 
     def _ready(self) -> bool:
         with contextlib.suppress(OSError, urllib.error.URLError):
-            return bool(urllib.request.urlopen(f"{self.url}/-/ready", timeout=1).status == 200)  # noqa: S310 - loopback
+            return bool(urllib.request.urlopen(f"{self.url}/-/ready", timeout=10).status == 200)  # noqa: S310 - loopback
         return False
 
     def active(self) -> list[dict[str, Any]]:
         """What its people see: amtool reads the API."""
         tool = ["amtool", f"--alertmanager.url={self.url}", "alert", "query", "--output=json"]
-        said = subprocess.run(tool, capture_output=True, check=True, timeout=10)
+        said = subprocess.run(tool, capture_output=True, check=True, timeout=60)
         return list(json.loads(said.stdout or b"[]"))
 
 
@@ -113,7 +113,7 @@ def engine_state(about: Incident, runs: list[Run]) -> State:
 
 
 async def until(
-    what: Callable[[], bool], within_s: float = 8.0, meanwhile: Callable[[], Any] | None = None
+    what: Callable[[], bool], within_s: float = 60.0, meanwhile: Callable[[], Any] | None = None
 ) -> None:
     """Waits for a condition; `meanwhile` is awaited between looks."""
     deadline = time.monotonic() + within_s
@@ -134,7 +134,11 @@ async def test_an_alert_lives_as_long_as_its_incident(server: Server, tmp_path: 
         assert await notifier.refresh(lambda: state, time.monotonic()) == []
 
     opened = page(about=about, text="needs an approval")
-    assert await notifier.send(opened, rule=rule(), runs=list(state.runs.values())) == (True, "am", "")
+    assert await notifier.send(compose(opened, rule=rule(), runs=list(state.runs.values()))) == (
+        True,
+        "am",
+        "",
+    )
     (alert,) = server.active()
     assert alert["labels"] == {
         "alertname": "gpu_lost", "incident": "inc-1", "severity": "P1", "group": "oncall", "node": "n1",
@@ -147,9 +151,11 @@ async def test_an_alert_lives_as_long_as_its_incident(server: Server, tmp_path: 
     await until(lambda: time.monotonic() - began > HOLD_S + 1.5, meanwhile=refresh)
     assert [one["labels"]["severity"] for one in server.active()] == ["P1"], "it is kept beyond its own end"
 
-    about.severity, about.pages.severities = "P0", ["P1"]
+    about.severity, about.pages.severities = Priority.P0, [Priority.P1]
     about.pages.acked_by = "ann"
-    await notifier.send(page("update", about=about, text="raised from P1 to P0"), rule=rule())
+    await notifier.send(
+        compose(page("update", about=about, text="raised from P1 to P0"), rule=rule()), ["am"]
+    )
     (alert,) = server.active()
     assert (alert["labels"]["severity"], alert["annotations"]["acknowledged_by"]) == ("P0", "ann")
 
@@ -159,7 +165,7 @@ async def test_an_alert_lives_as_long_as_its_incident(server: Server, tmp_path: 
     await until(lambda: len(server.active()) == 1, meanwhile=refresh)
 
     about.pages.resolved = True
-    assert (await notifier.send(page("resolve", about=about), rule=rule()))[0]
+    assert (await notifier.send(compose(page("resolve", about=about), rule=rule()), ["am"]))[0]
     assert server.active() == []
     await asyncio.sleep(0.4)
     await refresh()
@@ -170,9 +176,9 @@ async def test_an_alert_lives_as_long_as_its_incident(server: Server, tmp_path: 
 async def test_without_gpuward_an_alert_ends_by_itself(server: Server, tmp_path: Path) -> None:
     """A brain that died for good leaves no alert that nobody can close."""
     notifier = site(server, tmp_path)
-    await notifier.send(page())
+    await notifier.send(compose(page()))
     assert len(server.active()) == 1
-    await until(lambda: server.active() == [], within_s=HOLD_S + 3)
+    await until(lambda: server.active() == [], within_s=HOLD_S + 60)
     await notifier.close()
 
 

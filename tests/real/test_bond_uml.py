@@ -12,19 +12,19 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
-BOOT_AND_RUN_S = 90.0  # 7 s on two cores; a machine under load takes longer
+BOOT_AND_RUN_S = 200.0  # 7 s on two cores; a machine under load takes longer
 
 
 @pytest.mark.root
 @pytest.mark.component("user-mode-linux")
 @pytest.mark.slow
-def test_the_active_slave_changes_when_its_cable_goes() -> None:
+def test_the_active_slave_changes_when_its_cable_goes(tmp_path: Path) -> None:
     """Carrier lost on the active slave: the other takes over, one is missing; it returns; the bond goes. In between
     bond.failover moves it, and refuses what it must.
     """
     if shutil.which("linux.uml") is None or shutil.which("modprobe") is None:
         pytest.skip("needs apt-get install user-mode-linux kmod")
-    said = run_guest(HERE / "uml/guest.py")
+    said = run_guest(HERE / "uml/guest.py", tmp_path)
     assert said[0] == {"kind": "start", "said": 0}, "a bond that is whole is silent"
     failover = {event["kind"]: event for event in said[1:3]}
     assert failover["bond.active_slave"] == {"kind": "bond.active_slave", "active": "vb", "before": "va"}
@@ -54,8 +54,14 @@ def test_the_active_slave_changes_when_its_cable_goes() -> None:
         assert active == "vb", story
 
 
-def run_guest(script: Path) -> list[dict[str, object]]:
-    """Boots the kernel, runs `script` in it, returns what it printed; fails with all output when it did not end."""
+def run_guest(script: Path, folder: Path) -> list[dict[str, object]]:
+    """Boots the kernel, runs `script` in it, returns what it printed; fails with all output when it did not end.
+
+    `folder`: for what is built for it.
+    """
+    library = folder / "ptrace.so"
+    build = ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library)]
+    subprocess.run([*build, str(HERE / "uml/ptrace.c")], check=True)
     # hostfs shows this machine's root: read-only, so that the guest cannot change it.
     argv = [
         *("linux.uml", "mem=256M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
@@ -69,6 +75,7 @@ def run_guest(script: Path) -> list[dict[str, object]]:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        env=os.environ | {"LD_PRELOAD": str(library)},
         start_new_session=True,
     )
     try:

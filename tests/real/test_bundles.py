@@ -1,4 +1,4 @@
-"""Evidence bundles on their way: a real broker with a node's permissions, which dies, and nodes that are curious."""
+"""Evidence bundles are uploaded: over a real broker with a node's permissions, which dies, and past curious nodes."""
 
 import asyncio
 import contextlib
@@ -11,13 +11,13 @@ import nats
 import pytest
 from nats.aio.client import Client
 
+from agent.commands import evidence_upload
+from agent.commands.evidence_upload import EvidenceUpload
+from agent.commands.journal import Journal, Result
 from agent.contract import subjects
 from agent.contract.commands import Command, Outcome
 from agent.contract.errors import ActionError
-from agent.uplink import bundles as bundles_module
-from agent.uplink.bundles import Bundles
-from agent.uplink.connection import Connection
-from agent.uplink.journal import Journal, Result
+from agent.uplink.connection import node_connection
 from brain.adapters import evidence
 from brain.adapters.nats_server import NatsServer
 from brain.config import EvidenceConfig
@@ -45,14 +45,14 @@ async def connected(server: NatsServer, node: str = "") -> AsyncIterator[tuple[C
     """A client with the brain's credentials or a node's, and what it was refused."""
     refused: list[str] = []
 
-    async def hear(error: Exception) -> None:
+    async def on_error(error: Exception) -> None:
         refused.append(str(error))
 
     client = await nats.connect(
         server.url,
         nkeys_seed=str(server.node_seed_file(node) if node else server.brain_seed_file),
         inbox_prefix=subjects.inbox(node) if node else "_INBOX",
-        error_cb=hear,
+        error_cb=on_error,
         allow_reconnect=False,
     )
     try:
@@ -62,7 +62,7 @@ async def connected(server: NatsServer, node: str = "") -> AsyncIterator[tuple[C
 
 
 class Node:
-    """A node's journal and bundles, and the task that sends them."""
+    """A node's journal and bundles, and the task that uploads them."""
 
     def __init__(self, folder: Path, server: NatsServer, name: str = "n1") -> None:
         self.folder = folder / name
@@ -74,7 +74,7 @@ class Node:
     def restart(self) -> None:
         """Only the files are left."""
         self.journal = Journal(self.folder / "journal.jsonl")
-        self.bundles = Bundles(self.journal, self.folder, "c", self.name)
+        self.upload = EvidenceUpload(self.journal, self.folder, "c", self.name)
 
     def collect(self, size: int, command: str = ID) -> bytes:
         """A command that made a bundle of this size."""
@@ -95,15 +95,15 @@ class Node:
         self.journal.finish(
             command, Result(outcome=Outcome.OK, why="", evidence=f"{command}.tar.gz", evidence_bytes=size)
         )
-        self.bundles.look()
+        self.upload.wake()
         return content
 
     @contextlib.asynccontextmanager
-    async def sending(self) -> AsyncIterator[None]:
+    async def uploading(self) -> AsyncIterator[None]:
         """As the agent does it, over lost connections too."""
         seed = str(self._server.node_seed_file(self.name))
         task = asyncio.create_task(
-            Connection([self._server.url], self.name, seed_file=seed).serve(self.bundles.serve)
+            node_connection([self._server.url], self.name, seed_file=seed).serve(self.upload.serve)
         )
         try:
             yield
@@ -113,7 +113,7 @@ class Node:
                 await task
 
 
-async def until(true: Callable[[], bool], within_s: float = 15.0) -> None:
+async def until(true: Callable[[], bool], within_s: float = 60.0) -> None:
     """Waits for a condition, with a bound."""
     deadline = time.monotonic() + within_s
     while not true():
@@ -124,28 +124,28 @@ async def until(true: Callable[[], bool], within_s: float = 15.0) -> None:
 async def test_a_bundle_waits_for_its_bucket_and_arrives_whole(
     server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No bucket yet (an older brain): kept, tried again; then it is there byte for byte, and sent once only."""
-    monkeypatch.setattr(bundles_module, "FIRST_PAUSE_S", 0.05)
+    """No bucket yet (an older brain): kept, tried again; then it is there byte for byte, and uploaded only once."""
+    monkeypatch.setattr(evidence_upload, "FIRST_PAUSE_S", 0.05)
     node = Node(tmp_path, server)
     content = node.collect(1_000_000)
     async with connected(server) as (brain, _):
-        async with node.sending():
-            await until(lambda: bool(node.bundles._said))
+        async with node.uploading():
+            await until(lambda: bool(node.upload._last_error))
             await evidence.ensure(brain, "c", SMALL)
             await evidence.ensure(brain, "c", SMALL)
             assert await evidence.fetch(brain, "c", "n1", "inc-9") is None
-            await until(lambda: not node.journal.unsent())
+            await until(lambda: not node.journal.to_upload())
             second = node.collect(10, "other")  # while it waits for more
-            await until(lambda: not node.journal.unsent())
+            await until(lambda: not node.journal.to_upload())
         assert await evidence.fetch(brain, "c", "n1", ID) == content
         assert await evidence.fetch(brain, "c", "n1", "other") == second
-        stands = (await brain.jsm().stream_info(subjects.evidence_stream("c"))).state.last_seq
+        last_seq = (await brain.jsm().stream_info(subjects.evidence_stream("c"))).state.last_seq
         node.restart()
-        assert node.journal.unsent() == [], "also after a restart"
-        assert stands == 9 + 2, "eight chunks, one chunk, two descriptions"
+        assert node.journal.to_upload() == [], "also after a restart"
+        assert last_seq == 9 + 2, "eight chunks, one chunk, two descriptions"
 
 
-async def test_a_broker_that_dies_in_the_middle(server: NatsServer, tmp_path: Path) -> None:
+async def test_a_broker_that_dies_during_an_upload(server: NatsServer, tmp_path: Path) -> None:
     """The bundle is sent again, whole, takes no more room for it, and an agent's restart in between loses nothing."""
     node = Node(tmp_path, server)
     content = node.collect(6_000_000)
@@ -157,15 +157,15 @@ async def test_a_broker_that_dies_in_the_middle(server: NatsServer, tmp_path: Pa
 
     async with connected(server) as (brain, _):
         await evidence.ensure(brain, "c", SMALL)
-        async with node.sending():
+        async with node.uploading():
             while await stored() < 3:
                 await asyncio.sleep(0)
             server.stop()
-            assert node.journal.unsent(), "it was in the middle"
+            assert node.journal.to_upload(), "it was in the middle"
     node.restart()
     server.start()
-    async with node.sending():
-        await until(lambda: not node.journal.unsent())
+    async with node.uploading():
+        await until(lambda: not node.journal.to_upload())
     async with connected(server) as (brain, _):
         assert await evidence.fetch(brain, "c", "n1", ID) == content
         assert await stored() == chunks + 1
@@ -179,8 +179,8 @@ async def test_a_node_can_neither_read_nor_touch_the_bundles_of_others(
     content = node.collect(300_000)
     async with connected(server) as (brain, _), connected(server, "n2") as (n2, refused):
         await evidence.ensure(brain, "c", SMALL)
-        async with node.sending():
-            await until(lambda: not node.journal.unsent())
+        async with node.uploading():
+            await until(lambda: not node.journal.to_upload())
         stream = subjects.evidence_stream("c")
         forbidden = [
             subjects.bundle_chunk("c", "n1", ID, 0),
@@ -210,12 +210,12 @@ async def test_a_bundle_whose_parts_have_gone_is_not_handed_out(server: NatsServ
     node.collect(300_000)
     async with connected(server) as (brain, _), connected(server, "n1") as (n1, _):
         await evidence.ensure(brain, "c", SMALL)
-        async with node.sending():
-            await until(lambda: not node.journal.unsent())
+        async with node.uploading():
+            await until(lambda: not node.journal.to_upload())
         await brain.jsm().purge_stream(
             subjects.evidence_stream("c"), subject=subjects.bundle_chunk("c", "n1", ID, 0)
         )
-        with pytest.raises(ActionError, match="not whole"):
+        with pytest.raises(ActionError, match="no longer complete"):
             await evidence.fetch(brain, "c", "n1", ID)
         for about in (b"\xff", b"[]", b'{"size": 1}', b'{"size": 1e12, "chunks": 9999999, "digest": ""}'):
             await n1.jetstream().publish(subjects.bundle_about("c", "n1", "odd"), about)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.actions.base import Done
-from agent.actions.bundle import BundleFolder
-from agent.actions.evidence import EvidenceCollect
-from agent.actions.evidence_tools import Tools
+from agent.actions.bundle_folder import BundleFolder
+from agent.actions.evidence_collect import EvidenceCollect
+from agent.actions.evidence_tools import EvidenceTools
 from tests.agent.test_evidence import members
 from tests.agent.uplink_kit import Clock, FakeHost
 from tests.real.netns import missing, namespace
@@ -27,7 +27,7 @@ def test_a_firewall_that_drops_rdma_is_in_the_evidence(tmp_path: Path) -> None:
     there = {name: path for name in ("ip", "rdma", "nft") if (path := shutil.which(name))}
     if "nft" not in there:
         pytest.skip("needs apt-get install nftables")
-    tools = Tools(paths=there | {"nvidia-smi": "/nowhere/nvidia-smi"})
+    tools = EvidenceTools(paths=there | {"nvidia-smi": "/nowhere/nvidia-smi"})
     host = FakeHost(Clock())
     action = EvidenceCollect(host, BundleFolder(host, tmp_path), tools)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions.base import CALL, Call
-from agent.actions.bundle import BundleFolder
+from agent.actions.base import RUNNING_COMMAND, RunningCommand
+from agent.actions.bundle_folder import BundleFolder
 from agent.actions.ib_inspect import IbInspect
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused, Unreachable
@@ -17,6 +17,7 @@ from agent.host import Host
 from brain.actions.base import Order
 from brain.actions.fabric_inspect import FabricInspect
 from brain.actions.fabrics import Fabrics, ManagersOptions
+from brain.core.inputs import StepResult
 from tests.real import ibsim_fabric
 
 pytestmark = [pytest.mark.root, pytest.mark.component("ibsim opensm"), pytest.mark.slow]
@@ -81,9 +82,11 @@ async def test_what_grows_while_it_looks_and_what_went_since_the_last_look(
     assert any("H4 port 1" in line and line.endswith("is gone") for line in lines)
 
     watching = asyncio.Event()
-    CALL.set(Call(command="c1", say=lambda text: watching.set() if "watching" in text else None))
+    RUNNING_COMMAND.set(
+        RunningCommand(id="c1", report_progress=lambda text: watching.set() if "watching" in text else None)
+    )
     task = asyncio.create_task(look.run({"watch_s": 2}))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await watching.wait()
     net.console('PerformanceSet "S1"[3] PortCounters.LinkDownedCounter=1')
     assert "S1 port 3 (to H3 port 1): LinkDownedCounter +1 within 2 s" in (await task).text
@@ -122,16 +125,19 @@ async def test_one_node_looks_and_what_it_finds_fails_the_step(
     class Nodes:
         """H3 looks; H1 may not, H2 is away."""
 
-        async def order(
+        async def perform(
             self, node: str, name: str, params: Mapping[str, Scalar], *, of: Order, part: str
-        ) -> tuple[Outcome, str]:
-            asked.append((node, f"{of.id}.{part}"))
+        ) -> StepResult:
+            command = f"{of.id}.{part}"
+            asked.append((node, command))
             if node == "H1":
-                return Outcome.REFUSED, "ib.inspect is not allowed here"
+                why = "ib.inspect is not allowed here"
+                return StepResult(id="r", step=command, outcome=Outcome.REFUSED, why=why)
             if node == "H2":
                 raise Unreachable("no agent listens there")
             assert (name, dict(params)) == ("ib.inspect", {})
-            return Outcome.OK, (await action(net, tmp_path).run({"watch_s": 0})).text
+            text = (await action(net, tmp_path).run({"watch_s": 0})).text
+            return StepResult(id="r", step=command, outcome=Outcome.OK, why=text)
 
     def inspect(*nodes: str) -> FabricInspect:
         return FabricInspect(Fabrics({"default": ManagersOptions(inspect=nodes)}, Nodes()), Nodes())
@@ -149,7 +155,7 @@ async def test_one_node_looks_and_what_it_finds_fails_the_step(
     net.until(lambda: '"H4"' not in net.ask("H3", "iblinkinfo", "--line"), "H4 is gone")
     with pytest.raises(ActionError, match=r"inspect-H3\): 3 links, 11 ports, 1 finding\n.*H4 port 1"):
         await inspect("H3").run(order)
-    with pytest.raises(Unreachable, match=r"no node could look: H1: .* H2: no agent"):
+    with pytest.raises(Unreachable, match=r"no node could inspect it: H1: .* H2: no agent"):
         await inspect("H1", "H2").run(order)
     with pytest.raises(Refused, match="not allowed"):
         await inspect("H1").run(order)

@@ -11,26 +11,27 @@ from pathlib import Path
 
 import pytest
 
+from agent.collectors.congestion import CongestionOptions
 from agent.collectors.infiniband import InfinibandCollector
-from agent.collectors.readings import Reading
+from agent.collectors.samples import Sample
 from agent.collectors.subnet import SubnetCollector
 from agent.contract.commands import Outcome
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 from agent.host import Host
-from agent.sources.infiniband import InfinibandSource
-from agent.sources.subnet import SubnetSource
+from agent.sources.infiniband import InfinibandSource, InfinibandSourceOptions
+from agent.sources.subnet import SubnetSource, SubnetSourceOptions
 from brain.actions.base import Order
 from brain.actions.subnet_manager import subnet_managers
 from brain.adapters.pack import load
 from brain.config import BrainConfig
-from brain.core.actions import ACTIONS
 from brain.core.effects import Effect, Perform, SendPage
 from brain.core.engine import Engine
-from brain.core.examples import event_of
 from brain.core.inputs import Delivery, EventSeen, Input, Leader, PackLoaded, StepResult
-from brain.core.spec import Mode, ModeSetting, Settings
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Mode, ModeSetting, Settings
+from brain.core.rehearsal.examples import event_of
+from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import IncidentState
-from brain.core.timeline import Timeline
 from tests.real import ibsim_fabric
 from tests.real.sm_site import Site
 from tests.real.test_subnet_manager import TABLE, led_by, master
@@ -49,7 +50,9 @@ class Cell:
         self.performed: list[str] = []
         self.ill: set[str] = set()  # scopes of which nothing is expected
         self._remedies = {action.name: action for action in subnet_managers(TABLE, site)}
-        self._collectors = {node: (InfinibandCollector(), SubnetCollector()) for node in NODES}
+        self._collectors = {
+            node: (InfinibandCollector(CongestionOptions()), SubnetCollector()) for node in NODES
+        }
         self._order = dict.fromkeys(NODES, 0)
         self.time = Timeline(Engine(actions=ACTIONS), self._world)
         config = BrainConfig(settings=Settings(modes=(ModeSetting(mode=Mode.AUTO),)))
@@ -65,9 +68,9 @@ class Cell:
         for _ in range(count):
             at = self.time.now + ROUND_S
             for node in NODES:
-                for draft in self._said(node, at):
+                for unsent in self._said(node, at):
                     self._order[node] += 1
-                    self.time.feed(EventSeen(event=event_of(draft, node, order=self._order[node])), at)
+                    self.time.feed(EventSeen(event=event_of(unsent, node, order=self._order[node])), at)
             self.time.run(at)
 
     def causes(self) -> list[str]:
@@ -78,19 +81,21 @@ class Cell:
             if one.state is not IncidentState.EXPLAINED and one.scope not in self.ill
         ]
 
-    def _said(self, node: str, at: float) -> Iterator[Draft]:
-        readings: list[Reading] = []
+    def _said(self, node: str, at: float) -> Iterator[UnsentEvent]:
+        samples: list[Sample] = []
         host = Host(root=self.site.net.mirror(node))
 
         async def look() -> None:
-            await InfinibandSource(host).once(readings.append)
-            await SubnetSource(host, tools=self.site.net.tools(node)).once(readings.append)
+            await InfinibandSource(host, InfinibandSourceOptions()).once(samples.append)
+            await SubnetSource(host, SubnetSourceOptions(), tools=self.site.net.tools(node)).once(
+                samples.append
+            )
 
         asyncio.run(look())
-        for reading in readings:
+        for sample in samples:
             for collector in self._collectors[node]:
-                if isinstance(reading, collector.wants):
-                    yield from collector.feed(reading, at)
+                if isinstance(sample, collector.wants):
+                    yield from collector.feed(sample, at)
 
     def _world(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
         if isinstance(effect, SendPage):
@@ -109,7 +114,7 @@ class Cell:
                 incident=step.incident,
                 node=step.node,
                 params=step.params,
-                timeout_s=20,
+                timeout_s=60,
                 why=step.why,
             )
             done = asyncio.run(self._remedies[step.action].run(order))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agent.actions.holders import holders
+from agent.actions.device_holders import holders
 from agent.actions.units import SystemdUnits
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.host import Host
@@ -147,7 +147,7 @@ async def test_the_agent_is_killed_in_the_middle(node: Node) -> None:
     finally:
         tools = children(probe.pid)
         probe.kill()
-        probe.wait(10)
+        probe.wait(60)
         end(tools)
         assert probe.stdout
         probe.stdout.close()
@@ -155,7 +155,7 @@ async def test_the_agent_is_killed_in_the_middle(node: Node) -> None:
     noted = json.loads(node.note.read_text())
     assert noted["services"] == [CDI, DCGM, PERSISTENCED, FABRIC]
     recovery = node.probe("recover")
-    assert recovery.communicate(timeout=30)[0] == "recovered\n"
+    assert recovery.communicate(timeout=100)[0] == "recovered\n"
     assert running(node.box) == [CDI, DCGM, PERSISTENCED, FABRIC]
     assert not node.note.exists()
 
@@ -183,7 +183,7 @@ async def test_units(box: nspawn.Machine) -> None:
     for name, text in (("slow.service", SLOW), ("fails.service", FAILS)):
         box.run("sh", "-c", f'printf %b "{text}" > /run/systemd/system/{name}')
     box.run("systemctl", "daemon-reload")
-    units = SystemdUnits(box.bus_address, job_s=0.5)
+    units, hasty = SystemdUnits(box.bus_address, job_s=60), SystemdUnits(box.bus_address, job_s=0.5)
     await units.start("nvidia-cdi-refresh.service")
     assert not await units.active("nvidia-cdi-refresh.service")
     assert not await units.active("no-such.service")
@@ -192,7 +192,7 @@ async def test_units(box: nspawn.Machine) -> None:
     with pytest.raises(ActionError, match=r"starting fails\.service ended with 'failed'"):
         await units.start("fails.service")
     with pytest.raises(TimedOut, match=r"slow\.service was not done within 0\.5 s"):
-        await units.start("slow.service")
+        await hasty.start("slow.service")
     assert await units.active("slow.service"), "it is starting"
     await units.stop("slow.service")
     assert not await units.active("slow.service")
@@ -220,7 +220,7 @@ def end(tools: list[int]) -> None:
 
 
 async def until(holds: Callable[[], bool], *, pause_s: float = 0.01) -> None:
-    end_s = time.monotonic() + 20
+    end_s = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end_s
         await asyncio.sleep(pause_s)

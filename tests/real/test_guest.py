@@ -3,7 +3,7 @@
 import pytest
 
 from tests.real import qemu_guest
-from tests.real.qemu_guest import Said
+from tests.real.qemu_guest import OperatorCommand
 
 RDMA, CARDS = (
     "tests.real.qemu.rdma",
@@ -19,18 +19,20 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def said() -> dict[str, list[Said]]:
+def said() -> dict[str, list[OperatorCommand]]:
     """What the scripts printed."""
     return qemu_guest.guest(RDMA, CARDS)
 
 
 @pytest.fixture(scope="module")
-def stories(said: dict[str, list[Said]]) -> dict[str, Said]:
+def stories(said: dict[str, list[OperatorCommand]]) -> dict[str, OperatorCommand]:
     """By their names."""
     return {row["story"]: row for row in said[CARDS]}
 
 
-def test_the_port_of_a_real_rdma_device_goes_down_and_comes_back(said: dict[str, list[Said]]) -> None:
+def test_the_port_of_a_real_rdma_device_goes_down_and_comes_back(
+    said: dict[str, list[OperatorCommand]],
+) -> None:
     """Down with its physical state, up again, the driver's own counter of it; and nothing else about the device."""
     events = [event for event in said[RDMA] if event["component"] == "port/rxe0.1"]
     states = [event for event in events if event["kind"] == "ib.port_state"]
@@ -45,7 +47,7 @@ def test_the_port_of_a_real_rdma_device_goes_down_and_comes_back(said: dict[str,
     assert (counter["counter"], counter["delta"]) == ("link_downed", 1), "read from hw_counters"
 
 
-def test_the_agent_says_nothing_else_in_the_guest(said: dict[str, list[Said]]) -> None:
+def test_the_agent_says_nothing_else_in_the_guest(said: dict[str, list[OperatorCommand]]) -> None:
     """Its start, its inventory, that there is no NVML, and the two links that really changed; the cards that are broken
     beside it are another story.
     """
@@ -65,10 +67,12 @@ def test_the_agent_says_nothing_else_in_the_guest(said: dict[str, list[Said]]) -
     [
         ("1", "link: card0 down and up"),
         ("2", "health: fw_fatal, tx recovered"),
-        ("4", "driver: gwcard loaded anew"),
+        ("4", "driver: gwcard reloaded"),
     ],
 )
-def test_a_card_is_reset_as_gently_as_it_can_be(stories: dict[str, Said], needs: str, last: str) -> None:
+def test_a_card_is_reset_as_gently_as_it_can_be(
+    stories: dict[str, OperatorCommand], needs: str, last: str
+) -> None:
     """The way that heals it is the last one; then it is as before, and so is another card of the same driver."""
     story = stories[f"needs {needs}"]
     assert story["said"].startswith("0000:00:05.0 is healthy: link: card0 down and up")
@@ -77,7 +81,7 @@ def test_a_card_is_reset_as_gently_as_it_can_be(stories: dict[str, Said], needs:
     assert story["other"] == {"up": True, "link": True, "mtu": 1500}
 
 
-def test_every_way_is_tried_before_a_harder_one(stories: dict[str, Said]) -> None:
+def test_every_way_is_tried_before_a_harder_one(stories: dict[str, OperatorCommand]) -> None:
     """And what each came to is said, for the page."""
     said = stories["needs 4"]["said"]
     order = [
@@ -92,7 +96,7 @@ def test_every_way_is_tried_before_a_harder_one(stories: dict[str, Said]) -> Non
     assert places == sorted(places)
 
 
-def test_a_reload_takes_an_address_that_nobody_gives_back(stories: dict[str, Said]) -> None:
+def test_a_reload_takes_an_address_that_nobody_gives_back(stories: dict[str, OperatorCommand]) -> None:
     """The card is healthy, but the node is not as it was: that is no success."""
     story = stories["needs 3"]
     assert story["said"].startswith("ActionError: 0000:00:05.0 is healthy, but")
@@ -101,7 +105,7 @@ def test_a_reload_takes_an_address_that_nobody_gives_back(stories: dict[str, Sai
 
 
 @pytest.mark.parametrize("way", ["link", "driver"])
-def test_cut_short_in_the_worst_moment(stories: dict[str, Said], way: str) -> None:
+def test_cut_short_in_the_worst_moment(stories: dict[str, OperatorCommand], way: str) -> None:
     """While the link is down, and while no driver is loaded: all interfaces are back when it has ended."""
     story = stories[f"cancelled at {way}"]
     assert story["cancelled"]
@@ -111,7 +115,7 @@ def test_cut_short_in_the_worst_moment(stories: dict[str, Said], way: str) -> No
     assert story["left"] == 0
 
 
-def test_the_agent_died_while_no_driver_was_loaded(stories: dict[str, Said]) -> None:
+def test_the_agent_died_while_no_driver_was_loaded(stories: dict[str, OperatorCommand]) -> None:
     """Its successor loads the driver and sets up what was up; without a note of it nothing is touched."""
     story = stories["died"]
     assert not story["untouched"]
@@ -129,14 +133,14 @@ def test_the_agent_died_while_no_driver_was_loaded(stories: dict[str, Said]) -> 
         ("loopback", "no network card"),
     ],
 )
-def test_what_is_refused(stories: dict[str, Said], component: str, why: str) -> None:
+def test_what_is_refused(stories: dict[str, OperatorCommand], component: str, why: str) -> None:
     """The card of the control path, and what is no card."""
     (said,) = stories[f"plan {component}"]["plan"]
     assert said.startswith("Refused")
     assert why in said
 
 
-def test_beside_the_control_path_some_ways_are_closed(stories: dict[str, Said]) -> None:
+def test_beside_the_control_path_some_ways_are_closed(stories: dict[str, OperatorCommand]) -> None:
     """The other function of its card: no firmware, no driver. Another card of its driver: no driver."""
     closed = {
         name: [step.split()[2].strip(":") for step in stories[f"plan {name}"]["plan"] if "leave out" in step]
@@ -147,7 +151,7 @@ def test_beside_the_control_path_some_ways_are_closed(stories: dict[str, Said]) 
     assert stories["beside"]["twin"]["link"], "the control path's function was not touched"
 
 
-def test_an_mtu_within_the_limits_of_the_driver(stories: dict[str, Said]) -> None:
+def test_an_mtu_within_the_limits_of_the_driver(stories: dict[str, OperatorCommand]) -> None:
     """mtu.set asks the driver first."""
     assert (
         stories["mtu 9001"]["said"] == "Refused: the driver of card0 takes an MTU from 68 to 9000, not 9001"

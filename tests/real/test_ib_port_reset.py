@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions.ib_port import IbPortReset
+from agent.actions.ib_port_reset import IbPortReset
 from agent.contract.errors import ActionError, Refused
 from agent.host import Host
 from tests.real import ibsim_fabric
@@ -161,6 +161,6 @@ async def test_the_port_of_the_control_path(
     (tmp_path / "ibsim0/device/net/ib0").mkdir(parents=True)
     for name, value in {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "link_layer": "InfiniBand"}.items():
         (folder / name).write_text(value)
-    monkeypatch.setattr("agent.actions.ib_port.carriers", lambda *_: frozenset({"ib0"}))
+    monkeypatch.setattr("agent.actions.ib_port_reset.carriers", lambda *_: frozenset({"ib0"}))
     with pytest.raises(Refused, match=r"carries the control path \(ib0\)"):
         await action(net, ib_root=str(tmp_path)).run(PORT)

@@ -1,4 +1,4 @@
-"""A real subnet manager fails over, a link goes, errors are counted: what the agent's source and collector say."""
+"""A real subnet manager fails over, a link goes, errors are counted: what the agent's source and collector report."""
 
 import asyncio
 import signal
@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from agent.collectors.congestion import CongestionOptions
 from agent.collectors.infiniband import InfinibandCollector
-from agent.collectors.readings import IbPort
-from agent.contract.messages import Draft
+from agent.collectors.samples import IbPort
+from agent.contract.messages import UnsentEvent
 from agent.host import Host
-from agent.sources.infiniband import InfinibandSource
+from agent.sources.infiniband import InfinibandSource, InfinibandSourceOptions
 from tests.agent.following import following
 from tests.real import ibsim_fabric
 
@@ -28,33 +29,37 @@ async def test_a_subnet_manager_dies_and_counters_grow(tmp_path: Path) -> None:
         net.subnet_manager("H2", priority=5)
         second = lid(net, "H2")
         net.until(lambda: "STANDBY" in net.ask("H3", "sminfo", second), "H2 did not become standby")
-        source = InfinibandSource(Host(root=net.mirror("H3")), period_s=0.05)
-        async with following(source) as heard:
-            drafts: list[Draft] = []
-            collector = InfinibandCollector()
+        source = InfinibandSource(Host(root=net.mirror("H3")), InfinibandSourceOptions(ib_interval_s=0.05))
+        async with following(source) as emitted:
+            unsent_events: list[UnsentEvent] = []
+            collector = InfinibandCollector(CongestionOptions())
             fed = 0
 
-            async def until(kind: str, timeout_s: float = 30.0) -> Draft:
-                """Mirrors the fabric until the collector says `kind`."""
+            async def until(kind: str, timeout_s: float = 60.0) -> UnsentEvent:
+                """Mirrors the fabric until the collector reports `kind`."""
                 nonlocal fed
                 deadline = asyncio.get_running_loop().time() + timeout_s
-                while not (said := [draft for draft in drafts if draft.kind == kind]):
-                    assert asyncio.get_running_loop().time() < deadline, f"{kind} was not said: {drafts}"
+                while not (reported := [unsent for unsent in unsent_events if unsent.kind == kind]):
+                    assert asyncio.get_running_loop().time() < deadline, (
+                        f"{kind} was not said: {unsent_events}"
+                    )
                     await asyncio.to_thread(net.mirror, "H3")
                     await asyncio.sleep(0.1)
-                    while fed < len(heard):
-                        drafts.extend(collector.feed(heard[fed], 0.0))
+                    while fed < len(emitted):
+                        unsent_events.extend(collector.feed(emitted[fed], 0.0))
                         fed += 1
-                return said[-1]
+                return reported[-1]
 
-            await heard.until(lambda heard: any(isinstance(r, IbPort) and r.state == "ACTIVE" for r in heard))
+            await emitted.until(
+                lambda emitted: any(isinstance(r, IbPort) and r.state == "ACTIVE" for r in emitted)
+            )
             net.console('PerformanceSet "H3"[1] PortCounters.SymbolErrorCounter=121')
             errors = await until("ib.errors")
             assert (errors.data["counter"], errors.data["delta"]) == ("symbol_error", 121)
             master.send_signal(signal.SIGKILL)
             changed = await until("ib.sm_lid")
             assert changed.data["sm_lid"] == int(second)
-            assert {draft.kind for draft in drafts} <= {"ib.errors", "ib.sm_lid", "ib.port_state"}
+            assert {unsent.kind for unsent in unsent_events} <= {"ib.errors", "ib.sm_lid", "ib.port_state"}
 
 
 def lid(net: ibsim_fabric.Fabric, host: str) -> str:

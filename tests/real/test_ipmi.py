@@ -14,7 +14,6 @@ from tests.real.ipmi_host import Host, free_udp_port, ipmi_host, missing
 
 pytestmark = pytest.mark.component("ipmi_sim ipmitool")
 Actions = dict[str, Action]
-SLOW = {**QUICK, "settle_s": 8.0, "unseen_s": 5.0, "answer_s": 5.0}
 
 
 @pytest.fixture(name="shared", scope="module")
@@ -46,7 +45,7 @@ def table(host: Host, **changes: Any) -> dict[str, Any]:
         "password_file": str(host.password),
         "cipher_suite": 3,
         "tries": 2,
-        **SLOW,
+        **QUICK,
         **changes,
     }
 
@@ -84,7 +83,7 @@ async def test_a_request_whose_answer_is_lost_is_unknown_and_sent_once(
     tool = wrapper(tmp_path, f'echo "$@" >> {tmp_path}/calls')
     host.set("freezes")
     with pytest.raises(TimedOut, match="may or may not"):
-        await perform(site(tool=tool, answer_s=0.6, unseen_s=0.1)["bmc.power_cycle"])
+        await perform(site(tool=tool, answer_s=2.5, unseen_s=0.1)["bmc.power_cycle"])
     (host.folder / "freezes").unlink()
     await asyncio.to_thread(host.until, lambda: "is on" in host.ask("status"), "the cycle came to its end")
     assert host.asked() == ["set power 0", "set power 1"]
@@ -110,7 +109,7 @@ async def test_isolating_shuts_the_system_down_before_the_power_goes(
     slurm = Slurm()
     isolate = built({"racks": table(host)}, slurm)["node.isolate"]
     assert len(await isolate.plan(order())) == 4
-    done = await perform(isolate, timeout_s=300.0, shutdown_s=5.0)
+    done = await perform(isolate, timeout_s=300.0, shutdown_s=60.0)
     assert host.node == 0
     assert done.text.startswith("drained in slurm; its operating system shut down: gpu01 is off")
     assert slurm.drains == [("gpu01", "XID 79")]
@@ -136,7 +135,7 @@ async def test_isolating_a_hung_node_cuts_its_power(host: Host) -> None:
 async def test_evidence(site: Callable[..., Actions]) -> None:
     """What is too hot comes first; the newest event is told."""
     done = await perform(site()["bmc.evidence"])
-    assert "not well: GPU Temp" in done.text
+    assert "unhealthy: GPU Temp" in done.text
     assert "Failure detected" in done.text
     assert done.data["sensor CPU Temp"] == "45 degrees C"
     assert done.data["Firmware Revision"] == "9.08"
@@ -179,7 +178,7 @@ async def test_a_bmc_that_is_dead_or_dies_before_the_request_is_unreachable(
     """Without a session nothing was sent, so even a power cycle may be asked for again."""
     dead = free_udp_port()
     with pytest.raises(Unreachable, match="no answer"):
-        await perform(site(address=f"127.0.0.1:{dead}", answer_s=0.3)["bmc.power_cycle"])
+        await perform(site(address=f"127.0.0.1:{dead}", answer_s=0.3, connect_s=1.0)["bmc.power_cycle"])
     dies = wrapper(tmp_path, f'case "$*" in *cycle) set -- $(echo "$@" | sed s/{host.port}/{dead}/) ;; esac')
     with pytest.raises(Unreachable, match="Unable to establish"):
         await perform(site(tool=dies, connect_s=1.0, tries=1)["bmc.power_cycle"])
@@ -201,7 +200,7 @@ async def test_ipmi_is_the_fallback_when_redfish_does_not_answer(host: Host, tmp
             **QUICK,
         },
     }
-    await built(tables)["bmc.power_off"].run(order(say=said.append))
+    await built(tables)["bmc.power_off"].run(order(progress=said.append))
     assert host.node == 0
     assert "redfish https://127.0.0.1:1 does not answer" in said[0]
-    assert f"going on with ipmi 127.0.0.1:{host.port}" in said[0]
+    assert f"continuing with ipmi 127.0.0.1:{host.port}" in said[0]

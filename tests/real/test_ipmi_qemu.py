@@ -40,8 +40,6 @@ async def test_a_machine_is_switched_on_cycled_and_fenced_by_its_bmc(tmp_path: P
             "cipher_suite": 3,
             "nodes": "gpu01",
             **QUICK,
-            "settle_s": 10.0,
-            "unseen_s": 5.0,
         }
         actions = built({"racks": table})
         await perform(actions["bmc.power_on"])

@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from brain.adapters import log
-from brain.adapters.broker import Broker
+from brain.adapters.broker import brain_connection
 from brain.adapters.outbox import Outbox
 from brain.config import LogConfig, NatsConfig
 from tests.real.nats import client, nats_server
@@ -23,7 +23,7 @@ SMALL = LogConfig(max_bytes=64 * 1024**2)
 @contextlib.asynccontextmanager
 async def served(url: str, session: Callable[[Client], Awaitable[None]]) -> AsyncIterator[None]:
     """`session` on the brain's kind of connection until the block ends."""
-    task = asyncio.create_task(Broker(NatsConfig(), name="test", url=url).serve(session))
+    task = asyncio.create_task(brain_connection(NatsConfig(), name="test", url=url).serve(session))
     try:
         yield
         if task.done():
@@ -34,7 +34,7 @@ async def served(url: str, session: Callable[[Client], Awaitable[None]]) -> Asyn
             await task
 
 
-async def until(look: Callable[[], bool], what: str, within_s: float = 20.0) -> None:
+async def until(look: Callable[[], bool], what: str, within_s: float = 60.0) -> None:
     """Waits for a condition."""
     for _ in range(int(within_s / 0.01)):
         if look():
@@ -89,7 +89,7 @@ async def test_the_server_is_killed_while_brains_write_and_read(tmp_path: Path) 
                 if number in (700, 1900):
                     server.kill()
                     server.start()
-            await until(lambda: len(seen) >= 3000, "all are read", 30)
+            await until(lambda: len(seen) >= 3000, "all are read")
             assert len(outbox) == 0
         assert [record.seq for record in seen] == list(range(1, len(seen) + 1))
         assert sorted(int(record.body) for record in seen) == list(range(3000)), "none lost, none twice"

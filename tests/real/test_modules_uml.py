@@ -15,11 +15,11 @@ RELOADED = "driver reloaded: llc, stp, mrp, garp, 8021q; 0 GPUs answer"
 @pytest.mark.root
 @pytest.mark.component("user-mode-linux")
 @pytest.mark.slow
-def test_modules_are_loaded_and_unloaded() -> None:
+def test_modules_are_loaded_and_unloaded(tmp_path: Path) -> None:
     """In the order of the table, never under a user, and whatever goes wrong they are there again afterwards."""
     if shutil.which("linux.uml") is None or shutil.which("modprobe") is None:
         pytest.skip("needs apt-get install user-mode-linux kmod")
-    said = {str(line["what"]): line["said"] for line in run_guest(HERE / "uml/modules_guest.py")}
+    said = {str(line["what"]): line["said"] for line in run_guest(HERE / "uml/modules_guest.py", tmp_path)}
     assert said["module.load"] == ["dummy loaded", []]
     assert said["module.load again"] == ["dummy was loaded already", []]
     refused = "Refused: sch_netem is not among this node's `loadable_modules` (dummy, no_such_module)"

@@ -41,7 +41,7 @@ def ask(space: netns.Namespace, *stories: tuple[str, str, str, object]) -> list[
     """What mtu_probe says inside the namespace, story by story."""
     command = ["ip", "netns", "exec", space.name, sys.executable, "-m", "tests.real.mtu_probe"]
     ended = subprocess.run(
-        [*command, json.dumps(stories)], cwd=REPO, capture_output=True, text=True, timeout=40
+        [*command, json.dumps(stories)], cwd=REPO, capture_output=True, text=True, timeout=100
     )
     assert ended.returncode == 0, ended.stderr
     found: list[Any] = json.loads(ended.stdout)

@@ -47,10 +47,10 @@ class Refusals:
 
 async def answered(client: Client, subject: str) -> bytes:
     """What is answered on a subject, once somebody listens there."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(NoRespondersError):
-                return bytes((await client.request(subject, b"?", timeout=5)).data)
+                return bytes((await client.request(subject, b"?", timeout=30)).data)
             await asyncio.sleep(0.05)
 
 
@@ -85,7 +85,7 @@ async def test_a_node_speaks_for_itself_only(server: NatsServer) -> None:
             subjects.event("c", "n2"),
             subjects.beat("c", "n2"),
             subjects.command("c", "n2"),
-            subjects.brain_input("c", "said"),
+            subjects.brain_input("c", "operator"),
             "$JS.API.STREAM.DELETE.WARD_c",
             "_INBOX.somebody",
         ]
@@ -100,7 +100,7 @@ async def test_a_node_speaks_for_itself_only(server: NatsServer) -> None:
             await n1.subscribe(subject)
         await n1.flush()
         await asyncio.sleep(0)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while len(refused.said) < len(forbidden) + 4 and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
         assert len(refused.said) == len(forbidden) + 4, refused.said
@@ -161,7 +161,7 @@ def test_it_dies_with_a_brain_that_is_killed_and_the_next_one_starts(tmp_path: P
     assert parent.stdout.readline() == b"up\n"
     child = int((tmp_path / "nats" / "nats.pid").read_text())
     os.kill(parent.pid, signal.SIGKILL)
-    parent.wait(10)
+    parent.wait(60)
     parent.stdout.close()
     server = NatsServer(tmp_path / "nats", cell="c", port=port)
     server.start()

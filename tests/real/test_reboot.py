@@ -7,18 +7,19 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 from nacl.signing import SigningKey
 from nats.aio.client import Client
 
-from agent.actions.reboot import NodeReboot
+from agent.actions.node_reboot import NodeReboot
 from agent.contract import subjects
 from agent.contract.commands import Answer, Command, Reply, decode_reply
 from agent.contract.errors import ActionError, Refused, Unreachable
 from tests.real import nspawn
-from tests.real.nats import client, make_log, nats_server, read_log
+from tests.real.nats import client, make_log, nats_server, whole_log
 
 pytestmark = [
     pytest.mark.root,
@@ -33,7 +34,7 @@ UNITS = {
     "block.service": LOCK.format(what="shutdown:sleep", mode="block"),
     "delay.service": LOCK.format(what="shutdown", mode="delay"),
 }
-WITHIN_S = 30.0
+WITHIN_S = 100.0
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ async def test_an_administrators_lock_is_respected(box: nspawn.Machine) -> None:
 
 async def until_locked(ask: object) -> None:
     """systemd-inhibit needs a moment to get its lock after its service counts as started."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         await ask({})  # type: ignore[operator]  # plan or run
         await asyncio.sleep(0.02)
@@ -85,7 +86,7 @@ class Brain:
         deadline = time.monotonic() + within_s
         while True:
             try:
-                answer = await self._bus.request(subjects.command("default", "lab"), body, timeout=2)
+                answer = await self._bus.request(subjects.command("default", "lab"), body, timeout=10)
                 return decode_reply(orjson.loads(answer.data))
             except Exception:  # noqa: BLE001 - whatever it is, the deadline decides
                 assert time.monotonic() < deadline, "no agent answers"
@@ -100,13 +101,13 @@ class Brain:
             params={},
             epoch=1,
             session=heard.session,
-            not_after_s=heard.mono_s + 30,
+            not_after_s=heard.mono_s + 100,
             timeout_s=60,
             why="test",
         ).payload()
         signature = base64.b64encode(KEY.sign(payload).signature).decode()
         return await self.ask(
-            orjson.dumps({"payload": payload.decode(), "key": "brain-1", "sig": signature}), within_s=5
+            orjson.dumps({"payload": payload.decode(), "key": "brain-1", "sig": signature}), within_s=60
         )
 
 
@@ -142,10 +143,17 @@ async def test_a_node_reboots_once_and_says_that_it_is_back(brain: Brain) -> Non
     assert after.boot != before.boot
     again = await brain.reboot(after)
     assert (again.answer, again.why) == (Answer.KNOWN, "it ended: ok")
-    events = [json.loads(body) for body in await read_log(brain.url, count=50, within_s=1.0)]
-    results = [event for event in events if event["kind"] == "command.result"]
+    async with asyncio.timeout(WITHIN_S):
+        while not (results := await told(brain)):
+            await asyncio.sleep(0.05)
     assert {event["boot"] for event in results} == {after.boot}
     assert {(event["data"]["outcome"], event["data"]["why"]) for event in results} == {
         ("ok", "the node is back with another boot id")
     }
     assert (await brain.ask(b'{"hello":true}')).session == after.session, "it did not go down again"
+
+
+async def told(brain: Brain) -> list[dict[str, Any]]:
+    """Results on the log."""
+    events = [json.loads(body) for body in await whole_log(brain.url)]
+    return [event for event in events if event["kind"] == "command.result"]

@@ -11,12 +11,12 @@ import pytest
 from dbus_fast import Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 
-from agent.actions.reboot import NodeReboot
+from agent.actions.node_reboot import NodeReboot
 from agent.contract.errors import TimedOut
 
 pytestmark = [
     pytest.mark.component("dbus"),
-    pytest.mark.timeout(30),
+    pytest.mark.timeout(120),
     pytest.mark.skipif(shutil.which("dbus-daemon") is None, reason="needs apt-get install dbus"),
 ]
 CONFIG = """<busconfig><type>session</type><listen>{address}</listen><auth>EXTERNAL</auth>
@@ -53,12 +53,12 @@ async def address(tmp_path: Path) -> AsyncIterator[str]:
         yield address
     finally:
         daemon.terminate()
-        daemon.wait(10)
+        daemon.wait(60)
 
 
 async def _connected(address: str) -> MessageBus:
     """A connection, as soon as the daemon listens."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         try:
             return await MessageBus(bus_address=address).connect()

@@ -147,7 +147,7 @@ def state(box: nspawn.Machine, unit: str) -> str:
 
 async def until(true: Callable[[], bool]) -> None:
     """Waits for a condition, with a bound."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not await asyncio.to_thread(true):
         assert time.monotonic() < deadline, "it did not happen in time"
         await asyncio.sleep(0.01)

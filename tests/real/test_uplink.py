@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -15,22 +16,24 @@ from nats.aio.msg import Msg
 from agent.contract import subjects
 from agent.contract.messages import decode_beat, decode_event
 from agent.host import Host
+from agent.shared.nats_connection import NatsConnection
 from agent.uplink import publisher as publisher_module
-from agent.uplink.beat import Beats
-from agent.uplink.connection import Connection
+from agent.uplink.connection import node_connection
+from agent.uplink.heartbeat import Heartbeat
 from agent.uplink.publisher import Publisher
 from agent.uplink.spool import Spool
 from tests.agent.uplink_kit import fact
-from tests.real.nats import client, make_log, nats_server, read_log
+from tests.real.nats import client, make_log, nats_server, whole_log
 
 NODE = "gpu-1"
+BODY = b"x" * 400  # about as long as an event
 pytestmark = pytest.mark.component("nats-server")
 
 
 @contextlib.asynccontextmanager
-async def running(url: str, session: Callable[[Client], Awaitable[None]]) -> AsyncIterator[Connection]:
+async def running(url: str, session: Callable[[Client], Awaitable[None]]) -> AsyncIterator[NatsConnection]:
     """`session` on a connection that is kept, until the block ends."""
-    connection = Connection([url], NODE)
+    connection = node_connection([url], NODE)
     task = asyncio.create_task(connection.serve(session))
     try:
         yield connection
@@ -40,7 +43,7 @@ async def running(url: str, session: Callable[[Client], Awaitable[None]]) -> Asy
             await task
 
 
-async def until(true: Callable[[], bool], within_s: float = 15.0) -> None:
+async def until(true: Callable[[], bool], within_s: float = 60.0) -> None:
     """Waits for a condition, with a bound."""
     deadline = time.monotonic() + within_s
     while not true():
@@ -83,7 +86,7 @@ async def test_events_reach_the_log_in_order_with_headers(tmp_path: Path) -> Non
         assert headers[subjects.HEADER_KIND] == "agent.kmsg_overrun"
         assert headers[subjects.HEADER_SEVERITY] == "warning"
         assert headers[subjects.HEADER_ID] == orjson.loads(heard[0].data)["id"]
-        assert len(await read_log(server.url, count=1001, within_s=0.5)) == 1000
+        assert len(await whole_log(server.url)) == 1000
 
 
 async def test_the_broker_dies_under_load_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
@@ -92,33 +95,32 @@ async def test_the_broker_dies_under_load_and_nothing_is_lost_or_doubled(tmp_pat
         await make_log(server.url)
         path, put = tmp_path / "spool.db", 0
 
-        async def load(spool: Spool, seconds: float) -> None:
+        async def load(spool: Spool, count: int) -> None:
             nonlocal put
-            stop = time.monotonic() + seconds
-            while time.monotonic() < stop:
-                for _ in range(5):
-                    spool.put(fact(put), time.monotonic())
-                    put += 1
-                await asyncio.sleep(0.005)
+            for number in range(count):
+                spool.put(fact(put), time.monotonic())
+                put += 1
+                if number % 5 == 4:
+                    await asyncio.sleep(0.005)
 
         spool = Spool(path, Host(), NODE)
         async with running(server.url, Publisher(spool, "default", NODE).serve):
-            await load(spool, 0.5)
+            await load(spool, 500)
             server.kill()
-            await load(spool, 1.0)
-            assert spool.spooled > 500
+            await load(spool, 1000)
+            assert spool.spooled >= 1000
             server.start()
-            await load(spool, 0.5)
+            await load(spool, 500)
             server.kill()
-            await load(spool, 0.2)
+            await load(spool, 200)
         spool.close()
         spool = Spool(path, Host(), NODE)
         async with running(server.url, Publisher(spool, "default", NODE).serve):
-            await load(spool, 0.2)
+            await load(spool, 200)
             server.start()
-            await load(spool, 0.3)
+            await load(spool, 300)
             await until(lambda: spool.spooled == 0)
-        bodies = await read_log(server.url, count=put, within_s=5)
+        bodies = await whole_log(server.url)
         assert [int(orjson.loads(body)["data"]["lost"]) for body in bodies] == list(range(put))
 
 
@@ -146,7 +148,7 @@ async def test_a_hung_broker_is_left_and_found_again(tmp_path: Path) -> None:
             server.resume()
             await until(lambda: spool.spooled == 0)
             assert sessions >= 2
-        bodies = await read_log(server.url, count=5001, within_s=1)
+        bodies = await whole_log(server.url)
         assert told(bodies) == list(range(5000))
 
 
@@ -161,7 +163,7 @@ async def test_no_log_yet(tmp_path: Path) -> None:
             assert spool.spooled == 700
             await make_log(server.url)
             await until(lambda: spool.spooled == 0)
-        assert told(await read_log(server.url, count=700)) == list(range(700))
+        assert told(await whole_log(server.url)) == list(range(700))
 
 
 async def test_an_event_that_the_broker_lost_on_the_way_is_not_lost(
@@ -194,14 +196,14 @@ async def test_an_event_that_the_broker_lost_on_the_way_is_not_lost(
 
         async with running(server.url, session):
             await until(lambda: spool.spooled == 0)
-        seen = told(await read_log(server.url, count=22, within_s=1))
+        seen = told(await whole_log(server.url))
         assert sorted(seen) == list(range(20))
         assert eaten == 2
 
 
 async def test_it_is_quick(tmp_path: Path) -> None:
-    """Idle: put → on the wire within about a millisecond; busy: thousands of events a second through the
-    disk.
+    """Idle: from put to the reader not much longer than without the disk; busy: a good share of what the bare client
+    sends in a second.
     """
     with nats_server(tmp_path) as server:
         await make_log(server.url)
@@ -217,16 +219,26 @@ async def test_it_is_quick(tmp_path: Path) -> None:
             async with running(server.url, Publisher(spool, "default", NODE).serve):
                 spool.put(fact(0), time.monotonic())
                 await heard.wait()
-                took: list[float] = []
-                for number in range(60):
+                ours: list[float] = []
+                bare: list[float] = []
+                for number in range(120):
                     await asyncio.sleep(0.003)
                     heard.clear()
                     started = time.perf_counter()
-                    spool.put(fact(number), time.monotonic())
-                    await asyncio.wait_for(heard.wait(), 2)
-                    took.append(time.perf_counter() - started)
+                    if number % 2:
+                        await reader.publish(subjects.event("default", NODE), BODY)
+                    else:
+                        spool.put(fact(number), time.monotonic())
+                    await asyncio.wait_for(heard.wait(), 60)
+                    (bare if number % 2 else ours).append(time.perf_counter() - started)
                 await subscription.unsubscribe()
                 await until(lambda: spool.spooled == 0)
+                started = time.perf_counter()
+                log = reader.jetstream(publish_async_max_pending=20_000)
+                for _ in range(10_000):
+                    await log.publish_async(subjects.event("default", NODE), BODY)
+                await log.publish_async_completed()
+                bare_rate = 10_000 / (time.perf_counter() - started)
                 started = time.perf_counter()
                 for number in range(10_000):
                     spool.put(fact(number), time.monotonic())
@@ -234,11 +246,12 @@ async def test_it_is_quick(tmp_path: Path) -> None:
                         await asyncio.sleep(0)
                 await until(lambda: spool.spooled == 0)
                 rate = 10_000 / (time.perf_counter() - started)
-        median_ms = sorted(took)[len(took) // 2] * 1000
-        print(f"put → received p50 {median_ms:.2f} ms, {rate:.0f} events/s")
-        # Both hold with room to spare on an idle machine; the bounds leave room for a busy one.
-        assert median_ms < 5
-        assert rate > 1500
+        ours_ms, bare_ms = statistics.median(ours) * 1000, statistics.median(bare) * 1000
+        print(
+            f"put → received p50 {ours_ms:.2f} ms, {rate:.0f} events/s; bare {bare_ms:.2f} ms, {bare_rate:.0f}/s"
+        )
+        assert ours_ms < 3 * bare_ms + 3
+        assert rate > bare_rate / 10
 
 
 async def test_beats(tmp_path: Path) -> None:
@@ -247,7 +260,7 @@ async def test_beats(tmp_path: Path) -> None:
         await make_log(server.url)
         spool = Spool(tmp_path / "spool.db", Host(), NODE)
         spool.put(fact(1), time.monotonic())
-        beats = Beats(
+        beats = Heartbeat(
             Host(), spool, cell="default", node=NODE, session="s1", version="0.1.0", interval_s=0.05
         )
         async with client(server.url) as reader:
@@ -277,4 +290,4 @@ async def test_a_node_needs_no_more_than_its_own_subjects(tmp_path: Path) -> Non
         spool = Spool(tmp_path / "spool.db", Host(), NODE)
         spool.put(fact(1), time.monotonic())
         async with running(server.url.replace("//", "//node:n@"), Publisher(spool, "default", NODE).serve):
-            await until(lambda: spool.spooled == 0, 5)
+            await until(lambda: spool.spooled == 0)

@@ -1,6 +1,6 @@
-"""A small pack for tests that must not depend on the packaged rules."""
+"""A small pack for tests that must not depend on the shipped rules."""
 
-from brain.core.spec import (
+from brain.core.pack.spec import (
     Knowledge,
     Match,
     Mode,
@@ -30,13 +30,13 @@ def _rule(name: str, scope: str, runbook: str = "", *, page: Paging = Paging.FAI
         knowledge=Knowledge(cause=_TEXT, todo=_TEXT),
         examples=(),
         runbook=runbook,
-        quiet_s=5,
+        resolve_delay_s=5,
         page=page,
     )
 
 
 def pack(mode: Mode = Mode.AUTO) -> Pack:
-    """link_down is healed by a bounce, gpu_lost by a power cycle, node_silent by nobody."""
+    """link_down is healed by a bounce, gpu_lost by a power cycle."""
     return Pack(
         version="test",
         symptoms=(
@@ -82,5 +82,5 @@ def pack(mode: Mode = Mode.AUTO) -> Pack:
                 rungs=(Rung(name="power cycle", do="bmc.power_cycle", verify=Verify(within_s=30, for_s=2)),),
             ),
         ),
-        settings=Settings(modes=(ModeSetting(mode=mode),), settle_s=0.5),
+        settings=Settings(modes=(ModeSetting(mode=mode),), hold_off_s=0.5),
     )

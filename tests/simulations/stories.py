@@ -1,26 +1,26 @@
-"""What becomes of every drill: cause, end and steps. Played with the rules and runbooks that gpuward comes with."""
+"""What becomes of every drill: cause, end and steps. Played with the rules and runbooks that gpuward ships."""
 
 import functools
 from dataclasses import replace
 from pathlib import Path
 
 from brain.adapters import pack as packs
-from brain.core.actions import ACTIONS
 from brain.core.engine import Engine
-from brain.core.inputs import Said
-from brain.core.spec import Mode, ModeSetting, Pack, Place, Settings
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Mode, ModeSetting, Pack, Place, Settings
+from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import RunState
-from brain.core.timeline import Timeline
-from simulations.clockwork import Clockwork
-from simulations.faults import FAULTS
+from simulations.drills import DRILLS
+from simulations.virtual_time import Simulator
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = {f"sim-{n:02}": Place(leaf=f"leaf-{1 + n % 2}") for n in range(1, 17)}
-SICK = "sim-03"
+FAULTY = "sim-03"
+DRILL_AT_S = 30.0
+Expected = tuple[str, str, list[str]]  # cause of the incident, its end, what was done about it
 
 _EVIDENCE, _DRAIN, _RESUME, _PAGE = "evidence.collect", "scheduler.drain", "scheduler.resume", "page"
-# drill -> (cause of its incident, its end, what was done about it)
-STORIES: dict[str, tuple[str, str, list[str]]] = {
+STORIES: dict[str, Expected] = {
     "gpu-off-bus": (
         "gpu-lost",
         "closed",
@@ -28,12 +28,12 @@ STORIES: dict[str, tuple[str, str, list[str]]] = {
     ),
     "gpu-dead": (
         "gpu-lost",
-        "person",
+        "needs_human",
         [_EVIDENCE, _DRAIN, "pci.rescan", "node.reboot", "bmc.power_cycle", "node.isolate", _PAGE],
     ),
     "gpu-needs-reset": ("gpu-fatal-xid", "closed", [_EVIDENCE, _DRAIN, "gpu.reset", _RESUME]),
-    "gpu-rows-spent": ("gpu-memory-replace", "person", [_EVIDENCE, _DRAIN, _PAGE]),
-    "gpu-ecc": ("gpu-ecc", "person", [_EVIDENCE, _PAGE]),
+    "gpu-rows-spent": ("gpu-memory-replace", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
+    "gpu-ecc": ("gpu-ecc", "needs_human", [_EVIDENCE, _PAGE]),
     "gpu-hot": ("gpu-thermal", "closed", [_EVIDENCE, "gpu.power_limit"]),
     "gpu-missing": ("gpus-missing", "closed", [_EVIDENCE, _DRAIN, "node.reboot", "bmc.power_cycle", _RESUME]),
     "nvlink-down": (
@@ -53,17 +53,17 @@ STORIES: dict[str, tuple[str, str, list[str]]] = {
     "ib-port-down": ("ib-port-down", "closed", [_EVIDENCE, "ib.port_reset", _RESUME]),
     "ib-cable-cut": (
         "ib-port-down",
-        "person",
+        "needs_human",
         [_EVIDENCE, "ib.port_reset", "switch.port_bounce", _DRAIN, "nic.reset", _PAGE],
     ),
     "switch-down": ("fabric-suspected", "closed", [_PAGE, _PAGE]),
     "sm-failover": ("sm-failover", "closed", []),
     "sm-frozen": ("no-working-sm", "closed", ["sm.status", "sm.start_standby", "sm.stop_master"]),
-    "sm-unreachable": ("sm-unreachable", "person", [_EVIDENCE, _PAGE]),
+    "sm-unreachable": ("sm-unreachable", "needs_human", [_EVIDENCE, _PAGE]),
     "ib-congested": ("port-congested", "closed", [_EVIDENCE, "scheduler.jobs", _PAGE]),
     "nic-broken": ("nic-broken", "closed", [_EVIDENCE, _DRAIN, "nic.reset", _RESUME]),
     "link-down": ("link-down", "closed", ["link.bounce"]),
-    "cable-cut": ("link-down", "person", ["link.bounce", _EVIDENCE, _PAGE]),
+    "cable-cut": ("link-down", "needs_human", ["link.bounce", _EVIDENCE, _PAGE]),
     "link-flapping": ("link-flapping", "closed", [_EVIDENCE, _DRAIN, _PAGE]),
     "bond-degraded": ("bond-degraded", "closed", [_EVIDENCE, "bond.failover", "nic.reset"]),
     "mtu-drift": ("mtu-drift", "closed", ["mtu.set"]),
@@ -84,10 +84,10 @@ STORIES: dict[str, tuple[str, str, list[str]]] = {
         ["bmc.evidence", _DRAIN, "bmc.restart", _RESUME],
     ),
     "node-dark": ("node-silent", "closed", ["bmc.evidence", _DRAIN, "bmc.restart", "bmc.power_on", _RESUME]),
-    "memory-error": ("memory-uncorrected", "person", [_EVIDENCE, _DRAIN, _PAGE]),
-    "disk-full": ("disk-full", "person", ["fs.usage", _PAGE]),
+    "memory-error": ("memory-uncorrected", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
+    "disk-full": ("disk-full", "needs_human", ["fs.usage", _PAGE]),
 }
-# runbook that people or a schedule start -> what is done on an idle and well node
+# Runbook that people or a schedule start -> what is done on an idle, healthy node.
 REQUESTS = {
     "return-node": [_RESUME],
     "inspect-node": [_DRAIN, "gpu.diagnose", "bmc.evidence", _EVIDENCE, _RESUME],
@@ -99,30 +99,39 @@ REQUESTS = {
 def _pack(mode: Mode) -> Pack:
     settings = Settings(modes=(ModeSetting(mode=mode, nodes="sim-*"), ModeSetting(mode=mode, nodes="")))
     pack = packs.load(ROOT / "rules", ROOT / "runbooks", settings, NODES)
-    books = tuple(replace(book, every_s=0) for book in pack.runbooks)  # no inspection comes between
-    return replace(pack, runbooks=books)
+    runbooks = tuple(replace(runbook, every_s=0) for runbook in pack.runbooks)  # no scheduled inspections
+    return replace(pack, runbooks=runbooks)
 
 
-def world(mode: Mode = Mode.AUTO) -> Clockwork:
-    """Sixteen healthy nodes under two leaves."""
-    return Clockwork(Engine(actions=ACTIONS), _pack(mode), list(NODES))
+def world(mode: Mode = Mode.AUTO) -> Simulator:
+    """Sixteen healthy nodes under two leaf switches."""
+    return Simulator(Engine(actions=ACTIONS), _pack(mode), list(NODES))
 
 
-def played(fault: str) -> Clockwork:
-    """Half a minute of health, the fault, then as long as its story takes; a person agrees where that is wanted."""
+def played(drill: str) -> Simulator:
+    """A healthy start, the drill, then as long as its story takes; an operator approves what waits for approval."""
     made = world()
-    made.inject(fault, SICK, at_s=30)
-    longest = 3600 if STORIES[fault][1] == "closed" else 2400
-    for until in range(60, longest, 60) if FAULTS[fault].approval else ():
-        timeline = made.run(until)
+    made.inject(drill, FAULTY, at_s=DRILL_AT_S)
+    ends_s = 2400 if drill in STORIES and STORIES[drill][1] != "closed" else 3600
+    for until_s in range(60, ends_s, 60) if DRILLS[drill].approval else ():
+        timeline = made.run(until_s)
         waiting = [run for run in timeline.runs.values() if run.state is RunState.APPROVAL]
         if waiting:
-            word = Said(id=f"agreed-{until}", who="ann", verb="approve", args={"id": waiting[0].id})
-            timeline.feed(word, made.start + until)
-    made.run(longest)
+            made.command("approve", at_s=until_s, id=waiting[0].id)
+    made.run(ends_s)
     return made
 
 
+def happened(timeline: Timeline) -> list[Expected]:
+    """Cause, end and steps of each incident that people see; most drills have one."""
+    seen = [
+        one
+        for one in timeline.incidents.values()
+        if one.state.value != "explained" and (one.pages.sent or one.runs)
+    ]
+    return [(one.cause, one.state.value, done(timeline)) for one in seen]
+
+
 def done(timeline: Timeline) -> list[str]:
-    """All steps, in order."""
+    """The action of every step, in order."""
     return [step.action for run in timeline.runs.values() for step in run.steps]

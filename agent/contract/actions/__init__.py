@@ -1,7 +1,7 @@
 """Every action that a node can do, by name: what it needs, what it disrupts, and whether it may be repeated.
 
-A new one is a row in the area where it belongs, a file in `agent/actions/` and a remedy in `simulations/`. What
-the brain does itself is declared in `brain/core/actions.py`.
+A new one is a row in the area where it belongs, a file in `agent/actions/` and a simulated action in
+`simulations/actions/`. What the brain does itself is declared in `brain/core/pack/actions.py`.
 """
 
 from agent.contract.actions import gpu, network, node

@@ -7,7 +7,7 @@ _GPU = Param(name="gpu", type="component", summary="`gpu/<bdf>`")
 ACTIONS = (
     ActionSpec(
         name="gpu.reset",
-        summary="Resets one GPU, or all where the topology wants it (A100 with NVSwitch); stops the services that hold "
+        summary="Resets one GPU, or all where the topology requires it (A100 with NVSwitch); stops the services that hold "
         "it and starts them again whatever the outcome. Refused while a process holds it.",
         disrupts=Disrupts.NODE,
         repeat=Repeat.PROBE,
@@ -52,7 +52,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="pci.rescan",
-        summary="Lets the kernel look for PCI devices again, after it removed what is left of a lost GPU.",
+        summary="Removes what is left of a lost GPU and lets the kernel scan the PCI buses for it.",
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=60,
@@ -60,7 +60,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="driver.reload",
-        summary="Unloads and loads the NVIDIA driver in the documented order, with the services that need it; "
+        summary="Unloads and loads the NVIDIA driver in the documented order, and restarts the services that need it; "
         "refused while a process holds a GPU.",
         disrupts=Disrupts.NODE,
         repeat=Repeat.PROBE,

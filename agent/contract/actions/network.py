@@ -25,7 +25,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="nic.reset",
-        summary="Resets a network card, from the gentlest way to the hardest, until it is healthy. "
+        summary="Resets a network card by one way after the other, gentlest first, until it is healthy. "
         "Refused on the card of the control path.",
         disrupts=Disrupts.NODE,
         repeat=Repeat.PROBE,
@@ -46,7 +46,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="ib.port_reset",
-        summary="Resets an InfiniBand port (its physical link trains anew). Refused on the port of the control path.",
+        summary="Resets an InfiniBand port, so that its link trains again. Refused on the port of the control path.",
         disrupts=Disrupts.NODE,
         repeat=Repeat.SAFE,
         timeout_s=60,
@@ -54,7 +54,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="bond.failover",
-        summary="Makes another slave of an active-backup bond the active one; only one whose MII status is up. "
+        summary="Makes another slave of an active-backup bond the active one; only a slave whose MII status is up. "
         "Refused on the bond of the control path.",
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
@@ -70,7 +70,7 @@ ACTIONS = (
             Param(
                 name="away_from",
                 type="text",
-                summary="slaves, comma separated: refused while another one is active (default: any is left)",
+                summary="comma separated: refused unless one of these slaves is active (default: no condition)",
                 required=False,
             ),
         ),
@@ -88,15 +88,15 @@ ACTIONS = (
     ),
     ActionSpec(
         name="ib.sm_state",
-        summary="Asks the fabric which subnet managers there are and which of them is master; reads only.",
+        summary="Finds out which subnet managers the fabric has and which of them is the master; reads only.",
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=30,
     ),
     ActionSpec(
         name="ib.inspect",
-        summary="Looks over the whole InfiniBand fabric from this node (ibqueryerrors, iblinkinfo, and ibdiagnet where it is "
-        "configured); all that they print goes into a bundle. Reads only.",
+        summary="Inspects the whole InfiniBand fabric from this node (ibqueryerrors, iblinkinfo, and ibdiagnet where it is "
+        "configured); all their output goes into a bundle. Reads only.",
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=1800,

@@ -21,7 +21,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="service.start",
-        summary="Starts one systemd unit and waits until it has stayed active; one that runs is left alone.",
+        summary="Starts one systemd unit and waits until it has stayed active; a running unit is left alone.",
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=60,
@@ -38,7 +38,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="module.load",
-        summary="Loads one kernel module that the agent's config lists, and sees that it is there.",
+        summary="Loads one kernel module that the agent's configuration lists, and checks that it is there.",
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=60,
@@ -46,7 +46,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="node.reboot",
-        summary="Reboots the node in an orderly way; done when the node is back with another boot id.",
+        summary="Reboots the node in an orderly way; it has ended when the node is back with another boot id.",
         disrupts=Disrupts.NODE,
         repeat=Repeat.NEVER,
         timeout_s=1200,
@@ -73,7 +73,7 @@ ACTIONS = (
     ActionSpec(
         name="evidence.collect",
         summary="Collects a bounded bundle (kernel log window, GPU, link and InfiniBand state, firewall, processes, jobs, "
-        "NVIDIA's bug report) and sends it to the bus' object store; `gpuward evidence` fetches it.",
+        "NVIDIA's bug report) and uploads it to the bus' object store; `gpuward evidence` fetches it.",
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=120,

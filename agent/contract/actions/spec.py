@@ -1,20 +1,20 @@
-"""The shape of an action's declaration: what people, rules and gates must know before it runs."""
+"""How an action is declared: what operators, rules and gates must know before it runs."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Disrupts(StrEnum):
-    """What an action can disturb; the gates judge by it."""
+    """What an action can disrupt; the gates decide by it."""
 
-    NOTHING = "nothing"  # reads only, or is not noticed by anybody
+    NOTHING = "nothing"  # it only reads, or nobody notices it
     JOB = "job"  # the jobs that use this component
     NODE = "node"  # every job on the node
     FABRIC = "fabric"  # jobs on other nodes too
 
 
 class Repeat(StrEnum):
-    """What to do with a step of which nobody knows whether it was done."""
+    """What to do with a step of which it is unknown whether it was done."""
 
     SAFE = "safe"  # do it again
     PROBE = "probe"  # verify first
@@ -26,21 +26,27 @@ class Param:
     """One parameter of an action."""
 
     name: str
-    type: str  # text | int | float | bool | component
-    summary: str  # with unit and limits
+    # `text`, `int`, `float`, `bool` or `component`.
+    type: str
+    # Its meaning, with unit and limits.
+    summary: str
     required: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionSpec:
-    """What people, rules and gates must know of an action."""
+    """The declaration of one action."""
 
     name: str
     summary: str
     disrupts: Disrupts
     repeat: Repeat
-    timeout_s: float  # default deadline of one attempt
+    # Default deadline of one attempt.
+    timeout_s: float
     params: tuple[Param, ...] = ()
-    where: str = "node"  # node: an agent performs it · brain: the brain does
-    silences: bool = False  # the node is not heard while it lasts, and for some time after it
-    heals: bool = True  # False: it prepares, fences or examines, so that nothing can be verified after it
+    # Who performs it: `node` (an agent) or `brain`.
+    where: str = "node"
+    # The node is unreachable while it lasts, and for some time after it.
+    silences: bool = False
+    # False: it prepares, fences or examines, so there is nothing to verify after it.
+    heals: bool = True

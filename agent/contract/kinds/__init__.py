@@ -1,14 +1,14 @@
-"""Every kind of event, declared: nothing else may be emitted, and rules may name nothing else.
+"""Every kind of event: no other may be emitted, and rules can name no other.
 
-One module for each area exports `KINDS: tuple[Kind, ...]`; a new area is one import and one line in `KINDS`.
-docs/reference.md is generated from this table. A field's `unit` is empty where it has none.
+Each area has a module with `KINDS: tuple[Kind, ...]`; a new area needs an import and a line in `KINDS` here.
+docs/reference.md is generated from this table.
 """
 
 from agent.contract.errors import ContractError
 from agent.contract.kinds import fabric, gpu, host, kernel_lines, network, node, nvml, own
 from agent.contract.kinds.base import Field as Field
 from agent.contract.kinds.base import Kind as Kind
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -26,16 +26,16 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def check(draft: Draft) -> Draft:
-    """`draft` if its kind and fields are declared, else ContractError."""
-    kind = KINDS.get(draft.kind)
+def check(unsent: UnsentEvent) -> UnsentEvent:
+    """`unsent` itself if its kind and fields are declared, else ContractError."""
+    kind = KINDS.get(unsent.kind)
     if kind is None:
-        raise ContractError(f"kind {draft.kind!r} is not declared in agent/contract/kinds/")
+        raise ContractError(f"kind {unsent.kind!r} is not declared in agent/contract/kinds/")
     fields = {field.name for field in kind.fields}
-    for name in draft.data:
+    for name in unsent.data:
         if name not in fields:
-            raise ContractError(f"{draft.kind} has no field {name!r}")
+            raise ContractError(f"{unsent.kind} has no field {name!r}")
     for field in kind.fields:
-        if field.always and field.name not in draft.data:
-            raise ContractError(f"{draft.kind} needs the field {field.name!r}")
-    return draft
+        if field.always and field.name not in unsent.data:
+            raise ContractError(f"{unsent.kind} needs the field {field.name!r}")
+    return unsent

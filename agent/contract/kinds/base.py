@@ -1,4 +1,4 @@
-"""The shape of a declaration of an event kind."""
+"""How a kind of event is declared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +13,12 @@ class Field:
     """One field of an event's data."""
 
     name: str
-    type: str  # text | int | float | bool
+    # `text`, `int`, `float` or `bool`.
+    type: str
     summary: str
     unit: str = ""
-    always: bool = True  # False: left out where the machine does not say it
+    # False: it is left out where the machine does not report it.
+    always: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +26,12 @@ class Kind:
     """One kind of event."""
 
     name: str
-    component: str  # component type(s) that it is about, comma separated
-    severity: Severity  # the usual one
-    source: str  # where the agent hears it
+    # Types of the components that it is about, comma separated.
+    component: str
+    # The usual one.
+    severity: Severity
+    # Where the agent gets it from.
+    source: str
     summary: str
     fields: tuple[Field, ...] = ()
     example: Mapping[str, Scalar] | None = None

@@ -1,4 +1,4 @@
-"""The node itself: modules, memory, mounts, clock, inventory; and what job logs say beyond CUDA and NCCL."""
+"""Kinds about the node itself: modules, memory, mounts, clock, inventory; and what job logs show besides CUDA and NCCL."""
 
 from agent.contract.kinds.base import Field, Kind
 from agent.contract.messages import Severity
@@ -12,7 +12,7 @@ KINDS: tuple[Kind, ...] = (
         summary="A needed kernel module is missing, or one that was loaded is gone; severity info when it is loaded.",
         fields=(
             Field(name="module", type="text", summary="e.g. nvidia_peermem"),
-            Field(name="loaded", type="bool", summary="is it loaded now"),
+            Field(name="loaded", type="bool", summary="it is loaded now"),
         ),
         example={"module": "nvidia_peermem", "loaded": False},
     ),
@@ -34,7 +34,7 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=Severity.WARNING,
         source="/proc/pressure",
-        summary="All tasks waited for memory or I/O for much of a minute (`*_pressure_percent`); severity info when no longer.",
+        summary="All tasks waited for memory or I/O for much of a minute (`*_pressure_percent`); severity info when over.",
         fields=(
             Field(name="resource", type="text", summary="memory | io"),
             Field(name="high", type="bool", summary="above the threshold"),
@@ -56,7 +56,9 @@ KINDS: tuple[Kind, ...] = (
                 name="fstype", type="text", summary="e.g. lustre, nfs4, wekafs; empty when it is not mounted"
             ),
             Field(name="reason", type="text", summary="the error", always=False),
-            Field(name="waited_s", type="float", summary="hung: since it was asked", unit="s", always=False),
+            Field(
+                name="waited_s", type="float", summary="hung: since the check began", unit="s", always=False
+            ),
         ),
         example={"state": "hung", "before": "ok", "fstype": "lustre", "waited_s": 10.0},
     ),
@@ -65,7 +67,7 @@ KINDS: tuple[Kind, ...] = (
         component="mount",
         severity=Severity.WARNING,
         source="statvfs",
-        summary="A file system is nearly full (`disk_full_percent`), or no longer (severity info).",
+        summary="A file system is nearly full (`disk_full_percent`), or no longer so (severity info).",
         fields=(
             Field(name="what", type="text", summary="bytes | inodes"),
             Field(name="full", type="bool", summary="above the threshold"),
@@ -88,10 +90,10 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=Severity.WARNING,
         source="adjtimex",
-        summary="The wall clock is not synchronised or far off (`clock_offset_s`), or is well again (severity info).",
+        summary="The wall clock is not synchronised or far off (`clock_offset_s`), or is right again (severity info).",
         fields=(
             Field(name="well", type="bool", summary="synchronised and within the threshold"),
-            Field(name="synchronised", type="bool", summary="the kernel says that something disciplines it"),
+            Field(name="synchronised", type="bool", summary="by the kernel, something disciplines it"),
             Field(name="offset_s", type="float", summary="that is still being corrected", unit="s"),
             Field(name="max_error_s", type="float", summary="the kernel's bound of its error", unit="s"),
         ),
@@ -102,7 +104,7 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=Severity.WARNING,
         source="clocks",
-        summary="The wall clock jumped by more than `clock_offset_s`: somebody or something set it.",
+        summary="The wall clock jumped by more than `clock_offset_s`: it was set.",
         fields=(Field(name="step_s", type="float", summary="how far; negative: back", unit="s"),),
         example={"step_s": -3600.0},
     ),
@@ -111,17 +113,17 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=Severity.INFO,
         source="/proc, /sys",
-        summary="What the node is made of: at start and on change; the parts: node.inventory.gpu, node.inventory.nic.",
+        summary="What the node is made of, at start and on change. Its parts are node.inventory.gpu and node.inventory.nic.",
         fields=(
             Field(
                 name="digest",
                 type="text",
-                summary="equal for nodes that are equal in the fields and in their parts' models and firmware",
+                summary="equal for nodes that are equal in these fields and in the models and firmware of their parts",
             ),
             Field(
                 name="changed",
                 type="bool",
-                summary="the digest differs from that of the last inventory, over restarts and reboots too",
+                summary="the digest differs from that of the last inventory, also over restarts and reboots",
             ),
             Field(name="kernel", type="text", summary="kernel release"),
             Field(name="driver", type="text", summary="NVIDIA driver; empty: none"),

@@ -1,4 +1,4 @@
-"""Kinds that are heard in the kernel log alone (those about GPUs are in gpu.py)."""
+"""Kinds that come from the kernel log only (those about GPUs are in gpu.py)."""
 
 from agent.contract.kinds.base import ERROR, FATAL, WARNING, Kind, field
 
@@ -8,7 +8,7 @@ KINDS: tuple[Kind, ...] = (
         component="nic,link",
         severity=ERROR,
         source="kernel log",
-        summary="The driver of a network card, or the network stack, complains; about the interface where one is named.",
+        summary="The driver of a network card, or the network stack, reports an error; of the interface, if the line names one.",
         fields=(
             field(
                 "what",
@@ -17,9 +17,9 @@ KINDS: tuple[Kind, ...] = (
                 "command_failed | tx_timeout | rx_timeout | cable_unplugged | module_error | high_temperature | "
                 "insufficient_power",
             ),
-            field("message", "text", "what the driver says"),
+            field("message", "text", "the driver's text"),
             field("address", "text", "PCI address with the function", always=False),
-            field("interface", "text", "network interface that it names", always=False),
+            field("interface", "text", "network interface that the line names", always=False),
             field("module", "int", "transceiver module", always=False),
             field("command", "text", "firmware command", always=False),
         ),
@@ -34,13 +34,13 @@ KINDS: tuple[Kind, ...] = (
         component="pcie,gpu,nic,node",
         severity=ERROR,
         source="kernel log",
-        summary="PCI Express reported an error of a device (AER, DPC). Corrected ones are warnings.",
+        summary="PCI Express reported an error of a device (AER, DPC). Corrected errors are warnings.",
         fields=(
             field("class", "text", "corrected | nonfatal | fatal | recovery_failed | contained"),
             field("address", "text", "PCI address with the function"),
             field("layer", "text", "Physical Layer | Data Link Layer | Transaction Layer", always=False),
             field("role", "text", "e.g. Receiver ID", always=False),
-            field("port", "text", "root port that announced it", always=False),
+            field("port", "text", "root port that reported it", always=False),
         ),
         example={
             "class": "fatal",
@@ -54,14 +54,14 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=WARNING,
         source="kernel log",
-        summary="The host's memory had errors (EDAC), or a poisoned page was taken out. Uncorrected ones are fatal.",
+        summary="The host's memory had errors (EDAC), or a poisoned page was retired. Uncorrected errors are fatal.",
         fields=(
             field("class", "text", "corrected | uncorrected"),
-            field("errors", "int", "errors that the line counts"),
+            field("errors", "int", "number of errors in the line"),
             field("controller", "text", "memory controller", always=False),
             field("dimm", "text", "label of the module", always=False),
-            field("page", "text", "page that was taken out", always=False),
-            field("message", "text", "what the line says", always=False),
+            field("page", "text", "page that was retired", always=False),
+            field("message", "text", "the line's text", always=False),
         ),
         example={
             "class": "corrected",
@@ -80,7 +80,7 @@ KINDS: tuple[Kind, ...] = (
             field("class", "text", "corrected | logged | deferred | recoverable | uncorrected | fatal"),
             field("cpu", "int", "processor", always=False),
             field("bank", "int", "machine check bank", always=False),
-            field("message", "text", "what the line says", always=False),
+            field("message", "text", "the line's text", always=False),
         ),
         example={"class": "corrected", "cpu": 12, "bank": 9},
     ),
@@ -89,11 +89,11 @@ KINDS: tuple[Kind, ...] = (
         component="node,job",
         severity=WARNING,
         source="kernel log",
-        summary="The kernel killed a process for want of memory; severity error when the machine's was used up, not a job's own.",
+        summary="The kernel killed a process for lack of memory; error if the whole machine lacked it, not only a job.",
         fields=(
             field("pid", "int", "process"),
             field("process", "text", "its name"),
-            field("scope", "text", "cgroup (its own limit) | machine"),
+            field("scope", "text", "cgroup (its own limit was reached) | machine"),
             field("job", "text", "job of the process, by its control group", always=False),
             field("unit", "text", "systemd service of the process", always=False),
             field("cgroup", "text", "its control group", always=False),
@@ -126,11 +126,11 @@ KINDS: tuple[Kind, ...] = (
         component="disk,node",
         severity=ERROR,
         source="kernel log",
-        summary="A filesystem found itself damaged, or cannot be written any more (severity fatal).",
+        summary="A filesystem is damaged, or can no longer be written (severity fatal).",
         fields=(
             field("filesystem", "text", "ext2 | ext3 | ext4 | jbd2 | xfs | btrfs"),
             field("what", "text", "error | unwritable"),
-            field("message", "text", "what the line says"),
+            field("message", "text", "the line's text"),
         ),
         example={
             "filesystem": "ext4",
@@ -147,8 +147,8 @@ KINDS: tuple[Kind, ...] = (
         fields=(
             field("filesystem", "text", "nfs | lustre"),
             field("server", "text", "its name or address, or 'unknown'"),
-            field("answers", "bool", "does it answer now"),
-            field("message", "text", "what else the line says", always=False),
+            field("answers", "bool", "it answers now"),
+            field("message", "text", "further text of the line", always=False),
         ),
         example={"filesystem": "nfs", "server": "10.0.0.5", "answers": False},
     ),
@@ -160,7 +160,7 @@ KINDS: tuple[Kind, ...] = (
         summary="A task or a processor makes no progress.",
         fields=(
             field("what", "text", "hung_task | soft_lockup | hard_lockup | rcu_stall"),
-            field("process", "text", "task that it names", always=False),
+            field("process", "text", "task that the line names", always=False),
             field("pid", "int", "its id", always=False),
             field("cpu", "int", "processor", always=False),
             field("for_s", "float", "how long", "s", always=False),
@@ -172,7 +172,7 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=FATAL,
         source="kernel log",
-        summary="The kernel broke: an oops, a BUG, a panic.",
+        summary="The kernel failed: an oops, a BUG, a panic.",
         fields=(field("what", "text", "oops | panic"), field("message", "text", "the line")),
         example={"what": "oops", "message": "BUG: unable to handle page fault for address: ffffb2c0"},
     ),

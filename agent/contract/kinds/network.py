@@ -1,4 +1,4 @@
-"""Rates, congestion, bonds and interface counters: what a network shows besides errors and states."""
+"""Kinds about networks besides errors and states: rates, congestion, bonds, interface counters."""
 
 from agent.contract.kinds.base import Field, Kind
 from agent.contract.messages import Severity
@@ -9,16 +9,16 @@ KINDS: tuple[Kind, ...] = (
         component="port",
         severity=Severity.WARNING,
         source="/sys/class/infiniband",
-        summary="A port is slower, narrower or further down than configured or than like cards; severity info when no longer.",
+        summary="A port is slower, narrower or in a lower state than configured or than its peers; severity info when over.",
         fields=(
             Field(name="what", type="text", summary="rate | width | state"),
-            Field(name="degraded", type="bool", summary="false: it is as it shall be again"),
-            Field(name="value", type="text", summary="what it shows, e.g. 200 (Gb/s), 1X, DOWN"),
-            Field(name="expected", type="text", summary="what was expected, in the same form"),
+            Field(name="degraded", type="bool", summary="false: it is as expected again"),
+            Field(name="value", type="text", summary="what it is, e.g. 200 (Gb/s), 1X, DOWN"),
+            Field(name="expected", type="text", summary="what is expected, in the same form"),
             Field(
                 name="by",
                 type="text",
-                summary="config | peers (like cards of this node) | before (what it had)",
+                summary="config | peers (similar cards of this node) | before (what it was)",
             ),
         ),
         example={"what": "rate", "degraded": True, "value": "200", "expected": "400", "by": "peers"},
@@ -40,7 +40,7 @@ KINDS: tuple[Kind, ...] = (
         component="port",
         severity=Severity.INFO,
         source="/sys/class/infiniband counters and hw_counters",
-        summary="A congestion counter (CNP, ECN, waiting) grew faster than `congestion_per_s` over a minute. No error by itself.",
+        summary="A congestion counter (CNP, ECN, waiting) grew faster than `congestion_per_s` over a minute. By itself no error.",
         fields=(
             Field(name="counter", type="text", summary="file name, e.g. np_cnp_sent"),
             Field(name="delta", type="int", summary="growth"),
@@ -54,7 +54,7 @@ KINDS: tuple[Kind, ...] = (
         component="link",
         severity=Severity.WARNING,
         source="ethtool counters",
-        summary="A counter of lost or damaged packets, or of a pause storm, grew since the last reading.",
+        summary="A counter of lost or damaged packets, or of a pause storm, has grown since the last reading.",
         fields=(
             Field(name="counter", type="text", summary="the driver's name, e.g. rx_prio3_discards"),
             Field(name="delta", type="int", summary="growth"),
@@ -68,7 +68,7 @@ KINDS: tuple[Kind, ...] = (
         component="link",
         severity=Severity.INFO,
         source="ethtool counters",
-        summary="A pause, PFC or ECN counter grew faster than `congestion_per_s` over a minute. No error by itself.",
+        summary="A pause, PFC or ECN counter grew faster than `congestion_per_s` over a minute. By itself no error.",
         fields=(
             Field(name="counter", type="text", summary="the driver's name, e.g. rx_prio3_pause"),
             Field(name="delta", type="int", summary="growth"),
@@ -82,9 +82,9 @@ KINDS: tuple[Kind, ...] = (
         component="link",
         severity=Severity.WARNING,
         source="rtnetlink",
-        summary="The carrier changed more often than the agent saw its state change: the link blinked in between.",
+        summary="The carrier changed more often than the agent saw: the link went down and up in between.",
         fields=(
-            Field(name="unseen", type="int", summary="changes that no link.state tells of"),
+            Field(name="unseen", type="int", summary="changes without a link.state"),
             Field(name="value", type="int", summary="the kernel's counter now"),
         ),
         example={"unseen": 4, "value": 18},
@@ -122,7 +122,7 @@ KINDS: tuple[Kind, ...] = (
         fields=(
             Field(name="up", type="int", summary="slaves that are up"),
             Field(name="slaves", type="int", summary="slaves"),
-            Field(name="down", type="text", summary="those that are down or were taken out, comma separated"),
+            Field(name="down", type="text", summary="those that are down or were removed, comma separated"),
             Field(name="degraded", type="bool", summary="some are missing"),
         ),
         example={"up": 1, "slaves": 2, "down": "eth2", "degraded": True},
@@ -134,7 +134,7 @@ KINDS: tuple[Kind, ...] = (
         source="/proc/net/bonding",
         summary="The LACP partner of a bond changed, vanished or does not answer at start. Severity info when there is one.",
         fields=(
-            Field(name="partner", type="text", summary="MAC address; all zeros: nobody answers"),
+            Field(name="partner", type="text", summary="MAC address; all zeros: no partner answers"),
             Field(name="answers", type="bool", summary="there is a partner"),
             Field(name="apart", type="int", summary="slaves that are not in the active aggregator"),
         ),

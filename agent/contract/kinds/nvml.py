@@ -1,7 +1,7 @@
-"""Kinds about a GPU's health as NVML samples it. Edges and growth: a healthy GPU says nothing.
+"""Kinds about a GPU's health, from samples of NVML. They report changes and growth: a healthy GPU causes no event.
 
-What is true at the first sample and matters now (a pending remap, a wanted reset) is said too; counters of former
-times are not.
+What matters now and is true at the first sample already (a pending remap, a needed reset) is reported too; what counters
+have counted before is not.
 """
 
 from agent.contract.kinds.base import ERROR, INFO, WARNING, Field, Kind, field
@@ -22,7 +22,7 @@ def _kind(
     )
 
 
-_ACTIVE = field("active", "bool", "true: it began, or there is more of it; false: it is over")
+_ACTIVE = field("active", "bool", "true: it began or got worse; false: it is over")
 _JOB = field("job", "text", "job id of the holder; empty: no job")
 _UNIT = field("unit", "text", "systemd unit of the holder; empty: none")
 
@@ -30,16 +30,16 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.ecc",
         ERROR,
-        "An ECC error counter grew. Corrected errors are a warning, said at most once a minute for a location.",
+        "An ECC error counter grew. Corrected errors are a warning, reported at most once a minute per location.",
         (
             field(
                 "location",
                 "text",
-                "dram | sram | l1 | l2 | register | texture | cbu | total (it does not say where)",
+                "dram | sram | l1 | l2 | register | texture | cbu | total (not known where)",
             ),
-            field("corrected", "bool", "was it corrected"),
+            field("corrected", "bool", "the errors were corrected"),
             field(
-                "counter", "text", "volatile (since the driver was loaded) | aggregate (in the card's life)"
+                "counter", "text", "volatile (since the driver was loaded) | aggregate (over the card's life)"
             ),
             field("delta", "int", "growth"),
             field("errors", "int", "the counter now"),
@@ -49,14 +49,14 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.sram_threshold",
         ERROR,
-        "Uncorrectable SRAM errors passed NVIDIA's threshold, above which the card is to be replaced; or no longer.",
-        (field("exceeded", "bool", "is it passed"),),
+        "Uncorrectable SRAM errors exceeded NVIDIA's threshold, above which the card is to be replaced; or no longer.",
+        (field("exceeded", "bool", "it is exceeded"),),
         {"exceeded": True},
     ),
     _kind(
         "gpu.remap",
         ERROR,
-        "Row remapping changed. Fatal when a remap failed, error while one waits for a reset, info when all is settled.",
+        "Row remapping changed. Fatal when a remap failed, error while one waits for a reset, info when none is pending.",
         (
             field("pending", "bool", "rows wait for a reset of the GPU to be remapped"),
             field("failure", "bool", "a remap failed: the GPU is to be replaced"),
@@ -82,13 +82,13 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.throttle",
         WARNING,
-        "The hardware or the heat slows a GPU down (three samples of it; over after 10 s without).",
+        "The hardware or heat slows a GPU down (in three samples; over after 10 s without).",
         (
             _ACTIVE,
             field("reasons", "text", "hw_slowdown, hw_thermal, sw_thermal, power_brake; comma separated"),
             field("thermal", "bool", "heat is among the reasons"),
             field("power_brake", "bool", "the external power brake is among the reasons"),
-            field("lasted_s", "float", "so far, or in all", "s"),
+            field("lasted_s", "float", "so far, or in total", "s"),
             field("temperature_c", "int", "temperature", "°C", always=False),
             field("power_w", "float", "power draw", "W", always=False),
         ),
@@ -108,9 +108,13 @@ KINDS: tuple[Kind, ...] = (
         (
             _ACTIVE,
             field("sensor", "text", "gpu | memory"),
-            field("margin_c", "float", "what is left to the limit; negative above it", "°C"),
+            field("margin_c", "float", "distance to the limit; negative above it", "°C"),
             field(
-                "temperature_c", "int", "temperature, where the limit is an absolute one", "°C", always=False
+                "temperature_c",
+                "int",
+                "temperature, where the limit is an absolute value",
+                "°C",
+                always=False,
             ),
         ),
         {"active": True, "sensor": "memory", "margin_c": -2.0, "temperature_c": 97},
@@ -131,7 +135,7 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.pcie_errors",
         WARNING,
-        "PCIe errors: repaired ones when there were more than 8 in a minute, others (severity error) at once.",
+        "PCIe errors: corrected ones when there were more than 8 in a minute, others (severity error) at once.",
         (
             field("counter", "text", "replay, correctable, bad_tlp, lcrc, fatal, non_fatal, ..."),
             field("delta", "int", "growth"),
@@ -142,11 +146,11 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.nvlink_state",
         ERROR,
-        "A GPU has fewer active NVLinks than it had, or than the other GPUs of the node have; info when it has them again.",
+        "A GPU has fewer active NVLinks than it had, or than other GPUs of the node have; info when it has them again.",
         (
-            field("down", "int", "links that are missing; 0: none any more"),
+            field("down", "int", "links that are missing; 0: no longer any"),
             field("active", "int", "links that are active"),
-            field("expected", "int", "the most that it or a neighbour had"),
+            field("expected", "int", "the most that it or another GPU had"),
             field("links", "text", "numbers of the inactive ones"),
         ),
         {"down": 1, "active": 17, "expected": 18, "links": "9"},
@@ -154,21 +158,26 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.nvlink_errors",
         WARNING,
-        "An NVLink error counter grew; at most once a minute. CRC errors, which are repaired, from 6000 a minute.",
+        "An NVLink error counter grew; at most once a minute. CRC errors, which are corrected, from 6000 a minute on.",
         (
             field(
                 "counter", "text", "replay, recovery, crc, receive, recovery_failed, effective_errors, ..."
             ),
             field("delta", "int", "growth"),
             field("value", "int", "the counter now"),
-            field("link", "int", "the link; left out where the driver counts for all", always=False),
+            field(
+                "link",
+                "int",
+                "the link; left out where the driver counts for all links together",
+                always=False,
+            ),
         ),
         {"counter": "recovery", "delta": 1, "value": 3, "link": 9},
     ),
     _kind(
         "gpu.nvlink_ber",
         WARNING,
-        "The effective bit error rate of an NVLink is above 1e-12; again for each power of ten, and when it is over.",
+        "The effective bit error rate of an NVLink is above 1e-12; repeated for each power of ten, and when it is over.",
         (
             _ACTIVE,
             field("link", "int", "the worst link; -1: none"),
@@ -179,9 +188,9 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.fabric",
         ERROR,
-        "The GPU is not part of the NVSwitch fabric as it should be (two minutes are allowed for the start); or again.",
+        "The GPU is not part of the NVSwitch fabric as it should be, two minutes after the start; or is again.",
         (
-            field("healthy", "bool", "is all well"),
+            field("healthy", "bool", "it is part of the fabric, without problems"),
             field("state", "text", "not_started | in_progress | completed"),
             field("status", "int", "NVML return code of the fabric's set-up"),
             field("trouble", "text", "degraded_bandwidth, route_unhealthy, in_progress, ...; empty: none"),
@@ -191,7 +200,7 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.recovery_action",
         ERROR,
-        "The driver wants something done so that the GPU can be used again (as XID 154 says; polled); info: no longer.",
+        "The driver needs an action before the GPU can be used again (as XID 154, but polled); info: no longer.",
         (
             field(
                 "action",
@@ -230,7 +239,7 @@ KINDS: tuple[Kind, ...] = (
                 "event", "text", "ecc_double_bit, ecc_single_bit_storm, poison_fatal, gpu_unavailable, ..."
             ),
             field("bit", "int", "nvmlEventType"),
-            field("data", "int", "what NVML gives with it"),
+            field("data", "int", "the data that NVML gives with it"),
         ),
         {"event": "gpu_unavailable", "bit": 16384, "data": 0},
     ),
@@ -277,8 +286,8 @@ KINDS: tuple[Kind, ...] = (
         fields=(
             field("gpus", "int", "GPUs that answer"),
             field("expected", "int", "GPUs that there should be"),
-            field("missing", "int", "expected less those that answer"),
-            field("unnamed", "int", "missing ones that no gpu.lost names: they are not even on the PCI bus"),
+            field("missing", "int", "expected minus those that answer"),
+            field("unnamed", "int", "missing GPUs without a gpu.lost: they are not even on the PCI bus"),
             field("basis", "text", "where the expectation comes from: config | pci | seen"),
         ),
         example={"gpus": 7, "expected": 8, "missing": 1, "unnamed": 1, "basis": "config"},
@@ -288,7 +297,7 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=ERROR,
         source="agent",
-        summary="Killed NVML children do not die (state D): no new one is started until one does. Ends with nvml.answers.",
+        summary="Killed NVML children do not die (state D): none is started until one does. Ends with nvml.answers.",
         fields=(field("reason", "text", "how many there are"),),
         example={"reason": "3 killed children do not die"},
     ),

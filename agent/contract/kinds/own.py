@@ -1,4 +1,4 @@
-"""Kinds about the agent itself and the commands that it was given."""
+"""Kinds about the agent itself and its commands."""
 
 from agent.contract.kinds.base import ERROR, INFO, WARNING, Kind, field
 
@@ -21,7 +21,7 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=WARNING,
         source="kernel log",
-        summary="The kernel overwrote log records before the agent read them.",
+        summary="The kernel overwrote log records before the agent could read them.",
         fields=(field("lost", "int", "records lost"),),
         example={"lost": 15904},
     ),
@@ -53,7 +53,7 @@ KINDS: tuple[Kind, ...] = (
         source="commands",
         summary="A command was refused (signature, epoch, expiry, allow-list, parameters).",
         fields=(
-            field("command", "text", "command id as far as it could be read"),
+            field("command", "text", "command id; empty when it could not be read"),
             field("why", "text", "the reason"),
         ),
         example={"command": "", "why": "signature does not fit"},
@@ -63,11 +63,11 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=INFO,
         source="commands",
-        summary="A command is still under way; said every 10 s.",
+        summary="A command is still running; reported every 10 s.",
         fields=(
             field("command", "text", "command id"),
             field("elapsed_s", "float", "since it began, or since the agent's start", "s"),
-            field("text", "text", "what it is doing; empty: it does not say"),
+            field("text", "text", "what it is doing; empty: not reported"),
         ),
         example={"command": "inc-7k2m.r1.s2.a1", "elapsed_s": 20.0, "text": "starting slurmd.service"},
     ),
@@ -76,7 +76,7 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=INFO,
         source="commands",
-        summary="How a command ended. Sent again when the brain asks again.",
+        summary="How a command ended. Sent again when the brain repeats the command.",
         fields=(
             field("command", "text", "command id"),
             field("outcome", "text", "ok | failed | refused | unreachable | unknown"),

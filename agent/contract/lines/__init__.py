@@ -1,4 +1,4 @@
-"""Kernel lines by area, and the one way from a record to facts: `LineReader` (all but XIDs), `KernelReader` (all).
+"""Kernel lines by area, and the only way from a record to facts: `LineReader` (all but XIDs), `KernelReader` (all).
 
 A new area is one file beside this one and one line in `areas`.
 """
@@ -16,12 +16,12 @@ from agent.contract.lines.oom import OomArea
 from agent.contract.lines.pcie import PcieArea
 from agent.contract.lines.stall import StallArea
 from agent.contract.lines.sxid import SxidArea
-from agent.contract.messages import Draft
+from agent.contract.messages import UnsentEvent
 from agent.contract.xid_facts import XidReader
 
 
 def areas() -> tuple[Area, ...]:
-    """Fresh ones, in the order in which they are asked; the first that knows a line answers."""
+    """Fresh ones, in the order in which they are tried; the first that recognises a line reads it."""
     return (
         SxidArea(),
         NvidiaArea(),
@@ -39,33 +39,33 @@ def areas() -> tuple[Area, ...]:
 
 
 class LineReader:
-    """Everything that a kernel line may mean but XIDs. An ordinary line costs a few microseconds."""
+    """Reads every kernel line but XIDs. An ordinary line takes a few microseconds."""
 
     def __init__(self) -> None:
         self._areas = areas()
-        # Plain substrings: the fastest test there is for a line that is nobody's.
-        self._marks = tuple((mark, area) for area in self._areas for mark in area.marks)
+        # Plain substrings: the fastest test for a line that belongs to no area.
+        self._markers = tuple((marker, area) for area in self._areas for marker in area.markers)
 
-    def read(self, text: str) -> list[Draft]:
-        """The fact in one record, or none. Ages are left at 0."""
+    def read(self, text: str) -> list[UnsentEvent]:
+        """The fact in one record, or none. Its age is 0."""
         text = text[:LIMIT]
-        asked: Area | None = None
-        for mark, area in self._marks:
-            if mark in text and area is not asked:
-                asked = area
+        tried: Area | None = None
+        for marker, area in self._markers:
+            if marker in text and area is not tried:
+                tried = area
                 if (found := area.read(text)) is not None:
                     return [found]
         return []
 
 
 class KernelReader:
-    """Everything that a kernel line may mean."""
+    """Reads every kernel line."""
 
     def __init__(self, *, driver: str = "") -> None:
         """`driver`: see XidReader."""
         self._xids = XidReader(driver=driver)
         self._lines = LineReader()
 
-    def read(self, text: str) -> list[Draft]:
-        """The facts in one record. Ages are left at 0."""
+    def read(self, text: str) -> list[UnsentEvent]:
+        """The facts in one record. Ages are 0."""
         return self._xids.read(text) or self._lines.read(text)

@@ -7,8 +7,8 @@ drivers/md.
 import re
 from typing import ClassVar
 
-from agent.contract.lines.base import component, draft, number
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import component, number, unsent
+from agent.contract.messages import Severity, UnsentEvent
 
 _BLOCK = re.compile(
     r"\s*(?:blk_update_request: |print_req_error: )?(I/O|critical medium|critical target|critical space allocation"
@@ -34,7 +34,7 @@ _NVME_IO = re.compile(
     r"\s*(nvme[0-9]{1,4}(?:c[0-9]{1,4})?n[0-9]{1,4}): .{1,120}?, .{1,60}? \(sct (0x[0-9a-f]{1,2}) / sc 0x[0-9a-f]{1,2}\)"
 )
 _RAID = re.compile(r"\s*md/?\w{0,10}:(md\w{1,20}): Disk failure on ([\w!-]{1,40}), disabling device")
-_NOBODYS = ("fd", "sr")  # empty floppy and CD drives of virtual machines and BMCs
+_IGNORED = ("fd", "sr")  # empty floppy and CD drives of virtual machines and BMCs
 
 ERROR, WARNING, FATAL = Severity.ERROR, Severity.WARNING, Severity.FATAL
 _BLOCK_WHAT = {"critical medium": "medium_error", "timeout": "timeout", "device offline": "offline"}
@@ -43,7 +43,7 @@ _BLOCK_WHAT = {"critical medium": "medium_error", "timeout": "timeout", "device 
 class DiskArea:
     """disk.error."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    markers: ClassVar[tuple[str, ...]] = (
         " error, dev ",
         "Buffer I/O error",
         "Sense Key : ",
@@ -55,8 +55,9 @@ class DiskArea:
         "Disk failure on ",
     )
     kinds: ClassVar[tuple[str, ...]] = ("disk.error",)
+    distinguishing: ClassVar[tuple[str, ...]] = ("what",)
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if match := _BLOCK.match(text):
             what = _BLOCK_WHAT.get(match[1], "io_error")
@@ -77,7 +78,7 @@ class DiskArea:
         return _nvme(text)
 
 
-def _nvme(text: str) -> Draft | None:
+def _nvme(text: str) -> UnsentEvent | None:
     if match := _NVME.match(text):
         what = "timeout" if match["timeout"] else "controller_down" if match["down"] else "controller_lost"
         return _error(match[1], what, FATAL if what == "controller_lost" else ERROR, text)
@@ -99,8 +100,8 @@ def _error(
     sector: int | None = None,
     operation: str = "",
     array: str = "",
-) -> Draft | None:
-    if disk.startswith(_NOBODYS):
+) -> UnsentEvent | None:
+    if disk.startswith(_IGNORED):
         return None
     data = {"what": what, "sector": sector, "operation": operation, "array": array}
-    return draft("disk.error", component("disk", disk), severity, data, text)
+    return unsent("disk.error", component("disk", disk), severity, data, text)

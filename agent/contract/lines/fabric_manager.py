@@ -1,4 +1,4 @@
-"""Lines of NVIDIA's fabric manager: from its log file (`[date] [ERROR] [tid n] text`) or, in journald, the text alone.
+"""Lines of NVIDIA's fabric manager: from its log file (`[date] [ERROR] [tid n] text`), or from journald, only the text.
 
 Grammar: NVIDIA Fabric Manager user guide, "Logging" and "NVSwitch errors".
 """
@@ -7,8 +7,8 @@ import re
 from typing import ClassVar
 
 from agent.contract.components import NODE
-from agent.contract.lines.base import component, draft, number
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import component, number, unsent
+from agent.contract.messages import Severity, UnsentEvent
 
 _LINE = re.compile(
     r"\s*\[[A-Z][a-z]{2} [0-9]{1,2} [0-9]{4} [0-9:]{8}\] \[(DEBUG|INFO|WARNING|ERROR|CRITICAL)\] \[tid [0-9]{1,10}\] (.{1,600})",
@@ -26,12 +26,13 @@ _TROUBLE = re.compile(
 
 
 class FabricManagerArea:
-    """fabricmanager.error. Without the log's head only lines that are surely its own are taken."""
+    """fabricmanager.error. Without the prefix of the log only lines that are certainly its own are read."""
 
-    marks: ClassVar[tuple[str, ...]] = ("] [tid ", "detected NVSwitch ")
+    markers: ClassVar[tuple[str, ...]] = ("] [tid ", "detected NVSwitch ")
     kinds: ClassVar[tuple[str, ...]] = ("fabricmanager.error",)
+    distinguishing: ClassVar[tuple[str, ...]] = ("what", "code", "link")
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         level, message = "", text.strip()
         if match := _LINE.match(text):
@@ -46,10 +47,10 @@ class FabricManagerArea:
                 "link": number(match[5]),
             }
             where = component("nvswitch", f"{int(domain, 16):04x}:{rest}")
-            return draft(
+            return unsent(
                 "fabricmanager.error", where, Severity.FATAL if fatal else Severity.WARNING, data, text
             )
         if level in ("ERROR", "CRITICAL") or (level == "WARNING" and _TROUBLE.match(message)):
             severity = Severity.WARNING if level == "WARNING" else Severity.ERROR
-            return draft("fabricmanager.error", NODE, severity, {"what": "error", "message": message}, text)
+            return unsent("fabricmanager.error", NODE, severity, {"what": "error", "message": message}, text)
         return None

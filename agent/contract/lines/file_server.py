@@ -7,8 +7,8 @@ import re
 from typing import ClassVar
 
 from agent.contract.components import NODE
-from agent.contract.lines.base import Optional, draft
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import Optional, unsent
+from agent.contract.messages import Severity, UnsentEvent
 
 _NFS = re.compile(
     r"\s*(?:nfs|nfs4|lockd|rpc): server (\S{1,200}?),? (?:(not responding)(?:, (still trying|timed out))?|(OK))\b"
@@ -25,10 +25,11 @@ _LUSTRE_ERROR = re.compile(
 class FileServerArea:
     """storage.server: gone, and answering again."""
 
-    marks: ClassVar[tuple[str, ...]] = (": server ", "Lustre")
+    markers: ClassVar[tuple[str, ...]] = (": server ", "Lustre")
     kinds: ClassVar[tuple[str, ...]] = ("storage.server",)
+    distinguishing: ClassVar[tuple[str, ...]] = ("server",)
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if match := _NFS.match(text):
             answers = match[4] is not None
@@ -40,11 +41,11 @@ class FileServerArea:
         return None
 
 
-def _server(filesystem: str, server: str, answers: bool, message: str, text: str) -> Draft:
+def _server(filesystem: str, server: str, answers: bool, message: str, text: str) -> UnsentEvent:
     data: Optional = {
         "filesystem": filesystem,
         "server": server or "unknown",
         "answers": answers,
         "message": message,
     }
-    return draft("storage.server", NODE, Severity.INFO if answers else Severity.ERROR, data, text)
+    return unsent("storage.server", NODE, Severity.INFO if answers else Severity.ERROR, data, text)

@@ -1,4 +1,4 @@
-"""Filesystems that found themselves damaged or went read-only: ext4, XFS, Btrfs.
+"""Filesystems that are damaged or went read-only: ext4, XFS, Btrfs.
 
 Formats: Linux, fs/ext4/super.c, fs/jbd2/journal.c, fs/xfs/xfs_message.c and xfs_fsops.c, fs/btrfs/messages.c.
 """
@@ -6,8 +6,8 @@ Formats: Linux, fs/ext4/super.c, fs/jbd2/journal.c, fs/xfs/xfs_message.c and xfs
 import re
 from typing import ClassVar
 
-from agent.contract.lines.base import component, draft
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import component, unsent
+from agent.contract.messages import Severity, UnsentEvent
 
 _EXT_ERROR = re.compile(
     r"\s*(EXT[234])-fs error \(device ([\w!-]{1,60})\)(?: in [\w:]{1,80})?: (.{1,200})", re.DOTALL
@@ -21,7 +21,7 @@ _JBD = re.compile(
     r"\s*JBD2: (?:Error -?[0-9]{1,4} detected|Detected IO errors).{0,120}? (?:for|on) ([\w!-]{1,60}?)(?:-[0-9]{1,4})?\.?$"
 )
 _XFS = re.compile(r"\s*XFS \(([\w!-]{1,60})\): (.{1,200})", re.DOTALL)
-_XFS_SAYS = (
+_XFS_MESSAGES = (
     *("Metadata CRC error", "etadata corruption", "etadata I/O error", "Internal error", "Corruption "),
     *("og I/O error", "og I/O Error", "writeback error", "Failing async write"),
     *("hutting down", "has been shut down", "force_shutdown", "force shutdown"),
@@ -30,13 +30,13 @@ _BTRFS = re.compile(
     r"\s*BTRFS(?: \w{1,10})?:? (?:error )?\(device ([\w!-]{1,60})(?: state \w{1,12})?\)(?: in [\w:]{1,80})?: (.{1,200})",
     re.DOTALL,
 )
-_GONE = ("read-only", "readonly", "hutting down", "shut down", "hutdown", "Aborting journal")
+_UNWRITABLE = ("read-only", "readonly", "hutting down", "shut down", "hutdown", "Aborting journal")
 
 
 class FilesystemArea:
-    """filesystem.error: severity fatal where it cannot be written any more."""
+    """filesystem.error; severity fatal when it can no longer be written."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    markers: ClassVar[tuple[str, ...]] = (
         "-fs error (device",
         "-fs (",
         "Aborting journal",
@@ -45,14 +45,15 @@ class FilesystemArea:
         "BTRFS",
     )
     kinds: ClassVar[tuple[str, ...]] = ("filesystem.error",)
+    distinguishing: ClassVar[tuple[str, ...]] = ("what",)
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if (match := _EXT_ERROR.match(text)) or (match := _EXT.match(text)):
             return _error(match[1].lower(), match[2], match[3], text)
         if (match := _ABORTED.match(text)) or (match := _JBD.match(text)):
             return _error("jbd2", match[1], text.strip(), text)
-        if (match := _XFS.match(text)) and any(said in match[2] for said in _XFS_SAYS):
+        if (match := _XFS.match(text)) and any(part in match[2] for part in _XFS_MESSAGES):
             return _error("xfs", match[1], match[2], text)
         if match := _BTRFS.match(text):
             bad = text.lstrip().startswith(("BTRFS error", "BTRFS critical", "BTRFS: error"))
@@ -61,9 +62,17 @@ class FilesystemArea:
         return None
 
 
-def _error(filesystem: str, disk: str, message: str, text: str) -> Draft:
-    gone = any(word in message for word in _GONE)
-    data = {"filesystem": filesystem, "what": "unwritable" if gone else "error", "message": message.strip()}
-    return draft(
-        "filesystem.error", component("disk", disk), Severity.FATAL if gone else Severity.ERROR, data, text
+def _error(filesystem: str, disk: str, message: str, text: str) -> UnsentEvent:
+    unwritable = any(word in message for word in _UNWRITABLE)
+    data = {
+        "filesystem": filesystem,
+        "what": "unwritable" if unwritable else "error",
+        "message": message.strip(),
+    }
+    return unsent(
+        "filesystem.error",
+        component("disk", disk),
+        Severity.FATAL if unwritable else Severity.ERROR,
+        data,
+        text,
     )

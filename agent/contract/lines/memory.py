@@ -8,8 +8,8 @@ import re
 from typing import ClassVar
 
 from agent.contract.components import NODE
-from agent.contract.lines.base import Optional, draft
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import Optional, unsent
+from agent.contract.messages import Severity, UnsentEvent
 
 _EDAC = re.compile(
     r"\s*EDAC (MC[0-9]{1,3}): ([0-9]{1,9}) (CE|UE) (.{0,200}?) on (.{0,100}?)(?= \(|$)", re.DOTALL
@@ -37,12 +37,13 @@ _RANKS = {
 
 
 class MemoryArea:
-    """memory.ecc for the host's memory, cpu.machine_check for the rest."""
+    """memory.ecc for the host's memory, cpu.machine_check for the others."""
 
-    marks: ClassVar[tuple[str, ...]] = ("EDAC MC", "[Hardware Error]: ", "Memory failure: ")
+    markers: ClassVar[tuple[str, ...]] = ("EDAC MC", "[Hardware Error]: ", "Memory failure: ")
     kinds: ClassVar[tuple[str, ...]] = ("memory.ecc", "cpu.machine_check")
+    distinguishing: ClassVar[tuple[str, ...]] = ("class", "dimm")
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if match := _EDAC.match(text):
             corrected = match[3] == "CE"
@@ -54,34 +55,34 @@ class MemoryArea:
                 "message": match[4].strip(),
             }
             severity = Severity.WARNING if corrected else Severity.FATAL
-            return draft("memory.ecc", NODE, severity, data, text)
+            return unsent("memory.ecc", NODE, severity, data, text)
         if match := _POISON.match(text):
             data = {"class": "uncorrected", "errors": 1, "page": match[1], "message": match[2].strip()}
-            return draft("memory.ecc", NODE, Severity.ERROR, data, text)
+            return unsent("memory.ecc", NODE, Severity.ERROR, data, text)
         return _check(text)
 
 
-def _check(text: str) -> Draft | None:
+def _check(text: str) -> UnsentEvent | None:
     data: Optional
     if match := _MCE.match(text):
-        # Bit 61 of a bank's status: not corrected (Intel SDM volume 3, IA32_MCi_STATUS).
+        # Bit 61 of a bank's status: uncorrected (Intel SDM volume 3, IA32_MCi_STATUS).
         word = "uncorrected" if int(match[3], 16) >> 61 & 1 else "corrected"
         data = {"class": word, "cpu": int(match[1]), "bank": int(match[2])}
-        return draft("cpu.machine_check", NODE, _RANKS[word], data, text)
+        return unsent("cpu.machine_check", NODE, _RANKS[word], data, text)
     if _MCE_LOGGED.match(
         text
-    ):  # all that the kernel prints where a daemon (rasdaemon, mcelog) takes the details
-        return draft("cpu.machine_check", NODE, Severity.WARNING, {"class": "logged"}, text)
+    ):  # the kernel prints no more where a daemon (rasdaemon, mcelog) gets the details
+        return unsent("cpu.machine_check", NODE, Severity.WARNING, {"class": "logged"}, text)
     if match := _MCE_FATAL.match(text):
-        return draft(
+        return unsent(
             "cpu.machine_check", NODE, Severity.FATAL, {"class": "fatal", "message": match[1].strip()}, text
         )
     if match := _AMD.match(text):
-        said = match[1].lower()
-        word = next((word for word in ("corrected", "deferred") if said.startswith(word)), "uncorrected")
-        return draft("cpu.machine_check", NODE, _RANKS[word], {"class": word, "message": match[1]}, text)
+        kind = match[1].lower()
+        word = next((word for word in ("corrected", "deferred") if kind.startswith(word)), "uncorrected")
+        return unsent("cpu.machine_check", NODE, _RANKS[word], {"class": word, "message": match[1]}, text)
     if (match := _APEI.match(text)) and match[1] != "info":
-        return draft(
+        return unsent(
             "cpu.machine_check",
             NODE,
             _RANKS[match[1]],

@@ -7,8 +7,8 @@ net/sched/sch_generic.c (before and after 6.8), drivers/infiniband/ulp/ipoib.
 import re
 from typing import ClassVar
 
-from agent.contract.lines.base import component, draft
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import component, unsent
+from agent.contract.messages import Severity, UnsentEvent
 
 _HEAD = re.compile(
     r"\s*mlx5_core ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])(?: (?!\()([\w.@-]{1,31}))?: "
@@ -26,8 +26,8 @@ _MODULE = re.compile(r"Port module event(?:\[error\])?: module ([0-9]{1,3}), (.{
 _COMMAND = re.compile(r"([A-Z][A-Z0-9_]{2,50})\(0x[0-9a-f]{1,4}\)")
 
 ERROR, WARNING, FATAL = Severity.ERROR, Severity.WARNING, Severity.FATAL
-# The first that is found in the line decides: text -> (what, severity).
-_SAID: tuple[tuple[str, str, Severity], ...] = (
+# Part of the message, what it means, severity; the first that is in the message decides.
+_MESSAGES: tuple[tuple[str, str, Severity], ...] = (
     ("unrecoverable hardware error", "hardware_error", FATAL),
     ("device's health compromised", "health_compromised", FATAL),
     ("High temperature", "high_temperature", ERROR),
@@ -47,12 +47,13 @@ _SAID: tuple[tuple[str, str, Severity], ...] = (
 
 
 class NicArea:
-    """nic.driver: what a card's driver complains about."""
+    """nic.driver: errors that a card's driver reports."""
 
-    marks: ClassVar[tuple[str, ...]] = ("mlx5_core ", "NETDEV WATCHDOG: ", "ransmit timeout")
+    markers: ClassVar[tuple[str, ...]] = ("mlx5_core ", "NETDEV WATCHDOG: ", "ransmit timeout")
     kinds: ClassVar[tuple[str, ...]] = ("nic.driver",)
+    distinguishing: ClassVar[tuple[str, ...]] = ("what", "command")
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if match := _HEAD.match(text):
             return _mlx5(match[1].lower(), match[2] or "", match[3], text)
@@ -61,7 +62,7 @@ class NicArea:
             or (match := _NEW_WATCHDOG.match(text))
             or (match := _IPOIB.match(text))
         ):
-            return draft(
+            return unsent(
                 "nic.driver",
                 component("link", match[1]),
                 ERROR,
@@ -71,7 +72,7 @@ class NicArea:
         return None
 
 
-def _mlx5(address: str, interface: str, message: str, text: str) -> Draft | None:
+def _mlx5(address: str, interface: str, message: str, text: str) -> UnsentEvent | None:
     data: dict[str, str | int | None] = {
         "address": address,
         "interface": interface,
@@ -83,19 +84,19 @@ def _mlx5(address: str, interface: str, message: str, text: str) -> Draft | None
             return None
         data["module"] = int(module[1])
     else:
-        found = next(((what, severity) for said, what, severity in _SAID if said in message), None)
+        found = next(((what, severity) for part, what, severity in _MESSAGES if part in message), None)
         if found is None:
             return None
     what, severity = found
     if what.startswith("command_") and (command := _COMMAND.search(message)):
         data["command"] = command[1]
     where = component("link", interface) if interface else component("nic", address)
-    return draft("nic.driver", where, severity, {"what": what, **data}, text)
+    return unsent("nic.driver", where, severity, {"what": what, **data}, text)
 
 
-def _module(said: str) -> tuple[str, Severity] | None:
-    """What happened to a cable or transceiver; None for a good one."""
-    lower = said.lower()
+def _module(event: str) -> tuple[str, Severity] | None:
+    """What happened to a cable or transceiver; None when it is all right."""
+    lower = event.lower()
     if "unplugged" in lower:
         return "cable_unplugged", WARNING
     if "high temperature" in lower:

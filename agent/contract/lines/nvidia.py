@@ -1,15 +1,15 @@
-"""What the NVIDIA modules say besides XIDs: a GPU that does not initialise, a client of another version, peermem.
+"""Lines of the NVIDIA modules besides XIDs: a GPU that does not initialise, a client of another version, peermem.
 
 Formats: NVIDIA's open kernel modules, kernel-open/nvidia/nv.c, kernel-open/nvidia-peermem/nvidia-peermem.c, and the
-module loader's complaints (Linux, kernel/module/main.c).
+module loader (Linux, kernel/module/main.c).
 """
 
 import re
 from typing import ClassVar
 
 from agent.contract.components import NODE
-from agent.contract.lines.base import device, draft
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import device, unsent
+from agent.contract.messages import Severity, UnsentEvent
 
 _INIT = re.compile(
     r"\s*NVRM: GPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]): "
@@ -30,7 +30,7 @@ _SYMBOL = re.compile(
 class NvidiaArea:
     """gpu.init_failed, gpu.version_mismatch, gpu.peermem."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    markers: ClassVar[tuple[str, ...]] = (
         "RmInitAdapter failed",
         "rm_init_adapter failed",
         "API mismatch",
@@ -38,20 +38,21 @@ class NvidiaArea:
         "nvidia_peermem",
     )
     kinds: ClassVar[tuple[str, ...]] = ("gpu.init_failed", "gpu.version_mismatch", "gpu.peermem")
+    distinguishing: ClassVar[tuple[str, ...]] = ("what",)
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if match := _INIT.match(text):
             data = {"message": f"{match[2]}{match[3]}".strip()}
-            return draft("gpu.init_failed", device("nvidia", match[1]), Severity.FATAL, data, text)
+            return unsent("gpu.init_failed", device("nvidia", match[1]), Severity.FATAL, data, text)
         if match := _MISMATCH.match(text):
             data = {"client": match[1].rstrip("."), "module": match[2].rstrip(".")}
-            return draft("gpu.version_mismatch", NODE, Severity.ERROR, data, text)
+            return unsent("gpu.version_mismatch", NODE, Severity.ERROR, data, text)
         if match := _PEERMEM.match(text):
             what = "invalid_context" if "invalid context" in match[1] else "error"
-            return draft(
+            return unsent(
                 "gpu.peermem", NODE, Severity.WARNING, {"what": what, "message": match[1].strip()}, text
             )
         if match := _SYMBOL.match(text):
-            return draft("gpu.peermem", NODE, Severity.ERROR, {"what": "symbols", "message": match[1]}, text)
+            return unsent("gpu.peermem", NODE, Severity.ERROR, {"what": "symbols", "message": match[1]}, text)
         return None

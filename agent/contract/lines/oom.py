@@ -1,13 +1,13 @@
-"""Processes that the kernel killed for memory (Linux, mm/oom_kill.c).
+"""Processes that the kernel killed for lack of memory (Linux, mm/oom_kill.c).
 
-The line `oom-kill:...` names the control group and with it the job; the line `... Killed process ...` comes after it.
+The line `oom-kill:...` names the control group, and so the job; the line `... Killed process ...` follows it.
 """
 
 import re
 from typing import ClassVar
 
-from agent.contract.lines.base import component, draft, number
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import component, number, unsent
+from agent.contract.messages import Severity, UnsentEvent
 from agent.contract.owner import owner
 
 _WHERE = re.compile(
@@ -22,22 +22,23 @@ _KILLED = re.compile(
 )
 _RSS = re.compile(r"anon-rss:([0-9]{1,15})kB")
 _UID = re.compile(r"UID:([0-9]{1,10})")
-_OPEN = 64  # groups that are remembered until their Killed line comes
+_MAX_PENDING = 64  # control groups that are remembered until their Killed line comes
 
 
 class OomArea:
     """node.oom_kill."""
 
-    marks: ClassVar[tuple[str, ...]] = ("oom-kill:constraint=", "Killed process ")
+    markers: ClassVar[tuple[str, ...]] = ("oom-kill:constraint=", "Killed process ")
     kinds: ClassVar[tuple[str, ...]] = ("node.oom_kill",)
+    distinguishing: ClassVar[tuple[str, ...]] = ("scope",)
 
     def __init__(self) -> None:
-        self._groups: dict[int, str] = {}  # pid -> control group of who is about to be killed
+        self._groups: dict[int, str] = {}  # pid → control group, of processes that are about to be killed
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if match := _WHERE.match(text):
-            if len(self._groups) >= _OPEN:
+            if len(self._groups) >= _MAX_PENDING:
                 self._groups.clear()
             self._groups[int(match[4])] = match[2]
             return None
@@ -59,4 +60,4 @@ class OomArea:
         }
         severity = Severity.WARNING if match[1].startswith("Memory") else Severity.ERROR
         where = component("job", whose.job) if whose.job else "node"
-        return draft("node.oom_kill", where, severity, data, text)
+        return unsent("node.oom_kill", where, severity, data, text)

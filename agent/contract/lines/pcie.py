@@ -1,15 +1,15 @@
 """PCI Express errors: Advanced Error Reporting and Downstream Port Containment.
 
-Formats: Linux, drivers/pci/pcie/aer.c (the words changed from Corrected/Uncorrected to Correctable/Uncorrectable
-with 6.6), dpc.c. An error that was corrected is announced by the root port and then told by the device itself: only
-the second is a fact, or it would count twice.
+Formats: Linux, drivers/pci/pcie/aer.c (6.6 changed the words from Corrected/Uncorrected to Correctable/Uncorrectable),
+dpc.c. A corrected error is announced by the root port and then reported by the device itself: only the second line is a
+fact, otherwise the error would count twice.
 """
 
 import re
 from typing import ClassVar
 
-from agent.contract.lines.base import device, draft
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import device, unsent
+from agent.contract.messages import Severity, UnsentEvent
 
 _BDF = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 _DEVICE = re.compile(
@@ -32,10 +32,11 @@ _CLASSES = (
 class PcieArea:
     """pcie.error."""
 
-    marks: ClassVar[tuple[str, ...]] = ("PCIe Bus Error: ", "AER: ", " recovery failed", "DPC: containment")
+    markers: ClassVar[tuple[str, ...]] = ("PCIe Bus Error: ", "AER: ", " recovery failed", "DPC: containment")
     kinds: ClassVar[tuple[str, ...]] = ("pcie.error",)
+    distinguishing: ClassVar[tuple[str, ...]] = ("class",)
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if match := _DEVICE.match(text):
             severity = _class(match[3])
@@ -48,22 +49,22 @@ class PcieArea:
                 "role": match[5].strip(),
                 "address": match[2].lower(),
             }
-            return draft("pcie.error", device(match[1], match[2]), rank, data, text)
+            return unsent("pcie.error", device(match[1], match[2]), rank, data, text)
         if match := _ANNOUNCED.match(text):
             word, rank = _class(match[2]) or ("fatal", Severity.FATAL)
             data = {"class": word, "address": match[3].lower(), "port": match[1].lower()}
-            return draft("pcie.error", device("", match[3]), rank, data, text)
+            return unsent("pcie.error", device("", match[3]), rank, data, text)
         if match := _FAILED.match(text):
             data = {"class": "recovery_failed", "address": match[2].lower()}
-            return draft("pcie.error", device(match[1], match[2]), Severity.FATAL, data, text)
+            return unsent("pcie.error", device(match[1], match[2]), Severity.FATAL, data, text)
         if match := _DPC.match(text):
             data = {"class": "contained", "address": match[2].lower()}
-            return draft("pcie.error", device(match[1], match[2]), Severity.FATAL, data, text)
+            return unsent("pcie.error", device(match[1], match[2]), Severity.FATAL, data, text)
         return None
 
 
-def _class(said: str) -> tuple[str, Severity] | None:
-    lower = said.lower()
+def _class(severity: str) -> tuple[str, Severity] | None:
+    lower = severity.lower()
     if lower.startswith("uncorrect") and "(" not in lower:
         return "fatal", Severity.FATAL
     if lower.startswith("uncorrect"):

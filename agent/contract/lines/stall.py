@@ -1,4 +1,4 @@
-"""A kernel that hangs or breaks: hung tasks, lockups, stalls, oopses, panics.
+"""A kernel that hangs or fails: hung tasks, lockups, stalls, oopses, panics.
 
 Formats: Linux, kernel/hung_task.c, kernel/watchdog.c, kernel/watchdog_perf.c, kernel/rcu/tree_stall.h,
 kernel/panic.c, arch/x86/mm/fault.c, lib/bug.c.
@@ -8,8 +8,8 @@ import re
 from typing import ClassVar
 
 from agent.contract.components import NODE
-from agent.contract.lines.base import draft, number
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import number, unsent
+from agent.contract.messages import Severity, UnsentEvent
 
 # A process name may hold a colon (kworker/u256:1).
 _HUNG = re.compile(
@@ -33,7 +33,7 @@ ERROR, FATAL = Severity.ERROR, Severity.FATAL
 class StallArea:
     """kernel.stall and kernel.oops."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    markers: ClassVar[tuple[str, ...]] = (
         "blocked ",
         "lockup",
         "LOCKUP",
@@ -44,8 +44,9 @@ class StallArea:
         "Oops: ",
     )
     kinds: ClassVar[tuple[str, ...]] = ("kernel.stall", "kernel.oops")
+    distinguishing: ClassVar[tuple[str, ...]] = ("what",)
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if match := _HUNG.match(text):
             data = {
@@ -54,7 +55,7 @@ class StallArea:
                 "pid": number(match[2]),
                 "for_s": float(match[3]),
             }
-            return draft("kernel.stall", NODE, ERROR, data, text)
+            return unsent("kernel.stall", NODE, ERROR, data, text)
         if match := _SOFT.match(text):
             data = {
                 "what": "soft_lockup",
@@ -63,12 +64,12 @@ class StallArea:
                 "process": match[3],
                 "pid": number(match[4]),
             }
-            return draft("kernel.stall", NODE, ERROR, data, text)
+            return unsent("kernel.stall", NODE, ERROR, data, text)
         if match := _HARD.match(text):
-            return draft("kernel.stall", NODE, FATAL, {"what": "hard_lockup", "cpu": number(match[1])}, text)
+            return unsent("kernel.stall", NODE, FATAL, {"what": "hard_lockup", "cpu": number(match[1])}, text)
         if _RCU.match(text):
-            return draft("kernel.stall", NODE, ERROR, {"what": "rcu_stall"}, text)
+            return unsent("kernel.stall", NODE, ERROR, {"what": "rcu_stall"}, text)
         if match := _OOPS.match(text):
             data = {"what": "panic" if match["panic"] else "oops", "message": text.strip()}
-            return draft("kernel.oops", NODE, FATAL, data, text)
+            return unsent("kernel.oops", NODE, FATAL, data, text)
         return None

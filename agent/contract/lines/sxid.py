@@ -4,15 +4,15 @@ The driver's print format (NVIDIA's open kernel modules, common_nvswitch.h):
 
     nvidia-nvswitch<n>: SXid (PCI:dddd:bb:dd.f): <code>, [Fatal|Non-fatal|Correctable, ][Link <nn> ]<text>[ (First)]
 
-followed by lines of the same head with `Severity <n> Engine instance ...` and `Data {0x..., ...}`. Host, thermal and
+followed by lines with the same prefix and `Severity <n> Engine instance ...` or `Data {0x..., ...}`. Host, thermal and
 other codes name no link.
 """
 
 import re
 from typing import ClassVar
 
-from agent.contract.lines.base import component, draft, number
-from agent.contract.messages import Draft, Severity
+from agent.contract.lines.base import component, number, unsent
+from agent.contract.messages import Severity, UnsentEvent
 from agent.contract.sxid_table import SXIDS
 
 _SXID = re.compile(
@@ -28,20 +28,20 @@ _NUMBERS = {"0": "non-fatal", "1": "fatal", "2": "correctable"}  # the driver's 
 
 
 class SxidArea:
-    """nvswitch.sxid: one event for the headline; its Severity and Data lines are part of it.
+    """nvswitch.sxid: one event per headline; its Severity and Data lines are part of it.
 
-    Where the headline was lost (the kernel overwrote it), the first line that follows stands for it.
+    If the headline was lost (the kernel overwrote it), the first line that follows replaces it.
     """
 
-    marks: ClassVar[tuple[str, ...]] = ("SXid (",)
+    markers: ClassVar[tuple[str, ...]] = ("SXid (",)
     kinds: ClassVar[tuple[str, ...]] = ("nvswitch.sxid",)
+    distinguishing: ClassVar[tuple[str, ...]] = ("code", "link")
 
     def __init__(self) -> None:
-        self._headline: dict[
-            str, int
-        ] = {}  # switch -> code of its latest headline; a machine has a few switches
+        # Switch → code of its latest headline; a machine has only a few switches.
+        self._headline: dict[str, int] = {}
 
-    def read(self, text: str) -> Draft | None:
+    def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         match = _SXID.match(text)
         if match is None:
@@ -71,8 +71,8 @@ class SxidArea:
             "engine": number(engine[1]) if (engine := _ENGINE.search(message)) else None,
             "device": match[1],
         }
-        found = draft("nvswitch.sxid", switch, severity, data, text)
-        return Draft(
+        found = unsent("nvswitch.sxid", switch, severity, data, text)
+        return UnsentEvent(
             kind=found.kind,
             component=found.component,
             severity=found.severity,

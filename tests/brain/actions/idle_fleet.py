@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from agent.contract.commands import Outcome
 from agent.contract.messages import Scalar
 from brain.actions.base import Order
+from brain.core.inputs import StepResult
 
 
 class _Idle:
-    async def order(
+    async def perform(
         self, node: str, action: str, params: Mapping[str, Scalar], *, of: Order, part: str
-    ) -> tuple[Outcome, str]:
+    ) -> StepResult:
         """Never asked."""
         raise AssertionError(f"{node}: {action}")
 

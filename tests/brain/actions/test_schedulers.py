@@ -174,8 +174,8 @@ class Flaky:
 
 
 def _order(node: str, said: list[str] | None = None, **params: Any) -> Order:
-    say = (said if said is not None else []).append
-    return Order(id="s", incident="inc-1", node=node, params=params, timeout_s=60, why="w", say=say)
+    progress = (said if said is not None else []).append
+    return Order(id="s", incident="inc-1", node=node, params=params, timeout_s=60, why="w", progress=progress)
 
 
 async def test_slurmrestd_of_today_sets_nodes_and_is_believed_only_when_read_back(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ async def test_slurmrestd_of_today_sets_nodes_and_is_believed_only_when_read_bac
         with pytest.raises(Unreachable):
             await found.drained("gpu2")
         with pytest.raises(TimedOut):
-            await slurm._sets.set_state("gpu2", "DRAIN", "x")
+            await slurm._writer.set_state("gpu2", "DRAIN", "x")
         state["status"] = 401
         with pytest.raises(Refused):
             await found.drained("gpu2")

@@ -11,7 +11,8 @@ from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, U
 from agent.contract.messages import Scalar
 from brain.actions.base import Action, Order
 from brain.actions.subnet_manager import subnet_managers
-from brain.actions.subnet_view import FabricView, ManagerHost, same
+from brain.actions.subnet_view import FabricView, ManagerHost, same_guid
+from brain.core.inputs import StepResult
 
 SM1, SM2 = "0x100001", "0x100003"
 
@@ -20,10 +21,11 @@ class Cluster:
     """Two hosts, sm1 (LID 1) and sm2 (LID 3), and two nodes whose ports follow `follows`."""
 
     def __init__(self) -> None:
+        # What each host's manager says of itself; empty: none runs
         self.running = {
             "sm1": "MASTER",
             "sm2": "STANDBY",
-        }  # what each host's manager says of itself; empty: none runs
+        }
         self.frozen: set[str] = set()  # hosts whose manager hears nothing
         self.follows = "sm1"
         self.says: dict[tuple[str, str], tuple[Outcome, str] | Exception] = {}  # (node, action) -> instead
@@ -31,11 +33,15 @@ class Cluster:
         self.ids: list[str] = []
         self.orders: list[tuple[str, str, str]] = []
 
-    async def order(
+    async def perform(
         self, node: str, action: str, params: Mapping[str, Scalar], *, of: Order, part: str
-    ) -> tuple[Outcome, str]:
-        """As Fleet.order."""
-        self.ids.append(f"{of.id}.{part}")
+    ) -> StepResult:
+        """As NodeCommands.perform."""
+        outcome, why = self._answer(node, action, params, f"{of.id}.{part}")
+        return StepResult(id="r", step=f"{of.id}.{part}", outcome=outcome, why=why)
+
+    def _answer(self, node: str, action: str, params: Mapping[str, Scalar], id_: str) -> tuple[Outcome, str]:
+        self.ids.append(id_)
         if action != "ib.sm_state":
             self.orders.append((node, action, str(params["unit"])))
         if (instead := self.says.get((node, action))) is not None:
@@ -82,7 +88,10 @@ def remedies(cluster: Cluster, **more: Any) -> dict[str, Action]:
     return {action.name: action for action in subnet_managers({"default": TABLE | more}, cluster)}
 
 
-def order(timeout_s: float = 5.3, **params: Scalar) -> Order:
+UNHEARD_S = 5.3  # time for a step of which the test knows that no master will answer
+
+
+def order(timeout_s: float = 60, **params: Scalar) -> Order:
     """One attempt."""
     return Order(
         id="inc-1.r1.s2.a1", incident="inc-1", node="", params=params, timeout_s=timeout_s, why="a test"
@@ -152,7 +161,7 @@ async def test_a_start_that_did_not_help_says_what_may_have_been_done(
     cluster = dead_master()
     cluster.says = {(host, "service.start"): answer for host in ("sm1", "sm2")}
     with pytest.raises(error) as caught:
-        await remedies(cluster)["sm.start_standby"].run(order())
+        await remedies(cluster)["sm.start_standby"].run(order(UNHEARD_S))
     assert type(caught.value) is error
     assert "no working SM" in str(caught.value)
 
@@ -162,7 +171,7 @@ async def test_started_managers_that_do_not_become_master_are_a_failure() -> Non
     cluster = dead_master()
     cluster.takes_over = False
     with pytest.raises(ActionError, match=r"sm2: ok: done; sm1: ok: done\. no working SM"):
-        await remedies(cluster)["sm.start_standby"].run(order())
+        await remedies(cluster)["sm.start_standby"].run(order(UNHEARD_S))
 
 
 async def test_a_standby_that_runs_is_not_started() -> None:
@@ -201,12 +210,12 @@ async def test_a_standby_that_waits_for_the_sick_one_takes_over_when_that_is_sto
     cluster.takes_over = False
     act = remedies(cluster)
 
-    async def stopped(*args: Any, **more: Any) -> tuple[Outcome, str]:
+    async def stopped(*args: Any, **more: Any) -> StepResult:
         if args[1] == "service.stop":
             cluster.takes_over = True
         return await plain(*args, **more)
 
-    plain, cluster.order = cluster.order, stopped  # type: ignore[method-assign]  # the standby waits for the stop
+    plain, cluster.perform = cluster.perform, stopped  # type: ignore[method-assign]  # the standby waits for the stop
     assert (await act["sm.stop_master"].plan(order()))[0] == "sm2 runs a manager that can take over"
     done = await act["sm.stop_master"].run(order())
     assert done.text.startswith("stopped opensm.service on sm1: a master answers")
@@ -264,7 +273,7 @@ def seen(lid: int, sm_lid: int, sm: str, here: str = "") -> subnet.SubnetView:
 def look(**nodes: subnet.SubnetView) -> FabricView:
     """sm1 and sm2 can manage; n1, n2 and n3 are asked."""
     hosts = (ManagerHost(node="sm1"), ManagerHost(node="sm2"))
-    return FabricView(hosts=hosts, ask=("n1", "n2", "n3"), seen=nodes, silent={})
+    return FabricView(hosts=hosts, ask=("n1", "n2", "n3"), seen=nodes, unreachable={})
 
 
 def test_a_master_that_answers_anybody_is_never_sick() -> None:
@@ -274,8 +283,8 @@ def test_a_master_that_answers_anybody_is_never_sick() -> None:
     assert look(n1=well, n2=well, n3=ill, sm1=sm1, sm2=sm2).works
     assert not look(n1=well, n2=ill, sm1=sm1, sm2=sm2).works
     split = look(n1=well, n2=ill, n3=ill, sm1=sm1, sm2=sm2)
-    assert (split.works, split.sick()) == (False, [])
-    assert [host.node for host in look(n1=ill, n2=ill, sm1=sm1, sm2=sm2).sick()] == ["sm1"]
+    assert (split.works, split.hung()) == (False, [])
+    assert [host.node for host in look(n1=ill, n2=ill, sm1=sm1, sm2=sm2).hung()] == ["sm1"]
 
 
 def test_the_sick_one_is_followed_in_vain_or_calls_itself_master() -> None:
@@ -283,18 +292,18 @@ def test_the_sick_one_is_followed_in_vain_or_calls_itself_master() -> None:
     ill, fresh = seen(5, 1, "none"), seen(5, 0, "none")
     frozen, mute = seen(1, 1, "none", "MASTER"), seen(1, 1, "none", "")
     started, idle = seen(3, 3, "none", "MASTER"), seen(3, 0, "none", "")
-    assert [host.node for host in look(n1=ill, sm1=frozen, sm2=started).sick()] == ["sm1"]
-    assert [host.node for host in look(n1=ill, sm1=mute, sm2=started).sick()] == ["sm1"]
-    assert [host.node for host in look(n1=fresh, sm1=idle, sm2=started).sick()] == ["sm2"]
-    assert look(n1=fresh, sm1=idle, sm2=idle).sick() == []
-    assert look(sm1=frozen).sick() == []
+    assert [host.node for host in look(n1=ill, sm1=frozen, sm2=started).hung()] == ["sm1"]
+    assert [host.node for host in look(n1=ill, sm1=mute, sm2=started).hung()] == ["sm1"]
+    assert [host.node for host in look(n1=fresh, sm1=idle, sm2=started).hung()] == ["sm2"]
+    assert look(n1=fresh, sm1=idle, sm2=idle).hung() == []
+    assert look(sm1=frozen).hung() == []
 
 
 def test_guids_are_the_same_in_any_spelling() -> None:
     """As sminfo, saquery and people write them."""
-    assert same("0x0000000000100001", "0x100001")
-    assert same("0010:0001", "0x100001")
-    assert not same("0x100001", "0x100003")
+    assert same_guid("0x0000000000100001", "0x100001")
+    assert same_guid("0010:0001", "0x100001")
+    assert not same_guid("0x100001", "0x100003")
 
 
 def test_a_wrong_table_is_refused_by_name() -> None:

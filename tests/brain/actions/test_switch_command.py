@@ -9,7 +9,7 @@ import pytest
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from brain.actions.base import Action, Order
 from brain.actions.switch import port_actions
-from brain.actions.switch_command import command_switches
+from brain.actions.switch_command import build
 
 CABLES = """
 n1:
@@ -52,11 +52,11 @@ def actions(folder: Path, **more: Any) -> dict[str, Action]:
         "cables": folder / "cables.yaml",
         "disabled": "administratively down",
     }
-    backend = command_switches(table | more, "switches.eth")
-    return {action.name: action for action in port_actions([backend], look_s=0.02, pause_s=0.02)}
+    backend = build(table | more, "switches.eth", {})
+    return {action.name: action for action in port_actions([backend], poll_s=0.02, pause_s=0.02)}
 
 
-def order(node: str = "n1", component: str = "link/eth2", timeout_s: float = 5) -> Order:
+def order(node: str = "n1", component: str = "link/eth2", timeout_s: float = 60) -> Order:
     """About a port."""
     return Order(
         id="s1", incident="i1", node=node, params={"component": component}, timeout_s=timeout_s, why="errors"
@@ -102,27 +102,27 @@ async def test_a_question_that_fails_is_asked_again_before_anybody_goes_on_to_a_
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lost packet or a busy switch; one that fails for good is said, and nothing was done."""
-    monkeypatch.setattr("brain.actions.switch_command.AGAIN_S", 0.01)
+    monkeypatch.setattr("brain.actions.switch_command.RETRY_S", 0.01)
     act = actions(folder)["switch.port_bounce"]
     (folder / "busy").write_text("once\ntwice\n")
     assert "tor-7 port Ethernet1/3" in (await act.run(order())).text
     (folder / "busy").write_text("again\n" * 9)
     (folder / "calls").unlink()
-    with pytest.raises(Unreachable, match="asking for its state failed: mad_rpc failed"):
+    with pytest.raises(Unreachable, match="its state could not be read: mad_rpc failed"):
         await act.run(order())
     assert set((folder / "calls").read_text().splitlines()) == {"tor-7 Ethernet1/3 state"}
 
 
 async def test_what_the_tool_does_wrong(folder: Path) -> None:
     """It fails, it hangs, its answer is not understood, its port has no link afterwards."""
-    act = actions(folder, timeout_s=0.5)
+    act = actions(folder)
     (folder / "broken").touch()
     with pytest.raises(ActionError, match=r"tor-7 port Ethernet1/3: no such port \(exit status 3\)"):
         await act["switch.port_disable"].run(order())
     (folder / "broken").unlink()
     (folder / "slow").touch()
     with pytest.raises(TimedOut, match=r"did not end within 0\.5 s"):
-        await act["switch.port_disable"].run(order())
+        await actions(folder, timeout_s=0.5)["switch.port_disable"].run(order())
     (folder / "slow").unlink()
     (folder / "port-tor-7-Ethernet1_3").write_text("% Invalid input")
     with pytest.raises(Unreachable, match="none of disabled, up, down: '% Invalid input'"):
@@ -138,16 +138,17 @@ async def test_what_the_tool_does_wrong(folder: Path) -> None:
 
 async def test_a_bounce_that_fails_half_way_sets_the_port_up_again(folder: Path) -> None:
     """Also when the step is cancelled while the port is down."""
-    backend = command_switches(
+    backend = build(
         {
             "command": [str(folder / "switch-port"), "{switch}", "{port}", "{do}"],
             "cables": folder / "cables.yaml",
         },
         "switches.eth",
+        {},
     )
-    (bounce, *_) = port_actions([backend], look_s=0.02, pause_s=30)
+    (bounce, *_) = port_actions([backend], poll_s=0.02, pause_s=30)
     task = asyncio.create_task(bounce.run(order(timeout_s=60)))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not (folder / "port-tor-7-Ethernet1_3").exists():
             await asyncio.sleep(0.01)
         task.cancel()
@@ -169,7 +170,7 @@ def test_a_wrong_table_or_map_is_refused_by_name(folder: Path) -> None:
         ({"cables": folder / "none"}, r"switches\.e\.cables: .*No such file"),
     ):
         with pytest.raises(ConfigError, match=why):
-            command_switches(good | more, "switches.e")
+            build(good | more, "switches.e", {})
     for text, why in (
         ('n1: {eth2: {switch: "-oProxyCommand=x", port: "1"}}', "must be letters, digits"),
         ('n1: {eth2: {switch: t, port: "1;reboot"}}', "must be letters, digits"),
@@ -182,4 +183,4 @@ def test_a_wrong_table_or_map_is_refused_by_name(folder: Path) -> None:
     ):
         (folder / "cables.yaml").write_text(text)
         with pytest.raises(ConfigError, match=why):
-            command_switches(good, "switches.e")
+            build(good, "switches.e", {})

@@ -4,7 +4,8 @@ from typing import Literal
 
 from agent.contract.actions.spec import Disrupts
 from brain.core.effects import SendPage
-from brain.core.spec import Knowledge, Priority, Rule, Runbook, Rung, Text, Verify
+from brain.core.pack.spec import Knowledge, Paging, Priority, Rule, Runbook, Rung, Text, Verify
+from brain.core.paging.subjects import of_incident
 from brain.core.state import Evidence, Incident, IncidentState, Run, RunState, StepRecord
 
 T0 = 1_700_000_000.0  # 2023-11-14T22:13:20Z
@@ -96,7 +97,7 @@ def incident(state: IncidentState = IncidentState.OPEN, evidence: list[Evidence]
         id="inc-1",
         cause="gpu_lost",
         state=state,
-        severity="P1",
+        severity=Priority.P1,
         scope="gpu/n1/0000:3b:00",
         node="n1",
         rule="gpu_lost",
@@ -104,9 +105,9 @@ def incident(state: IncidentState = IncidentState.OPEN, evidence: list[Evidence]
         runbook="gpu-lost",
         pack="abc",
         opened_at=T0,
-        settle_until=T0 + 2,
-        quiet_s=30,
-        page="open",
+        hold_off_until=T0 + 2,
+        resolve_delay_s=30,
+        page=Paging.OPEN,
         evidence=facts,
     )
 
@@ -119,4 +120,4 @@ def page(
     text: str = "opened",
 ) -> SendPage:
     """A page of that incident."""
-    return SendPage(id="inc-1.p1", incident=about or incident(), what=what, to=to, text=text)
+    return SendPage(id="inc-1.p1", subject=of_incident(about or incident()), what=what, to=to, text=text)

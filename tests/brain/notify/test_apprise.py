@@ -1,7 +1,6 @@
 """All other services through the real library: its JSON and mail plug-ins against receivers on loopback."""
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +47,11 @@ async def test_a_page_reaches_a_service_and_failures_are_told_apart(tmp_path: Pa
                 await it_works.send(message)
             assert "s3cret" not in str(caught.value)
         await it_works.close()
-        silent = channel(f"{json}/?rto=1", tmp_path, timeout_s=0.3)
-        it.delay_s = 1.2
-        began = time.monotonic()
+        # The library itself would wait for longer, and call it something else.
+        silent = channel(f"{json}/?rto=30", tmp_path, timeout_s=0.3)
+        it.delay_s = 60
         with pytest.raises(TimedOut):
             await silent.send(message)
-        assert time.monotonic() - began < 1
         await silent.close()
     away = channel(f"json://127.0.0.1:{free_port()}/", tmp_path)
     with pytest.raises(Unreachable):

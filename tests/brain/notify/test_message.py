@@ -101,8 +101,8 @@ def test_what_is_proposed_follows_the_run(state: RunState, says: str) -> None:
 
 def test_a_given_up_incident_says_that_a_person_must_act() -> None:
     """When the ladder is used up, the page says so."""
-    message = compose(page(about=incident(IncidentState.PERSON)), runs=[run(RunState.EXHAUSTED)])
-    assert message.proposed == ("gpu-lost has nothing left to try: a person must mend it",)
+    message = compose(page(about=incident(IncidentState.NEEDS_HUMAN)), runs=[run(RunState.EXHAUSTED)])
+    assert message.proposed == ("gpu-lost has nothing left to try: a person must fix it",)
 
 
 def test_a_storm_of_evidence_is_bounded_and_keeps_the_first_fact() -> None:

@@ -6,12 +6,12 @@ from typing import Any, Literal
 import pytest
 
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
-from brain.core.effects import SendPage
+from brain.core.pack.spec import Priority
 from brain.notify.compose import compose
 from brain.notify.log import PageLog
 from brain.notify.message import PageMessage
 from brain.notify.notifier import Notifier, build
-from tests.brain.notify.pages import page
+from tests.brain.notify.pages import incident, page
 
 
 class Pager:
@@ -36,7 +36,7 @@ async def test_every_failure_leads_to_the_next_channel(error: Exception) -> None
     """In the group's order; the answer names who took it and what failed before."""
     first, second, third = Pager("a", error), Pager("b"), Pager("c")
     notifier = Notifier({"c": third, "b": second, "a": first}, {"oncall": ["a", "b", "c"]})
-    assert await notifier.send(page()) == (True, "b", f"a: {error}")
+    assert await notifier.send(compose(page())) == (True, "b", f"a: {error}")
     assert third.pages == []
 
 
@@ -45,40 +45,40 @@ async def test_when_all_fail_the_page_is_reported_as_undelivered() -> None:
     notifier = Notifier(
         {"a": Pager("a", Refused("no")), "b": Pager("b", TimedOut("slow"))}, {"oncall": ["a", "b"]}
     )
-    assert await notifier.send(page()) == (False, "", "a: no; b: slow")
+    assert await notifier.send(compose(page())) == (False, "", "a: no; b: slow")
 
 
 async def test_an_unknown_group_is_not_silence() -> None:
     """The on-call group is told instead, and the answer says so."""
     pager = Pager("a")
     notifier = Notifier({"a": pager}, {"oncall": ["a"]})
-    assert await notifier.send(page(to="network")) == (
+    assert await notifier.send(compose(page(to="network"))) == (
         True,
         "a",
         "there is no group 'network', oncall is told",
     )
-    assert await Notifier({}, {}).send(page()) == (False, "", "group oncall has no channel")
+    assert await Notifier({}, {}).send(compose(page())) == (False, "", "group oncall has no channel")
 
 
-def told_by(what: Literal["open", "repeat", "ack", "resolve"], *channels: str) -> SendPage:
-    """A page of an incident whose alerts these channels took."""
-    sent = page(what)
-    sent.incident.pages.by["oncall"] = list(channels)
-    return sent
+async def send(
+    notifier: Notifier, what: Literal["open", "repeat", "ack", "resolve"], *alerted: str
+) -> tuple[bool, str, str]:
+    """Sends a page of an incident whose alerts these channels took."""
+    return await notifier.send(compose(page(what)), alerted)
 
 
 async def test_the_end_goes_to_every_channel_that_has_an_alert() -> None:
     """Not only to the first channel; and it counts as delivered when all of them have it."""
     first, second, third = Pager("a", Unreachable("away")), Pager("b"), Pager("c")
     notifier = Notifier({"a": first, "b": second, "c": third}, {"oncall": ["a", "b", "c"]})
-    assert await notifier.send(page()) == (True, "b", "a: away")
+    assert await notifier.send(compose(page())) == (True, "b", "a: away")
     first.fails = None
-    assert await notifier.send(told_by("repeat", "b")) == (True, "a", ""), "the preferred channel is back"
-    assert await notifier.send(told_by("ack", "b", "a")) == (True, "b, a", "")
+    assert await send(notifier, "repeat", "b") == (True, "a", ""), "the preferred channel is back"
+    assert await send(notifier, "ack", "b", "a") == (True, "b, a", "")
     second.fails = Unreachable("away")
-    assert await notifier.send(told_by("resolve", "b", "a")) == (False, "", "b: away")
+    assert await send(notifier, "resolve", "b", "a") == (False, "", "b: away")
     second.fails = None
-    assert await notifier.send(told_by("resolve", "b", "a")) == (True, "b, a", "")
+    assert await send(notifier, "resolve", "b", "a") == (True, "b, a", "")
     assert [message.what for message in first.pages] == ["repeat", "ack", "resolve", "resolve"]
     assert [message.what for message in second.pages] == ["open", "ack", "resolve"]
     assert third.pages == [], "it was never told"
@@ -88,10 +88,10 @@ async def test_a_channel_that_may_have_an_alert_hears_of_its_end() -> None:
     """It did not answer in time: the alert may be there. Its failure does not hold up the others."""
     slow, second = Pager("a", TimedOut("slow")), Pager("b")
     notifier = Notifier({"a": slow, "b": second}, {"oncall": ["a", "b"]})
-    await notifier.send(page())
-    assert await notifier.send(told_by("ack", "b")) == (True, "b", "a: slow")
+    await notifier.send(compose(page()))
+    assert await send(notifier, "ack", "b") == (True, "b", "a: slow")
     slow.fails = None
-    assert await notifier.send(told_by("resolve", "b")) == (True, "b", "")
+    assert await send(notifier, "resolve", "b") == (True, "b", "")
     assert [message.what for message in slow.pages] == ["resolve"]
 
 
@@ -99,28 +99,31 @@ async def test_the_end_of_what_nobody_was_told_finds_a_channel() -> None:
     """All were away while it was open, or the channel is not configured any more."""
     pager = Pager("a")
     notifier = Notifier({"a": pager}, {"oncall": ["a"]})
-    assert await notifier.send(told_by("resolve")) == (True, "a", "")
-    assert await notifier.send(told_by("resolve", "removed")) == (True, "a", "")
+    assert await send(notifier, "resolve") == (True, "a", "")
+    assert await send(notifier, "resolve", "removed") == (True, "a", "")
 
 
 async def test_the_page_is_what_it_was_when_it_was_sent() -> None:
     """The engine goes on changing its incident while a channel is slow."""
+    about = incident()
 
     class Slow(Pager):
         async def send(self, message: PageMessage) -> None:
-            sent.incident.severity = "P3"
+            about.severity = Priority.P3
+            about.evidence.clear()
             await super().send(message)
 
-    sent, slow = page(), Slow("a")
-    await Notifier({"a": slow}, {"oncall": ["a"]}).send(sent)
+    sent, slow = page(about=about), Slow("a")
+    await Notifier({"a": slow}, {"oncall": ["a"]}).send(compose(sent))
     assert slow.pages[0].severity == "P1"
+    assert compose(sent) == slow.pages[0], "the page itself is what it was, too"
 
 
 async def test_without_configuration_pages_are_kept_in_a_file(tmp_path: Path) -> None:
     """One channel, `log`, that groups may name."""
     notifier = build({}, {"network": ["log"]}, tmp_path)
-    assert await notifier.send(page(to="network")) == (True, "log", "")
-    assert await notifier.send(page("resolve")) == (True, "log", "")
+    assert await notifier.send(compose(page(to="network"))) == (True, "log", "")
+    assert await notifier.send(compose(page("resolve"))) == (True, "log", "")
     text = (tmp_path / "pages.log").read_text()
     assert text.count("[P1] ") == 2
     assert "RESOLVED" in text
@@ -146,7 +149,7 @@ HOOK = {"type": "webhook", "url": "http://pager.example/x"}
         (
             {"p": {"type": "pigeon"}},
             {},
-            "channels.p.type: unknown channel type 'pigeon' (have: alertmanager, apprise, log, pagerduty, slack, webhook)",
+            "channels.p.type: unknown type 'pigeon' (have: alertmanager, apprise, log, pagerduty, slack, webhook)",
         ),
         ({"p": {}}, {}, "channels.p.type: is missing"),
         ({"p": "webhook"}, {}, "channels.p: must be a table"),

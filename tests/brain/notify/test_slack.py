@@ -93,7 +93,7 @@ async def test_slack_says_no_with_status_200(says: str, error: type[Exception], 
         with pytest.raises(error, match=says):
             await channel.send(compose(page()))
         it.instead = [(200, "<html>", {})]
-        with pytest.raises(Refused, match="no answer that we understand"):
+        with pytest.raises(Refused, match="an unknown answer"):
             await channel.send(compose(page()))
         await channel.close()
 

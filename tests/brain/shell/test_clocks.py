@@ -1,4 +1,4 @@
-"""Timers and signs of life, with clocks that the test holds."""
+"""Timers and liveness, with clocks that the test controls."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from nats.aio.msg import Msg
 from agent.contract.messages import Beat, encode_beat
 from brain.adapters.liveness import Beats, Liveness
 from brain.adapters.log import LogClock
-from brain.adapters.timers import AGAIN_S, Timers
+from brain.adapters.timers import REPEAT_S, Timers
 from brain.core.state import Node
 
 
 @dataclass
 class Clock:
-    """A clock in the test's hand."""
+    """A clock that the test sets."""
 
     now: float = 1000.0
 
@@ -25,8 +25,8 @@ class Clock:
         return self.now
 
 
-def test_a_timer_is_said_once_when_it_is_due_and_again_only_if_nothing_came_of_it() -> None:
-    """The second message has another id: the server would drop a repeat."""
+def test_a_timer_fires_once_when_it_is_due_and_again_only_if_the_engine_did_not_handle_it() -> None:
+    """The second message has another id: the server would drop a repeated one."""
     clock, state = Clock(), {"a": 1010.0, "b": 1020.0}
     timers = Timers(clock)
     timers.reset(state)
@@ -34,15 +34,15 @@ def test_a_timer_is_said_once_when_it_is_due_and_again_only_if_nothing_came_of_i
     clock.now = 1010.0
     assert [(one.id, one.due) for one in timers.due(state)] == [("t:a:1010.0", 1010.0)]
     assert timers.due(state) == []
-    clock.now += AGAIN_S
+    clock.now += REPEAT_S
     assert [one.id for one in timers.due(state)] == ["t:a:1010.0:1"]
     del state["a"]  # the engine has handled it
     clock.now = 1050.0
     assert [one.id for one in timers.due(state)] == ["t:b:1020.0"]
 
 
-def test_a_timer_that_was_set_anew_fires_at_its_new_time_only() -> None:
-    """The old entry is silent."""
+def test_a_timer_that_was_reset_fires_at_its_new_time_only() -> None:
+    """The old entry does not fire."""
     clock, state = Clock(), {"a": 1010.0}
     timers = Timers(clock)
     timers.reset(state)
@@ -54,7 +54,7 @@ def test_a_timer_that_was_set_anew_fires_at_its_new_time_only() -> None:
     assert [one.due for one in timers.due(state)] == [1030.0]
 
 
-def test_timers_that_are_set_anew_with_each_event_do_not_pile_up() -> None:
+def test_timers_that_are_reset_with_each_event_do_not_pile_up() -> None:
     """A hundred thousand renewals of one timer keep a bounded heap."""
     clock, state = Clock(), {"a": 0.0}
     timers = Timers(clock)
@@ -68,22 +68,22 @@ def test_timers_that_are_set_anew_with_each_event_do_not_pile_up() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(-5, 5)), max_size=60))
 def test_the_logs_clock_never_runs_backwards(steps: list[tuple[float, float]]) -> None:
-    """Whatever stamps the server gives, and however late they come."""
+    """Whatever timestamps the server gives, and however late they arrive."""
     clock = Clock()
     log = LogClock(clock, lambda: 5000.0)
     last = log.now()
     for pause, shift in steps:
         clock.now += pause
-        log.heard(clock.now + 4000.0 + shift)
+        log.calibrate(clock.now + 4000.0 + shift)
         assert log.now() >= last
         last = log.now()
 
 
 def test_the_logs_clock_follows_the_server_and_not_this_machine() -> None:
-    """A wall clock that is an hour wrong does not matter once a message has come."""
+    """A wall clock that is an hour off does not matter once a message has arrived."""
     clock = Clock()
     log = LogClock(clock, lambda: 1000.0)
-    log.heard(clock.now + 3600.0)
+    log.calibrate(clock.now + 3600.0)
     clock.now += 5
     assert log.now() == clock.now + 3600.0
 
@@ -97,31 +97,31 @@ def beat(beats: Beats, node: str) -> None:
 
 
 def run(beats: Beats, message: Msg) -> None:
-    """The callback never waits: driven by hand."""
+    """Drives the callback by hand: it never waits."""
     steps: Iterator[object] = beats.on_message(message).__await__()
     assert list(steps) == []
 
 
-def test_a_brain_that_was_deaf_does_not_call_the_fleet_silent() -> None:
-    """After a start, a lost connection or a sleep it listens for the whole time first."""
+def test_a_brain_that_was_cut_off_does_not_call_the_fleet_unreachable() -> None:
+    """After a start, a lost connection or a suspension it first receives beats for the whole interval."""
     clock = Clock()
     beats = Beats(clock)
     live = Liveness(beats, 15, clock)
     nodes = {name: Node(name=name) for name in ("n1", "n2")}
 
     def sweep(seconds: int) -> list[tuple[str, bool]]:
-        said = []
+        reported = []
         for _ in range(seconds):
             clock.now += 1
             beat(beats, "n1")
-            said += [(one.node, one.alive) for one in live.sweep(nodes, 1)]
-        return said
+            reported += [(one.node, one.alive) for one in live.sweep(nodes, 1)]
+        return reported
 
     assert sweep(15) == []
-    assert sweep(2) == [("n2", False)], "n2 never beat"
+    assert sweep(2) == [("n2", False)], "n2 sent no beat"
     nodes["n2"].alive = False
-    assert sweep(30) == [], "said once"
-    clock.now += 300  # the process slept: SIGSTOP, a hung disk
+    assert sweep(30) == [], "reported once"
+    clock.now += 300  # the process was suspended: SIGSTOP, a hung disk
     assert [one.node for one in live.sweep(nodes, 1)] == []
     assert sweep(14) == []
     beat(beats, "n2")
@@ -129,7 +129,7 @@ def test_a_brain_that_was_deaf_does_not_call_the_fleet_silent() -> None:
 
 
 def test_a_node_that_only_beats_becomes_known() -> None:
-    """And what is no beat is counted, not believed."""
+    """A message that is no valid beat is only counted."""
     clock = Clock()
     beats = Beats(clock)
     live = Liveness(beats, 15, clock)
@@ -137,7 +137,7 @@ def test_a_node_that_only_beats_becomes_known() -> None:
     assert [(one.node, one.alive) for one in live.sweep({}, 1)] == [("n9", True)]
     for body in (b"", b"{}", b"\xff", orjson.dumps({"v": 1, "node": "other"})):
         run(beats, Msg(_client=None, subject="ward.c.beat.n1", data=body))  # type: ignore[arg-type]
-    assert beats.broken == 4
+    assert beats.malformed == 4
     assert beats.session("n1") is None
     clock.now += 3
     assert beats.session("n9") == ("s", 8.0)

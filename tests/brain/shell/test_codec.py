@@ -22,8 +22,8 @@ from brain.core.inputs import (
     Leader,
     Malformed,
     NodeState,
+    OperatorCommand,
     PackLoaded,
-    Said,
     StepResult,
     TimerFired,
 )
@@ -42,7 +42,7 @@ INPUTS: st.SearchStrategy[Input] = st.one_of(
     st.builds(TimerFired, id=NAME, name=NAME, due=TIME),
     st.builds(Intent, id=NAME, step=NAME, epoch=NUMBER, brain=NAME),
     st.builds(StepResult, id=NAME, step=NAME, outcome=st.sampled_from(Outcome), why=TEXT, data=DATA),
-    st.builds(Said, id=NAME, who=TEXT, verb=NAME, args=DATA),
+    st.builds(OperatorCommand, id=NAME, who=TEXT, verb=NAME, args=DATA),
     st.builds(NodeState, id=NAME, node=NAME, alive=st.booleans(), silent_s=TIME),
     st.builds(Leader, id=NAME, epoch=NUMBER, brain=NAME),
     st.builds(Delivery, id=NAME, page=NAME, ok=st.booleans(), channel=NAME, why=TEXT),
@@ -63,7 +63,7 @@ def test_what_is_put_on_the_log_is_what_is_read_from_it(given_input: Input) -> N
 
 def test_a_pack_travels_whole_and_small() -> None:
     """Also with the places of a whole cell it stays far below NATS' limit of 1 MiB."""
-    from brain.core.spec import Place
+    from brain.core.pack.spec import Place
 
     places = {
         f"gpu{n:05}": Place(leaf=f"leaf{n // 32}", rack=f"rack{n // 8}", pod=f"pod{n // 512}")

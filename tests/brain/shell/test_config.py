@@ -1,4 +1,4 @@
-"""The brain's configuration: a wrong file never starts a brain, and the message names file and key."""
+"""The brain's configuration: no brain starts with a wrong file, and the message names file and key."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from agent.contract.errors import ConfigError
 from brain.adapters.codec import Codec
 from brain.config import load, parse
 from brain.core.inputs import PackLoaded
-from brain.core.spec import Mode, Priority
+from brain.core.pack.spec import Mode, Priority
 from brain.notify.webhook import WebhookOptions
 from brain.options import options
 from tests.brain.world import pack
@@ -19,7 +19,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sel": "x"}, "site.toml: sel: unknown key"),
     ({"nats": {"embedded": {"prt": 1}}}, "site.toml: nats.embedded.prt: unknown key"),
     ({"settings": {"setle_s": 1}}, "site.toml: settings.setle_s: unknown key"),
-    ({"silent_after_s": "15"}, "site.toml: silent_after_s: Input should be a valid number"),
+    ({"unreachable_after_s": "15"}, "site.toml: unreachable_after_s: Input should be a valid number"),
     ({"console": {"port": 70000}}, "site.toml: console.port: Input should be less than or equal to 65535"),
     (
         {"modes": [{"mode": "yolo"}]},
@@ -33,11 +33,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"settings": {"escalation": {"P1": [{"to": "oncall", "after_s": 60}]}}},
-        "settings.escalation.P1: the first group is told at once",
+        "settings.escalation.P1: the first group is paged immediately",
     ),
     (
         {"settings": {"escalation": {"P1": [{"to": "oncall"}, {"to": "oncall", "after_s": -5}]}}},
-        "settings.escalation.P1: after_s counts from the first page and must not go down",
+        "settings.escalation.P1: after_s counts from the first page and must not decrease",
     ),
     ({"settings": {"escalation": {"P9": [{"to": "oncall"}]}}}, "settings.escalation.P9"),
     ({"cell": "a.b"}, "site.toml: cell 'a.b' must be"),
@@ -47,27 +47,27 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("raw", "says"), WRONG, ids=[says for _, says in WRONG])
 def test_a_wrong_configuration_is_refused_by_name(raw: dict[str, Any], says: str) -> None:
-    """File and key stand in the error."""
+    """The error names file and key."""
     with pytest.raises(ConfigError) as caught:
         parse(raw, "site.toml", Path("/etc"))
     assert says in str(caught.value)
 
 
-def test_the_shipped_example_is_valid_and_says_the_defaults(tmp_path: Path) -> None:
-    """deploy/brain.toml starts a brain; and with every comment taken away it still means the same keys."""
+def test_the_shipped_example_is_valid_and_shows_the_defaults(tmp_path: Path) -> None:
+    """deploy/brain.toml starts a brain, with the default value of every key that it sets."""
     example = Path(__file__).parents[3] / "deploy" / "brain.toml"
     assert load(example) == load(None)
 
 
-def test_without_a_word_nothing_is_done_to_a_machine() -> None:
+def test_an_empty_configuration_does_nothing_to_a_machine() -> None:
     """The default mode is observe, for every runbook and node; a configured mode comes after it."""
     assert [one.mode for one in parse({}, "x", Path("/")).site_settings().modes] == [Mode.OBSERVE]
     site = parse({"modes": [{"mode": "auto", "nodes": "sim-*"}]}, "x", Path("/")).site_settings()
     assert [(one.mode, one.nodes) for one in site.modes] == [(Mode.OBSERVE, "*"), (Mode.AUTO, "sim-*")]
 
 
-def test_the_chains_of_the_example_travel_on_the_log(tmp_path: Path) -> None:
-    """What stands in deploy/brain.toml behind the comment signs is a chain, also after its way over the log."""
+def test_the_chains_of_the_example_pass_through_the_log(tmp_path: Path) -> None:
+    """The commented escalation chains of deploy/brain.toml are valid, and the same after encoding and decoding."""
     text = (Path(__file__).parents[3] / "deploy" / "brain.toml").read_text()
     lines = [line.removeprefix("# ") for line in text.splitlines()]
     first = next(index for index, line in enumerate(lines) if line == "[settings.escalation]")
@@ -83,8 +83,8 @@ def test_the_chains_of_the_example_travel_on_the_log(tmp_path: Path) -> None:
     assert [step.to for step in read.pack.settings.escalation[Priority.P1]] == ["oncall", "lead"]
 
 
-def test_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
-    """Not to where the brain was started."""
+def test_paths_are_relative_to_the_configuration_file(tmp_path: Path) -> None:
+    """Not to the folder in which the brain was started."""
     (tmp_path / "brain.toml").write_text('data_dir = "data"\ntopology = "t.yaml"\n')
     (tmp_path / "t.yaml").write_text("n1: {leaf: l1, rack: r1}\n")
     config = load(tmp_path / "brain.toml")
@@ -96,7 +96,7 @@ def test_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
 
 
 def test_paths_in_plug_in_tables_start_from_the_folder_of_the_file(tmp_path: Path) -> None:
-    """Wherever the brain was started."""
+    """In whichever folder the brain was started."""
     (tmp_path / "hook.secret").write_text("s3cret")
     table = {"type": "webhook", "url": "http://127.0.0.1/x", "secret_file": "hook.secret"}
     config = parse({"channels": {"hook": table}}, "site.toml", tmp_path)

@@ -1,4 +1,4 @@
-"""What the brain keeps on disk: snapshot, read model, poison marker."""
+"""What the brain keeps on disk: snapshot, read model, quarantine."""
 
 import copy
 import signal
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from brain.adapters import snapshot as snapshots
-from brain.adapters.poison import Poison
+from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.core.effects import Note
-from brain.core.spec import Mode
+from brain.core.pack.spec import Mode
 from tests.brain.world import GPU, Story, pack
 
 
@@ -54,8 +54,8 @@ def test_a_snapshot_gives_back_exactly_the_state(tmp_path: Path) -> None:
         (lambda raw: raw.replace(b'"log":"log-1"', b'"log":"log-0"'), "another log"),
     ],
 )
-def test_a_snapshot_that_does_not_fit_is_set_aside(tmp_path: Path, spoil: object, says: str) -> None:
-    """It is kept for the curious, and the log is read again."""
+def test_a_snapshot_that_does_not_fit_is_moved_away(tmp_path: Path, spoil: object, says: str) -> None:
+    """It is kept for whoever investigates, and the log is read again."""
     kept = Snapshots(tmp_path / "s")
     kept.write(snapshots.dump(story().engine.state), 17, "log-1")
     raw = (tmp_path / "s").read_bytes()
@@ -140,34 +140,47 @@ def test_after_a_replay_by_other_code_the_engine_is_right(tmp_path: Path) -> Non
     model.close()
 
 
-def test_an_input_that_kills_twice_is_set_aside(tmp_path: Path) -> None:
-    """Real deaths: a process is killed by SIGKILL while it handles input 7; the marker outlives it."""
+def test_an_input_that_crashes_the_brain_twice_is_quarantined(tmp_path: Path) -> None:
+    """Real crashes: a process is killed by SIGKILL while it handles input 7; the marker outlives it."""
     program = (
-        "import os,sys,signal\nfrom pathlib import Path\nfrom brain.adapters.poison import Poison\n"
-        "marker = Poison(Path(sys.argv[1]), 'log-1')\n"
+        "import os,sys,signal\nfrom pathlib import Path\nfrom brain.adapters.quarantine import Quarantine\n"
+        "quarantine = Quarantine(Path(sys.argv[1]), 'log-1')\n"
         "for seq in range(5, 9):\n"
-        "    if seq in marker.set_aside: continue\n"
-        "    marker.begin(seq)\n"
+        "    if seq in quarantine.quarantined: continue\n"
+        "    quarantine.begin(seq)\n"
         "    if seq == 7: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    marker.end()\n"
+        "    quarantine.end()\n"
     )
     ends = [
-        subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=Path.cwd(), timeout=30).returncode
+        subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=Path.cwd(), timeout=60).returncode
         for _ in range(3)
     ]
     assert ends == [-signal.SIGKILL, -signal.SIGKILL, 0]
-    marker = Poison(tmp_path, "log-1")
-    assert marker.set_aside == {7}
-    marker.close()
-    other = Poison(tmp_path, "log-2")
-    assert other.set_aside == frozenset(), "a number of another log is another input"
+    quarantine = Quarantine(tmp_path, "log-1")
+    assert quarantine.quarantined == {7}
+    quarantine.close()
+    other = Quarantine(tmp_path, "log-2")
+    assert other.quarantined == frozenset(), "a position on another log is another input"
     other.close()
 
 
-def test_a_damaged_ledger_of_deaths_starts_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"log": "log-1", "crashes": {"x": 1}}', b"\xff"])
+def test_a_damaged_ledger_of_crashes_counts_from_zero(tmp_path: Path, content: bytes) -> None:
     """It must not keep the brain from starting."""
-    (tmp_path / "deaths.json").write_bytes(b"[]")
+    (tmp_path / "quarantine.json").write_bytes(content)
     (tmp_path / "handling.mark").write_bytes(b"x")
-    marker = Poison(tmp_path, "log-1")
-    assert marker.set_aside == frozenset()
-    marker.close()
+    quarantine = Quarantine(tmp_path, "log-1")
+    assert quarantine.quarantined == frozenset()
+    quarantine.close()
+
+
+def test_what_an_older_version_quarantined_stays_so(tmp_path: Path) -> None:
+    """An upgrade reads the whole log again: the input that crashed the brain is on it, and must not get its chance."""
+    (tmp_path / "deaths.json").write_bytes(b'{"log": "log-1", "deaths": {"7": 2, "8": 1}}')
+    quarantine = Quarantine(tmp_path, "log-1")
+    assert quarantine.quarantined == {7}
+    assert quarantine.count_crash(8) == 2
+    quarantine.close()
+    again = Quarantine(tmp_path, "log-1")
+    assert again.quarantined == {7, 8}
+    again.close()

@@ -1,4 +1,4 @@
-"""UFM's events as inputs: known ones once and at the right cable, unknown ones counted, a sick UFM told once."""
+"""UFM's events as inputs: known ones once and at the right cable, unknown ones counted, a failing UFM noted once."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,24 +7,24 @@ from pathlib import Path
 import pytest
 
 from agent.contract.errors import ConfigError
-from brain.adapters.ufm_events import MOST, UfmEvents, listeners
 from brain.core.inputs import Reported
-from brain.core.lint_symptoms import KINDS
-from brain.ufm import Ufm, ufms
+from brain.core.pack.lint_symptoms import KINDS
+from brain.ufm.client import Ufm, ufms
+from brain.ufm.events import MOST, UfmListener, listeners
 from tests.brain.ufm_fake import TOKEN, FakeUfm, ufm
 
 
 class Listener:
-    """One brain's ear."""
+    """The listener of one brain, and what it published and noted."""
 
     def __init__(self, client: Ufm, store: Path, *, leads: bool = True) -> None:
         self.got: list[Reported] = []
-        self.told: list[str] = []
+        self.notified: list[str] = []
         self.leading = leads
-        self.events = UfmEvents(
+        self.events = UfmListener(
             client,
             put=self.got.append,
-            tell=lambda kind, text: self.told.append(f"{kind}: {text}"),
+            note=lambda kind, text: self.notified.append(f"{kind}: {text}"),
             leads=lambda: self.leading,
             store=store,
         )
@@ -40,29 +40,29 @@ async def fake() -> AsyncIterator[FakeUfm]:
 
 @pytest.fixture
 async def client(fake: FakeUfm, tmp_path: Path) -> AsyncIterator[Ufm]:
-    """Our side of it."""
+    """Our client of it."""
     (tmp_path / "token").write_text(TOKEN)
-    table = {"url": fake.url, "token_file": tmp_path / "token", "timeout_s": 0.5, "every_s": 0.02}
+    table = {"url": fake.url, "token_file": tmp_path / "token", "timeout_s": 2, "every_s": 0.02}
     one = ufms({"a": table | {"nodes": {"gpu-1": "n1"}, "types": {"1300": "hot"}}})["a"]
     yield one
     await one.close()
 
 
-async def test_what_is_new_is_brought_once_and_at_its_cable(
+async def test_a_new_event_is_published_once_and_at_its_cable(
     fake: FakeUfm, client: Ufm, tmp_path: Path
 ) -> None:
-    """The switch's end belongs to the node at the other end; what was there before is no news; repeats are nothing."""
-    ear = Listener(client, tmp_path / "last")
-    assert await ear.events.look() == 0
+    """The switch's end belongs to the node at the other end; events from before the first poll and repeats are dropped."""
+    listener = Listener(client, tmp_path / "last")
+    assert await listener.events.poll() == 0
     fake.event(2, "329", "Link is Down", "000a1_1")
     fake.event(3, "110", "Symbol Error", "00bb_2", "Minor")
     fake.event(4, "328", "Link is Up", "000a1_1", "Info")
     fake.event(5, "1300", "Something Hot", "00bb_1", "Critical")
     fake.event(6, "0", "SM Failover", "default", "Warning")
     fake.event(7, "907", "Switch is Down", "00bb")
-    assert await ear.events.look() == 6
-    assert await ear.events.look() == 0
-    assert [(one.kind, one.node, one.component, one.severity.value) for one in ear.got] == [
+    assert await listener.events.poll() == 6
+    assert await listener.events.poll() == 0
+    assert [(one.kind, one.node, one.component, one.severity.value) for one in listener.got] == [
         ("ib.port_state", "n1", "port/mlx5_0.1", "warning"),
         ("ufm.port_errors", "gpu-2", "port/mlx5_0.1", "warning"),
         ("ib.port_state", "n1", "port/mlx5_0.1", "info"),
@@ -70,10 +70,10 @@ async def test_what_is_new_is_brought_once_and_at_its_cable(
         ("ufm.sm_changed", "", "node", "warning"),
         ("ufm.switch_down", "", "node", "error"),
     ]
-    assert [one.data["state"] for one in (ear.got[0], ear.got[2])] == ["DOWN", "ACTIVE"]
-    assert (ear.got[1].data["counter"], ear.got[1].data["side"]) == ("symbol_error", "switch")
-    assert ear.got[0].id == "ufm:a:20260101000002:2"
-    for one in ear.got:
+    assert [one.data["state"] for one in (listener.got[0], listener.got[2])] == ["DOWN", "ACTIVE"]
+    assert (listener.got[1].data["counter"], listener.got[1].data["side"]) == ("symbol_error", "switch")
+    assert listener.got[0].id == "ufm:a:20260101000002:2"
+    for one in listener.got:
         assert {field.name for field in KINDS[one.kind].fields} == set(one.data), one.kind
 
 
@@ -81,79 +81,81 @@ async def test_unknown_events_and_links_between_switches_are_counted_and_noted_o
     fake: FakeUfm, client: Ufm, tmp_path: Path
 ) -> None:
     """They never become an input."""
-    ear = Listener(client, tmp_path / "last")
-    await ear.events.look()
+    listener = Listener(client, tmp_path / "last")
+    await listener.events.poll()
     for number in (2, 3, 4):
         fake.event(number, "352", "Network Added", "Grid", "Info")
     fake.event(5, "329", "Link is Down", "00cc_1")
     fake.event(6, "329", "Link is Down", "00bb_33")
     fake.events.append({"id": "x"})
-    assert await ear.events.look() == 0
-    assert ear.got == []
-    assert (dict(ear.events.unknown), ear.events.unplaced) == ({"352": 3}, 2)
-    assert [line.partition(":")[0] for line in ear.told] == ["ufm.unknown_event", "ufm.unplaced"]
+    assert await listener.events.poll() == 0
+    assert listener.got == []
+    assert (dict(listener.events.unknown), listener.events.unplaced) == ({"352": 3}, 2)
+    assert [line.partition(":")[0] for line in listener.notified] == ["ufm.unknown_event", "ufm.unplaced"]
 
 
-async def test_a_restart_and_another_leader_go_on_where_it_was(
+async def test_a_restarted_brain_and_another_leader_continue_at_the_last_event(
     fake: FakeUfm, client: Ufm, tmp_path: Path
 ) -> None:
-    """From the file, or from the log that every brain reads; the same event has the same id wherever it is brought."""
+    """By the file, or by the log that every brain reads; an event has the same id whichever brain publishes it."""
     first = Listener(client, tmp_path / "one")
-    await first.events.look()
+    await first.events.poll()
     fake.event(2, "329", "Link is Down")
-    await first.events.look()
+    await first.events.poll()
     fake.event(3, "328", "Link is Up")
     again = Listener(client, tmp_path / "one")
-    assert await again.events.look() == 1
+    assert await again.events.poll() == 1
     assert [one.id for one in again.got] == ["ufm:a:20260101000003:3"]
     other = Listener(client, tmp_path / "two")
     for given in (*first.got, *again.got):
-        other.events.heard(given)
-    other.events.heard(
+        other.events.mark_published(given)
+    other.events.mark_published(
         Reported(
             id="ufm:b:1:99", source="ufm", node="", kind="", component="", severity=first.got[0].severity
         )
     )
     fake.event(4, "329", "Link is Down")
-    assert await other.events.look() == 1
+    assert await other.events.poll() == 1
 
 
-async def test_a_ufm_that_counts_anew_and_a_storm(fake: FakeUfm, client: Ufm, tmp_path: Path) -> None:
-    """Told; of a storm the newest are taken."""
-    ear = Listener(client, tmp_path / "last")
-    fake.events.clear()
-    fake.event(5000, "329", "Link is Down")
-    await ear.events.look()
-    fake.events.clear()
-    fake.event(1, "329", "Link is Down")
-    assert await ear.events.look() == 0
-    for number in range(2, MOST + 12):
-        fake.event(number, "329", "Link is Down")
-    assert await ear.events.look() == MOST
-    assert [line.partition(":")[0] for line in ear.told] == ["ufm.reset", "ufm.storm"]
-
-
-async def test_only_the_leader_asks_and_a_sick_ufm_is_told_once(
+async def test_a_ufm_that_numbers_its_events_anew_and_a_storm(
     fake: FakeUfm, client: Ufm, tmp_path: Path
 ) -> None:
-    """Bad credentials, errors and slowness are told, tried again, and their end is told too."""
-    ear = Listener(client, tmp_path / "last", leads=False)
-    task = asyncio.create_task(ear.events.run())
+    """Both are noted; of a storm the newest events are published."""
+    listener = Listener(client, tmp_path / "last")
+    fake.events.clear()
+    fake.event(5000, "329", "Link is Down")
+    await listener.events.poll()
+    fake.events.clear()
+    fake.event(1, "329", "Link is Down")
+    assert await listener.events.poll() == 0
+    for number in range(2, MOST + 12):
+        fake.event(number, "329", "Link is Down")
+    assert await listener.events.poll() == MOST
+    assert [line.partition(":")[0] for line in listener.notified] == ["ufm.reset", "ufm.storm"]
+
+
+async def test_only_the_leader_polls_and_a_failing_ufm_is_noted_once(
+    fake: FakeUfm, client: Ufm, tmp_path: Path
+) -> None:
+    """Bad credentials, errors and slowness are noted and retried, and their end is noted too."""
+    listener = Listener(client, tmp_path / "last", leads=False)
+    task = asyncio.create_task(listener.events.run())
 
     async def until(kinds: list[str]) -> None:
-        async with asyncio.timeout(10):
-            while [line.partition(":")[0] for line in ear.told] != kinds:
+        async with asyncio.timeout(60):
+            while [line.partition(":")[0] for line in listener.notified] != kinds:
                 await asyncio.sleep(0.01)
 
     await asyncio.sleep(0.1)
     assert fake.asked == []
-    ear.leading = True
+    listener.leading = True
     fake.status = 401
     await until(["ufm.unreachable"])
-    assert "look at token_file" in ear.told[0]
-    fake.status, fake.slow_s = 0, 5
+    assert "check token_file" in listener.notified[0]
+    fake.status, fake.slow_s = 0, 60
     asked = len(fake.asked)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(fake.asked) == asked:
             await asyncio.sleep(0.01)
     fake.slow_s = 0
@@ -163,21 +165,21 @@ async def test_only_the_leader_asks_and_a_sick_ufm_is_told_once(
 
 
 def test_a_listener_for_each_ufm_whose_events_are_wanted(tmp_path: Path) -> None:
-    """`every_s = 0` leaves a UFM to the switches alone."""
+    """With `every_s = 0` a UFM is only used to set switch ports."""
     (tmp_path / "token").write_text("x")
     table = {"url": "https://u", "token_file": tmp_path / "token"}
     found = listeners(
         {"a": table, "b": table | {"every_s": 0}},
         put=lambda _: None,
-        tell=lambda *_: None,
+        note=lambda *_: None,
         leads=lambda: True,
         data_dir=tmp_path,
     )
     assert len(found) == 1
 
 
-def test_a_meaning_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    """By its key."""
+def test_an_unknown_meaning_is_refused(tmp_path: Path) -> None:
+    """The error names its key."""
     (tmp_path / "token").write_text("x")
     table = {"url": "https://u", "token_file": tmp_path / "token", "types": {"9": "hto"}}
     with pytest.raises(ConfigError, match=r"ufm\.a\.types\.9: no meaning 'hto' \(have: link_up, "):

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.e2e.stack import Stack
 
-OVER = ("succeeded", "exhausted", "cancelled", "observed")  # brain/core/runs.py
+OVER = ("succeeded", "exhausted", "cancelled", "observed")  # brain/core/healing/runs.py
 AUTO = '[[modes]]\nmode = "auto"\n'
 
 

@@ -50,7 +50,6 @@ def hears(whole: Stack, *nodes: str) -> None:
             {node["name"] for node in whole.get("/api/nodes").get("nodes", ()) if node["boot"]} >= set(nodes)
         ),
         f"the agents of {', '.join(nodes)} are heard",
-        within_s=40,
     )
 
 
@@ -102,8 +101,8 @@ def agreeing(whole: Stack, *causes: str) -> Iterator[None]:
 def _end(process: "subprocess.Popen[bytes]") -> None:
     process.send_signal(signal.SIGTERM)
     try:
-        process.wait(20)
+        process.wait(60)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait(10)
+        process.wait(60)
         raise

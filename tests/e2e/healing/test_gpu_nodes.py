@@ -38,10 +38,10 @@ pytestmark = [
     pytest.mark.skipif(bool(nspawn.missing()), reason=nspawn.missing() or "-"),
     pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "-"),
     pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(400),
 ]
 RPC_TIMED_OUT = 119  # XID
-WITHIN_S = 200.0  # on a slow machine; the longest takes 95 s, most of it by its rule and its verification
+WITHIN_S = 250.0  # on a slow machine; the longest takes 95 s, most of it by its rule and its verification
 SYSTEMD, DRIVER = "systemd in a container", "NVML library in C and a PCI bus, in a container"
 
 
@@ -107,10 +107,10 @@ def _fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         for name in ("gpu3", "gpu1", "gpu2", "gpu4"):
             fleet.nodes[name] = undo.enter_context(gpu_node(whole, folder, library, name))
             if name == "gpu3":  # its story is the longest: it begins while the others boot
-                whole.wait_for(lambda: fleet.boot("gpu3"), "gpu3 is heard", within_s=40)
+                whole.wait_for(lambda: fleet.boot("gpu3"), "gpu3 is heard")
                 fleet.began["gpu3"] = time.time()
                 undo.enter_context(hot(fleet.nodes["gpu3"], 1))
-        whole.wait_for(lambda: all(map(fleet.boot, fleet.nodes)), "all nodes are heard", within_s=40)
+        whole.wait_for(lambda: all(map(fleet.boot, fleet.nodes)), "all nodes are heard")
         hurt, forgetful = fleet.nodes["gpu2"], fleet.nodes["gpu4"]
         forgetful.nvml.set(1, util=0)
         fleet.began["gpu4"] = time.time()
@@ -138,7 +138,7 @@ def test_services_that_died_and_a_driver_that_only_a_reboot_mends(fleet: Fleet) 
 
     boot, began = fleet.boot("gpu1"), time.time()
     node.nvml.change(0, {RECOVERY: REBOOT})
-    fleet.whole.wait_for(lambda: not fleet.in_service("gpu1"), "Slurm has drained it", within_s=40)
+    fleet.whole.wait_for(lambda: not fleet.in_service("gpu1"), "Slurm has drained it")
     node.box.boot_again()
     reboot = fleet.healed("gpu1", "gpu-fatal-xid", f"gpu/{FIRST}", SYSTEMD, began)
     assert reboot.actions == ("evidence.collect", "scheduler.drain", "node.reboot", "scheduler.resume")

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.component("qemu-system-x86 slurm"),
     pytest.mark.skipif(bool(qemu_guest.missing()), reason=qemu_guest.missing() or "-"),
     pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "-"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(400),
 ]
 HANDS = """
 allow = ["evidence.collect", "link.bounce", "mtu.set", "nic.reset", "bond.failover", "module.load"]
@@ -34,7 +34,7 @@ node_interval_s = 1.0
 """
 CARD = "a card with devlink in a guest (QEMU)"
 BROKEN = "/sys/bus/pci/devices/0000:00:1{}.0/broken"
-WITHIN_S = 180.0  # each is well within 70 s on two cores
+WITHIN_S = 250.0  # each is well within 70 s on two cores
 # The agent hears the kernel: from here on nothing that changes is taken for the first state.
 LISTENS = (
     "while ! { awk '$2 == 0 && $4 ~ /1$/ {found = 1} END {exit !found}' /proc/net/netlink"
@@ -99,7 +99,7 @@ def heard(whole: Stack, name: str, guest: LiveGuest) -> None:
         nodes: list[dict[str, Any]] = whole.get("/api/nodes").get("nodes", [])
         return any(one["name"] == name and one["boot"] for one in nodes)
 
-    whole.wait_for(known, f"{name} is heard", within_s=90)
+    whole.wait_for(known, f"{name} is heard", within_s=200)
     guest.sh(LISTENS)
 
 
@@ -206,7 +206,7 @@ def second_node(whole: Stack, guest: LiveGuest, began: float) -> None:
 
     def left() -> dict[str, Any]:
         for incident in whole.incidents("mtu-drift"):
-            if incident["scope"].endswith("/eth0") and incident["state"] == "person":
+            if incident["scope"].endswith("/eth0") and incident["state"] == "needs_human":
                 told: dict[str, Any] = whole.get(f"/api/explain/{incident['id']}")
                 return told
         return {}

@@ -16,7 +16,7 @@ from tests.e2e.healing.kit import AUTO, healed
 from tests.e2e.healing.machines import Machine, kubernetes, machine
 from tests.e2e.healing.nodes import agents, agreeing, brain, causes, hears
 from tests.e2e.stack import Stack
-from tests.real import ipmi_host, slurm_cluster
+from tests.real import ipmi_host, kernel_log, slurm_cluster
 from tests.real.kube_fake import Fake
 from tests.real.slurm_cluster import Cluster
 from tests.real.test_kubernetes import KUBECTL
@@ -28,12 +28,13 @@ pytestmark = [
     pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "-"),
     pytest.mark.skipif(bool(ipmi_host.missing()), reason=ipmi_host.missing() or "-"),
     pytest.mark.skipif(not KUBECTL, reason="needs apt-get install kubernetes-client"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(400),
 ]
 SLURM, KUBE = "OpenIPMI's BMC, Slurm", "OpenIPMI's BMC, a Kubernetes API"
 LOST, DEAD = "0000:3b:00", "0000:5d:00"
 LINE = "<{priority}>NVRM: Xid (PCI:{where}): 79, GPU has fallen off the bus.\n"
-FACILITY = {"gpu1": 17, "kube2": 18}  # others hear none that is used
+# Others hear none that is used; another run of the tests on this machine uses others.
+FACILITY = {"gpu1": kernel_log.FACILITY, "kube2": 24 + (kernel_log.FACILITY + 100 - 24) % 200}
 HANGS = "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=71, OpType=ALLREDUCE) ran for 1800107 ms"
 JOB = """#!/bin/sh
 echo "start $SLURM_JOB_ID, again: ${{SLURM_RESTART_COUNT:-0}}"
@@ -55,7 +56,7 @@ def test_machines_and_jobs_of_a_site_that_fail_in_six_ways_at_once(tmp_path: Pat
         machine(tmp_path, "kube2") as dead,
     ):
         machines = (lost, hung, dark, dead)
-        with brain(tmp_path, _config(slurm, kube, machines), first="silent_after_s = 4\n") as whole:
+        with brain(tmp_path, _config(slurm, kube, machines), first="unreachable_after_s = 4\n") as whole:
             try:
                 first = _start(whole, machines)
                 with agents(
@@ -86,7 +87,7 @@ def _story(
     (slurm.folder / "go").touch()
     (whole.folder / "pods/train/train-1.log").write_text(f"{HANGS}\n")
 
-    heals = functools.partial(healed, whole, began=began, within_s=150)
+    heals = functools.partial(healed, whole, began=began, within_s=250)
     with agreeing(whole, "node-silent", "job-hung"):
         on = heals("node-silent", component="node/kube1", counterpart=KUBE)
         end = heals("gpu-lost", component=f"gpu/kube2/{DEAD}", counterpart=KUBE, ends="exhausted")
@@ -194,4 +195,4 @@ def _unschedulable(kube: Fake, node: str) -> str:
         "-o",
         "jsonpath={.spec.unschedulable}",
     ]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True).stdout
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout

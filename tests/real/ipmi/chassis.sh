@@ -1,7 +1,7 @@
 #!/bin/sh
 # The power of a simulated chassis, called by ipmi_sim: chassis.sh FOLDER check|get|set NAME [VALUE] ...
 # The node is a process: its power is on while the process lives. FOLDER/hangs: its operating system
-# ignores us. FOLDER/freezes: the BMC takes a request and answers nothing for a while.
+# ignores us. FOLDER/freezes: the BMC takes a request and answers nothing while the file is there.
 folder=$1; op=$2; shift 2
 echo "$op $*" >> "$folder/chassis.log"
 pid=$(cat "$folder/node.pid" 2>/dev/null)
@@ -16,7 +16,7 @@ case $op in
         *) echo "$name:0" ;;
       esac
     done ;;
-  set) [ ! -e "$folder/freezes" ] || sleep 1.6 # the request has come, and its answer does not go
+  set) while [ -e "$folder/freezes" ]; do sleep 0.1; done # the request has come, and its answer does not go
     while [ $# -gt 0 ]; do
       case $1 in
         power) if [ "$2" = 0 ]; then off; elif ! alive; then on; fi ;;

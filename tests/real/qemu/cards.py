@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.actions.base import Params
-from agent.actions.cards import Cards
 from agent.actions.devlink import Devlink
 from agent.actions.driver_modules import DriverModules
-from agent.actions.mtu import MtuSet
-from agent.actions.nic import NicReset, Tools
-from agent.actions.nic_before import Keeper
+from agent.actions.modules import Modules
+from agent.actions.mtu_set import MtuSet
+from agent.actions.network_cards import NetworkCards
+from agent.actions.nic_reset import NicReset, NicTools
+from agent.actions.nic_saved import SavedInterfaces
 from agent.contract.errors import ActionError
 from agent.host import Host
 
@@ -49,14 +50,14 @@ class Lab:
     def __init__(self) -> None:
         host = Host()
         self.peer = ELSEWHERE
-        cards = Cards(host, "/sys/class/infiniband")
+        cards = NetworkCards(host, "/sys/class/infiniband")
         modules = DriverModules(
-            host, rmmod="/usr/sbin/rmmod", modprobe="/usr/sbin/modprobe", reloaded={"gwcard": "gw"}
+            host, Modules(host, modprobe="/usr/sbin/modprobe", rmmod="/usr/sbin/rmmod"), {"gwcard": "gw"}
         )
         self.folder = Path(tempfile.mkdtemp())
-        self.keeper = Keeper(host, cards, self.folder, patience_s=0.5)
-        tools = Tools(cards=cards, devlink=Devlink("/usr/sbin/devlink"), modules=modules)
-        self.action = NicReset(host, lambda: self.peer, tools, self.keeper, settle_s=0.2, down_s=0.1)
+        self.saved = SavedInterfaces(host, cards, self.folder, patience_s=0.5)
+        tools = NicTools(cards=cards, devlink=Devlink("/usr/sbin/devlink"), modules=modules, saved=self.saved)
+        self.action = NicReset(host, lambda: self.peer, tools, settle_s=0.2, down_s=0.1)
 
     async def outcome(self, params: Params) -> str:
         try:
@@ -113,13 +114,13 @@ async def main() -> None:
     await cut_short(4, "driver", lambda: not Path("/sys/module/gwcard").exists())
 
     # The agent dies with the driver unloaded.
-    lab.keeper.take(ONE, [ONE, TWIN, OTHER], ["gwcard"])
+    lab.saved.save(ONE, [ONE, TWIN, OTHER], ["gwcard"])
     sh("rmmod", "gwcard")
     fresh = Lab()
     await fresh.action.recover({"nic": f"nic/{ONE}"})
     untouched = Path("/sys/module/gwcard").exists()
     fresh = Lab()
-    fresh.keeper._folder = lab.folder  # the folder of the one that died
+    fresh.saved._folder = lab.folder  # the folder of the one that died
     await fresh.action.recover({"nic": f"nic/{ONE}"})
     tell(
         "died",

@@ -20,7 +20,7 @@ from agent.config import AgentConfig  # noqa: E402
 
 PORT = Path("/sys/class/infiniband/rxe0/ports/1")
 PERIOD_S = 0.1
-PATIENCE_S = 20.0
+PATIENCE_S = 100.0
 
 
 def sh(*argv: str) -> None:
@@ -57,8 +57,8 @@ async def main() -> None:
         node="guest",
         nats_url="nats://127.0.0.1:9",
         data_dir=folder,
-        ib_interval_s=PERIOD_S,
         mounts=(),
+        plugins={"ib_interval_s": PERIOD_S},
     )
     stop = asyncio.Event()
     agent = asyncio.create_task(app.serve(config, stop))

@@ -8,9 +8,9 @@ import json
 import subprocess
 import time
 
-from agent.actions.bond import BondFailover
+from agent.actions.bond_failover import BondFailover
 from agent.collectors.bond import BondCollector
-from agent.collectors.readings import Reading
+from agent.collectors.samples import Sample
 from agent.contract.errors import ActionError
 from agent.host import Host
 from agent.sources.bond import BondSource
@@ -30,20 +30,20 @@ async def main() -> None:
     collector = BondCollector()
     seen: list[str] = []
 
-    def emit(reading: Reading) -> None:
-        for draft in collector.feed(reading, 0.0):
-            seen.append(draft.kind)
-            print("GUEST", json.dumps({"kind": draft.kind, **draft.data}), flush=True)
+    def emit(sample: Sample) -> None:
+        for unsent in collector.feed(sample, 0.0):
+            seen.append(unsent.kind)
+            print("GUEST", json.dumps({"kind": unsent.kind, **unsent.data}), flush=True)
 
     async def until(kind: str, number: int) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while seen.count(kind) < number:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{kind} was not said {number} times: {seen}")
             await asyncio.sleep(0.02)
 
     # Until both slaves are up, what the bond says belongs to its making.
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (
         "Currently Active Slave: va" not in Host().read("/proc/net/bonding/bond0")
         and time.monotonic() < deadline

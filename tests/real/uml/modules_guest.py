@@ -1,7 +1,7 @@
 """Runs inside User-mode Linux: driver.reload and module.load on real modules.
 
-The machinery is the one of the GPU driver; its table of modules stands in the configuration, and here names 8021q and
-what it stands on, which use one another as NVIDIA's modules do. One JSON line for each finding, prefixed with GUEST.
+The code is that of the GPU driver; its table of modules comes from the configuration, and here names 8021q and the modules
+that it needs, which use one another as NVIDIA's do. One JSON line per finding, prefixed with GUEST.
 """
 
 import asyncio
@@ -14,11 +14,12 @@ from pathlib import Path
 from agent.actions.driver_reload import DriverReload
 from agent.actions.gpus import GpuKit, gpu_kit
 from agent.actions.module_load import ModuleLoad
-from agent.actions.nvml import Card, Nvml
+from agent.actions.modules import Modules
+from agent.actions.nvml_client import GpuState, NvmlClient
 from agent.config import AgentConfig
 from agent.contract.errors import ActionError, Refused
 from agent.host import Host
-from agent.nvml_pause import NvmlPause
+from agent.nvml.pause import NvmlPause
 
 UNLOAD = ("8021q", "garp", "mrp", "stp", "llc")
 MODPROBE, FAIL, CALLS = Path("/mnt/modprobe"), Path("/mnt/fail"), Path("/mnt/calls")
@@ -46,10 +47,10 @@ async def attempt(what: str, action: DriverReload | ModuleLoad, params: dict[str
     tell(what, [done, loaded()])
 
 
-class NoNvml(Nvml):
+class NoNvml(NvmlClient):
     """What the real one finds out here too, but a Python that starts costs it a second each time."""
 
-    async def look(self) -> list[Card]:
+    async def gpus(self) -> list[GpuState]:
         raise Refused("there is no NVML here")
 
 
@@ -63,7 +64,8 @@ def kit() -> GpuKit:
         modprobe=str(MODPROBE),
         rmmod="/usr/sbin/rmmod",
     )
-    return dataclasses.replace(gpu_kit(Host(), config, NvmlPause()), nvml=NoNvml())
+    modules = Modules(Host(), modprobe=config.modprobe, rmmod=config.rmmod)
+    return dataclasses.replace(gpu_kit(Host(), config, modules, NvmlPause()), nvml=NoNvml())
 
 
 async def main() -> None:

@@ -1,0 +1,60 @@
+"""gpu.power_limit: sets a GPU's power limit within what the card allows, and reads it back."""
+
+from typing import ClassVar, Self
+
+from agent.actions.action_setup import ActionSetup
+from agent.actions.base import Done, NodeAction, Params, number
+from agent.actions.gpus import GpuKit
+from agent.actions.nvml_client import GpuState, gpu_address
+from agent.contract.errors import ActionError, Refused
+
+LEAST_PERCENT, MOST_PERCENT = 40.0, 100.0
+
+
+class GpuPowerLimit(NodeAction):
+    """See the module's docstring. The limit lasts until the driver is reloaded or the GPU reset."""
+
+    name: ClassVar[str] = "gpu.power_limit"
+
+    def __init__(self, kit: GpuKit) -> None:
+        self._kit = kit
+
+    @classmethod
+    def of(cls, setup: ActionSetup) -> Self:
+        """See NodeAction."""
+        return cls(setup.gpus)
+
+    async def plan(self, params: Params) -> list[str]:
+        """One line."""
+        gpu, limit_mw = await self._checked(params)
+        return [f"set the power limit of GPU {gpu.bdf} to {_w(limit_mw)} (now {_w(gpu.limit_mw)})"]
+
+    async def run(self, params: Params) -> Done:
+        """Sets it."""
+        gpu, limit_mw = await self._checked(params)
+        await self._kit.nvml.set_power_limit(gpu, limit_mw)
+        now = await self._kit.nvml.gpu(gpu.bdf)
+        if now.limit_mw is None or abs(now.limit_mw - limit_mw) > 1000:  # some cards round to watts
+            raise ActionError(
+                f"the power limit of GPU {gpu.bdf} is {_w(now.limit_mw)}, not {_w(limit_mw)} as set"
+            )
+        return Done(text=f"the power limit of GPU {gpu.bdf} is {_w(now.limit_mw)}, was {_w(gpu.limit_mw)}")
+
+    async def recover(self, params: Params) -> None:
+        """Nothing to repair: it was set or it was not."""
+
+    async def _checked(self, params: Params) -> tuple[GpuState, int]:
+        percent = number(params, "percent", MOST_PERCENT, LEAST_PERCENT, MOST_PERCENT)
+        gpu = await self._kit.nvml.gpu(gpu_address(str(params["gpu"])))
+        if gpu.default_mw is None or gpu.least_mw is None or gpu.most_mw is None:
+            raise Refused(f"GPU {gpu.bdf} has no power limit that can be set")
+        limit_mw = round(gpu.default_mw * percent / 100)
+        if not gpu.least_mw <= limit_mw <= gpu.most_mw:
+            raise Refused(
+                f"{percent:g} % is {_w(limit_mw)}; GPU {gpu.bdf} allows {_w(gpu.least_mw)} to {_w(gpu.most_mw)}"
+            )
+        return gpu, limit_mw
+
+
+def _w(milliwatts: int | None) -> str:
+    return "unknown" if milliwatts is None else f"{milliwatts / 1000:g} W"

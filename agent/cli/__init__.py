@@ -1,0 +1,1 @@
+"""The agent's command line: run, once, decode, list."""

@@ -1,0 +1,130 @@
+"""The command line of `gpuward-agent`."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.contract.errors import ConfigError, GpuwardError
+
+DEFAULT_CONFIG = Path("/etc/gpuward/agent.toml")
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit status: 0 done, 1 failed, 2 the operator must correct an option or a file."""
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.call(options))
+    except ConfigError as error:
+        sys.stderr.write(f"gpuward-agent: {error}\n")
+        return 2
+    except GpuwardError as error:
+        sys.stderr.write(f"gpuward-agent: {error}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"gpuward-agent: {error.filename or ''}: {error.strerror or error}\n")
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    from agent import app, config_file
+
+    return app.run(config_file.load(_config_file(options), _overrides(options)))
+
+
+def _once(options: argparse.Namespace) -> int:
+    from agent import config_file
+    from agent.cli import once
+
+    overrides = _overrides(options)
+    if options.root is not None:
+        if not options.root.is_dir():
+            raise ConfigError(f"--root {options.root}: no such folder")
+        overrides["root"] = str(options.root.resolve())
+    return once.main(config_file.load(_config_file(options), overrides), kmsg=options.kmsg, out=sys.stdout)
+
+
+def _decode(options: argparse.Namespace) -> int:
+    from agent.cli import decode
+
+    # `gpuward-agent decode FILE | head`: end like any other filter.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    return decode.main(options.files, driver=options.driver, out=sys.stdout)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from agent.cli import listing
+
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    return listing.main(as_json=options.json, out=sys.stdout)
+
+
+def _config_file(options: argparse.Namespace) -> Path | None:
+    if options.config is not None:
+        return Path(options.config)
+    return DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, str]:
+    overrides = {}
+    for text in options.set:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {text}: want KEY=VALUE")
+        overrides[key.strip()] = value
+    return overrides
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpuward-agent", description="Reports facts about this node to gpuward's brain."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    config = argparse.ArgumentParser(add_help=False)
+    config.add_argument(
+        "--config", metavar="FILE", help=f"TOML file (default: {DEFAULT_CONFIG} if it exists)"
+    )
+    config.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="sets one option; may be repeated"
+    )
+
+    run = commands.add_parser("run", parents=[config], help="the node agent")
+    run.set_defaults(call=_run)
+
+    once = commands.add_parser(
+        "once",
+        parents=[config],
+        help="runs every collector once; events as JSON lines",
+        description="Reads every source once and prints the events that would be sent, one JSON line each.",
+    )
+    once.add_argument(
+        "--root", metavar="DIR", type=Path, help="a recorded machine: its /proc, /sys, /dev below DIR"
+    )
+    once.add_argument(
+        "--kmsg", metavar="FILE", type=Path, help="kernel log to read instead of the machine's own"
+    )
+    once.set_defaults(call=_once)
+
+    decode = commands.add_parser(
+        "decode",
+        help="what kernel log lines mean, as JSON lines",
+        description="Reads kernel log lines as /dev/kmsg, journald, dmesg or dmesg --decode write them. "
+        "One JSON line for each that means something.",
+    )
+    decode.add_argument("files", metavar="FILE", nargs="*", type=Path, help="default: standard input; - too")
+    decode.add_argument(
+        "--driver",
+        metavar="VERSION",
+        default="",
+        help="NVIDIA driver, e.g. 580.82: NVLink5 errors are read by its layout (default: as the log says)",
+    )
+    decode.set_defaults(call=_decode)
+
+    listing = commands.add_parser("list", help="collectors, sources, actions and event kinds")
+    listing.add_argument("--json", action="store_true", help="as one JSON object")
+    listing.set_defaults(call=_list)
+    return parser

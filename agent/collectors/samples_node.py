@@ -1,0 +1,164 @@
+"""Samples of the node itself: bonds, interface counters, modules, pressure, mounts, clock, inventory. No I/O here.
+
+A part of agent.collectors.samples, which lists them all.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BondSlave:
+    """One member of a bond."""
+
+    name: str
+    # MII status.
+    up: bool
+    # Link failure count since it joined.
+    failures: int = 0
+    # 802.3ad aggregator id.
+    aggregator: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bond:
+    """One look at /proc/net/bonding/<name>."""
+
+    name: str
+    # `fault-tolerance (active-backup)` | `IEEE 802.3ad Dynamic link aggregation` | ...
+    mode: str
+    # MII status of the bond.
+    up: bool = True
+    # Active slave; empty: none, or a mode without one.
+    active: str = ""
+    # 802.3ad: MAC of the LACP partner, all zeros when none answers; empty in other modes.
+    partner: str = ""
+    # 802.3ad: id of the active aggregator.
+    aggregator: str = ""
+    slaves: tuple[BondSlave, ...] = ()
+    removed: bool = False
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NicCounters:
+    """Counters of one network interface, from its driver (ethtool)."""
+
+    name: str
+    # Only those that agent.collectors.nic names.
+    counters: dict[str, int]
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modules:
+    """Which of the watched kernel modules are loaded."""
+
+    loaded: frozenset[str]
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Main memory, MiB."""
+
+    total_mb: int
+    available_mb: int
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressure:
+    """Pressure stall information of one resource: share of the last 60 s in which tasks waited for it, %."""
+
+    # memory | io
+    resource: str
+    # At least one task waited.
+    some_percent: float
+    # All tasks waited.
+    full_percent: float
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """One mounted file system. Sizes are 0 where they are not known."""
+
+    path: str
+    fstype: str
+    # On a file server.
+    remote: bool
+    # ok | hung | error | gone (it is expected, and not mounted)
+    state: str
+    # Of an error.
+    reason: str = ""
+    # Since the query began, when it hangs.
+    waited_s: float = 0.0
+    total_bytes: int = 0
+    # For ordinary users.
+    free_bytes: int = 0
+    # Inodes; 0: this file system does not count them.
+    files: int = 0
+    files_free: int = 0
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallClock:
+    """The wall clock as the kernel disciplines it (adjtimex)."""
+
+    synchronised: bool
+    # What the kernel is still slewing away.
+    offset_s: float
+    max_error_s: float
+    # Wall clock minus monotonic clock: jumps when the clock is set.
+    ahead_s: float
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuCard:
+    """A GPU as the PCI bus and the driver know it. Empty: not known."""
+
+    # `0000:3b:00`
+    bdf: str
+    model: str = ""
+    uuid: str = ""
+    vbios: str = ""
+    firmware: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NicCard:
+    """An InfiniBand or RoCE device. Empty: not known."""
+
+    # `mlx5_0`
+    device: str
+    # hca_type, e.g. MT4129.
+    model: str = ""
+    # PSID.
+    board: str = ""
+    firmware: str = ""
+    guid: str = ""
+    bdf: str = ""
+    # Its interfaces with their MTU: `eth2:9000`.
+    netdevs: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """What the node is made of."""
+
+    kernel: str
+    # NVIDIA; empty: none.
+    driver: str
+    cpus: int
+    memory_mb: int
+    # Of the DMI table.
+    product: str = ""
+    bios: str = ""
+    gpus: tuple[GpuCard, ...] = ()
+    nics: tuple[NicCard, ...] = ()
+    mono_s: float = 0.0
+
+
+NodeSample = Bond | NicCounters | Modules | Memory | Pressure | Mount | WallClock | Inventory

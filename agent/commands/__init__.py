@@ -1,0 +1,1 @@
+"""Commands to this node: verified, written to a journal, run once, answered; their evidence is uploaded."""

@@ -1,0 +1,102 @@
+"""One query or setting of NVML, in a process of its own that can be killed; used by actions.
+
+Run as a file, so that it imports only the standard library and pynvml:
+
+    python -I agent/nvml/ask.py look                         the state of all GPUs
+    python -I agent/nvml/ask.py power_limit <bus id> <mW>
+    python -I agent/nvml/ask.py persistence <bus id> <0|1>
+
+It prints one JSON object: `{"gpus": [...]}` (keys: see `_gpu`), `{"done": true}`, `{"absent": why}` where there is no
+NVML, or `{"error": <NVML return code>, "why": text}` where NVML refuses. A value that this driver or card does not report
+is null.
+"""
+
+import ctypes
+import json
+import sys
+import types
+from typing import Any
+
+# As in start.py: pynvml needs ctypes.util on Windows only.
+if __name__ == "__main__":
+    sys.modules.setdefault("ctypes.util", types.ModuleType("ctypes.util")).__dict__.setdefault(
+        "find_library", None
+    )
+import pynvml
+
+_LOST = {
+    pynvml.NVML_ERROR_GPU_IS_LOST: "lost",
+    pynvml.NVML_ERROR_RESET_REQUIRED: "reset_required",
+    pynvml.NVML_ERROR_GPU_NOT_FOUND: "not_found",
+}
+_RECOVERY_ACTION = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, from R565
+
+
+def _gpu(index: int) -> dict[str, Any]:
+    """The state of one GPU now; limits in mW."""
+    found: dict[str, Any] = {
+        "index": index, "bus": "", "uuid": "", "lost": "", "arch": None, "limit": None, "default": None,
+        "least": None, "most": None, "persistence": None, "pids": [], "fabric": None, "recovery": None,
+    }  # fmt: skip
+
+    def ask(name: str, *params: Any) -> Any:
+        try:
+            return getattr(pynvml, name)(*params)
+        except pynvml.NVMLError as error:
+            found["lost"] = found["lost"] or _LOST.get(error.value, "")
+            return None
+
+    handle = ask("nvmlDeviceGetHandleByIndex", index)
+    if handle is None:
+        return found
+    pci = ask("nvmlDeviceGetPciInfo", handle)
+    found["bus"] = _text(pci.busId) if pci is not None else ""
+    found["uuid"] = _text(ask("nvmlDeviceGetUUID", handle))
+    found["arch"] = ask("nvmlDeviceGetArchitecture", handle)
+    found["limit"] = ask("nvmlDeviceGetPowerManagementLimit", handle)
+    found["default"] = ask("nvmlDeviceGetPowerManagementDefaultLimit", handle)
+    if (span := ask("nvmlDeviceGetPowerManagementLimitConstraints", handle)) is not None:
+        found["least"], found["most"] = span
+    found["persistence"] = ask("nvmlDeviceGetPersistenceMode", handle)
+    for kind in ("Compute", "Graphics"):
+        processes = ask(f"nvmlDeviceGet{kind}RunningProcesses_v3", handle)
+        if processes is None:  # drivers before 510
+            processes = ask(f"nvmlDeviceGet{kind}RunningProcesses_v2", handle)
+        found["pids"] += [one.pid for one in processes or ()]
+    for info in (pynvml.c_nvmlGpuFabricInfo_v3_t(), pynvml.c_nvmlGpuFabricInfo_v2_t()):
+        if ask("nvmlDeviceGetGpuFabricInfoV", handle, ctypes.byref(info)) is not None:
+            found["fabric"] = [info.state, info.status]
+            break
+    for value in ask("nvmlDeviceGetFieldValues", handle, [_RECOVERY_ACTION]) or ():
+        if value.nvmlReturn == pynvml.NVML_SUCCESS:
+            found["recovery"] = value.value.uiVal
+    return found
+
+
+def main(verb: str, *args: str) -> dict[str, Any]:
+    """See the module's docstring."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return {"absent": str(error)}
+    try:
+        if verb == "look":
+            return {"gpus": [_gpu(index) for index in range(pynvml.nvmlDeviceGetCount())]}
+        handle = pynvml.nvmlDeviceGetHandleByPciBusId(args[0].encode())
+        if verb == "power_limit":
+            pynvml.nvmlDeviceSetPowerManagementLimit(handle, int(args[1]))
+        elif verb == "persistence":
+            pynvml.nvmlDeviceSetPersistenceMode(handle, int(args[1]))
+        else:
+            raise ValueError(verb)
+        return {"done": True}
+    except pynvml.NVMLError as error:
+        return {"error": error.value, "why": str(error)}
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(*sys.argv[1:])) + "\n")

@@ -1,0 +1,41 @@
+"""Small files that a process keeps over its restarts: replaced atomically, read without trust."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+
+def write(path: Path, data: bytes, *, sync: bool = False, mode: int = 0o666) -> None:
+    """Replaces a file atomically: a reader sees the old content or the new one, never a part of it.
+
+    `sync`: the new content is on the disk when this returns, so it survives a power failure. `mode`: as of `os.open`.
+    OSError: the file is as it was before.
+    """
+    part = path.with_name(path.name + ".part")
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as sink:
+        sink.write(data)
+        if sync:
+            sink.flush()
+            os.fsync(sink.fileno())
+    part.replace(path)
+    if sync:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def write_json(path: Path, value: Any, *, sync: bool = False) -> None:
+    """Replaces a JSON file; as `write`."""
+    write(path, orjson.dumps(value), sync=sync)
+
+
+def read_json(path: Path) -> Any:
+    """Returns the value in a JSON file; None when the file is missing or damaged."""
+    try:
+        return orjson.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,166 @@
+"""A connection to NATS that is kept for ever, with a fresh client for each attempt.
+
+nats-py can reconnect by itself, but then it sends what it buffered before the outage ahead of what its callers send
+again, which breaks the order of events. On a black-holed connection with a full buffer it also waits for the old
+socket to drain. So a lost client is thrown away with everything that it had buffered, and the session starts over:
+what must arrive is in a spool or an outbox and is sent again by id; what ages (a lease, a beat) must not arrive late.
+"""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import nats
+from nats.aio.client import Client
+
+from agent.contract.errors import ConfigError
+from agent.shared.tasks import end
+
+_log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 3
+PING_S = 1  # a silent server is given up after three of them
+MAX_PINGS = 2
+FIRST_PAUSE_S = 0.05
+MAX_PAUSE_S = 2.0
+STEADY_S = 2.0  # a session that lasted as long was a good one: the pauses begin small again
+
+# What nats-py can raise when the connection is lost or the server is not ready yet. JetStream's errors are among them.
+LOST = (nats.errors.Error, OSError, asyncio.TimeoutError)
+
+
+class NatsConnection:
+    """How one process reaches its NATS servers."""
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        *,
+        name: str,
+        seed: str = "",
+        tls: ssl.SSLContext | None = None,
+        inbox_prefix: str = "_INBOX",
+        validate_subjects: bool = True,
+        look_s: float = 1.0,
+    ) -> None:
+        """`name`: what the server's connection list shows. `seed`: the NKEY seed; empty: none. `validate_subjects`:
+        has nats-py check each subject. `look_s`: how often the state of the connection is checked.
+        """
+        self._servers = list(servers)
+        self._name = name
+        self._seed = seed
+        self._tls = tls
+        self._inbox_prefix = inbox_prefix
+        self._validate_subjects = validate_subjects
+        self._look_s = look_s
+        self._server = ""
+        self._announced = False
+        self._last_error = ""
+        self.connected = False
+
+    @property
+    def peer(self) -> tuple[str, int] | None:
+        """Host and port of the server that we are or were connected to; None before the first connection."""
+        parts = urlsplit(self._server)
+        return (parts.hostname, parts.port or 4222) if parts.hostname else None
+
+    async def serve(self, session: Callable[[Client], Awaitable[None]]) -> None:
+        """Connects, runs `session` until the connection is lost (then the session is cancelled), and starts over, for
+        ever. Errors of the session other than `LOST` are raised here.
+        """
+        loop = asyncio.get_running_loop()
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                client = await self._connect()
+            except LOST as error:
+                self._report(_text(error))
+            else:
+                started_s = loop.time()
+                try:
+                    await self._hold(client, session)
+                except LOST as error:
+                    self._report(_text(error))
+                finally:
+                    self.connected = False
+                    await close(client)
+                if loop.time() - started_s >= STEADY_S:
+                    pause_s, self._last_error = FIRST_PAUSE_S, ""
+            await asyncio.sleep(pause_s)
+            pause_s = min(MAX_PAUSE_S, pause_s * 2)
+
+    async def _connect(self) -> Client:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
+            client: Client = await nats.connect(
+                self._servers,
+                name=self._name,
+                inbox_prefix=self._inbox_prefix,
+                nkeys_seed_str=self._seed or None,
+                tls=self._tls,
+                allow_reconnect=False,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                ping_interval=PING_S,
+                max_outstanding_pings=MAX_PINGS,
+                skip_subject_validation=not self._validate_subjects,
+                error_cb=self._on_error,
+            )
+        return client
+
+    async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
+        """Runs the session until it ends or the connection is lost."""
+        self._server = client.connected_url.geturl() if client.connected_url else ""
+        if not self._announced:
+            self._announced = True
+            _log.info("connected to %s", self._server)
+        self.connected = True
+        task = asyncio.ensure_future(session(client))
+        try:
+            # Polled: nats-py calls closed_cb only after it has drained the dead socket.
+            while not task.done() and not client.is_closed:
+                await asyncio.wait({task}, timeout=self._look_s)
+            if not task.done():
+                self._report("connection lost")
+        finally:
+            await end(task)  # unlike `await task`, this cannot confuse its cancellation with ours
+        if not task.cancelled():
+            task.result()
+
+    async def _on_error(self, error: Exception) -> None:
+        self._report(_text(error))
+
+    def _report(self, error: str) -> None:
+        """Logs one line per change, not one per attempt."""
+        if error != self._last_error:
+            self._last_error, self._announced = error, False
+            _log.warning("NATS %s: %s", ",".join(self._servers), error)
+
+
+def tls_context(servers: Sequence[str], ca_file: Path | None, key: str) -> ssl.SSLContext | None:
+    """The TLS settings for these servers; None where none of them wants TLS and no CA is given. `key` names the
+    configuration key of `ca_file` in the ConfigError.
+    """
+    if ca_file is None and not any(url.startswith("tls:") for url in servers):
+        return None
+    try:
+        return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+    except OSError as error:
+        raise ConfigError(f"{key}: {ca_file} cannot be read: {error}") from error
+
+
+async def close(client: Client) -> None:
+    """Closes a client within a second or so, whatever state its connection is in."""
+    with contextlib.suppress(*LOST):
+        async with asyncio.timeout(1.0):
+            await client.close()
+    # A black-holed socket would keep its buffer and nats-py's tasks for many minutes: there is no public way.
+    writer = getattr(getattr(client, "_transport", None), "_io_writer", None)
+    if writer is not None:
+        writer.transport.abort()
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

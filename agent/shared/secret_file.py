@@ -1,0 +1,20 @@
+"""Secrets (seeds, tokens, passwords) are files, never values in a configuration."""
+
+from pathlib import Path
+
+from agent.contract.errors import ConfigError
+
+
+def secret(path: Path | None, key: str) -> str:
+    """The first line of a file with a secret; empty for None. The ConfigError names the configuration key and the file."""
+    if path is None:
+        return ""
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ConfigError(f"{key}: {path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{key}: {path} is not text") from error
+    if not text:
+        raise ConfigError(f"{key}: {path} is empty")
+    return text.splitlines()[0].strip()

@@ -1,0 +1,121 @@
+"""Runs a tool: an argument list with an absolute path, a deadline, bounded output, a clean environment.
+
+The tool leads a process group of its own, which does not outlive the wait for it. On time-out and on cancellation the
+group gets SIGTERM, so that e.g. `dcgmi` can call its diagnostics off, and then SIGKILL; a process that the kernel does not
+let die is left behind.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.contract.errors import Refused, TimedOut
+from agent.shared.tasks import to_the_end
+
+MAX_OUTPUT_BYTES = 1024 * 1024
+_CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "LANG": "C", "HOME": "/"}
+GRACE_S = 2.0  # from SIGTERM to SIGKILL
+_DEATH_S = 5.0  # after SIGKILL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """How a tool ended."""
+
+    # Exit status; negative: the signal that ended it; None: it was killed at its deadline.
+    status: int | None
+    out: str
+    err: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line that it printed, of stderr if there is one; for people."""
+        for text in (self.err, self.out):
+            if lines := [line.strip() for line in text.splitlines() if line.strip()]:
+                return lines[-1][:300]
+        return f"exit status {self.status}"
+
+
+class Late(TimedOut):
+    """It has not ended in time and was killed. `ran`: what it had printed until then."""
+
+    def __init__(self, why: str, ran: Completed) -> None:
+        super().__init__(why)
+        self.ran = ran
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    deadline_s: float,
+    env: Mapping[str, str] | None = None,
+    max_bytes: int = MAX_OUTPUT_BYTES,
+    grace_s: float = GRACE_S,
+) -> Completed:
+    """Runs `argv` to its end. Refused when it cannot be started (nothing was done), Late when it has not ended in time.
+    Output above `max_bytes` is discarded. `grace_s`: from SIGTERM to SIGKILL.
+    """
+    if not argv[0].startswith("/"):
+        raise Refused(f"{argv[0]!r} is not an absolute path: set it in the configuration")
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=_CLEAN | dict(env or {}),
+            cwd="/",
+            start_new_session=True,
+        )
+    )
+    try:
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # asyncio would kill only the leader, and wait until the last process of the group has closed its output.
+        await to_the_end(_kill_once_started(starting, grace_s))
+        raise
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise Refused(f"{argv[0]} cannot be started: {why}") from error
+    assert process.stdout is not None  # noqa: S101  # PIPE above
+    assert process.stderr is not None  # noqa: S101  # PIPE above
+    out, err = bytearray(), bytearray()
+    status: int | None = None
+    try:
+        async with asyncio.timeout(deadline_s):
+            await asyncio.gather(
+                _drain(process.stdout, out, max_bytes), _drain(process.stderr, err, max_bytes)
+            )
+            status = await process.wait()
+    except TimeoutError:
+        pass  # reported below, with what it had printed until then
+    finally:
+        await to_the_end(_kill(process, grace_s))
+    ran = Completed(status=status, out=out.decode(errors="replace"), err=err.decode(errors="replace"))
+    if status is None:
+        raise Late(f"{argv[0]} did not end within {deadline_s:g} s", ran)
+    return ran
+
+
+async def _drain(stream: asyncio.StreamReader, into: bytearray, max_bytes: int) -> None:
+    """The stream's first `max_bytes`; the rest is read and discarded, so that the tool does not block."""
+    while data := await stream.read(65536):
+        into += data[: max_bytes - len(into)]
+
+
+async def _kill_once_started(starting: "asyncio.Future[asyncio.subprocess.Process]", grace_s: float) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        await _kill(await starting, grace_s)
+
+
+async def _kill(process: asyncio.subprocess.Process, grace_s: float) -> None:
+    for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _DEATH_S)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        if process.returncode is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await process.wait()

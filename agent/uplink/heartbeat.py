@@ -1,0 +1,45 @@
+"""Heartbeats on core NATS: they are not stored, and their absence tells the brain that the node is unreachable."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import orjson
+
+from agent.contract import subjects
+from agent.contract.messages import Beat, encode_beat
+from agent.host import Host
+from agent.uplink.spool import Spool
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+
+class Heartbeat:
+    """One node's heartbeat; `serve` for each connection."""
+
+    def __init__(
+        self, host: Host, spool: Spool, *, cell: str, node: str, session: str, version: str, interval_s: float
+    ) -> None:
+        self._host = host
+        self._spool = spool
+        self._subject = subjects.beat(cell, node)
+        self._node = node
+        self._session = session
+        self._version = version
+        self._interval_s = interval_s
+        self._boot = host.boot_id()
+
+    async def serve(self, client: "Client") -> None:
+        """Publishes a beat at once, then one per interval, until cancelled."""
+        while True:
+            beat = Beat(
+                node=self._node,
+                session=self._session,
+                boot=self._boot,
+                mono_s=self._host.mono_s(),
+                version=self._version,
+                spooled=self._spool.spooled,
+                dropped=self._spool.dropped,
+            )
+            await client.publish(self._subject, orjson.dumps(encode_beat(beat)))
+            await asyncio.sleep(self._interval_s)

@@ -1,0 +1,143 @@
+"""Operator commands: each becomes an input on the log, with the operator's name."""
+
+import json
+import re
+from typing import Any
+
+import click
+
+from brain.cli.client import Client, for_client
+from brain.cli.queries import as_json
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Duration(click.ParamType[float]):
+    """`90s`, `30m`, `2h` or `1d`; a bare number is in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Returns seconds."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", str(value))
+        if match is None or float(match[1]) <= 0:
+            self.fail(f"{value!r} is not a duration such as 90s, 30m, 2h or 1d", param, ctx)
+        return float(match[1]) * _UNITS_S[match[2] or "s"]
+
+
+@click.command()
+@click.argument("scope")
+@click.option("--why", required=True, help="What others must know about it.")
+@click.option("--for", "for_s", type=Duration(), help="Ends by itself after this time, e.g. 2h.")
+@as_json
+@for_client
+def hold(client: Client, scope: str, why: str, for_s: float | None, plain: bool) -> None:
+    """Nothing disruptive is done in SCOPE until it is released: node/n1, leaf/l3, rack/r7, gpu/n1/0000:3b:00,
+    or all.
+    """
+    args: dict[str, str | float] = {"scope": scope, "why": why}
+    if for_s is not None:
+        args["for_s"] = for_s
+    _show(client.submit("hold", **args), plain)
+
+
+@click.command()
+@click.argument("scope")
+@as_json
+@for_client
+def release(client: Client, scope: str, plain: bool) -> None:
+    """Ends the hold on SCOPE."""
+    _show(client.submit("release", scope=scope), plain)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@as_json
+@for_client
+def approve(client: Client, id_: str, plain: bool) -> None:
+    """Approves the next step of the run of ID (a run or its incident)."""
+    _show(client.submit("approve", id=id_), plain)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--why", default="", help="The reason, for the others.")
+@as_json
+@for_client
+def deny(client: Client, id_: str, why: str, plain: bool) -> None:
+    """Ends the run of ID (a run or its incident): a person takes over."""
+    _show(client.submit("deny", **({"id": id_, "why": why} if why else {"id": id_})), plain)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@as_json
+@for_client
+def ack(client: Client, id_: str, plain: bool) -> None:
+    """Acknowledges incident ID: its page is not repeated."""
+    _show(client.submit("ack", id=id_), plain)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--why", default="", help="The reason, for the others.")
+@as_json
+@for_client
+def close(client: Client, id_: str, why: str, plain: bool) -> None:
+    """Closes incident ID, whatever its symptoms are."""
+    _show(client.submit("close", **({"id": id_, "why": why} if why else {"id": id_})), plain)
+
+
+@click.command()
+@click.argument("runbook")
+@click.argument("mode", type=click.Choice(["observe", "approve", "auto"]))
+@click.option("--nodes", default="*", show_default=True, help="Glob of node names.")
+@as_json
+@for_client
+def mode(client: Client, runbook: str, mode: str, nodes: str, plain: bool) -> None:
+    """How far RUNBOOK (a glob) may go by itself: plan only, ask a person first, or act."""
+    _show(client.submit("mode", runbook=runbook, mode=mode, nodes=nodes), plain)
+
+
+@click.command("return")
+@click.argument("node")
+@as_json
+@for_client
+def return_(client: Client, node: str, plain: bool) -> None:
+    """NODE is healthy again: its symptoms end, its incidents close when they stay away."""
+    _show(client.submit("return", node=node), plain)
+
+
+@click.command()
+@click.argument("runbook")
+@click.option("--node", help="The node to start it on.")
+@click.option("--fabric", help="The fabric, for a runbook that looks at a whole one.")
+@click.option("--why", default="", help="The reason, for the others.")
+@as_json
+@for_client
+def start(client: Client, runbook: str, node: str | None, fabric: str | None, why: str, plain: bool) -> None:
+    """Starts RUNBOOK on a node or a fabric without a fault, if it may be requested; in observe mode it is a rehearsal."""
+    if (node is None) == (fabric is None):
+        raise click.UsageError("give --node NAME or --fabric NAME")
+    where = {"node": node} if node else {"fabric": fabric or ""}
+    _show(client.submit("start", runbook=runbook, **where, **({"why": why} if why else {})), plain)
+
+
+@click.command()
+@as_json
+@for_client
+def reset(client: Client, plain: bool) -> None:
+    """Resets the breaker that has stopped all disruptive runs: they may begin again."""
+    _show(client.submit("reset"), plain)
+
+
+def _show(answer: dict[str, Any], plain: bool) -> None:
+    if plain:
+        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        return
+    for note in answer["notes"]:
+        click.echo(note["text"])
+    if not answer["handled"]:
+        click.echo("It is on the log; the brain has not handled it yet: see `gpuward status`.")
+    elif not answer["notes"]:
+        click.echo("done")

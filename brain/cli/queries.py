@@ -1,0 +1,119 @@
+"""Commands that only read: status, incidents, nodes."""
+
+import json
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from brain.cli.client import Client, for_client
+
+_COLOURS = {"P0": "bold red", "P1": "red", "P2": "yellow", "P3": "cyan"}
+as_json = click.option("--json", "plain", is_flag=True, help="JSON, for scripts.")
+
+
+@click.command()
+@as_json
+@for_client
+def status(client: Client, plain: bool) -> None:
+    """The state of the brain, and the holds and modes in force."""
+    found = client.get("status")
+    if plain:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    lines = [
+        ("brain", f"{found['brain']} of cell {found['cell']}, {_role(found)}"),
+        ("log", f"{found['seq']} inputs, newest at {found['log_time'] or 'none'}{_reading(found)}"),
+        ("rules", f"{found['pack'] or 'none'}: {found['rules']} rules, {found['runbooks']} runbooks"),
+        ("nodes", f"{found['nodes']}, of these unreachable {found['nodes_unreachable']}"),
+        ("incidents", f"{found['incidents_open']} open"),
+    ]
+    if found["stopped"]:
+        lines.insert(1, ("STOPPED", found["stopped"]))
+    if found["malformed"]:
+        lines.append(("malformed", f"{found['malformed']} messages could not be read"))
+    lines += [("hold", _hold(hold)) for hold in found["holds"]]
+    lines += [("mode", _mode(mode)) for mode in found["modes"]]
+    for label, text in lines:
+        click.echo(f"{label:<10} {text}")
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Closed and explained ones too.")
+@as_json
+@for_client
+def incidents(client: Client, everything: bool, plain: bool) -> None:
+    """Open incidents, newest first."""
+    found = client.get("incidents", query="all=1" if everything else "")["incidents"]
+    if plain:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    elif not found:
+        click.echo("no incidents" if everything else "nothing is open")
+    else:
+        Console(soft_wrap=False).print(table(found))
+
+
+@click.command()
+@as_json
+@for_client
+def nodes(client: Client, plain: bool) -> None:
+    """The nodes and their newest beats."""
+    found = client.get("nodes")["nodes"]
+    if plain:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    view = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("NODE", "STATE", "BEAT", "AGENT", "SPOOLED", "DROPPED", "PLACE"):
+        view.add_column(name, overflow="fold")
+    for node in found:
+        state = Text("alive", "green") if node["alive"] else Text("unreachable", "bold red")
+        beat = "never" if node["beat_age_s"] is None else f"{node['beat_age_s']:.0f} s ago"
+        place = " ".join(filter(None, (node["pod"], node["rack"], node["leaf"])))
+        counts = ["" if node[key] is None else str(node[key]) for key in ("spooled", "dropped")]
+        view.add_row(node["name"], state, beat, node["version"], *counts, place)
+    Console().print(view)
+
+
+def table(found: list[dict[str, Any]]) -> Table:
+    """Returns incidents as a table."""
+    view = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("ID", "SEV", "STATE", "SINCE", "CAUSE", "WHERE", "RUNS"):
+        view.add_column(name, overflow="fold", no_wrap=name in ("ID", "SEV", "STATE", "SINCE"))
+    for one in found:
+        where = one["scope"] + (f" ({one['nodes']} nodes)" if one["nodes"] > 1 else "")
+        view.add_row(
+            one["id"],
+            Text(one["severity"], _COLOURS.get(one["severity"], "")),
+            one["state"],
+            clock(one["opened_at"]),
+            one["cause"],
+            where,
+            str(len(one["runs"])),
+        )
+    return view
+
+
+def clock(at: str | None) -> str:
+    """Formats a time of the API as `01-31 12:00:00Z`."""
+    return f"{at[5:10]} {at[11:19]}Z" if at else ""
+
+
+def _role(found: dict[str, Any]) -> str:
+    if not found["connected"]:
+        return "NOT CONNECTED to NATS"
+    return "leads" if found["leads"] else f"stands by (leader: {found['leader'] or 'none yet'})"
+
+
+def _reading(found: dict[str, Any]) -> str:
+    return "" if found["caught_up"] else " (still reading)"
+
+
+def _hold(hold: dict[str, Any]) -> str:
+    until = f" until {clock(hold['until'])}" if hold["until"] else ""
+    return f"{hold['scope']}: {hold['why']} ({hold['who']}, since {clock(hold['since'])}{until})"
+
+
+def _mode(mode: dict[str, Any]) -> str:
+    return f"{mode['mode']}: runbook {mode['runbook']} on nodes {mode['nodes']} ({mode['who'] or 'configuration'})"

@@ -1,0 +1,157 @@
+"""The port through which the console sees its brain."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from brain.config import BrainConfig
+from brain.console.feed import Feed
+from brain.core.inputs import OperatorCommand
+from brain.core.state import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBeat:
+    """The content of a node's newest beat."""
+
+    age_s: float
+    version: str
+    spooled: int
+    dropped: int
+
+
+class History(Protocol):
+    """The read model: the engine's fields as JSON objects."""
+
+    def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
+        """Returns incidents, newest first."""
+        ...
+
+    def incident(self, id_: str) -> dict[str, Any] | None:
+        """Returns one incident; `id_` may be a prefix of its id that no other incident has."""
+        ...
+
+    def run(self, id_: str) -> dict[str, Any] | None:
+        """Returns one run."""
+        ...
+
+    def runs_of(self, incident: str) -> list[dict[str, Any]]:
+        """Returns the runs of an incident, in order."""
+        ...
+
+    def notes_of(self, incident: str, limit: int = 2000) -> list[dict[str, Any]]:
+        """Returns the notes of an incident, in order."""
+        ...
+
+    def notes_caused_by(self, input_id: str) -> list[dict[str, Any]]:
+        """Returns the notes that one input caused, in order."""
+        ...
+
+    def symptom_notes(self, events: Sequence[str]) -> list[dict[str, Any]]:
+        """Returns the notes on symptoms that any of these events caused."""
+        ...
+
+    def newest_notes(self, limit: int) -> list[dict[str, Any]]:
+        """Returns the newest notes, the oldest of them first."""
+        ...
+
+
+class LoopView(Protocol):
+    """The state and progress of the live loop. Read only."""
+
+    @property
+    def state(self) -> State:
+        """The engine's memory."""
+        ...
+
+    @property
+    def seq(self) -> int:
+        """The position on the log of the last handled input."""
+        ...
+
+    @property
+    def caught_up(self) -> bool:
+        """Has the whole log been read since the start?"""
+        ...
+
+    @property
+    def stopped(self) -> str:
+        """Why this brain no longer acts; empty: it does."""
+        ...
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs have been handled since the start."""
+        ...
+
+    @property
+    def busy_s(self) -> float:
+        """How much time that has taken."""
+        ...
+
+    def leads(self) -> bool:
+        """Does this brain lead?"""
+        ...
+
+    async def reached(self, seq: int, timeout_s: float) -> bool:
+        """Waits until the input at `seq` is handled; False on a timeout."""
+        ...
+
+
+class BrainView(Protocol):
+    """One brain, as the console sees it."""
+
+    @property
+    def config(self) -> BrainConfig:
+        """The configuration with which it was started."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The name of this brain."""
+        ...
+
+    @property
+    def started_at(self) -> float:
+        """Time of the start by this machine's wall clock, in seconds since 1970."""
+        ...
+
+    @property
+    def readmodel(self) -> History:
+        """The read model."""
+        ...
+
+    @property
+    def feed(self) -> Feed:
+        """Notes as they are written."""
+        ...
+
+    @property
+    def live(self) -> LoopView:
+        """The live loop."""
+        ...
+
+    def connected(self) -> bool:
+        """Is NATS connected now?"""
+        ...
+
+    def newest_beats(self) -> Mapping[str, NodeBeat]:
+        """Returns the newest beat of each node."""
+        ...
+
+    async def request(self, subject: str, body: bytes, timeout_s: float) -> bytes:
+        """Sends a request that is not stored and returns the reply. Unreachable when none arrives in time."""
+        ...
+
+    async def evidence(self, node: str, command: str) -> bytes | None:
+        """Returns the evidence bundle (a .tar.gz) that a command made on a node; None: there is none (yet).
+
+        Unreachable: NATS does not answer. ActionError: the bundle is incomplete.
+        """
+        ...
+
+    async def submit(self, command: OperatorCommand) -> int:
+        """Puts an operator command on the log and returns its position there. Unreachable when NATS does not take it in
+        time.
+        """
+        ...

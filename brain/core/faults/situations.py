@@ -1,0 +1,104 @@
+"""Situations: all that is known about one scope now, as one flat record, and the rules that match it.
+
+A component's situation has the symptoms of the component, of its node, and of the wider scopes around it. A node's
+also has those of all its components. A wider scope's has only its own: `spread` symptoms count those of its nodes.
+"""
+
+from collections.abc import Iterator
+
+from brain.core.context import Context
+from brain.core.pack.conditions import SYMPTOM_PREFIX
+from brain.core.pack.spec import Scalar
+from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of
+from brain.core.state import SymptomState
+
+
+def active_at(ctx: Context, scope: str) -> Iterator[SymptomState]:
+    """The active symptoms in the situation of a scope; those of the scope itself come last."""
+    node = node_of(scope)
+    if not node:
+        yield from ctx.index.active.get(scope, {}).values()
+        return
+    for wide in ctx.compiled.topology.above(node):
+        yield from ctx.index.active.get(wide, {}).values()
+    own = []
+    for symptom in ctx.index.active.get(node, {}).values():
+        if symptom.scope == scope:
+            own.append(symptom)
+        elif type_of(scope) == "node" or ctx.compiled.topology.overlap(scope, symptom.scope):
+            yield symptom
+    yield from own
+
+
+def situation(ctx: Context, scope: str) -> dict[str, Scalar]:
+    """The situation of a scope: `s_<symptom>` = 1 for each active symptom, the carried fields, and the base fields."""
+    node = node_of(scope)
+    record: dict[str, Scalar] = {"scope": scope, "scope_type": type_of(scope)}
+    if node:
+        known = ctx.state.nodes.get(node)
+        record["node"] = node
+        record["component"] = component_of(scope)
+        record["name"] = component_of(scope).partition("/")[2]
+        record["node_alive"] = known is None or known.alive
+    elif scope != CELL:
+        record["name"] = scope.partition("/")[2]
+    for symptom in active_at(ctx, scope):
+        record[SYMPTOM_PREFIX + symptom.name] = 1
+        if symptom.members:
+            record[symptom.name + "_nodes"] = len(symptom.members)
+        record.update(symptom.carried)
+    return record
+
+
+def scopes_to_judge(ctx: Context, changed: list[SymptomState]) -> list[str]:
+    """The scopes at which other rules may match after these symptoms changed, each once."""
+    scopes: dict[str, None] = {}
+    for symptom in changed:
+        for kind in ctx.compiled.rule_scopes.get(symptom.name, ()):
+            for scope in _related(ctx, symptom.scope, kind):
+                scopes[scope] = None
+    return list(scopes)
+
+
+def _related(ctx: Context, scope: str, kind: str) -> Iterator[str]:
+    """The scopes of type `kind` whose situation has a symptom at `scope`."""
+    if type_of(scope) == kind:
+        yield scope
+        return
+    node = node_of(scope)
+    if kind in WIDE or kind == CELL:
+        return  # a wide situation has its own symptoms only
+    if kind == "node" and node:
+        yield f"node/{node}"
+        return
+    if node:
+        places = [node]
+    else:
+        places = [
+            place
+            for place in ctx.index.active
+            if node_of(f"node/{place}") and ctx.compiled.topology.contains(scope, f"node/{place}")
+        ]
+    for place in places:
+        if kind == "node":
+            yield f"node/{place}"
+        for other in list(ctx.index.active.get(place, {}).values()):
+            if type_of(other.scope) == kind and ctx.compiled.topology.overlap(scope, other.scope):
+                yield other.scope
+    for matched in list(ctx.state.matched):
+        if type_of(matched) == kind and ctx.compiled.topology.overlap(scope, matched):
+            yield matched
+
+
+def judge(ctx: Context, scope: str) -> tuple[list[str], list[str]]:
+    """Matches the rules at a scope and remembers which match. Returns (rules that began to match, rules that ended)."""
+    before = ctx.state.matched.get(scope, [])
+    is_node = type_of(scope) == "node"
+    # A component without a symptom of its own shows only what others around it have: no rule matches it.
+    concerned = any(is_node or symptom.scope == scope for symptom in active_at(ctx, scope))
+    now = ctx.compiled.match(scope, situation(ctx, scope)) if concerned else []
+    if now:
+        ctx.state.matched[scope] = now
+    else:
+        ctx.state.matched.pop(scope, None)
+    return [rule for rule in now if rule not in before], [rule for rule in before if rule not in now]

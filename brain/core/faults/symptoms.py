@@ -1,0 +1,352 @@
+"""From facts to symptoms: seen, count, sum, lasting, absence, flapping, spread; each with a time to live.
+
+`unlike` is in drift.py. Windows use the times when the facts occurred (arrival minus age), so that a backlog after an
+outage is not taken for a burst. The functions return the symptoms that began, ended or carry something new; the engine
+then judges the scopes that see them.
+"""
+
+from bisect import insort
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from agent.contract.messages import Event, Scalar, clip
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.pack import conditions
+from brain.core.pack.spec import Match, Override, Symptom
+from brain.core.pack.topology import component_of, node_of, type_of
+from brain.core.state import Evidence, SymptomState
+
+MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
+MAX_EVIDENCE = 6  # the first facts and the newest
+LASTING = ("lasting", "unlike")  # ways of detection that begin a symptom after for_s
+
+
+def feed(ctx: Context, event: Event) -> list[SymptomState]:
+    """Counts one event for every symptom that names its kind. Returns the symptoms that changed."""
+    feeds = ctx.compiled.feeds.get(event.kind)
+    if feeds is None:
+        return []
+    if (overrides := ctx.compiled.overrides.get(event.kind)) is not None:
+        event = overruled(overrides, event)
+    changed: list[SymptomState] = []
+    for symptom, match, starts in feeds:
+        if match.where and not _matches(match, event):
+            continue
+        scope = ctx.compiled.topology.at(event.node, event.component, symptom.scope)
+        if not scope:
+            continue
+        if starts:
+            changed.extend(_hit(ctx, symptom, scope, event))
+        else:
+            changed.extend(_cleared(ctx, symptom, scope, event))
+    return changed
+
+
+def overruled(overrides: Iterable[Override], event: Event) -> Event:
+    """The event with the first override that fits applied, and named in its data. The log keeps the node's own."""
+    for override in overrides:
+        if _matches(override.on, event):
+            data = {**event.data, "overruled_by": override.name}
+            if override.action:
+                data["action"] = override.action
+            evidence = f"{event.evidence} [{override.name}: {override.because}]".lstrip()
+            return replace(event, severity=override.severity or event.severity, data=data, evidence=evidence)
+    return event
+
+
+def _matches(match: Match, event: Event) -> bool:
+    """Whether all tests of `where` pass: names of the envelope first, then data fields."""
+    for name, want in match.where.items():
+        value: Scalar | None
+        if name == "severity":
+            value = event.severity.value
+        elif name == "component":
+            value = event.component
+        elif name == "component_type":
+            value = type_of(event.component)
+        elif name == "count":
+            value = event.count
+        else:
+            value = event.data.get(name)
+        if not conditions.test(want, value):
+            return False
+    return True
+
+
+def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[SymptomState]:
+    """An event that starts or feeds a symptom."""
+    at = ctx.now - event.age_s
+    if event.age_s > symptom.ttl_s:
+        ctx.note(
+            "symptom.late",
+            f"{symptom.name}: a fact {event.age_s:.0f} s old is past its time to live of {symptom.ttl_s:.0f} s",
+            scope=scope,
+        )
+        return
+    key = ids.key(symptom.name, scope)
+    state = ctx.state.symptoms.get(key)
+    if state is None:
+        state = ctx.state.symptoms[key] = SymptomState(name=symptom.name, scope=scope, since=at)
+    was_on, state.on = state.on, True
+    state.last = max(state.last, at)
+    state.arrived = ctx.now
+    state.total += event.count
+    fresh_evidence = _remember(state, event, at)
+    carried = _carry(symptom, state, event)
+    if _reached(ctx, symptom, state, event, at, was_on=was_on):
+        if not state.active:
+            yield from start(ctx, key, state)
+        elif carried or fresh_evidence:
+            yield state
+    elif symptom.detect == "absence" and state.active:
+        yield from end(ctx, state, "it was seen again")
+        state.on = True
+        ctx.state.symptoms[key] = state
+    arm(ctx, key, symptom, state)
+
+
+def _reached(
+    ctx: Context, symptom: Symptom, state: SymptomState, event: Event, at: float, *, was_on: bool
+) -> bool:
+    """Whether the symptom's condition is met with this event. `lasting` and `absence` begin by their timer."""
+    if state.active and symptom.detect not in ("flapping", "absence"):
+        return True
+    match symptom.detect:
+        case "seen":
+            return True
+        case "count":
+            return _window(state, at, event.count, symptom) >= symptom.at_least
+        case "sum":
+            value = event.data.get(symptom.sum_of, 0)
+            weight = float(value) if isinstance(value, (int, float)) else 0.0
+            return _window(state, at, weight, symptom) >= symptom.at_least
+        case "flapping":
+            changes = _window(state, at, 0 if was_on else 1, symptom)
+            return state.active or changes >= symptom.at_least
+        case "lasting":
+            if not was_on:
+                state.since = at
+            return ctx.now - state.since >= symptom.for_s
+        case _:
+            return False
+
+
+def _window(state: SymptomState, at: float, weight: float, symptom: Symptom) -> float:
+    """Adds a hit (weight 0: none). Returns the sum of the weights in the window that ends with the newest hit."""
+    if weight:
+        insort(state.hits, (at, weight))
+    newest = state.hits[-1][0] if state.hits else at
+    state.hits = [hit for hit in state.hits if hit[0] > newest - symptom.within_s][-MAX_HITS:]
+    if state.hits and not state.active:
+        state.since = state.hits[0][0]
+    return sum(hit[1] for hit in state.hits)
+
+
+def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[SymptomState]:
+    """An event that clears a symptom; for `flapping` it is one change more."""
+    key = ids.key(symptom.name, scope)
+    state = ctx.state.symptoms.get(key)
+    if state is None:
+        return
+    at = ctx.now - event.age_s
+    if symptom.detect == "flapping":
+        if state.on:
+            state.on = False
+            state.last = max(state.last, at)
+            state.arrived = ctx.now
+            if _window(state, at, 1, symptom) >= symptom.at_least and not state.active:
+                yield from start(ctx, key, state)
+            arm(ctx, key, symptom, state)
+    elif at < state.last:
+        return  # it cleared before the newest fact: an older event that came late
+    elif state.active:
+        yield from end(ctx, state, f"{event.kind} on {event.component}")
+    else:
+        forget(ctx, key)
+
+
+def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]:
+    """Makes a symptom active and counts it in the spread symptoms around it."""
+    state.active = True
+    ctx.index.add_symptom(key, state)
+    line = f": {state.evidence[-1].text}" if state.evidence else ""
+    ctx.note(
+        "symptom.started",
+        f"{state.name} at {state.scope}{line}",
+        scope=state.scope,
+        data={"symptom": state.name, "events": [e.id for e in state.evidence]},
+    )
+    yield state
+    yield from _spread(ctx, state, began=True)
+
+
+def end(ctx: Context, state: SymptomState, why: str) -> Iterator[SymptomState]:
+    """Ends an active symptom, forgets it, and takes it out of the spread symptoms around it."""
+    key = ids.key(state.name, state.scope)
+    state.active = False
+    ctx.index.remove_symptom(key, state)
+    forget(ctx, key)
+    ctx.note(
+        "symptom.ended",
+        f"{state.name} at {state.scope} ended: {why}",
+        scope=state.scope,
+        data={"symptom": state.name},
+    )
+    yield state
+    yield from _spread(ctx, state, began=False)
+
+
+def _spread(ctx: Context, state: SymptomState, *, began: bool) -> Iterator[SymptomState]:
+    """A symptom of a node began or ended: counts the node in, or out of, the `spread` symptoms that watch for it."""
+    node = node_of(state.scope)
+    for symptom in ctx.compiled.spreads.get(state.name, ()) if node else ():
+        scope = ctx.compiled.topology.at(node, component_of(state.scope), symptom.scope)
+        if not scope:
+            continue
+        if began:
+            yield from _count_in(ctx, symptom, scope, node, state)
+        else:
+            yield from _count_out(ctx, symptom, scope, node, state)
+
+
+def _count_in(
+    ctx: Context, symptom: Symptom, scope: str, node: str, state: SymptomState
+) -> Iterator[SymptomState]:
+    key = ids.key(symptom.name, scope)
+    wide = ctx.state.symptoms.get(key)
+    if wide is None:
+        wide = ctx.state.symptoms[key] = SymptomState(name=symptom.name, scope=scope, since=state.since)
+    wide.members[node] = state.since
+    wide.last = max(wide.last, state.last)
+    wide.arrived = ctx.now
+    wide.total += 1
+    if len(wide.evidence) < MAX_EVIDENCE and state.evidence:
+        wide.evidence.append(state.evidence[0])
+    if not wide.active and _spread_reached(ctx, symptom, wide):
+        yield from start(ctx, key, wide)
+    arm(ctx, key, symptom, wide)
+
+
+def _count_out(
+    ctx: Context, symptom: Symptom, scope: str, node: str, state: SymptomState
+) -> Iterator[SymptomState]:
+    """A spread that is active ends when fewer than half as many nodes show it as were needed to begin it."""
+    key = ids.key(symptom.name, scope)
+    wide = ctx.state.symptoms.get(key)
+    if wide is None or _elsewhere(ctx, state, symptom, scope):
+        return
+    wide.members.pop(node, None)
+    if not wide.members:
+        if wide.active:
+            yield from end(ctx, wide, "no node shows it any more")
+        else:
+            forget(ctx, key)
+    elif wide.active and len(wide.members) < _needed(ctx, symptom, scope) / 2:
+        yield from end(ctx, wide, f"only {len(wide.members)} nodes show it still")
+
+
+def _elsewhere(ctx: Context, state: SymptomState, symptom: Symptom, scope: str) -> bool:
+    """Whether the same node still shows the symptom on another component within the wider scope."""
+    node = node_of(state.scope)
+    return any(
+        other.name == state.name
+        and ctx.compiled.topology.at(node, component_of(other.scope), symptom.scope) == scope
+        for other in ctx.index.active.get(node, {}).values()
+    )
+
+
+def _needed(ctx: Context, symptom: Symptom, scope: str) -> float:
+    """How many nodes make the symptom spread."""
+    size = ctx.compiled.topology.size(scope, len(ctx.state.nodes))
+    return max(symptom.at_least, symptom.share * size)
+
+
+def _spread_reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    needed = _needed(ctx, symptom, wide.scope)
+    if len(wide.members) < needed:
+        return False
+    if not symptom.within_s:
+        return True
+    newest = max(wide.members.values())
+    return sum(1 for at in wide.members.values() if at >= newest - symptom.within_s) >= needed
+
+
+def tick(ctx: Context, key: str) -> list[SymptomState]:
+    """A symptom's timer fired: begins one that lasted long enough or whose fact is missing, ends one past its time."""
+    state = ctx.state.symptoms.get(key)
+    if state is None:
+        return []
+    symptom = ctx.compiled.symptoms.get(state.name)
+    if symptom is None:
+        return list(end(ctx, state, "its definition was removed")) if state.active else []
+    if state.active:
+        if ctx.now >= _expires(symptom, state):
+            return list(end(ctx, state, "nothing renewed it within its time to live"))
+    elif (symptom.detect in LASTING and state.on and ctx.now - state.since >= symptom.for_s) or (
+        symptom.detect == "absence" and ctx.now - state.last >= symptom.for_s
+    ):
+        changed = list(start(ctx, key, state))
+        arm(ctx, key, symptom, state)
+        return changed
+    elif symptom.detect not in (*LASTING, "absence") and ctx.now >= _expires(symptom, state):
+        forget(ctx, key)
+        return []
+    arm(ctx, key, symptom, state)
+    return []
+
+
+def _expires(symptom: Symptom, state: SymptomState) -> float:
+    """When a symptom, active or not, ends unless a fact renews it."""
+    if symptom.detect == "spread":
+        return state.arrived + symptom.ttl_s
+    if not state.active or symptom.detect == "flapping":
+        return state.arrived + (symptom.within_s or symptom.ttl_s)
+    return state.arrived + symptom.ttl_s
+
+
+def arm(ctx: Context, key: str, symptom: Symptom, state: SymptomState) -> None:
+    """Sets the timer of a symptom. One that is due earlier already is left: when it fires, it sets the next."""
+    if key not in ctx.state.symptoms:
+        return
+    name = f"symptom:{key}"
+    if not state.active and symptom.detect in LASTING:
+        due = state.since + symptom.for_s
+    elif not state.active and symptom.detect == "absence":
+        due = state.last + symptom.for_s
+    else:
+        due = _expires(symptom, state)
+    due = max(due, ctx.now + 0.001)
+    present = ctx.state.timers.get(name)
+    if present is None or present > due or present <= ctx.now:
+        ctx.set_timer(name, due)
+
+
+def forget(ctx: Context, key: str) -> None:
+    """Forgets a symptom that is not active, and its timer."""
+    ctx.state.symptoms.pop(key, None)
+    ctx.cancel_timer(f"symptom:{key}")
+
+
+def _carry(symptom: Symptom, state: SymptomState, event: Event) -> bool:
+    """Takes over the event's fields that the situation carries. Whether any changed."""
+    changed = False
+    for field, source in symptom.carry.items():
+        value = event.data.get(source)
+        if value is not None and state.carried.get(field) != value:
+            state.carried[field] = value
+            changed = True
+    return changed
+
+
+def _remember(state: SymptomState, event: Event, at: float) -> bool:
+    """Keeps the event as evidence: the first few and the newest. Whether it is one of the first few."""
+    text = event.evidence or ", ".join(f"{name}={value}" for name, value in event.data.items())
+    evidence = Evidence(
+        id=event.id, at=at, node=event.node, kind=event.kind, component=event.component, text=clip(text)
+    )
+    if len(state.evidence) < MAX_EVIDENCE:
+        state.evidence.append(evidence)
+        return True
+    state.evidence[-1] = evidence
+    return False

@@ -1,0 +1,325 @@
+"""Gates: reasons not to act now. Each is a small function; the first that objects decides, and gives its reason.
+
+Only disruptive rungs pass the gates: collecting evidence and paging are always allowed (except in observe mode).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.effects import AskJobs
+from brain.core.healing import approvals
+from brain.core.pack.spec import Mode, Rung
+from brain.core.pack.topology import CELL, WIDE, type_of
+from brain.core.paging import escalation
+from brain.core.state import Incident, Run, SymptomState
+
+
+class Answer(StrEnum):
+    """A gate's answer."""
+
+    GO = "go"
+    HOLD = "hold"  # not now; the gates are asked again later
+    APPROVAL = "approval"  # only if an operator approves
+    STOP = "stop"  # not at all: people must take over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A gate's answer and its reason."""
+
+    answer: Answer
+    gate: str
+    reason: str
+    # HOLD: ask again after this long, unless something else wakes the run before
+    retry_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What a gate judges: may this rung of this run begin now?"""
+
+    ctx: Context
+    run: Run
+    incident: Incident
+    rung: Rung
+
+
+Gate = Callable[[Case], Verdict | None]
+SCHEDULE = "schedule"  # `requested_by` of a run that the runbook's schedule started
+GO = Verdict(answer=Answer.GO, gate="", reason="no gate objects")
+
+
+def check(ctx: Context, run: Run, incident: Incident, rung: Rung) -> Verdict:
+    """The first objection, or GO."""
+    case = Case(ctx=ctx, run=run, incident=incident, rung=rung)
+    for gate in GATES:
+        verdict = gate(case)
+        if verdict is not None:
+            return verdict
+    return GO
+
+
+def mode_of(ctx: Context, runbook: str, node: str, at_most: Mode) -> Mode:
+    """The mode in force for a runbook on a node: the last operator command that fits, else the last setting that fits.
+
+    Never looser than `at_most`; OBSERVE where nothing fits, and always with `observe_all`.
+    """
+    if ctx.observe_all:
+        return Mode.OBSERVE
+    mode = Mode.OBSERVE
+    for setting in ctx.compiled.settings.modes:
+        if fnmatchcase(runbook, setting.runbook) and fnmatchcase(node, setting.nodes):
+            mode = setting.mode
+    for override in ctx.state.modes:
+        if fnmatchcase(runbook, override.runbook) and fnmatchcase(node, override.nodes):
+            mode = override.mode
+    order = (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)
+    return min(mode, at_most, key=order.index)
+
+
+def hold(case: Case) -> Verdict | None:
+    """Law 2: never under an operator's hold."""
+    for entry in case.ctx.state.holds.values():
+        if (not entry.until or case.ctx.now < entry.until) and case.ctx.compiled.topology.contains(
+            entry.scope, case.run.scope
+        ):
+            return Verdict(
+                answer=Answer.HOLD,
+                gate="hold",
+                reason=f"{entry.who} holds {entry.scope}: {entry.why}",
+                retry_s=60,
+            )
+    return None
+
+
+def mode(case: Case) -> Verdict | None:
+    """The runbook's mode: `observe` holds, `approve` needs an approval."""
+    now = mode_of(case.ctx, case.run.runbook.name, case.run.node, case.run.runbook.at_most)
+    if now is Mode.OBSERVE:
+        return Verdict(
+            answer=Answer.HOLD,
+            gate="mode",
+            reason=f"{case.run.runbook.name} is in observe mode for this node",
+            retry_s=60,
+        )
+    if now is Mode.APPROVE and not approvals.valid(case.ctx, case.run):
+        if case.run.requested_by not in ("", SCHEDULE):
+            return None  # the operator who started the run has agreed by that
+        void = approvals.void(case.ctx, case.run)
+        reason = f"{case.run.runbook.name} is in approve mode"
+        return Verdict(
+            answer=Answer.APPROVAL,
+            gate="mode",
+            reason=f"{reason}; the approval of {case.run.approved.who} is void: {void}"
+            if void and case.run.approved
+            else reason,
+        )
+    return None
+
+
+def maintenance(case: Case) -> Verdict | None:
+    """Law 2: in a maintenance window only with an approval."""
+    for window in case.ctx.compiled.settings.maintenance:
+        inside = window.since <= case.ctx.now < window.until
+        if (
+            inside
+            and case.ctx.compiled.topology.contains(window.scope, case.run.scope)
+            and not approvals.valid(case.ctx, case.run)
+        ):
+            return Verdict(
+                answer=Answer.APPROVAL,
+                gate="maintenance",
+                reason=f"{window.scope} is in maintenance: {window.why}",
+            )
+    return None
+
+
+def protected(case: Case) -> Verdict | None:
+    """Law 2: never on a node that runs a protected job, without an approval. Holds until the scheduler has answered."""
+    ctx, node = case.ctx, case.run.node
+    if not ctx.compiled.settings.ask_jobs or not node:
+        return None
+    answer = ctx.state.jobs.get(node)
+    if answer is None:
+        ask = AskJobs(node=node)
+        if ask not in ctx.effects:
+            ctx.effects.append(ask)
+        return Verdict(
+            answer=Answer.HOLD, gate="protected", reason="asking the scheduler what runs there", retry_s=10
+        )
+    if answer.known and not answer.protected:
+        return None
+    if approvals.valid(ctx, case.run):
+        return None
+    reason = (
+        f"protected job {answer.protected} runs there"
+        if answer.known
+        else f"it is not known what runs there: {answer.why}"
+    )
+    return Verdict(answer=Answer.APPROVAL, gate="protected", reason=reason)
+
+
+def breaker(case: Case) -> Verdict | None:
+    """Too many disruptive runs in a short time: the mistake may be ours. Only an operator resets the breaker."""
+    state, settings = case.ctx.state, case.ctx.compiled.settings
+    if not case.run.claimed and state.tripped:
+        reason = f"{settings.breaker_runs} disruptive runs within {settings.breaker_within_s / 60:.0f} minutes: say `reset`"
+        return Verdict(answer=Answer.HOLD, gate="breaker", reason=reason, retry_s=300)
+    return None
+
+
+def shared(case: Case) -> Verdict | None:
+    """Law 6: when many nodes show the same symptom, no per-node action."""
+    for place in (*case.ctx.compiled.topology.above(case.run.node),) if case.run.node else ():
+        for symptom in case.ctx.index.active.get(place, {}).values():
+            if _counts_one_of(case.ctx, symptom, case.incident):
+                reason = f"{len(symptom.members)} nodes of {symptom.scope} show it: the cause is taken to be shared"
+                return Verdict(answer=Answer.HOLD, gate="shared", reason=reason)
+    return None
+
+
+def _counts_one_of(ctx: Context, symptom: SymptomState, incident: Incident) -> bool:
+    spec = ctx.compiled.symptoms.get(symptom.name)
+    return (
+        spec is not None
+        and spec.detect == "spread"
+        and any(ids.name_of(key) == spec.of for key in incident.symptoms)
+    )
+
+
+def settling(case: Case) -> Verdict | None:
+    """Nothing disruptive before the incident is `hold_off_s` old: by then a shared fault shows on other nodes too."""
+    left = case.incident.opened_at + case.ctx.compiled.settings.hold_off_s - case.ctx.now
+    if left > 0:
+        return Verdict(
+            answer=Answer.HOLD,
+            gate="settling",
+            reason="waiting whether other nodes show it too",
+            retry_s=left,
+        )
+    return None
+
+
+def stale(case: Case) -> Verdict | None:
+    """A fault whose facts were all old when they arrived needs a fresh fact or an approval."""
+    if case.incident.stale and not approvals.valid(case.ctx, case.run):
+        reason = f"its facts were over {case.ctx.compiled.settings.stale_s:.0f} s old: a fresh one or an approval is needed"
+        return Verdict(answer=Answer.APPROVAL, gate="stale", reason=reason)
+    return None
+
+
+def tries(case: Case) -> Verdict | None:
+    """Law 8: a remedy that was tried `tries` times in the runbook's window is not tried again."""
+    if case.run.claimed:
+        return None
+    before = [
+        at
+        for at in case.ctx.state.tries.get(tries_key(case.run, case.incident), ())
+        if at > case.ctx.now - case.run.runbook.tries_within_s
+    ]
+    if len(before) >= case.run.runbook.tries:
+        hours = case.run.runbook.tries_within_s / 3600
+        return Verdict(
+            answer=Answer.STOP,
+            gate="tries",
+            reason=f"{case.run.runbook.name} was tried {len(before)} times here in {hours:.0f} h",
+        )
+    return None
+
+
+def claim(ctx: Context, run: Run) -> None:
+    """Claims the node for a run's first disruptive rung: from now on the run counts for every budget and the breaker."""
+    run.claimed = run.disrupted = True
+    ctx.index.claims[run.id] = run.node
+    answer = ctx.state.jobs.get(run.node)
+    run.jobs = list(answer.jobs) if answer is not None else []
+    if run.requested_by == SCHEDULE:
+        return  # an inspection is no remedy, and every node gets one
+    settings = ctx.compiled.settings
+    since = ctx.now - settings.breaker_within_s
+    ctx.state.began = [at for at in ctx.state.began if at > since] + [ctx.now]
+    if len(ctx.state.began) >= settings.breaker_runs and not ctx.state.tripped:
+        ctx.state.tripped = ctx.now
+        why = f"{len(ctx.state.began)} disruptive runs within {settings.breaker_within_s / 60:.0f} minutes"
+        ctx.note("breaker.tripped", f"{why}: no further one begins until a person says `reset`")
+        escalation.page(ctx, ctx.state.incidents[run.incident], "update", f"the breaker has tripped: {why}")
+
+
+def tries_key(run: Run, incident: Incident) -> str:
+    """Key of State.tries: one runbook for one cause at one scope is the same remedy for the same fault."""
+    return ids.key(run.runbook.name, ids.key(incident.cause, run.scope))
+
+
+def one_per_node(case: Case) -> Verdict | None:
+    """Law 1: never two disruptive runs on one node."""
+    for other, node in case.ctx.index.claims.items():
+        if other != case.run.id and case.run.node and node == case.run.node:
+            return Verdict(
+                answer=Answer.HOLD, gate="one_per_node", reason=f"{other} works on {case.run.node}"
+            )
+    return None
+
+
+def budget(case: Case) -> Verdict | None:
+    """Law 1: never more runs at once than the budgets of cell, runbook, job, leaf, rack and pod."""
+    if case.run.claimed:
+        return None
+    settings = case.ctx.compiled.settings
+    if len(case.ctx.index.claims) >= settings.disruptive_runs:
+        return _over("cell", len(case.ctx.index.claims), settings.disruptive_runs)
+    same = sum(
+        1
+        for other in case.ctx.index.claims
+        if case.ctx.state.runs[other].runbook.name == case.run.runbook.name
+    )
+    if same >= settings.disruptive_runs_per_runbook:
+        return _over(case.run.runbook.name, same, settings.disruptive_runs_per_runbook)
+    over = _over_job(case)
+    if over is not None:
+        return over
+    for place in case.ctx.compiled.topology.above(case.run.node) if case.run.node else ():
+        if place != CELL and type_of(place) in WIDE and type_of(place) != "fabric":
+            here = sum(
+                1
+                for node in case.ctx.index.claims.values()
+                if place in case.ctx.compiled.topology.above(node)
+            )
+            if here >= settings.disruptive_runs_per_leaf:
+                return _over(place, here, settings.disruptive_runs_per_leaf)
+    return None
+
+
+def _over_job(case: Case) -> Verdict | None:
+    """At most `disruptive_runs_per_job` runs on nodes of one job. A job that the scheduler has not named is not counted."""
+    answer = case.ctx.state.jobs.get(case.run.node)
+    most = case.ctx.compiled.settings.disruptive_runs_per_job
+    for job in answer.jobs if answer is not None else ():
+        same = sum(1 for other in case.ctx.index.claims if job in case.ctx.state.runs[other].jobs)
+        if same >= most:
+            return _over(f"job {job}", same, most)
+    return None
+
+
+def _over(what: str, have: int, most: int) -> Verdict:
+    return Verdict(
+        answer=Answer.HOLD, gate="budget", reason=f"{have} disruptive runs in {what}, at most {most} at once"
+    )
+
+
+GATES: tuple[Gate, ...] = (
+    hold,
+    shared,
+    breaker,
+    tries,
+    settling,
+    mode,
+    maintenance,
+    stale,
+    protected,
+    one_per_node,
+    budget,
+)

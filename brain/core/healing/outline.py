@@ -1,0 +1,29 @@
+"""The plan of a run, as text: `explain` and observe mode show it. Nothing is performed."""
+
+from agent.contract.actions.spec import Disrupts
+from brain.core.context import Context
+from brain.core.healing import gates, plans
+from brain.core.state import Incident, Run
+
+
+def outline(ctx: Context, run: Run, incident: Incident) -> list[str]:
+    """One line for each rung: its action and parameters, what it disrupts, the gates' present answer, its verification."""
+    lines = []
+    numbered = [(str(number), rung) for number, rung in enumerate(run.runbook.rungs, 1)]
+    numbered += [(f"back {number}", rung) for number, rung in enumerate(run.runbook.return_to_service, 1)]
+    for number, rung in numbered:
+        given = ", ".join(f"{name}={value}" for name, value in plans.params(run, rung).items())
+        line = f"{number}. {rung.name}: {rung.do}({given})"
+        if plans.disrupts(ctx, rung) is Disrupts.NOTHING:
+            line += " — disrupts nothing"
+        else:
+            verdict = gates.check(ctx, run, incident, rung)
+            line += f" — disrupts {plans.disrupts(ctx, rung).value}; gates: {verdict.answer.value}"
+            if verdict.answer is not gates.Answer.GO:
+                line += f" ({verdict.reason})"
+        if rung.verify is not None:
+            line += (
+                f"; verified by symptoms gone within {rung.verify.within_s:g} s for {rung.verify.for_s:g} s"
+            )
+        lines.append(line)
+    return lines

@@ -1,0 +1,80 @@
+"""The step that a rung leads to: its id, its parameters filled in, what it disrupts. Decides nothing."""
+
+from agent.contract.actions.spec import Disrupts, Repeat
+from brain.core.context import Context
+from brain.core.effects import Step
+from brain.core.faults import situations
+from brain.core.pack.spec import NAMED, PAGE, Rung, Scalar
+from brain.core.pack.topology import component_of
+from brain.core.state import Incident, Run
+
+_WORSE = (Disrupts.NOTHING, Disrupts.JOB, Disrupts.NODE, Disrupts.FABRIC)
+
+
+def disrupts(ctx: Context, rung: Rung) -> Disrupts:
+    """What a rung disrupts: what its action declares, or worse if the rung declares worse."""
+    if rung.do == PAGE:
+        return Disrupts.NOTHING
+    own = ctx.actions[rung.do].disrupts
+    return max(own, rung.disrupts, key=_WORSE.index) if rung.disrupts else own
+
+
+def repeat(ctx: Context, rung: Rung) -> Repeat:
+    """A rung's repeat class: its own, else its action's."""
+    return rung.repeat or ctx.actions[rung.do].repeat
+
+
+def values(ctx: Context, incident: Incident) -> dict[str, Scalar]:
+    """The values for `$name` in parameters: the situation's fields, and id, cause and scope of the incident."""
+    return situations.situation(ctx, incident.scope) | {
+        "incident": incident.id,
+        "cause": incident.cause,
+        "scope": incident.scope,
+    }
+
+
+def params(run: Run, rung: Rung) -> dict[str, Scalar]:
+    """A rung's parameters with every `$name` filled in from the run. An unknown name is left as it is: the node refuses it."""
+    return {name: _filled(run, value) for name, value in rung.params.items()}
+
+
+def _filled(run: Run, value: Scalar) -> Scalar:
+    known = run.params | {"component": component_of(run.scope), "node": run.node, "scope": run.scope}
+    if not isinstance(value, str):
+        return value
+    if NAMED.fullmatch(value):
+        return known.get(value[1:], value)
+    return NAMED.sub(lambda found: str(known.get(found[0][1:], found[0])), value)
+
+
+def rungs(run: Run) -> tuple[Rung, ...]:
+    """The rungs that the run performs now: the ladder, or the return to service."""
+    return run.runbook.return_to_service if run.worked else run.runbook.rungs
+
+
+def step_id(run: Run) -> str:
+    """The id of one attempt of one rung: `<run>.s<rung>.a<attempt>`; in the return to service `<run>.b<rung>.a<attempt>`."""
+    return f"{run.id}.{'b' if run.worked else 's'}{run.rung + 1}.a{run.attempt}"
+
+
+def run_of(step: str) -> str:
+    """The id of the run in a step's id."""
+    return step.rsplit(".", 2)[0]
+
+
+def step(ctx: Context, run: Run, incident: Incident, rung: Rung) -> Step:
+    """The step of the run's present attempt at `rung`."""
+    spec = ctx.actions[rung.do]
+    return Step(
+        id=step_id(run),
+        run=run.id,
+        incident=run.incident,
+        node=run.node,
+        action=rung.do,
+        where=spec.where,
+        params=params(run, rung),
+        timeout_s=rung.timeout_s or spec.timeout_s,
+        disrupts=disrupts(ctx, rung),
+        repeat=repeat(ctx, rung),
+        why=f"{incident.cause} at {incident.scope} (rule {incident.rule})",
+    )

@@ -1,0 +1,334 @@
+"""Runs: executions of runbooks, rung by rung. TRANSITIONS is the only table of their state changes.
+
+`steps.py` handles a step once its intent is on the log. A run whose rung worked then performs the runbook's
+`return_to_service` rungs; only after them has it succeeded.
+"""
+
+from enum import StrEnum
+
+from agent.contract.actions.spec import Disrupts
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.effects import AskPlan, CancelStep, WriteIntent
+from brain.core.faults import situations
+from brain.core.healing import gates, outline, plans
+from brain.core.pack import conditions
+from brain.core.pack.spec import PAGE, Mode, Rung
+from brain.core.paging import escalation
+from brain.core.state import Incident, Run, RunState, StepRecord
+
+
+class RunTrigger(StrEnum):
+    """What can happen to a run."""
+
+    HELD = "held"  # by a gate
+    APPROVAL_REQUESTED = "approval requested"
+    INTENT_REQUESTED = "intent requested"
+    INTENT_LOGGED = "intent logged"
+    STEP_PERFORMED = "step performed"  # and to be verified
+    SUCCEEDED = "succeeded"
+    EXHAUSTED = "exhausted"  # no rung is left, or a gate or a rung stops the run for good
+    OBSERVED = "observed"  # observe mode
+    CANCELLED = "cancelled"  # by an operator, or because its incident is over
+    STEP_STOPPED = "step stopped"  # the last step of a cancelled run has ended
+
+
+S, T = RunState, RunTrigger
+_WAITING = (S.HELD, S.APPROVAL)
+TRANSITIONS: dict[tuple[RunState, RunTrigger], RunState] = {
+    **{(state, T.HELD): S.HELD for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
+    **{(state, T.APPROVAL_REQUESTED): S.APPROVAL for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
+    **{(state, T.INTENT_REQUESTED): S.INTENT for state in (*_WAITING, S.INTENT, S.PERFORMING, S.VERIFYING)},
+    (S.INTENT, T.INTENT_LOGGED): S.PERFORMING,
+    (S.PERFORMING, T.STEP_PERFORMED): S.VERIFYING,
+    **{(state, T.SUCCEEDED): S.SUCCEEDED for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
+    **{(state, T.EXHAUSTED): S.EXHAUSTED for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
+    (S.HELD, T.OBSERVED): S.OBSERVED,
+    **{(state, T.CANCELLED): S.CANCELLED for state in (*_WAITING, S.INTENT, S.VERIFYING)},
+    (S.PERFORMING, T.CANCELLED): S.CANCELLING,
+    (S.CANCELLING, T.STEP_STOPPED): S.CANCELLED,
+}
+OVER = (S.SUCCEEDED, S.EXHAUSTED, S.OBSERVED, S.CANCELLED)
+
+
+def transition(ctx: Context, run: Run, trigger: RunTrigger, why: str) -> None:
+    """Changes the run's state by TRANSITIONS. KeyError, which is a bug, where the table has no entry."""
+    run.state = TRANSITIONS[run.state, trigger]
+    run.why = why
+    ctx.show_run(run)
+    ctx.note(f"run.{run.state.value}", why, incident=run.incident, run=run.id, scope=run.scope)
+    if run.state in OVER:
+        run.ended_at = ctx.now
+        ctx.cancel_timer(f"run:{run.id}")
+        if run.claimed:
+            _count_try(ctx, run)
+            run.claimed = False
+            ctx.index.claims.pop(run.id, None)
+        ctx.ended.append(run)
+
+
+def _count_try(ctx: Context, run: Run) -> None:
+    key = gates.tries_key(run, ctx.state.incidents[run.incident])
+    ctx.state.tries.setdefault(key, []).append(ctx.now)
+    ctx.set_timer(f"tries:{key}", ctx.now + run.runbook.tries_within_s)
+
+
+def start(ctx: Context, incident: Incident, requested_by: str = "") -> Run | None:
+    """Starts a run of the incident's runbook; None when the pack has no such runbook (any more).
+
+    `requested_by`: an operator's name or `schedule`; empty: a fault led to it.
+    """
+    runbook = ctx.compiled.runbooks.get(incident.runbook)
+    if runbook is None:
+        return None
+    run = Run(
+        id=f"{incident.id}.r{len(incident.runs) + 1}",
+        incident=incident.id,
+        runbook=runbook,
+        pack=ctx.compiled.pack.version,
+        scope=incident.scope,
+        node=incident.node,
+        params=incident.params | plans.values(ctx, incident),
+        state=S.HELD,
+        started_at=ctx.now,
+        requested_by=requested_by,
+    )
+    ctx.state.runs[run.id] = run
+    incident.runs.append(run.id)
+    ctx.note(
+        "run.started",
+        f"{runbook.name}: {runbook.summary}",
+        incident=incident.id,
+        run=run.id,
+        scope=run.scope,
+        data={"runbook": runbook.name, "plan": outline.outline(ctx, run, incident)},
+    )
+    if gates.mode_of(ctx, runbook.name, run.node, runbook.at_most) is Mode.OBSERVE:
+        for run.rung, rung in enumerate(runbook.rungs):
+            _ask_plan(ctx, run, incident, rung)
+        run.rung = 0
+        transition(
+            ctx,
+            run,
+            T.OBSERVED,
+            f"{runbook.name} is in observe mode here: nothing is done, this is what would be",
+        )
+    else:
+        proceed(ctx, run)
+    return run
+
+
+def _ask_plan(ctx: Context, run: Run, incident: Incident, rung: Rung) -> None:
+    """Requests the plan of the run's present step, once: the node or the brain lists what it would do."""
+    if rung.do != PAGE and (step := plans.step(ctx, run, incident, rung)).id not in run.asked:
+        run.asked.append(step.id)
+        ctx.effects.append(AskPlan(step=step))
+
+
+def planned(ctx: Context, step: str, lines: tuple[str, ...], *, ok: bool) -> None:
+    """Notes the plan of a step. A plan that was not asked for is ignored."""
+    run = ctx.state.runs.get(plans.run_of(step))
+    if run is not None and step in run.asked:
+        ctx.note(
+            "step.plan",
+            "; ".join(lines) if ok else f"would be refused: {'; '.join(lines)}",
+            incident=run.incident,
+            run=run.id,
+            scope=run.scope,
+            data={"step": step, "lines": list(lines), "ok": ok},
+        )
+
+
+def proceed(ctx: Context, run: Run) -> None:
+    """Begins the present rung, waits for a gate, or ends the run. Pages and rungs whose `when` is false are passed."""
+    incident = ctx.state.incidents[run.incident]
+    while run.rung < len(plans.rungs(run)):
+        rung = plans.rungs(run)[run.rung]
+        disrupts = plans.disrupts(ctx, rung)
+        if run.worked and _resume_ladder(ctx, run, incident):
+            continue
+        if rung.when and not conditions.holds(rung.when, situations.situation(ctx, run.scope)):
+            ctx.note(
+                "run.skipped",
+                f"{rung.name}: its precheck is not met",
+                incident=run.incident,
+                run=run.id,
+                scope=run.scope,
+            )
+        elif rung.do == PAGE:
+            _page(ctx, run, incident, rung)
+        elif not run.worked and not incident.matching_rules and disrupts is not Disrupts.NOTHING:
+            succeed(ctx, run, "the fault is gone: nothing disruptive is needed", run.rung)
+            return
+        else:
+            _begin(ctx, run, incident, rung, disrupts)
+            return
+        run.rung += 1
+        run.attempt = 1
+    _finish(ctx, run, incident)
+
+
+def _finish(ctx: Context, run: Run, incident: Incident) -> None:
+    """No rung is left: the run is back in service, has done what was requested, or is exhausted."""
+    if run.worked and _resume_ladder(ctx, run, incident):
+        proceed(ctx, run)
+    elif run.worked:
+        transition(ctx, run, T.SUCCEEDED, f"{run.worked}; back in service")
+    elif run.requested_by and all(_is_fine(run, step) for step in run.steps):
+        succeed(ctx, run, "all its steps are done", run.rung)
+    else:
+        transition(ctx, run, T.EXHAUSTED, "no rung of the ladder is left: a person must take it from here")
+
+
+def _is_fine(run: Run, step: StepRecord) -> bool:
+    """Whether the step was done, or refused by a rung for which a refusal is no failure."""
+    lenient = [rung.name for rung in run.runbook.rungs if rung.on_refusal == "next"]
+    return step.outcome == "ok" or (step.outcome == "refused" and step.rung in lenient)
+
+
+def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
+    """The fault is over. If a rung disrupted something, the return to service follows; otherwise the run has succeeded.
+
+    `back_to`: index of the rung to go on with if the fault recurs during the return to service.
+    """
+    if not run.runbook.return_to_service or not run.disrupted:
+        transition(ctx, run, T.SUCCEEDED, why)
+        return
+    ctx.note("run.returning", why, incident=run.incident, run=run.id, scope=run.scope)
+    run.worked, run.back_to, run.rung, run.attempt = why, back_to, 0, 1
+    proceed(ctx, run)
+
+
+def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:
+    """Whether the fault recurred during the return to service; if so, the run goes on with the next rung of the ladder."""
+    rung = run.runbook.rungs[run.back_to - 1] if run.back_to else None
+    if not incident.matching_rules or not still_active(ctx, run, rung):
+        return False
+    why = "the fault came back before the node was back in service"
+    ctx.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)
+    run.worked, run.rung, run.attempt = "", run.back_to, 1
+    return True
+
+
+def _page(ctx: Context, run: Run, incident: Incident, rung: Rung) -> None:
+    text = str(rung.params.get("text", "")) or f"{run.runbook.name}: {rung.name}"
+    escalation.page(ctx, incident, "update", text, to=str(rung.params.get("to", escalation.ONCALL)))
+    run.steps.append(
+        StepRecord(
+            id=plans.step_id(run),
+            rung=rung.name,
+            action=rung.do,
+            params=dict(rung.params),
+            at=ctx.now,
+            outcome="ok",
+            why="paged",
+        )
+    )
+
+
+def _begin(ctx: Context, run: Run, incident: Incident, rung: Rung, disrupts: Disrupts) -> None:
+    """Asks the gates, if the rung disrupts anything, and requests the intent of its step."""
+    if disrupts is not Disrupts.NOTHING:
+        verdict = gates.check(ctx, run, incident, rung)
+        if verdict.answer is not gates.Answer.GO:
+            _stopped_by_gate(ctx, run, incident, rung, verdict)
+            return
+        if not run.claimed:
+            gates.claim(ctx, run)
+    step = plans.step(ctx, run, incident, rung)
+    run.steps.append(
+        StepRecord(id=step.id, rung=rung.name, action=step.action, params=dict(step.params), at=ctx.now)
+    )
+    transition(ctx, run, T.INTENT_REQUESTED, f"{rung.name}: {step.action} (attempt {run.attempt})")
+    ctx.effects.append(WriteIntent(step=step))
+
+
+def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, verdict: gates.Verdict) -> None:
+    """Waits for the gate or for an approval, or ends the run. One note and one page for each new reason."""
+    why = f"{rung.name} waits: {verdict.reason} (gate {verdict.gate})"
+    match verdict.answer:
+        case gates.Answer.STOP:
+            transition(ctx, run, T.EXHAUSTED, f"{verdict.reason}: a person must take it from here")
+        case gates.Answer.HOLD:
+            if run.state is not S.HELD or run.why != why:
+                transition(ctx, run, T.HELD, why)
+            ctx.set_timer(f"run:{run.id}", ctx.now + verdict.retry_s)
+        case gates.Answer.APPROVAL if run.state is not S.APPROVAL or run.why != why:
+            transition(ctx, run, T.APPROVAL_REQUESTED, why)
+            _ask_plan(ctx, run, incident, rung)
+            escalation.page(
+                ctx,
+                incident,
+                "update",
+                f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id}",
+            )
+
+
+def still_active(ctx: Context, run: Run, rung: Rung | None) -> list[str]:
+    """The active symptoms of the run's incident: those that `rung` must clear, or all of them (None)."""
+    wanted = rung.verify.gone if rung is not None and rung.verify is not None else ()
+    return [
+        key
+        for key in ctx.state.incidents[run.incident].symptoms
+        if (not wanted or ids.name_of(key) in wanted)
+        and (state := ctx.state.symptoms.get(key)) is not None
+        and state.active
+    ]
+
+
+def run_behind(ctx: Context, incident: Incident) -> Run | None:
+    """The run of another incident that explains what begins on this incident's node now.
+
+    It is performing or cancelling a step that takes the node or parts of it away, or waits for the node to return
+    from such a step, or has left the node switched off.
+    """
+    node = ctx.state.nodes.get(incident.node)
+    if node is None:
+        return None
+    for run_id, claimed in ctx.index.claims.items():
+        run = ctx.state.runs[run_id]
+        if claimed != incident.node or run.incident == incident.id or not run.steps:
+            continue
+        spec = ctx.actions.get(run.steps[-1].action)
+        if spec is None:
+            continue
+        takes_away = spec.silences or (spec.heals and spec.disrupts in (Disrupts.NODE, Disrupts.FABRIC))
+        if run.state in (S.PERFORMING, S.CANCELLING) and takes_away:
+            return run
+        if run.state is S.VERIFYING and spec.silences and not node.alive:
+            return run
+    return None if node.alive else _run_that_switched_off(ctx, incident)
+
+
+def _run_that_switched_off(ctx: Context, incident: Incident) -> Run | None:
+    """The finished run of another incident, not yet forgotten, whose last disruptive action switched the node off."""
+    for run in ctx.state.runs.values():
+        if run.node == incident.node and run.incident != incident.id and run.state in OVER:
+            specs = [spec for step in run.steps if (spec := ctx.actions.get(step.action)) is not None]
+            disruptive = [spec for spec in specs if spec.disrupts is not Disrupts.NOTHING]
+            if disruptive and disruptive[-1].silences and not disruptive[-1].heals:
+                return run
+    return None
+
+
+def cancel(ctx: Context, run: Run, why: str) -> None:
+    """Cancels a run that is not over. A step under way is cancelled and its end awaited: until then the run keeps its node."""
+    if run.state is S.PERFORMING:
+        incident = ctx.state.incidents[run.incident]
+        step = plans.step(ctx, run, incident, plans.rungs(run)[run.rung])
+        transition(ctx, run, T.CANCELLED, why)
+        ctx.effects.append(CancelStep(step=step, why=why))
+    elif run.state not in (*OVER, S.CANCELLING):
+        transition(ctx, run, T.CANCELLED, why)
+
+
+def forget_tries(ctx: Context, key: str) -> None:
+    """Forgets the tries of a remedy that are older than its runbook's window; all of them if there is no such runbook now."""
+    runbook = ctx.compiled.runbooks.get(ids.name_of(key))
+    window = runbook.tries_within_s if runbook else 0.0
+    left = [at for at in ctx.state.tries.get(key, ()) if at > ctx.now - window]
+    if left:
+        ctx.state.tries[key] = left
+        ctx.set_timer(f"tries:{key}", left[0] + window + 0.001)
+    else:
+        ctx.state.tries.pop(key, None)

@@ -1,0 +1,257 @@
+"""Steps of runs: performed once their intent is on the log, then verified; and what a new leader does with them.
+
+A step is performed only after its intent came back on the log with the present leader's epoch, so that a deposed
+brain cannot act. For a step whose outcome is unknown the repeat class decides (law 4).
+"""
+
+from agent.contract.actions.spec import Repeat
+from agent.contract.commands import Outcome
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.effects import CancelStep, Perform, WriteIntent
+from brain.core.faults import symptoms
+from brain.core.healing import plans, runs
+from brain.core.healing.runs import RunTrigger
+from brain.core.inputs import StepProgress, StepResult
+from brain.core.pack.spec import Rung
+from brain.core.state import Run, RunState
+
+ANSWER_GRACE_S = 15.0  # how much later than its own timeout the result of a step may come
+# The ages of events of one moment differ by less than this. A fact of an earlier boot is older than the boot by more.
+JITTER_S = 1.0
+# A long step reports progress every 10 s. One of class `safe` that reports nothing for this long is sent again.
+NO_PROGRESS_S = 45.0
+
+
+def intended(ctx: Context, step_id: str, epoch: int) -> None:
+    """Performs a step whose intent is on the log; not if the leader has changed or the step is not wanted any more."""
+    run = _run_of(ctx, step_id)
+    if run is None or run.state is not RunState.INTENT or epoch != ctx.state.epoch:
+        return
+    incident = ctx.state.incidents[run.incident]
+    step = plans.step(ctx, run, incident, _rung(run))
+    runs.transition(ctx, run, RunTrigger.INTENT_LOGGED, f"{step.action} on {step.node or 'the brain'}")
+    run.deadline = ctx.now + step.timeout_s + ANSWER_GRACE_S
+    _watch(ctx, run)
+    ctx.effects.append(Perform(step=step))
+
+
+def progress(ctx: Context, given: StepProgress) -> None:
+    """A step reports that it is under way, and with what; empty text: that is not known."""
+    run = _run_of(ctx, given.step)
+    if run is not None and run.state in (RunState.PERFORMING, RunState.CANCELLING):
+        _watch(ctx, run)
+        if given.text and given.text != run.steps[-1].doing:
+            run.steps[-1].doing = given.text
+            ctx.note("step.progress", given.text, incident=run.incident, run=run.id, scope=run.scope)
+        ctx.show_run(run)
+
+
+def _watch(ctx: Context, run: Run) -> None:
+    """Sets the timer for the step's deadline, or for the next check of its progress."""
+    ctx.set_timer(f"run:{run.id}", min(run.deadline, ctx.now + NO_PROGRESS_S))
+
+
+def result(ctx: Context, given: StepResult) -> None:
+    """A step has ended. A result for a step that is not under way is out of date and changes nothing."""
+    run = _run_of(ctx, given.step)
+    if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
+        return
+    rung, outcome, why = _rung(run), given.outcome, given.why
+    run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
+    ctx.note(
+        "step.result",
+        f"{rung.name}: {outcome.value}: {why}",
+        incident=run.incident,
+        run=run.id,
+        scope=run.scope,
+        data={"step": given.step, "outcome": outcome.value},
+    )
+    ctx.show_run(run)
+    if run.state is RunState.CANCELLING:
+        runs.transition(ctx, run, RunTrigger.STEP_STOPPED, run.why)
+    else:
+        _after(ctx, run, rung, outcome)
+
+
+def _after(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
+    """What follows a step: verification, the next rung, another attempt, or the end of the run."""
+    repeat = plans.repeat(ctx, rung)
+    may_be_done = outcome is Outcome.OK or (outcome is Outcome.UNKNOWN and repeat is not Repeat.SAFE)
+    if may_be_done and rung.verify is not None:
+        _verify(ctx, run, rung)
+    elif outcome is Outcome.OK:
+        _next_rung(ctx, run)
+    elif may_be_done:
+        why = f"nobody knows whether {rung.name} was done, and nothing verifies it: a person must look"
+        runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
+    elif outcome is Outcome.REFUSED:
+        _failed(ctx, run, rung, again=False, then=rung.on_refusal or rung.on_failure)
+    else:
+        done = outcome is Outcome.FAILED
+        _failed(ctx, run, rung, again=not (done and repeat is Repeat.NEVER))
+
+
+def _next_rung(ctx: Context, run: Run) -> None:
+    run.rung += 1
+    run.attempt = 1
+    runs.proceed(ctx, run)
+
+
+def _failed(ctx: Context, run: Run, rung: Rung, *, again: bool, then: str = "") -> None:
+    """Retries the rung if `again` and a retry is left; otherwise does `then` (empty: the rung's `on_failure`)."""
+    then = then or rung.on_failure
+    if again and run.attempt <= rung.retries:
+        run.attempt += 1
+        runs.proceed(ctx, run)
+    elif run.worked:
+        why = f"{run.worked}, but {rung.name} failed: a person must bring it back into service"
+        runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
+    elif then == "quit":
+        why = f"{rung.name} was not to be done now, so nothing else is"
+        runs.transition(ctx, run, RunTrigger.SUCCEEDED, why)
+    elif then == "stop":
+        why = f"{rung.name} failed and the runbook stops there: a person must take it from here"
+        runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
+    else:
+        _next_rung(ctx, run)
+
+
+def _verify(ctx: Context, run: Run, rung: Rung) -> None:
+    """Starts the verification of a step. Symptoms that are reset on act end first: if the fault persists, they return."""
+    assert rung.verify is not None  # noqa: S101  # the only caller has just checked
+    why = f"{rung.name} is done; verifying that the symptoms are gone"
+    runs.transition(ctx, run, RunTrigger.STEP_PERFORMED, why)
+    run.deadline = ctx.now + rung.verify.within_s
+    run.quiet_since = 0.0
+    node = ctx.state.nodes.get(run.node)
+    # If the node rebooted during the step, facts of the new boot are newer than the step: their symptoms stay.
+    booted_at = node.booted_at if node is not None and node.booted_at > run.steps[-1].at else None
+    for key in runs.still_active(ctx, run, rung):
+        state = ctx.state.symptoms[key]
+        if _resets_on_act(ctx, rung, key) and (booted_at is None or state.last < booted_at - JITTER_S):
+            ctx.changed.extend(symptoms.end(ctx, state, f"set aside while {rung.name} is verified"))
+    check(ctx, run)
+
+
+def _resets_on_act(ctx: Context, rung: Rung, key: str) -> bool:
+    """Whether only facts from now on count: because no fact can clear the symptom, or because the rung says so."""
+    name = ids.name_of(key)
+    spec = ctx.compiled.symptoms.get(name)
+    if spec is None or spec.detect == "spread":
+        return False
+    reset = rung.verify.reset_on_act if rung.verify is not None else ()
+    return not spec.clear or name in reset or "*" in reset
+
+
+def _unreachable(ctx: Context, run: Run) -> bool:
+    """Whether the run's node is unreachable. An unreachable node proves nothing: symptoms may be there unreported."""
+    node = ctx.state.nodes.get(run.node)
+    return node is not None and not node.alive
+
+
+def check(ctx: Context, run: Run) -> None:
+    """Decides a verification: passed, failed, or to be checked again later. Nothing for a run in another state."""
+    if run.state is not RunState.VERIFYING:
+        return
+    rung = _rung(run)
+    assert rung.verify is not None  # noqa: S101  # only a rung with verify leads to VERIFYING
+    active = runs.still_active(ctx, run, rung)
+    unreachable = _unreachable(ctx, run)
+    if not active and not unreachable:
+        run.quiet_since = run.quiet_since or ctx.now
+        if ctx.now >= run.quiet_since + rung.verify.for_s:
+            _verified(ctx, run, rung)
+        else:
+            ctx.set_timer(f"run:{run.id}", run.quiet_since + rung.verify.for_s)
+        return
+    run.quiet_since = 0.0
+    # A symptom that was reset and is active again is a new fact: the step did not help, whatever the deadline.
+    returned = not unreachable and any(_resets_on_act(ctx, rung, key) for key in active)
+    if ctx.now < run.deadline and not returned:
+        ctx.set_timer(f"run:{run.id}", run.deadline)
+    else:
+        left = f"{', '.join(active[:3])} still there" if active else f"{run.node} is not heard"
+        _not_verified(ctx, run, rung, left)
+
+
+def _verified(ctx: Context, run: Run, rung: Rung) -> None:
+    run.steps[-1].verified = True
+    gone_s = ctx.now - run.quiet_since
+    why = f"{rung.name} worked: the symptoms have been gone for {gone_s:.0f} s"
+    runs.succeed(ctx, run, why, run.rung + 1)
+
+
+def _not_verified(ctx: Context, run: Run, rung: Rung, left: str) -> None:
+    run.steps[-1].verified = False
+    ctx.note(
+        "run.not_verified",
+        f"{rung.name} did not help: {left}",
+        incident=run.incident,
+        run=run.id,
+        scope=run.scope,
+    )
+    _failed(ctx, run, rung, again=plans.repeat(ctx, rung) is not Repeat.NEVER)
+
+
+def timer(ctx: Context, run: Run) -> None:
+    """The run's timer fired: asks the gates again, checks the verification, or looks after a step without progress."""
+    match run.state:
+        case RunState.HELD | RunState.APPROVAL:
+            runs.proceed(ctx, run)
+        case RunState.VERIFYING:
+            check(ctx, run)
+        case RunState.PERFORMING | RunState.CANCELLING:
+            _no_progress(ctx, run)
+
+
+def _no_progress(ctx: Context, run: Run) -> None:
+    """Gives a step up at its deadline (outcome unknown); before that, sends one of class `safe` again."""
+    if ctx.now >= run.deadline:
+        _unknown(ctx, plans.step_id(run), "no answer within its deadline")
+        return
+    _watch(ctx, run)
+    rung = _rung(run)
+    if run.state is RunState.PERFORMING and plans.repeat(ctx, rung) is Repeat.SAFE:
+        # Under the same id: a node that is performing it, or has performed it, answers so and does not do it twice.
+        incident = ctx.state.incidents[run.incident]
+        why = f"no sign of life of {rung.name} for {NO_PROGRESS_S:.0f} s: asked again under the same id"
+        ctx.note("step.silent", why, incident=run.incident, run=run.id, scope=run.scope)
+        ctx.effects.append(Perform(step=plans.step(ctx, run, incident, rung)))
+
+
+def new_leader(ctx: Context, run: Run) -> None:
+    """Takes over the run's step from the last leader: the repeat class decides whether it is sent again or verified."""
+    if run.state not in (RunState.INTENT, RunState.PERFORMING, RunState.CANCELLING):
+        return
+    rung = _rung(run)
+    step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
+    if run.state is RunState.INTENT:
+        ctx.effects.append(WriteIntent(step=step))
+    elif run.state is RunState.CANCELLING:
+        ctx.effects.append(CancelStep(step=step, why=run.why))
+    elif plans.repeat(ctx, rung) is Repeat.SAFE:
+        # Under the same id: a node that has it in its journal answers with the result and does not do it twice.
+        why = f"{rung.name}: asked again by the new leader under the same id"
+        runs.transition(ctx, run, RunTrigger.INTENT_REQUESTED, why)
+        ctx.cancel_timer(f"run:{run.id}")
+        ctx.effects.append(WriteIntent(step=step))
+    else:
+        _unknown(ctx, step.id, "the leader changed before the result was known")
+
+
+def _unknown(ctx: Context, step_id: str, why: str) -> None:
+    """Ends a step whose result is not known."""
+    result(ctx, StepResult(id=ctx.cause, step=step_id, outcome=Outcome.UNKNOWN, why=why))
+
+
+def _rung(run: Run) -> Rung:
+    return plans.rungs(run)[run.rung]
+
+
+def _run_of(ctx: Context, step_id: str) -> Run | None:
+    """The run whose present step this is; None: another step is, or no such run is known."""
+    run = ctx.state.runs.get(plans.run_of(step_id))
+    if run is None or run.rung >= len(plans.rungs(run)) or plans.step_id(run) != step_id:
+        return None
+    return run

@@ -1,0 +1,1 @@
+"""Operator commands, and the runs that operators and schedules start."""

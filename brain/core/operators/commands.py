@@ -1,0 +1,219 @@
+"""Operator commands: each is an input on the log, with the operator's name. VERBS is the table of them."""
+
+from collections.abc import Callable
+
+from brain.core import incidents
+from brain.core.context import Context
+from brain.core.faults import symptoms
+from brain.core.healing import approvals, gates, runs
+from brain.core.incidents import IncidentTrigger
+from brain.core.inputs import OperatorCommand
+from brain.core.operators import requests
+from brain.core.pack.spec import Mode
+from brain.core.paging import escalation
+from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
+
+RETURN_RUNBOOK = "return-node"  # takes our drain off a node that an operator declares healthy
+
+
+def handle(ctx: Context, command: OperatorCommand) -> None:
+    """Carries out a command, or notes why it is refused."""
+    carry_out = VERBS.get(command.verb)
+    if carry_out is None:
+        _refused(ctx, command, f"no such verb (have: {', '.join(VERBS)})")
+    else:
+        carry_out(ctx, command)
+
+
+def _hold(ctx: Context, command: OperatorCommand) -> None:
+    scope, why = str(command.args.get("scope", "")), str(command.args.get("why", ""))
+    if not scope or not why:
+        _refused(ctx, command, "a hold needs a scope and a why")
+        return
+    for_s = _number(command.args.get("for_s"))
+    until = ctx.now + for_s if for_s > 0 else 0.0
+    ctx.state.holds[scope] = Hold(scope=scope, who=command.who, why=why, since=ctx.now, until=until)
+    if until:
+        ctx.set_timer(f"hold:{scope}", until)
+    else:
+        ctx.cancel_timer(f"hold:{scope}")
+    ctx.note(
+        "operator.hold",
+        f"{command.who} holds {scope}: {why}" + (f" for {for_s:.0f} s" if until else ""),
+        scope=scope,
+    )
+
+
+def _release(ctx: Context, command: OperatorCommand) -> None:
+    scope = str(command.args.get("scope", ""))
+    if ctx.state.holds.pop(scope, None) is None:
+        _refused(ctx, command, f"there is no hold on {scope!r}")
+        return
+    ctx.cancel_timer(f"hold:{scope}")
+    ctx.note("operator.release", f"{command.who} releases {scope}", scope=scope)
+    wake(ctx)
+
+
+def hold_ended(ctx: Context, scope: str) -> None:
+    """A hold's timer fired: the hold ends."""
+    if ctx.state.holds.pop(scope, None) is not None:
+        ctx.note("hold.ended", f"the hold on {scope} ended by itself", scope=scope)
+        wake(ctx)
+
+
+def wake(ctx: Context) -> None:
+    """Asks the gates again for every run that a gate holds."""
+    for run in list(ctx.state.runs.values()):
+        if run.state is RunState.HELD:
+            runs.proceed(ctx, run)
+
+
+def _approve(ctx: Context, command: OperatorCommand) -> None:
+    run = _run(ctx, command)
+    if run is None or run.state not in (RunState.APPROVAL, RunState.HELD):
+        _refused(ctx, command, "no run of that id waits for an approval")
+        return
+    given = approvals.give(ctx, run, command.who)
+    ctx.note(
+        "operator.approve",
+        f"{command.who} approves {given.what} ({run.runbook.name}) for {ctx.compiled.settings.approval_s / 60:.0f} minutes",
+        incident=run.incident,
+        run=run.id,
+        scope=run.scope,
+    )
+    runs.proceed(ctx, run)
+
+
+def _deny(ctx: Context, command: OperatorCommand) -> None:
+    run = _run(ctx, command)
+    if run is None or run.state in runs.OVER:
+        _refused(ctx, command, "no run of that id is under way")
+        return
+    runs.cancel(ctx, run, f"{command.who} denied it: {command.args.get('why', '') or 'no reason given'}")
+
+
+def _ack(ctx: Context, command: OperatorCommand) -> None:
+    incident = _incident(ctx, command)
+    alert_group = ctx.state.alert_groups.get(str(command.args.get("id", "")))
+    if alert_group is not None:
+        escalation.acknowledge_group(ctx, alert_group, command.who)
+    elif incident is None:
+        _refused(ctx, command, "no such open incident or bundle")
+    else:
+        escalation.acknowledge(ctx, incident, command.who)
+
+
+def _close(ctx: Context, command: OperatorCommand) -> None:
+    incident = _incident(ctx, command)
+    if incident is None:
+        _refused(ctx, command, "no such open incident")
+    else:
+        incidents.transition(
+            ctx,
+            incident,
+            IncidentTrigger.CLOSED_BY_OPERATOR,
+            f"{command.who}: {command.args.get('why', '') or 'closed'}",
+        )
+
+
+def _mode(ctx: Context, command: OperatorCommand) -> None:
+    runbook, mode, nodes = (
+        str(command.args.get(name, default))
+        for name, default in (("runbook", ""), ("mode", ""), ("nodes", "*"))
+    )
+    if mode not in [known.value for known in Mode] or not runbook:
+        _refused(ctx, command, "a mode needs a runbook and one of observe, approve, auto")
+        return
+    ctx.state.modes = [entry for entry in ctx.state.modes if (entry.runbook, entry.nodes) != (runbook, nodes)]
+    ctx.state.modes.append(ModeOverride(runbook=runbook, nodes=nodes, mode=Mode(mode), who=command.who))
+    ctx.note("operator.mode", f"{command.who} sets {runbook} to {mode} on nodes {nodes}")
+    for incident in list(ctx.state.incidents.values()):
+        _begin_what_was_observed(ctx, incident)
+    for run in list(ctx.state.runs.values()):
+        if run.state in (RunState.HELD, RunState.APPROVAL):
+            runs.proceed(ctx, run)
+
+
+def _begin_what_was_observed(ctx: Context, incident: Incident) -> None:
+    """Starts the incident's runbook if its last run was only planned and the mode now allows more."""
+    last = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+    if incident.state is IncidentState.NEEDS_HUMAN and last is not None and last.state is RunState.OBSERVED:
+        runbook = ctx.compiled.runbooks.get(incident.runbook)
+        if runbook and gates.mode_of(ctx, runbook.name, incident.node, runbook.at_most) is not Mode.OBSERVE:
+            incidents.transition(
+                ctx, incident, IncidentTrigger.RUN_STARTED, f"runbook {runbook.name} may act now"
+            )
+            runs.start(ctx, incident)
+
+
+def _return(ctx: Context, command: OperatorCommand) -> None:
+    """Ends the node's symptoms, and starts the runbook that returns it to service if the pack has one."""
+    node = str(command.args.get("node", ""))
+    if node not in ctx.state.nodes:
+        _refused(ctx, command, f"no such node: {node!r}")
+        return
+    ctx.note("operator.return", f"{command.who} says that {node} is healthy", scope=f"node/{node}")
+    for symptom in list(ctx.index.active.get(node, {}).values()):
+        ctx.changed.extend(symptoms.end(ctx, symptom, f"{command.who} says that the node is healthy"))
+    if RETURN_RUNBOOK in ctx.compiled.runbooks and (
+        why := requests.request(ctx, RETURN_RUNBOOK, f"node/{node}", command.who, "return")
+    ):
+        _refused(ctx, command, why)
+
+
+def _start(ctx: Context, command: OperatorCommand) -> None:
+    runbook, node, fabric, why = (
+        str(command.args.get(name, "")) for name in ("runbook", "node", "fabric", "why")
+    )
+    scope = f"fabric/{fabric}" if fabric else f"node/{node}"
+    ctx.note("operator.start", f"{command.who} starts {runbook} on {node or scope}: {why}", scope=scope)
+    if refusal := requests.request(ctx, runbook, scope, command.who, why or "no reason given"):
+        _refused(ctx, command, refusal)
+
+
+def _reset(ctx: Context, command: OperatorCommand) -> None:
+    if not ctx.state.tripped:
+        _refused(ctx, command, "the breaker has not tripped")
+        return
+    ctx.state.tripped, ctx.state.began = 0.0, []
+    ctx.note("operator.reset", f"{command.who} resets the breaker")
+    wake(ctx)
+
+
+VERBS: dict[str, Callable[[Context, OperatorCommand], None]] = {
+    "hold": _hold,
+    "release": _release,
+    "approve": _approve,
+    "deny": _deny,
+    "ack": _ack,
+    "close": _close,
+    "mode": _mode,
+    "return": _return,
+    "start": _start,
+    "reset": _reset,
+}
+
+
+def _refused(ctx: Context, command: OperatorCommand, why: str) -> None:
+    ctx.note("operator.refused", f"{command.who}: {command.verb} {dict(command.args)}: {why}")
+
+
+def _incident(ctx: Context, command: OperatorCommand) -> Incident | None:
+    """The incident that `id` names, by its own id or a run's; None: there is none, or it is over."""
+    wanted = str(command.args.get("id", ""))
+    incident = ctx.state.incidents.get(wanted.partition(".r")[0])
+    return incident if incident is not None and incident.state not in incidents.OVER else None
+
+
+def _run(ctx: Context, command: OperatorCommand) -> Run | None:
+    """The run that `id` names, or the last run of the incident that it names."""
+    wanted = str(command.args.get("id", ""))
+    if wanted in ctx.state.runs:
+        return ctx.state.runs[wanted]
+    incident = ctx.state.incidents.get(wanted)
+    return ctx.state.runs.get(incident.runs[-1]) if incident is not None and incident.runs else None
+
+
+def _number(value: object) -> float:
+    """0 for what is not a number."""
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0

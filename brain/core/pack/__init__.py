@@ -1,0 +1,1 @@
+"""What people write in rules/ and runbooks/: its shape, its checks, and how it is compiled for the engine."""

@@ -1,0 +1,176 @@
+"""A compiled pack: lookups by kind and name, the matcher, and generated rules for shared causes.
+
+Law 6: when many nodes show one symptom at once, the cause is taken to be shared. So each symptom of a node or of a
+component gets, for leaf, rack and cell, a symptom that counts its nodes and a rule that inhibits the single incidents.
+"""
+
+import copy
+from dataclasses import replace
+
+from brain.core.pack.conditions import symptoms_in
+from brain.core.pack.rulebook import Rulebook
+from brain.core.pack.spec import (
+    Knowledge,
+    Match,
+    Override,
+    Pack,
+    Paging,
+    Priority,
+    Rule,
+    Runbook,
+    Symptom,
+    Text,
+)
+from brain.core.pack.topology import CELL, WIDE, Topology, type_of
+
+_SHARED_TODO = Text(
+    en="Look for what these nodes share: switch, subnet manager, power, storage, driver or agent release, a rule of ours. "
+    "gpuward holds every per-node action for this symptom until it is over.",
+    zh="检查这些节点的共同点：交换机、子网管理器、供电、存储、驱动或代理版本、规则变更。"
+    "该症状结束之前，gpuward 不会对单个节点执行任何操作。",
+)
+LEAF_NODES = 4  # at least so many nodes of a leaf or rack with one symptom share a cause,
+LEAF_SHARE = 0.5  # if they are also this share of its nodes
+LEAF_HOLD_OFF_S = 2.0  # hold-off of a leaf's or rack's shared cause: one of the cell would explain it
+
+
+class Compiled:
+    """Everything that the engine looks up in a pack. Derived from the pack, so a snapshot does not keep it."""
+
+    def __init__(self, pack: Pack) -> None:
+        symptoms, rules = _with_shared(pack)
+        self.pack = pack
+        self.settings = pack.settings
+        self.topology = Topology(pack.places)
+        self.symptoms: dict[str, Symptom] = {symptom.name: symptom for symptom in symptoms}
+        self.rules: dict[str, Rule] = {rule.name: rule for rule in rules}
+        self.runbooks: dict[str, Runbook] = {runbook.name: runbook for runbook in pack.runbooks}
+        # event kind -> (symptom, match, True: the match is in `on`, False: in `clear`)
+        self.feeds: dict[str, list[tuple[Symptom, Match, bool]]] = {}
+        self.spreads: dict[str, list[Symptom]] = {}  # symptom -> `spread` symptoms that count its nodes
+        self.unlikes: dict[str, list[Symptom]] = {}  # event kind -> `unlike` symptoms that compare its fields
+        for symptom in symptoms:
+            if symptom.detect == "unlike":
+                self.unlikes.setdefault(symptom.on[0].kind, []).append(symptom)
+                continue
+            for match in symptom.on:
+                self.feeds.setdefault(match.kind, []).append((symptom, match, True))
+            for match in symptom.clear:
+                self.feeds.setdefault(match.kind, []).append((symptom, match, False))
+            if symptom.detect == "spread":
+                self.spreads.setdefault(symptom.of, []).append(symptom)
+        # event kind -> overrides; the first that fits an event counts
+        self.overrides: dict[str, list[Override]] = {}
+        for override in pack.overrides:
+            self.overrides.setdefault(override.on.kind, []).append(override)
+        self.rule_scopes: dict[str, list[str]] = {}  # symptom -> scope types of the rules that name it
+        for rule in rules:
+            for name in symptoms_in(rule.when):
+                scopes = self.rule_scopes.setdefault(name, [])
+                if rule.scope not in scopes:
+                    scopes.append(rule.scope)
+        self._rulebook = Rulebook(rules)
+
+    def match(self, scope: str, situation: dict[str, str | int | float | bool]) -> list[str]:
+        """Names of the rules that match the situation of `scope`, in the pack's order."""
+        return self._rulebook.match(type_of(scope), situation)
+
+    def cause(self, rule: str) -> str:
+        """The cause that a rule names; by default its own name."""
+        spec = self.rules[rule]
+        return spec.cause or spec.name
+
+    def close(self) -> None:
+        """Frees the matcher."""
+        self._rulebook.close()
+
+
+class CompiledCache:
+    """Compiles each pack once for many engines. Only the cache's `close` frees the matchers, not the engines'."""
+
+    def __init__(self) -> None:
+        self._packs: dict[str, _Shared] = {}
+
+    def __call__(self, pack: Pack) -> Compiled:
+        """The compiled pack. Packs of one version may differ in their places and settings only."""
+        if pack.version not in self._packs:
+            self._packs[pack.version] = _Shared(pack)
+        compiled = copy.copy(self._packs[pack.version])  # the same matcher and lookups
+        compiled.pack, compiled.settings, compiled.topology = pack, pack.settings, Topology(pack.places)
+        return compiled
+
+    def close(self) -> None:
+        """Frees the matchers."""
+        for compiled in self._packs.values():
+            Compiled.close(compiled)
+        self._packs.clear()
+
+
+class _Shared(Compiled):
+    """A compiled pack that belongs to a cache."""
+
+    def close(self) -> None:
+        """Does nothing: the cache frees the matcher."""
+
+
+def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
+    """The pack's symptoms and rules, and the generated ones for shared causes."""
+    symptoms, rules = list(pack.symptoms), list(pack.rules)
+    covered = {symptom.of for symptom in symptoms if symptom.detect == "spread"}
+    for symptom in pack.symptoms:
+        causes = tuple(
+            dict.fromkeys(
+                rule.cause or rule.name for rule in pack.rules if symptom.name in symptoms_in(rule.when)
+            )
+        )
+        # Many nodes that differ from their peers at once are an upgrade under way, not a shared fault.
+        if (
+            symptom.scope in (*WIDE, CELL)
+            or symptom.name in covered
+            or not causes
+            or symptom.detect == "unlike"
+        ):
+            continue
+        for scope in ("leaf", "rack", CELL):
+            counter = _counter(pack, symptom, scope)
+            symptoms.append(counter)
+            rules.append(_shared_rule(symptom, counter, causes))
+    return symptoms, rules
+
+
+def _counter(pack: Pack, symptom: Symptom, scope: str) -> Symptom:
+    """The symptom that counts the nodes with `symptom` within one leaf, rack or cell."""
+    whole = scope == CELL
+    return Symptom(
+        name=f"shared_{symptom.name}_{scope}",
+        scope=scope,
+        summary=f"many nodes of one {scope} at once: {symptom.summary}",
+        detect="spread",
+        of=symptom.name,
+        at_least=pack.settings.shared_nodes if whole else LEAF_NODES,
+        share=pack.settings.shared_share if whole else LEAF_SHARE,
+        within_s=pack.settings.shared_within_s,
+        ttl_s=symptom.ttl_s,
+    )
+
+
+def _shared_rule(symptom: Symptom, counter: Symptom, causes: tuple[str, ...]) -> Rule:
+    """The rule for a shared cause. It inhibits the causes of the single nodes; that of the cell also the narrower ones."""
+    whole = counter.scope == CELL
+    base = f"shared-{symptom.name.replace('_', '-')}"
+    rule = Rule(
+        name=f"{base}-{counter.scope}",
+        scope=counter.scope,
+        when={"symptom": counter.name},
+        severity=Priority.P0 if whole else Priority.P1,
+        because=f"so many nodes of one {counter.scope} show it at once that the cause is taken to be shared, not theirs",
+        knowledge=Knowledge(
+            cause=Text(en=f"Shared cause of: {symptom.summary}", zh=f"共同原因：{symptom.summary}"),
+            todo=_SHARED_TODO,
+        ),
+        examples=(),
+        inhibits=causes,
+        hold_off_s=0 if whole else LEAF_HOLD_OFF_S,
+        page=Paging.OPEN,
+    )
+    return replace(rule, inhibits=(*causes, f"{base}-leaf", f"{base}-rack")) if whole else rule

@@ -1,0 +1,391 @@
+"""What people write in rules/ and runbooks/, as values. The YAML keys are these field names.
+
+A `Pack` is all that the engine's decisions depend on besides its inputs. It is itself an input on the log, so a replay
+uses the rules that were in force. Times are in seconds, rates per second.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+from agent.contract.actions.spec import Disrupts, Repeat
+from agent.contract.messages import Severity
+
+Scalar = str | int | float | bool
+# A reference to a field of the situation in a rung's parameter. Alone it keeps the field's type; within a text
+# (`link/$name`) it becomes text.
+NAMED = re.compile(r"\$[a-z][a-z0-9_]*")
+# The action that the engine performs itself: it pages people. Parameters: `to` (a channel group), `text`.
+PAGE = "page"
+# Pydantic reads these dataclasses too (brain/adapters/pack.py): unknown keys are errors.
+_STRICT: dict[str, Any] = {"extra": "forbid"}
+
+
+class Priority(StrEnum):
+    """How urgent an incident is. The values sort by urgency, the most urgent first."""
+
+    P0 = "P0"  # many nodes or the fabric: needs people within 5 minutes
+    P1 = "P1"  # a node or GPU is lost to its jobs: within 30 minutes
+    P2 = "P2"  # degraded, or healed automatically: in working hours
+    P3 = "P3"  # worth knowing
+
+
+class Mode(StrEnum):
+    """How far a runbook may go by itself."""
+
+    OBSERVE = "observe"  # plans only, nothing is done (default on a new site)
+    APPROVE = "approve"  # an operator must approve each disruptive rung
+    AUTO = "auto"  # acts unless a gate objects
+
+
+class Paging(StrEnum):
+    """When people are paged for an incident."""
+
+    OPEN = "open"  # as soon as it is open
+    FAILURE = "failure"  # when its run ends without success, or there is no runbook
+    NEVER = "never"  # it is only listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Which events count."""
+
+    kind: str
+    # data field, severity, component, component_type or count -> a value, a list of values, or tests ({gte: 3, lt: 10});
+    # all must pass, and a field that the event does not have fails every test but `exists: false`
+    where: Mapping[str, Any] = field(default_factory=dict)
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symptom:
+    """Events that together mean that something is wrong, with a start and an end."""
+
+    # snake_case; unique in the pack
+    name: str
+    # gpu, nic, port, link, service, node, leaf, rack, pod, fabric, cell
+    scope: str
+    # one sentence for the page
+    summary: str
+    # the way of detection; brain/core/faults/symptoms.py and drift.py
+    detect: Literal["seen", "count", "sum", "lasting", "absence", "flapping", "spread", "unlike"] = "seen"
+    # events that start or feed it; empty only for spread
+    on: tuple[Match, ...] = ()
+    # events that end it; empty: it ends by ttl_s or by a verification
+    clear: tuple[Match, ...] = ()
+    # count: events · sum: total of `sum_of` · flapping: changes · spread: nodes · unlike: nodes with the baseline value
+    at_least: float = 1
+    # count, sum, flapping, spread: length of the window, by the times when the facts occurred
+    within_s: float = 0
+    # sum: the data field that is added up
+    sum_of: str = ""
+    # begins when · lasting: it was not cleared · absence: it was not seen · unlike: the node differed · for this long
+    for_s: float = 0
+    # spread: the symptom whose nodes are counted
+    of: str = ""
+    # spread, unlike: and at least this share of the nodes, 0 to 1
+    share: float = 0
+    # unlike: data fields; nodes with equal values in all of them are compared
+    alike: tuple[str, ...] = ()
+    # unlike: the data field that is compared
+    compare: str = ""
+    # ends when no fact renewed it for this long; guards against a fault that stays open for ever
+    ttl_s: float = 3600
+    # situation field -> data field of the newest event
+    carry: Mapping[str, str] = field(default_factory=dict)
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A site's own judgement of an event, in place of the vendor's. The first override that fits an event counts."""
+
+    name: str
+    on: Match
+    # why the site judges otherwise; shown with the evidence
+    because: str
+    # None: the event's own
+    severity: Severity | None = None
+    # in place of the catalogue's; empty: the event's own
+    action: str = ""
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """The same text in English and Chinese."""
+
+    en: str
+    zh: str
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What people who are paged need to know."""
+
+    cause: Text
+    todo: Text
+    links: tuple[str, ...] = ()
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One thing that happens in an example: exactly one of kernel, event and unreachable."""
+
+    # seconds after the start of the example
+    at: float = 0
+    node: str = "n1"
+    # kernel lines: the agent's parser makes the events
+    kernel: str = ""
+    # an event kind, with component, data and severity
+    event: str = ""
+    component: str = "node"
+    data: Mapping[str, Scalar] = field(default_factory=dict)
+    # empty: the kind's own
+    severity: str = ""
+    # how old the events are when they arrive
+    age_s: float = 0
+    # the node becomes unreachable
+    unreachable: bool = False
+    # more than 1: the same on nodes n1 .. nN instead of `node`
+    nodes: int = 1
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expect:
+    """What an example must lead to."""
+
+    # no incident at all
+    nothing: bool = False
+    # an incident with this cause
+    incident: str = ""
+    # its scope, e.g. gpu/n1/0000:3b:00; empty: any
+    scope: str = ""
+    # its runbook; empty: any
+    runbook: str = ""
+    # number of incidents in all; None: any
+    incidents: int | None = None
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """Given events over time → expected outcome. Every rule needs a positive and a negative one."""
+
+    name: str
+    given: tuple[Given, ...]
+    expect: Expect
+    # the leaf switch of all its nodes; empty: their places are not known
+    leaf: str = ""
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Situation → incident and runbook, with a reason."""
+
+    # kebab-case; unique in the pack
+    name: str
+    # type of the scopes whose situations it matches
+    scope: str
+    # the language: brain/core/pack/conditions.py
+    when: Mapping[str, Any]
+    severity: Priority
+    # one sentence: why these symptoms mean this cause
+    because: str
+    knowledge: Knowledge
+    examples: tuple[Example, ...]
+    # rules with one cause and overlapping scopes make one incident; empty: the rule's name
+    cause: str = ""
+    # empty: none, people must act
+    runbook: str = ""
+    # values for the runbook's `$name`s
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    # before paging or acting, wait this long for a wider cause that explains it
+    hold_off_s: float = 0
+    # an incident closes when its symptoms have been gone for this long
+    resolve_delay_s: float = 30
+    # causes that this one explains: their incidents within its scope are absorbed
+    inhibits: tuple[str, ...] = ()
+    page: Paging = Paging.FAILURE
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verify:
+    """When a rung worked: the symptoms are gone within `within_s` of its end and then stay gone for `for_s`."""
+
+    within_s: float
+    for_s: float
+    # symptoms; empty: all of the incident's
+    gone: tuple[str, ...] = ()
+    # Symptoms (`*`: all) that end when the rung is done and return only with a new fact; symptoms without `clear` always
+    # do. For facts that no later event clears, for example an XID before a reset, and for reboots: the agent starts
+    # again and reports what it finds.
+    reset_on_act: tuple[str, ...] = ()
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One step of a ladder."""
+
+    name: str
+    # an action's name
+    do: str
+    # "$name" takes a field of the situation, or a parameter of the rule
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    # 0: the action's own
+    timeout_s: float = 0
+    # further attempts after a failure or a failed verification
+    retries: int = 0
+    # None: as the action declares; a rung can only declare worse
+    disrupts: Disrupts | None = None
+    # None: as the action declares; a rung can only be more careful
+    repeat: Repeat | None = None
+    # precheck on the situation; if it is false, the rung is skipped
+    when: Mapping[str, Any] = field(default_factory=dict)
+    # None: the rung heals nothing (evidence, page), and the ladder goes on
+    verify: Verify | None = None
+    # next: the next rung · stop: the run fails · quit: the run ends and has succeeded
+    on_failure: Literal["next", "stop", "quit"] = "next"
+    # after a refusal, when nothing was done; empty: as on_failure. With `next`, a requested run succeeds without the
+    # rung: not every node has what an inspection looks at.
+    on_refusal: Literal["", "next", "stop"] = ""
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runbook:
+    """A remedy as a ladder of rungs, gentlest first."""
+
+    name: str
+    summary: str
+    rungs: tuple[Rung, ...]
+    # performed once a rung has worked, if any rung disrupted something
+    return_to_service: tuple[Rung, ...] = ()
+    # operators (`gpuward start`) and its schedule may start it without a fault
+    request: bool = False
+    # with `request`: what it is started on
+    scope: Literal["node", "fabric"] = "node"
+    # with `request`: its schedule, once in this time on each node or fabric; 0: none
+    every_s: float = 0
+    # the loosest mode that the site and operators can give it
+    at_most: Mode = Mode.AUTO
+    # a remedy tried this often for one fault within tries_within_s is not tried again: people must act
+    tries: int = 2
+    tries_within_s: float = 86400
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeSetting:
+    """The mode of runbooks on nodes. The last setting that fits counts."""
+
+    mode: Mode
+    # glob
+    runbook: str = "*"
+    # glob; a scope wider than a node has the empty name
+    nodes: str = "*"
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EscalationStep:
+    """A step of an escalation chain: who is paged if the incident is not acknowledged by then."""
+
+    # channel group
+    to: str
+    # since the first page; the chain's first step is always at once
+    after_s: float = 0
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A maintenance window: nothing disruptive happens in its scope without an approval."""
+
+    # as in a hold: `node/n1`, `rack/r3`, `all`
+    scope: str
+    # seconds since 1970 UTC; in brain.toml a date and time
+    since: float
+    # the same
+    until: float
+    why: str
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The site's settings for decisions. The defaults are cautious."""
+
+    # the last one that fits counts
+    modes: tuple[ModeSetting, ...] = (ModeSetting(mode=Mode.OBSERVE),)
+    # most disruptive runs at once: in the cell
+    disruptive_runs: int = 3
+    # in one leaf, rack or pod
+    disruptive_runs_per_leaf: int = 1
+    # of one runbook
+    disruptive_runs_per_runbook: int = 2
+    # A symptom has a shared cause, and leads to no per-node action (law 6), when this many nodes
+    shared_nodes: int = 8
+    # and this share of the cell's nodes, 0 to 1, show it
+    shared_share: float = 0.1
+    # within this time
+    shared_within_s: float = 60
+    # no disruptive rung before the incident is this old: by then a shared fault shows on other nodes too
+    hold_off_s: float = 2
+    # a fault older than this when it arrived needs a fresh fact or an approval before a disruptive rung
+    stale_s: float = 120
+    # how long an approval is valid
+    approval_s: float = 3600
+    maintenance: tuple[Window, ...] = ()
+    # query the scheduler for a node's jobs before a disruptive rung (set when a scheduler is configured)
+    ask_jobs: bool = False
+    # most disruptive runs at once on nodes of one job, when the scheduler is queried
+    disruptive_runs_per_job: int = 1
+    # this many disruptive runs in the cell within breaker_within_s trip the breaker: none begins until it is reset
+    breaker_runs: int = 30
+    breaker_within_s: float = 3600
+    # when a page is repeated, since the first page; after the last one, that pause again and again
+    page_repeat_s: tuple[float, ...] = (300, 600, 1200, 2400, 4800)
+    # severity -> chain of channel groups; for a severity without one, the group `oncall`
+    escalation: Mapping[Priority, tuple[EscalationStep, ...]] = field(default_factory=dict)
+    # the alert that makes it this many new ones for a channel group within group_within_s, and those after it, form an
+    # alert group; 0: never
+    group_at_least: int = 5
+    # how long an alert group collects before it is paged
+    group_within_s: float = 30
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a node is: names of its leaf switch, rack, pod and fabric. Empty: not known."""
+
+    leaf: str = ""
+    rack: str = ""
+    pod: str = ""
+    fabric: str = "default"
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """All that decides: symptoms, rules, runbooks, overrides, settings and topology."""
+
+    # digest of the content; incidents and runs name it
+    version: str
+    symptoms: tuple[Symptom, ...]
+    rules: tuple[Rule, ...]
+    runbooks: tuple[Runbook, ...]
+    settings: Settings = field(default_factory=Settings)
+    # node -> place
+    places: Mapping[str, Place] = field(default_factory=dict)
+    overrides: tuple[Override, ...] = ()
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT

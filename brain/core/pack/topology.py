@@ -1,0 +1,106 @@
+"""Scopes, and which contain which.
+
+A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`), `node/<node>`, `leaf/<name>`, `rack/<name>`,
+`pod/<name>`, `fabric/<name>`, or `cell`.
+"""
+
+from collections.abc import Mapping
+
+from brain.core.pack.spec import Place
+
+CELL = "cell"
+WIDE = ("leaf", "rack", "pod", "fabric")  # between node and cell
+SCOPES = (
+    "gpu",
+    "nvswitch",
+    "nic",
+    "port",
+    "link",
+    "bond",
+    "service",
+    "job",
+    "disk",
+    "mount",
+    "pcie",
+    "node",
+    *WIDE,
+    CELL,
+)
+_NOWHERE = Place()
+
+
+def type_of(scope: str) -> str:
+    """`gpu` of `gpu/n1/0000:3b:00`."""
+    return scope.partition("/")[0]
+
+
+def node_of(scope: str) -> str:
+    """The node of a scope; empty for one wider than a node."""
+    kind, _, rest = scope.partition("/")
+    return "" if kind in WIDE or kind == CELL else rest.partition("/")[0]
+
+
+def component_of(scope: str) -> str:
+    """The component as its node names it: `gpu/0000:3b:00` of `gpu/n1/0000:3b:00`, `node` of `node/n1`; else empty."""
+    kind, _, rest = scope.partition("/")
+    if kind == "node":
+        return "node"
+    return f"{kind}/{rest.partition('/')[2]}" if node_of(scope) else ""
+
+
+class Topology:
+    """The places of the nodes, and which scopes contain which."""
+
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self._places = places
+        self._sizes: dict[str, int] = {}
+        for place in places.values():
+            for kind in WIDE:
+                if name := getattr(place, kind):
+                    scope = f"{kind}/{name}"
+                    self._sizes[scope] = self._sizes.get(scope, 0) + 1
+
+    def above(self, node: str) -> tuple[str, ...]:
+        """The wider scopes that contain a node, narrowest first; the cell last."""
+        place = self._places.get(node, _NOWHERE)
+        return (*(f"{kind}/{name}" for kind in WIDE if (name := getattr(place, kind))), CELL)
+
+    def at(self, node: str, component: str, wanted: str) -> str:
+        """The scope of type `wanted` that an event of this component belongs to; empty: there is none, or it is not known."""
+        kind, _, name = component.partition("/")
+        if wanted == "node":
+            return f"node/{node}"
+        if wanted == CELL:
+            return CELL
+        if wanted in WIDE:
+            place = getattr(self._places.get(node, _NOWHERE), wanted)
+            return f"{wanted}/{place}" if place else ""
+        if wanted == kind:
+            return f"{kind}/{node}/{name.partition('/')[0] if kind == 'gpu' else name}"
+        if wanted == "nic" and kind == "port":
+            return f"nic/{node}/{name.rpartition('.')[0]}"
+        return ""
+
+    def contains(self, outer: str, inner: str) -> bool:
+        """Whether `inner` is the same scope as `outer` or within it."""
+        if outer in (inner, CELL, "all"):
+            return True
+        node = node_of(inner)
+        if not node:
+            return False
+        kind = type_of(outer)
+        if kind in WIDE:
+            return outer in self.above(node)
+        if kind == "nic" and type_of(inner) == "port":
+            return outer == f"nic/{node}/{inner.rpartition('/')[2].rpartition('.')[0]}"
+        return outer == f"node/{node}"
+
+    def overlap(self, one: str, other: str) -> bool:
+        """Whether one of the two contains the other."""
+        return self.contains(one, other) or self.contains(other, one)
+
+    def size(self, scope: str, known: int) -> int:
+        """How many nodes a scope has. `known`: the number of nodes heard of, for scopes that no node's place names."""
+        if scope == CELL or type_of(scope) == "fabric":
+            return max(known, self._sizes.get(scope, 0), len(self._places) if scope == CELL else 0)
+        return self._sizes.get(scope, 0) or known

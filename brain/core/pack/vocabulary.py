@@ -1,0 +1,103 @@
+"""Kinds of facts that the brain reports itself. Rules name them like the agents' kinds."""
+
+from agent.contract.kinds import Field, Kind
+from agent.contract.messages import Severity
+
+NODE_UNREACHABLE = "node.unreachable"
+NODE_RETURNED = "node.returned"
+CONTRACT_BROKEN = "node.contract_broken"
+UFM_PORT_ERRORS = "ufm.port_errors"
+UFM_UNHEALTHY = "ufm.port_unhealthy"
+UFM_HOT = "ufm.module_hot"
+UFM_SM_CHANGED = "ufm.sm_changed"
+UFM_SWITCH_DOWN = "ufm.switch_down"
+
+_EVENT = (
+    Field(name="event", type="text", summary="UFM's number of the event's type"),
+    Field(name="name", type="text", summary="UFM's name of it"),
+    Field(name="text", type="text", summary="UFM's description"),
+)
+_SIDE = Field(name="side", type="text", summary="node | switch: the end of the node's cable that it is about")
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            name=NODE_UNREACHABLE,
+            component="node",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="A node's agent has sent no beat for a while.",
+            fields=(Field(name="silent_s", type="float", summary="since its last beat", unit="s"),),
+            example={"silent_s": 16.0},
+        ),
+        Kind(
+            name=NODE_RETURNED,
+            component="node",
+            severity=Severity.INFO,
+            source="brain",
+            summary="A silent node is heard again.",
+            example={},
+        ),
+        Kind(
+            name=CONTRACT_BROKEN,
+            component="node",
+            severity=Severity.WARNING,
+            source="brain",
+            summary="A node published something that this brain cannot read: version skew or damage.",
+            fields=(Field(name="why", type="text", summary="what does not fit"),),
+            example={"why": "event has version '2', this brain reads 1: update the older side"},
+        ),
+        Kind(
+            name=UFM_PORT_ERRORS,
+            component="port",
+            severity=Severity.WARNING,
+            source="UFM",
+            summary="An error counter at one end of a node's cable grew faster than UFM's threshold.",
+            fields=(Field(name="counter", type="text", summary="e.g. symbol_error"), _SIDE, *_EVENT),
+            example={
+                "counter": "symbol_error",
+                "side": "switch",
+                "event": "110",
+                "name": "Symbol Error",
+                "text": "Symbol error counter rate threshold exceeded.",
+            },
+        ),
+        Kind(
+            name=UFM_UNHEALTHY,
+            component="port",
+            severity=Severity.ERROR,
+            source="UFM",
+            summary="UFM found a port of a node's cable unhealthy: it flaps or was taken out of the fabric.",
+            fields=(_SIDE, *_EVENT),
+            example={"side": "switch", "event": "702", "name": "Port is Considered Unhealthy", "text": ""},
+        ),
+        Kind(
+            name=UFM_HOT,
+            component="port",
+            severity=Severity.WARNING,
+            source="UFM",
+            summary="The module or transceiver at one end of a node's cable is hot; severity info when no longer.",
+            fields=(_SIDE, *_EVENT),
+            example={"side": "switch", "event": "919", "name": "Cable Temperature High", "text": ""},
+        ),
+        Kind(
+            name=UFM_SM_CHANGED,
+            component="node",
+            severity=Severity.WARNING,
+            source="UFM",
+            summary="UFM saw another subnet manager, or another state of it. About the fabric, no node.",
+            fields=_EVENT,
+            example={"event": "0", "name": "SM state change", "text": ""},
+        ),
+        Kind(
+            name=UFM_SWITCH_DOWN,
+            component="node",
+            severity=Severity.ERROR,
+            source="UFM",
+            summary="UFM lost a switch. About the fabric, no node.",
+            fields=(Field(name="switch", type="text", summary="UFM's name of the switch"), *_EVENT),
+            example={"switch": "0002c903007b78b0", "event": "907", "name": "Switch is Down", "text": ""},
+        ),
+    )
+}

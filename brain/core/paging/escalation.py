@@ -1,0 +1,192 @@
+"""Pages: sent, repeated, escalated, acknowledged, resolved. Law 10: a page is never lost.
+
+The escalation chain of a severity (`settings.escalation`) names who is paged: its first channel group at once, each
+further one when the incident is not acknowledged by that group's deadline. Without an acknowledgement the page is
+repeated after 5, 10, 20, 40, 80 minutes (`settings.page_repeat_s`). The address `oncall` means the chain. `queue.py`
+delivers pages in order and retries them; `grouping.py` collects the alerts of a storm.
+"""
+
+from brain.core.context import Context
+from brain.core.pack.spec import EscalationStep, Priority
+from brain.core.paging import grouping, queue
+from brain.core.paging.queue import What
+from brain.core.state import AlertGroup, Incident
+
+ONCALL = "oncall"
+_CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
+TIMERS = ("page", "redeliver", "escalate", "group", "storm")  # kinds of timers for `timer`
+
+
+def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCALL) -> None:
+    """Pages a channel group, or with `oncall` the escalation chain. The incident's first page starts its repeats.
+
+    The first page to a group opens an alert there, whatever `what` is.
+    """
+    for group in _recipients(ctx, incident) if to == ONCALL else [to]:
+        _notify(ctx, incident, what, text, group)
+    if not incident.pages.first_at:
+        incident.pages.first_at = ctx.now
+        ctx.set_timer(f"page:{incident.id}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
+        _schedule_next(ctx, incident)
+
+
+def open_page(ctx: Context, incident: Incident, text: str) -> None:
+    """Pages the escalation chain, unless a group of it has been paged for this incident already."""
+    if not any(step.to in incident.pages.notified for step in _chain(ctx, incident)):
+        page(ctx, incident, "open", text)
+
+
+def raised(ctx: Context, incident: Incident, before: Priority) -> None:
+    """The incident's severity was raised: updates the groups that were paged, and goes by the new severity's chain."""
+    pages = incident.pages
+    if not pages.first_at or pages.resolved:
+        return
+    pages.severities.append(before)
+    for group in list(pages.notified):
+        _notify(ctx, incident, "update", f"raised from {before} to {incident.severity}", group)
+    _escalate(ctx, incident)
+
+
+def resolve(ctx: Context, incident: Incident, why: str) -> None:
+    """Resolves the incident's alert in every group that was paged."""
+    if incident.pages.first_at and not incident.pages.resolved:
+        incident.pages.resolved = True
+        for group in list(incident.pages.notified):
+            _notify(ctx, incident, "resolve", why, group)
+    _stop_timers(ctx, incident)
+
+
+def acknowledge(ctx: Context, incident: Incident, who: str) -> None:
+    """`who` acknowledges the incident: repeats and escalation end, and the groups that were paged learn who it is."""
+    pages = incident.pages
+    if pages.acked_by:
+        return
+    pages.acked_by = who
+    _stop_timers(ctx, incident)
+    queue.note(ctx, incident, "page.acked", f"acknowledged by {who}")
+    for group in list(pages.notified):
+        alert_group = ctx.state.alert_groups.get(pages.grouped.get(group, ""))
+        if alert_group is not None:
+            grouping.acknowledged(ctx, alert_group, incident, who)
+        else:
+            queue.post(ctx, incident, "ack", group, f"acknowledged by {who}")
+
+
+def acknowledge_group(ctx: Context, alert_group: AlertGroup, who: str) -> None:
+    """`who` acknowledges every incident of the alert group that is not over."""
+    for line in alert_group.listed.values():
+        incident = ctx.state.incidents.get(line.incident)
+        if incident is not None and not line.over:
+            acknowledge(ctx, incident, who)
+
+
+def timer(ctx: Context, kind: str, what: str) -> None:
+    """A timer of a kind in TIMERS fired. `what` is the page, channel group, alert group or incident that it is for."""
+    alert_group = ctx.state.alert_groups.get(what)
+    incident = ctx.state.incidents.get(what)
+    match kind:
+        case "redeliver":
+            queue.redeliver(ctx, what)
+        case "storm":
+            grouping.storm_over(ctx, what)
+        case "group" if alert_group is not None:
+            grouping.send_collected(ctx, alert_group)
+        case "page" if (about := alert_group or incident) is not None:
+            _repeat(ctx, about)
+        case "escalate" if incident is not None:
+            _escalate(ctx, incident)
+
+
+def delivered(ctx: Context, page_id: str, *, ok: bool, channel: str, why: str) -> list[Incident]:
+    """The notifier reports the outcome of a page. Returns the incidents that have a page less to deliver."""
+    return queue.answered(ctx, page_id, ok=ok, channel=channel, why=why)
+
+
+def resend_all(ctx: Context) -> None:
+    """Sends every page under way again: a new leader does not know which of them were delivered."""
+    queue.resend_all(ctx)
+
+
+def forget(ctx: Context, incident: Incident) -> None:
+    """Cancels the timers of an incident that is forgotten."""
+    _stop_timers(ctx, incident)
+
+
+def _stop_timers(ctx: Context, incident: Incident) -> None:
+    ctx.cancel_timer(f"page:{incident.id}")
+    ctx.cancel_timer(f"escalate:{incident.id}")
+
+
+def _notify(ctx: Context, incident: Incident, what: What, text: str, to: str) -> None:
+    """Pages one channel group, by the incident's own queue or by the alert group that it belongs to there."""
+    pages = incident.pages
+    if to not in pages.notified:
+        pages.notified.append(to)
+        alert_group = grouping.alert_group_for(ctx, incident, to)
+        if alert_group is not None:
+            grouping.add(ctx, alert_group, incident, text)
+        else:
+            queue.post(ctx, incident, "open", to, text)
+        return
+    alert_group = ctx.state.alert_groups.get(pages.grouped.get(to, ""))
+    if alert_group is None:
+        queue.post(ctx, incident, what, to, text)
+    elif what == "resolve":
+        grouping.ended(ctx, alert_group, incident, text)
+    elif what != "repeat":  # the alert group has repeats of its own
+        grouping.update(ctx, alert_group, incident, text)
+
+
+def _chain(ctx: Context, incident: Incident) -> tuple[EscalationStep, ...]:
+    return ctx.compiled.settings.escalation.get(incident.severity) or _CHAIN
+
+
+def _recipients(ctx: Context, incident: Incident) -> list[str]:
+    """The groups that `oncall` means now: those of the chain that were paged, else those that are paged at once."""
+    chain = _chain(ctx, incident)
+    notified = [step.to for step in chain if step.to in incident.pages.notified]
+    return notified or list(dict.fromkeys([chain[0].to, *(step.to for step in chain if step.after_s <= 0)]))
+
+
+def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
+    """Repeats a page that is not acknowledged; not to a group whose last page is still being delivered."""
+    pages = about.pages
+    if pages.acked_by or pages.resolved or not pages.first_at:
+        return
+    waits = ctx.compiled.settings.page_repeat_s
+    waited = ctx.now - pages.first_at
+    text = f"nobody has acknowledged for {waited / 60:.0f} minutes"
+    if isinstance(about, AlertGroup):
+        if not queue.busy(about, about.to):
+            queue.post(ctx, about, "repeat", about.to, text)
+    else:
+        for group in _recipients(ctx, about):
+            if not queue.busy(about, group):
+                _notify(ctx, about, "repeat", text, group)
+        _schedule_next(ctx, about)
+    later = [wait for wait in waits if wait > waited + 1]
+    ctx.set_timer(f"page:{about.id}", pages.first_at + later[0] if later else ctx.now + waits[-1])
+
+
+def _escalate(ctx: Context, incident: Incident) -> None:
+    """Pages the groups of the chain whose deadline has passed and that were not paged yet."""
+    pages = incident.pages
+    if pages.acked_by or pages.resolved or not pages.first_at:
+        return
+    waited = ctx.now - pages.first_at
+    for step in _chain(ctx, incident):
+        if step.to not in pages.notified and step.after_s <= waited + 0.001:
+            notified = ", ".join(pages.notified)
+            text = f"{notified} told {waited / 60:.0f} minutes ago, nobody has acknowledged"
+            _notify(ctx, incident, "open", text, step.to)
+    _schedule_next(ctx, incident)
+
+
+def _schedule_next(ctx: Context, incident: Incident) -> None:
+    """Sets the timer for the next deadline of the chain; cancels it when every group was paged."""
+    pages = incident.pages
+    after = [step.after_s for step in _chain(ctx, incident) if step.to not in pages.notified]
+    if after:
+        ctx.set_timer(f"escalate:{incident.id}", max(ctx.now, pages.first_at + min(after)))
+    else:
+        ctx.cancel_timer(f"escalate:{incident.id}")

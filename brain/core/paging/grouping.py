@@ -1,0 +1,173 @@
+"""Storms: many new incidents for one channel group within a short time become one alert group. None is lost.
+
+The first incidents are paged one by one. From the `group_at_least`th on they are collected for `group_within_s` and
+then paged together, as one alert that is repeated, acknowledged and resolved as one. An incident's page counts as
+delivered when the alert group's page with it was. An incident more urgent than all the recent ones is paged at once.
+"""
+
+from dataclasses import replace
+
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.paging import queue
+from brain.core.paging.subjects import began_at
+from brain.core.state import AlertGroup, ChannelGroup, GroupedAlert, Incident, PendingPage
+
+MAX_WITH_EVIDENCE = 40  # incidents of an alert group with their first fact; a page lists no more
+
+
+def alert_group_for(ctx: Context, incident: Incident, to: str) -> AlertGroup | None:
+    """The alert group that a new alert for channel group `to` goes into, opened if needed; None: it goes by itself."""
+    settings, now = ctx.compiled.settings, ctx.now
+    if settings.group_at_least <= 0:
+        return None
+    group = ctx.state.groups.setdefault(to, ChannelGroup())
+    group.first = [entry for entry in group.first if now - entry[0] <= settings.group_within_s]
+    ctx.set_timer(f"storm:{to}", now + settings.group_within_s)
+    collecting = ctx.state.alert_groups.get(group.alert_group)
+    recent = [severity for _, severity in group.first]
+    recent += [collecting.severity] if collecting else []
+    storm = (
+        collecting is not None or now < group.storm_until or len(group.first) + 1 >= settings.group_at_least
+    )
+    if not storm or (recent and incident.severity < min(recent)):
+        group.first.append((now, incident.severity))
+        return None
+    return collecting or _open(ctx, group, incident, to)
+
+
+def _open(ctx: Context, group: ChannelGroup, incident: Incident, to: str) -> AlertGroup:
+    id_ = ids.hashed(ids.ALERT_GROUP, ctx.cause, to, incident.id)
+    alert_group = ctx.state.alert_groups[id_] = AlertGroup(id=id_, to=to, opened_at=ctx.now)
+    group.alert_group = id_
+    ctx.set_timer(f"group:{id_}", ctx.now + ctx.compiled.settings.group_within_s)
+    return alert_group
+
+
+def add(ctx: Context, alert_group: AlertGroup, incident: Incident, text: str) -> None:
+    """Adds an incident: in this channel group, only the alert group's pages tell of it from now on."""
+    evidence = incident.evidence[:1] if len(alert_group.listed) < MAX_WITH_EVIDENCE else []
+    incident.pages.grouped[alert_group.to] = alert_group.id
+    alert_group.severity = min(alert_group.severity, incident.severity)
+    alert_group.listed[incident.id] = GroupedAlert(
+        incident=incident.id,
+        severity=incident.severity,
+        cause=incident.cause,
+        scope=incident.scope,
+        node=incident.node,
+        since=began_at(incident),
+        evidence=evidence[0].text if evidence else "",
+        text=text,
+    )
+    _enqueue(ctx, alert_group, incident, "open", text)
+
+
+def update(ctx: Context, alert_group: AlertGroup, incident: Incident, text: str) -> None:
+    """News of a listed incident, for the alert group's next page. A raised severity raises the alert group's."""
+    alert_group.listed[incident.id] = replace(
+        alert_group.listed[incident.id], text=text, severity=incident.severity, scope=incident.scope
+    )
+    if incident.severity < alert_group.severity:
+        alert_group.pages.severities += [alert_group.severity] if alert_group.pages.first_at else []
+        alert_group.severity = incident.severity
+    _enqueue(ctx, alert_group, incident, "update", text)
+    if f"group:{alert_group.id}" not in ctx.state.timers:
+        ctx.set_timer(f"group:{alert_group.id}", ctx.now + ctx.compiled.settings.group_within_s)
+
+
+def acknowledged(ctx: Context, alert_group: AlertGroup, incident: Incident, who: str) -> None:
+    """A listed incident was acknowledged by `who`."""
+    line = alert_group.listed[incident.id]
+    alert_group.seen += not (line.acked or line.over)
+    alert_group.listed[incident.id] = replace(line, acked=True)
+    _follow(ctx, alert_group, f"acknowledged by {who}", who)
+
+
+def ended(ctx: Context, alert_group: AlertGroup, incident: Incident, why: str) -> None:
+    """A listed incident is over."""
+    line = alert_group.listed[incident.id]
+    alert_group.seen += not (line.acked or line.over)
+    alert_group.over += not line.over
+    alert_group.listed[incident.id] = replace(line, over=True, text=why)
+    _follow(ctx, alert_group, why, "")
+
+
+def send_collected(ctx: Context, alert_group: AlertGroup) -> None:
+    """The alert group's timer fired: pages what was collected, first as a new alert, later as an update of it."""
+    queued, alert_group.queued = alert_group.queued, []
+    if not alert_group.pages.first_at:
+        _send_first(ctx, alert_group, queued)
+    elif not alert_group.pages.resolved:
+        changed = list(dict.fromkeys(page.rpartition(".p")[0] for page in queued))
+        newest = alert_group.listed[changed[-1]]
+        more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
+        text = f"{newest.cause.replace('_', ' ')} on {newest.scope}: {newest.text}{more}"
+        queue.post(ctx, alert_group, "update", alert_group.to, text, queued)
+
+
+def _send_first(ctx: Context, alert_group: AlertGroup, queued: list[str]) -> None:
+    settings, pages = ctx.compiled.settings, alert_group.pages
+    pages.first_at = ctx.now
+    pages.notified.append(alert_group.to)
+    _prolong_storm(ctx, alert_group)
+    count = len(alert_group.listed)
+    text = f"{count} more incident{'s' * (count > 1)} within {settings.group_within_s:.0f} s"
+    queue.post(ctx, alert_group, "open", alert_group.to, text, queued)
+    ctx.set_timer(f"page:{alert_group.id}", ctx.now + settings.page_repeat_s[0])
+    acked = next((line.incident for line in alert_group.listed.values() if line.acked), "")
+    incident = ctx.state.incidents.get(acked)
+    who = incident.pages.acked_by if incident else ""
+    _follow(ctx, alert_group, "all of them are over or acknowledged", who)
+
+
+def storm_over(ctx: Context, to: str) -> None:
+    """The storm's timer fired: forgets the channel group's recent alerts, unless an alert group still collects."""
+    group = ctx.state.groups.get(to)
+    if group is not None and group.alert_group:
+        ctx.set_timer(f"storm:{to}", ctx.now + ctx.compiled.settings.group_within_s)
+    else:
+        ctx.state.groups.pop(to, None)
+
+
+def _prolong_storm(ctx: Context, alert_group: AlertGroup) -> None:
+    """The alert group is complete. New incidents within `group_within_s` from now go into another one at once."""
+    group = ctx.state.groups.setdefault(alert_group.to, ChannelGroup())
+    group.alert_group = ""
+    group.storm_until = ctx.now + ctx.compiled.settings.group_within_s
+    group.first.append((ctx.now, alert_group.severity))
+    ctx.set_timer(f"storm:{alert_group.to}", group.storm_until)
+
+
+def _enqueue(ctx: Context, alert_group: AlertGroup, incident: Incident, what: queue.What, text: str) -> None:
+    """Keeps an incident's page until the alert group's next page includes it."""
+    page_id = queue.number(incident)
+    incident.pages.waiting[page_id] = PendingPage(
+        what=what, to=alert_group.to, text=text, alert_group=alert_group.id
+    )
+    alert_group.queued.append(page_id)
+    queue.note(
+        ctx,
+        incident,
+        "page.sent",
+        f"{what} to {alert_group.to}, with others ({alert_group.id}): {text}",
+        page_id,
+    )
+
+
+def _follow(ctx: Context, alert_group: AlertGroup, why: str, who: str) -> None:
+    """Once paged, the alert is resolved when all its incidents are over, acknowledged when the rest are acknowledged."""
+    pages, count = alert_group.pages, len(alert_group.listed)
+    if not pages.first_at or pages.resolved:
+        return
+    if alert_group.over == count:
+        pages.resolved = True
+        ctx.cancel_timer(f"page:{alert_group.id}")
+        ctx.cancel_timer(f"group:{alert_group.id}")
+        queued, alert_group.queued = alert_group.queued, []
+        queue.post(
+            ctx, alert_group, "resolve", alert_group.to, f"all {count} are over; the last: {why}", queued
+        )
+    elif not pages.acked_by and alert_group.seen == count:
+        pages.acked_by = who or "people"
+        ctx.cancel_timer(f"page:{alert_group.id}")
+        queue.post(ctx, alert_group, "ack", alert_group.to, why)

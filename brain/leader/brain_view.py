@@ -1,0 +1,114 @@
+"""What the console sees of this brain: the port `brain.console.brain_view.BrainView`."""
+
+import time
+from dataclasses import dataclass, field
+
+from agent.shared.nats_connection import NatsConnection
+from brain.adapters import evidence
+from brain.adapters.liveness import Beats
+from brain.adapters.readmodel import ReadModel
+from brain.config import BrainConfig
+from brain.console.brain_view import NodeBeat
+from brain.console.feed import Feed
+from brain.core.inputs import OperatorCommand
+from brain.core.state import State
+from brain.leader.current_client import CurrentClient
+from brain.leader.history import HistoryWriter
+from brain.leader.leadership import Leadership
+from brain.leader.log_writer import LogWriter
+from brain.leader.loop import LiveLoop
+from brain.leader.replica import Replica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveView:
+    """The state and progress of the live loop. Read only."""
+
+    replica: Replica
+    history: HistoryWriter
+    leadership: Leadership
+    loop: LiveLoop
+
+    @property
+    def state(self) -> State:
+        """The engine's memory."""
+        return self.replica.state
+
+    @property
+    def seq(self) -> int:
+        """The position on the log of the last handled input."""
+        return self.replica.seq
+
+    @property
+    def caught_up(self) -> bool:
+        """Has the whole log been read?"""
+        return self.replica.caught_up
+
+    @property
+    def stopped(self) -> str:
+        """Why it does not act any more; empty: it does."""
+        return self.leadership.stopped
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs were handled since the start."""
+        return self.loop.inputs
+
+    @property
+    def busy_s(self) -> float:
+        """How much time that took."""
+        return self.loop.busy_s
+
+    def leads(self) -> bool:
+        """Does this brain lead?"""
+        return self.leadership.leads()
+
+    async def reached(self, seq: int, timeout_s: float) -> bool:
+        """Waits until the input at `seq` is handled and shown; False on a timeout."""
+        return await self.history.reached(seq, timeout_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveBrainView:
+    """This brain, as the console sees it."""
+
+    config: BrainConfig
+    name: str
+    readmodel: ReadModel
+    feed: Feed
+    live: LiveView
+    connection: NatsConnection
+    beats: Beats
+    nats: CurrentClient
+    writer: LogWriter
+    # by this machine's wall clock
+    started_at: float = field(default_factory=time.time)
+
+    def connected(self) -> bool:
+        """Is NATS there now?"""
+        return self.connection.connected
+
+    def newest_beats(self) -> dict[str, NodeBeat]:
+        """The newest beat of each node."""
+        now = time.monotonic()
+        return {
+            node: NodeBeat(
+                age_s=now - last.at,
+                version=last.beat.version,
+                spooled=last.beat.spooled,
+                dropped=last.beat.dropped,
+            )
+            for node, last in self.beats.newest.items()
+        }
+
+    async def request(self, subject: str, body: bytes, timeout_s: float) -> bytes:
+        """A request on NATS that is not stored, and its answer. Unreachable when none comes in time."""
+        return await self.nats.request(subject, body, timeout_s)
+
+    async def evidence(self, node: str, command: str) -> bytes | None:
+        """An evidence bundle; None: there is none (yet). Unreachable, ActionError: see brain/adapters/evidence."""
+        return await evidence.fetch(self.nats.required(), self.config.cell, node, command)
+
+    async def submit(self, command: OperatorCommand) -> int:
+        """Puts an operator command on the log; its position there. Unreachable when NATS does not take it in time."""
+        return await self.writer.append_and_wait(command)

@@ -1,0 +1,73 @@
+"""Executes the engine's effects, while this brain leads."""
+
+from collections.abc import Iterable
+
+from brain.adapters.timers import Timers
+from brain.core.effects import (
+    AskJobs,
+    AskPlan,
+    CancelStep,
+    Effect,
+    Note,
+    Perform,
+    SendPage,
+    SetTimer,
+    ShowIncident,
+    ShowRun,
+    WriteIntent,
+)
+from brain.core.inputs import Intent
+from brain.leader.jobs import JobQuestions
+from brain.leader.leadership import Leadership
+from brain.leader.log_writer import LogWriter
+from brain.leader.pages import PageSender
+from brain.leader.steps import StepDispatcher
+
+
+class EffectExecutor:
+    """Passes each effect to the part that carries it out. None of them waits."""
+
+    def __init__(
+        self,
+        *,
+        brain: str,
+        leadership: Leadership,
+        timers: Timers,
+        writer: LogWriter,
+        steps: StepDispatcher,
+        jobs: JobQuestions,
+        pages: PageSender,
+    ) -> None:
+        self._brain = brain
+        self._leadership = leadership
+        self._timers = timers
+        self._writer = writer
+        self._steps = steps
+        self._jobs = jobs
+        self._pages = pages
+
+    def execute(self, effects: Iterable[Effect]) -> None:
+        """Executes the effects of one input, if this brain leads. Otherwise the leader does, or did when it was new."""
+        if not self._leadership.leads():
+            return
+        epoch = self._leadership.epoch
+        for effect in effects:
+            match effect:
+                case SetTimer(name=name, due=due):
+                    self._timers.set(name, due)
+                case WriteIntent(step=step):
+                    self._writer.append_or_drop(
+                        Intent(id=f"i:{step.id}:{epoch}", step=step.id, epoch=epoch, brain=self._brain)
+                    )
+                case Perform(step=step):
+                    self._steps.perform(step, epoch)
+                case AskPlan(step=step):
+                    self._steps.plan(step)
+                case CancelStep(step=step, why=why):
+                    self._steps.cancel(step, epoch, why)
+                case AskJobs(node=node):
+                    self._jobs.ask(node)
+                case SendPage():
+                    self._pages.send(effect)
+                case Note() | ShowIncident() | ShowRun():
+                    continue  # HistoryWriter shows them

@@ -1,0 +1,129 @@
+"""Writes what the engine decides to the read model."""
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Sequence
+
+from brain.adapters.readmodel import ReadModel
+from brain.console.feed import Feed
+from brain.core.effects import Effect, Note, ShowIncident, ShowRun
+from brain.core.state import Incident, Run, State
+
+_log = logging.getLogger(__name__)
+
+WRITE_AFTER_S = 0.02
+RETRY_S = 1.0  # pause after a failed write
+
+
+class HistoryWriter:
+    """Collects notes, incidents and runs, and writes them a moment later in one transaction: commands go out first."""
+
+    def __init__(self, readmodel: ReadModel, feed: Feed) -> None:
+        self._readmodel = readmodel
+        self._feed = feed
+        self._handled = 0  # position on the log of the newest input that was collected
+        self._written = 0  # up to this position the read model is complete
+        self._pending = _Pending()
+        self._unwritten = asyncio.Event()
+        self._progress = asyncio.Event()
+
+    @property
+    def written(self) -> int:
+        """Up to this position on the log the read model is complete."""
+        return self._written
+
+    def open(self, identity: str) -> int:
+        """Opens the history of the log with this identity; returns the position up to which it is complete."""
+        self._pending = _Pending()
+        self._readmodel.begin(identity)
+        self._written = self._readmodel.position(identity)
+        return self._written
+
+    def clear(self, identity: str) -> None:
+        """Empties the read model, to make it from the log again."""
+        self._readmodel.clear()
+        self._readmodel.begin(identity)
+        self._written = 0
+
+    def resume(self, seq: int) -> None:
+        """The snapshot includes the inputs up to this position."""
+        self._handled = seq
+
+    def rewind(self, seq: int) -> None:
+        """The log was cut to this position: other inputs follow."""
+        self._handled = self._written = seq
+
+    def collect(self, seq: int, effects: Sequence[Effect]) -> None:
+        """Collects an input's notes, incidents and runs from its effects."""
+        pending = self._pending
+        for effect in effects:
+            match effect:
+                case Note():
+                    pending.notes.append((seq, effect))
+                case ShowIncident(incident=incident):
+                    pending.incidents[incident.id] = incident
+                case ShowRun(run=run):
+                    pending.runs[run.id] = run
+                case _:
+                    continue
+        self._handled = seq
+        self._unwritten.set()
+
+    async def serve(self) -> None:
+        """Writes what is collected, until cancelled."""
+        while True:
+            await self._unwritten.wait()
+            await asyncio.sleep(WRITE_AFTER_S)
+            if not self.flush():
+                await asyncio.sleep(RETRY_S)
+                self._unwritten.set()
+
+    def flush(self) -> bool:
+        """Writes what is collected, unless the read model already has it, and publishes the notes to the watchers.
+
+        False: the disk refuses, and it is kept for the next time. Healing goes on without its history.
+        """
+        self._unwritten.clear()
+        pending = self._pending
+        if self._handled > self._written:
+            notes = [pair for pair in pending.notes if pair[0] > self._written]
+            try:
+                self._readmodel.write(self._handled, notes, pending.incidents.values(), pending.runs.values())
+            except sqlite3.Error as error:
+                _log.error("the read model cannot be written: %s", error)
+                return False
+            self._written = self._handled
+            for _, note in notes:
+                self._feed.publish(note)
+        self._pending = _Pending()
+        self._progress.set()
+        return True
+
+    def reconcile(self, state: State, why: str) -> None:
+        """Closes the incidents and runs in the read model that the engine no longer has."""
+        self._readmodel.reconcile(list(state.incidents.values()), list(state.runs.values()), why, state.now)
+
+    async def reached(self, seq: int, timeout_s: float) -> bool:
+        """Waits until the input at `seq` is handled and written; False on a timeout."""
+        deadline = time.monotonic() + timeout_s
+        while min(self._handled, self._written) < seq:
+            self._progress.clear()
+            try:
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    await self._progress.wait()
+            except TimeoutError:
+                return False
+        return True
+
+
+class _Pending:
+    """What is not yet in the read model: each incident and run once, in its newest form."""
+
+    __slots__ = ("incidents", "notes", "runs")
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[int, Note]] = []
+        self.incidents: dict[str, Incident] = {}
+        self.runs: dict[str, Run] = {}

@@ -1,0 +1,155 @@
+"""This brain's replica of the engine: every brain of a cell reads the same log and reaches the same state."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from agent.contract.actions.spec import ActionSpec
+from brain.adapters.log import LogInfo
+from brain.adapters.quarantine import Quarantine
+from brain.adapters.snapshot import Snapshots
+from brain.core.effects import Effect
+from brain.core.engine import Engine
+from brain.core.inputs import Input
+from brain.core.state import State
+from brain.leader.history import HistoryWriter
+from brain.leader.notes import BrainNotes
+
+_log = logging.getLogger(__name__)
+
+
+class Replica:
+    """One engine and its position on the log. Call `attach` for each connection; after `close` it restores the engine."""
+
+    def __init__(
+        self,
+        *,
+        actions: Mapping[str, ActionSpec],
+        snapshots: Snapshots,
+        open_quarantine: Callable[[str], Quarantine],
+        history: HistoryWriter,
+        notes: BrainNotes,
+    ) -> None:
+        """`open_quarantine` opens the one that belongs to a log, by the log's identity."""
+        self._actions = actions
+        self._snapshots = snapshots
+        self._open_quarantine = open_quarantine
+        self._quarantine: Quarantine | None = None
+        self._history = history
+        self._notes = notes
+        self._engine = Engine(actions=actions)
+        self._identity = ""
+        self._seq = 0
+        self._saved_seq = 0
+        self._caught_up = asyncio.Event()
+        self._replayed_by_other_code = ""
+
+    @property
+    def state(self) -> State:
+        """The engine's memory. Read only."""
+        return self._engine.state
+
+    @property
+    def identity(self) -> str:
+        """The identity of the log that is read; empty: none yet."""
+        return self._identity
+
+    @property
+    def seq(self) -> int:
+        """The position on the log of the last handled input."""
+        return self._seq
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether an input has been handled since the newest snapshot."""
+        return bool(self._identity) and self._seq != self._saved_seq
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the whole log has been read on this connection."""
+        return self._caught_up.is_set()
+
+    async def until_caught_up(self) -> None:
+        """Waits until the whole log has been read."""
+        await self._caught_up.wait()
+
+    def attach(self, info: LogInfo) -> None:
+        """Takes up the log of a new connection: goes on after the last handled input, or begins with another log."""
+        if info.identity != self._identity:
+            if self._identity:
+                self._notes.write(
+                    "log.changed", "NATS has another log than before: everything is read from its beginning"
+                )
+            self._restore(info)
+        if info.last_seq < self._seq:
+            self._notes.write(
+                "log.shortened",
+                f"the log ends at {info.last_seq}, {self._seq} was read: NATS lost its newest messages",
+            )
+            self._seq = info.last_seq
+            self._history.rewind(info.last_seq)
+        elif info.first_seq > self._seq + 1 and self._seq:
+            self._notes.write(
+                "log.gap",
+                f"messages {self._seq + 1} to {info.first_seq - 1} were removed before this brain read them",
+            )
+        if info.last_seq <= self._seq:
+            self._caught_up.set()
+        else:
+            self._caught_up.clear()
+
+    def _restore(self, info: LogInfo) -> None:
+        """Makes a new engine: from the snapshot if it fits this log, otherwise to read the log from its beginning."""
+        self.close()
+        self._engine = Engine(actions=self._actions)
+        self._quarantine = self._open_quarantine(info.identity)
+        state, seq, why = self._snapshots.load(info.identity)
+        written = self._history.open(info.identity)
+        if state is not None and written < seq and info.first_seq <= 1:
+            # The read model was lost, and the log still has everything that it is made from.
+            state, seq, why = None, 0, "the read model is behind the snapshot: made again from the log"
+            self._history.clear(info.identity)
+            written = 0
+        self._replayed_by_other_code = why if state is None and written else ""
+        if state is not None:
+            self._engine.close()
+            self._engine = Engine(state, actions=self._actions)
+        self._identity, self._seq, self._saved_seq = info.identity, seq, seq
+        self._history.resume(seq)
+        _log.info("log %s: %s", info.identity, f"snapshot at {seq}" if state is not None else why)
+
+    def quarantined(self, seq: int) -> bool:
+        """Whether the input at this position has crashed the brain too often to be handled."""
+        return self._quarantine is not None and seq in self._quarantine.quarantined
+
+    def handle(self, given: Input, seq: int, now: float) -> list[Effect]:
+        """Lets the engine handle the input at a position and returns its effects. Raises what the engine raises."""
+        assert self._quarantine is not None  # noqa: S101 - attach() comes first
+        self._quarantine.begin(seq)
+        effects = self._engine.handle(given, now)
+        self._quarantine.end()
+        self._seq = seq
+        return effects
+
+    def end_of_log(self) -> None:
+        """Marks the replica as caught up: the newest input on the log has been handled."""
+        if self._caught_up.is_set():
+            return
+        self._history.flush()
+        self._caught_up.set()
+        if self._replayed_by_other_code:
+            self._history.reconcile(self.state, "not known any more after a change of gpuward's code")
+            self._replayed_by_other_code = ""
+
+    def saved(self, seq: int) -> None:
+        """Records that a snapshot of this position is on disk."""
+        self._saved_seq = seq
+
+    def close(self) -> None:
+        """Writes the history and frees the engine and the quarantine."""
+        self._history.flush()
+        self._engine.close()
+        if self._quarantine is not None:
+            self._quarantine.close()
+            self._quarantine = None
+        self._identity = ""

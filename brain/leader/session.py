@@ -1,0 +1,80 @@
+"""One connection to NATS: everything that needs it runs until it is lost."""
+
+from nats.aio.client import Client
+
+from agent.contract import subjects
+from agent.shared.tasks import Tasks
+from brain.adapters import evidence, log
+from brain.adapters.lease import Lease
+from brain.adapters.liveness import Beats
+from brain.config import BrainConfig
+from brain.leader.competition import LeaseCompetition
+from brain.leader.current_client import CurrentClient
+from brain.leader.liveness import LivenessService
+from brain.leader.log_writer import LogWriter
+from brain.leader.loop import LiveLoop
+from brain.leader.notes import BrainNotes
+from brain.leader.packs import PackUpdates
+from brain.leader.replica import Replica
+from brain.leader.timers import TimerService
+
+
+class Session:
+    """Call `run` once for each connection."""
+
+    def __init__(
+        self,
+        *,
+        config: BrainConfig,
+        nats: CurrentClient,
+        lease: Lease,
+        beats: Beats,
+        replica: Replica,
+        loop: LiveLoop,
+        writer: LogWriter,
+        competition: LeaseCompetition,
+        timers: TimerService,
+        liveness: LivenessService,
+        packs: PackUpdates,
+        notes: BrainNotes,
+    ) -> None:
+        self._config = config
+        self._nats = nats
+        self._lease = lease
+        self._beats = beats
+        self._replica = replica
+        self._loop = loop
+        self._writer = writer
+        self._competition = competition
+        self._timers = timers
+        self._liveness = liveness
+        self._packs = packs
+        self._notes = notes
+
+    async def run(self, client: Client) -> None:
+        """Runs until a part fails or until cancelled. At its end this brain no longer counts as holder of the lease."""
+        config = self._config
+        info = await log.ensure(client, config.cell, config.log, config.nats.replicas)
+        self._replica.attach(info)
+        reader = log.Reader(client, config.cell, self._replica.seq)
+        await client.subscribe(subjects.beat(config.cell, "*"), cb=self._beats.on_message)
+        self._liveness.restart()
+        try:
+            with self._nats.established(client):
+                async with Tasks() as tasks:
+                    tasks.start(self._writer.serve(client), "outbox")
+                    tasks.start(self._loop.serve(reader), "reader")
+                    tasks.start(self._competition.serve(client), "lease")
+                    tasks.start(self._offer_evidence(client), "evidence")
+                    tasks.start(self._timers.serve(), "timers")
+                    tasks.start(self._liveness.serve(), "liveness")
+                    tasks.start(self._packs.serve(), "packs")
+                    await tasks.wait()
+        finally:
+            self._lease.drop()
+            await reader.close()
+
+    async def _offer_evidence(self, client: Client) -> None:
+        """Creates the bucket for evidence once the log is read: the log and the lease need their storage first."""
+        await self._replica.until_caught_up()
+        await evidence.offer(client, self._config, self._notes.write)

@@ -1,0 +1,48 @@
+"""The options of the brain's plug-ins, as tables made from their dataclasses."""
+
+import importlib
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
+
+from brain.actions import bmc_tables, scheduler, switches
+from brain.actions.fabrics import ManagersOptions
+from brain.notify import notifier
+from brain.ufm.client import UfmOptions
+from docs.field_tables import table
+
+# Key of the configuration -> its types; "" stands for a table that has no type.
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "channels": notifier.TYPES,
+    "bmc": bmc_tables.TYPES,
+    "schedulers": scheduler.TYPES,
+    "switches": switches.TYPES,
+}
+WITHOUT_TYPE: Mapping[str, type] = {"subnet_managers": ManagersOptions, "ufm": UfmOptions}
+
+
+def sections() -> Iterator[str]:
+    """Yields the lines of the reference."""
+    for key, types in TABLES.items():
+        for name, place in types.items():
+            yield f'### `[{key}.<name>]` with `type = "{name}"`\n'
+            yield from table(options_of(name, place))
+    for key, kind in WITHOUT_TYPE.items():
+        yield f"### `[{key}.<name>]`\n"
+        yield from table(kind)
+
+
+def options_of(name: str, place: str) -> type:
+    """Returns the dataclass with the options of a type: the one in its module whose docstring has `type = "<name>"`."""
+    module = importlib.import_module(place.partition(":")[0])
+    found = [
+        kind
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and is_dataclass(kind) and f'`type = "{name}"`' in (kind.__doc__ or "")
+    ]
+    if len(found) != 1:
+        file = str(module.__name__).replace(".", "/") + ".py"
+        raise LookupError(
+            f'{file}: the docstring of its dataclass of options must say: The keys of a table with `type = "{name}"`.'
+        )
+    return found[0]

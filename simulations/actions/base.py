@@ -1,0 +1,85 @@
+"""The shape of a simulated action, and what the actions share. Pure.
+
+An action reads the state of a machine and answers how it ends and which changes it causes; parameters have been checked
+already. Whether it helps is decided by the state and by the fault, not by the action: a bounced link gets its carrier
+only if it was stuck, not if its cable is cut; the reset of a GPU brings none back that is off the bus.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.contract.commands import Outcome
+from agent.contract.messages import Scalar
+from simulations.changes import FixApplied, ScheduledChange, after
+from simulations.faults import Fix
+from simulations.state import MachineState
+
+ASK_S = 0.1  # a request that is answered at once
+COLLECT_S = 0.5
+TRAIN_S = 1.0  # the training of a link
+RESET_S = 1.5  # the reset of a device or a driver
+BOOT_S = 4.0  # how long a node is away; short, so that a rehearsal is
+Params = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRequest:
+    """What an action is to be done on."""
+
+    machine: MachineState
+    params: Params
+    # Cause and rule; only the brain's own actions get it, for the reason of a drain.
+    why: str = ""
+
+    def text(self, name: str) -> str:
+        """A required parameter as text."""
+        return str(self.params[name])
+
+    def number(self, name: str, default: float) -> float:
+        """An optional parameter as a number."""
+        return float(self.params.get(name, default))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedResult:
+    """How an action ends `took_s` after it began, and what it changes meanwhile."""
+
+    outcome: Outcome
+    why: str
+    took_s: float = 0.0
+    changes: tuple[ScheduledChange, ...] = ()
+
+
+SimulatedAction = Callable[[ActionRequest], SimulatedResult]
+# About a whole fabric: it sees all machines, and its changes come to each of them.
+FabricAction = Callable[[Sequence[MachineState]], SimulatedResult]
+
+
+def succeeded(why: str, took_s: float, *changes: ScheduledChange) -> SimulatedResult:
+    """It worked."""
+    return SimulatedResult(outcome=Outcome.OK, why=why, took_s=took_s, changes=changes)
+
+
+def failed(why: str, took_s: float, *changes: ScheduledChange) -> SimulatedResult:
+    """It was done, or partly done, and did not reach its aim."""
+    return SimulatedResult(outcome=Outcome.FAILED, why=why, took_s=took_s, changes=changes)
+
+
+def refused(why: str) -> SimulatedResult:
+    """Nothing was done."""
+    return SimulatedResult(outcome=Outcome.REFUSED, why=why)
+
+
+def fixed(why: str, took_s: float, component: str, *fixes: Fix) -> SimulatedResult:
+    """It worked, and applies these fixes to a part when it ends."""
+    return succeeded(why, took_s, *(after(took_s, FixApplied(fix=fix, component=component)) for fix in fixes))
+
+
+def no_unit(machine: MachineState, name: str) -> SimulatedResult:
+    """Refused: there is no such systemd unit."""
+    return refused(f"{name} is not a unit of this node (have: {', '.join(machine.units)})")
+
+
+def jobs_hold_gpus(machine: MachineState) -> SimulatedResult:
+    """Refused: the processes of jobs hold GPUs."""
+    return refused(f"processes of job {', '.join(machine.jobs)} hold GPUs")

@@ -1,0 +1,101 @@
+"""Actions of a node on its GPUs and their driver. Pure."""
+
+from collections.abc import Mapping
+
+from agent.contract import components
+from simulations.actions.base import (
+    ASK_S,
+    COLLECT_S,
+    RESET_S,
+    ActionRequest,
+    SimulatedAction,
+    SimulatedResult,
+    failed,
+    fixed,
+    jobs_hold_gpus,
+    no_unit,
+    refused,
+    succeeded,
+)
+from simulations.changes import FixApplied, UnitChanges, after
+from simulations.faults import Fix
+from simulations.parts import FABRIC_MANAGER
+from simulations.state import MachineState
+
+
+def reset_gpu(request: ActionRequest) -> SimulatedResult:
+    """Refused for a GPU that is off the bus, and while a job holds GPUs."""
+    machine, component = request.machine, str(request.params.get("gpu", components.NODE))
+    if machine.jobs:
+        return jobs_hold_gpus(machine)
+    if component == components.NODE:
+        return fixed("all GPUs were reset", RESET_S, component, Fix.RESET_GPU, Fix.RESET_ALL_GPUS)
+    if not _on_bus(machine, component):
+        return refused(f"{component} is not on the bus: it cannot be reset in band")
+    return fixed(f"{component} was reset", RESET_S, component, Fix.RESET_GPU)
+
+
+def limit_power(request: ActionRequest) -> SimulatedResult:
+    """Refused for a GPU that is off the bus."""
+    component = request.text("gpu")
+    if not _on_bus(request.machine, component):
+        return refused(f"there is no {component} on this node")
+    text = f"{component}: {request.params['percent']:g} % of its default limit"
+    return fixed(text, ASK_S, component, Fix.LIMIT_POWER)
+
+
+def _on_bus(machine: MachineState, component: str) -> bool:
+    gpu = machine.gpus.get(components.name_of(component))
+    return gpu is not None and gpu.present
+
+
+def enable_persistence(_: ActionRequest) -> SimulatedResult:
+    """Changes nothing that is simulated."""
+    return succeeded("persistence mode is on", ASK_S)
+
+
+def diagnose(request: ActionRequest) -> SimulatedResult:
+    """Fails when a GPU is lost or has a fault; refused while a job holds GPUs."""
+    machine = request.machine
+    if machine.jobs:
+        return jobs_hold_gpus(machine)
+    faulty = [gpu.component for gpu in machine.gpus.values() if not gpu.present]
+    faulty += [fault.component for fault in machine.faults.values() if fault.component.startswith("gpu/")]
+    if faulty:
+        return failed(f"the diagnosis failed at {', '.join(faulty)}", COLLECT_S)
+    return succeeded(f"dcgmi diag -r {request.params['level']}: all passed (simulated)", COLLECT_S)
+
+
+def rescan(request: ActionRequest) -> SimulatedResult:
+    """Finds only what answers on the bus."""
+    return fixed("the PCI bus was scanned again", COLLECT_S, request.text("gpu"), Fix.RESCAN_PCI)
+
+
+def reload_driver(request: ActionRequest) -> SimulatedResult:
+    """Refused while a job holds GPUs."""
+    if request.machine.jobs:
+        return jobs_hold_gpus(request.machine)
+    return fixed("the NVIDIA driver was reloaded", RESET_S, components.NODE, Fix.RELOAD_DRIVER)
+
+
+def restart_fabric_manager(request: ActionRequest) -> SimulatedResult:
+    """Its unit is active again."""
+    if FABRIC_MANAGER not in request.machine.units:
+        return no_unit(request.machine, FABRIC_MANAGER)
+    return succeeded(
+        f"{FABRIC_MANAGER} was restarted",
+        RESET_S,
+        after(RESET_S, UnitChanges(unit=FABRIC_MANAGER, active="active")),
+        after(RESET_S, FixApplied(fix=Fix.RESTART_FABRIC_MANAGER, component=components.NODE)),
+    )
+
+
+ACTIONS: Mapping[str, SimulatedAction] = {
+    "gpu.reset": reset_gpu,
+    "gpu.power_limit": limit_power,
+    "gpu.persistence": enable_persistence,
+    "gpu.diagnose": diagnose,
+    "pci.rescan": rescan,
+    "driver.reload": reload_driver,
+    "fabricmanager.restart": restart_fabric_manager,
+}

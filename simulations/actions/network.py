@@ -1,0 +1,113 @@
+"""Actions of a node on its interfaces, network cards and InfiniBand ports, and what it sees of the fabric. Pure."""
+
+from collections.abc import Mapping
+
+from agent.contract import components, fabric, subnet
+from simulations.actions.base import (
+    ASK_S,
+    RESET_S,
+    TRAIN_S,
+    ActionRequest,
+    SimulatedAction,
+    SimulatedResult,
+    fixed,
+    refused,
+    succeeded,
+)
+from simulations.changes import AdminDown, AdminUp, FixApplied, PortDown, PortUp, after
+from simulations.faults import Fix
+from simulations.parts import CONTROL_LINK
+from simulations.state import MachineState
+
+_NO_PORT = "this node has no InfiniBand port with a link"
+
+
+def bounce_link(request: ActionRequest) -> SimulatedResult:
+    """Down, a pause, up."""
+    down_s = request.number("down_s", 0.5)
+    return _bounce(request.machine, request.text("link"), down_s, f"down for {down_s:g} s, then up")
+
+
+def reset_port(request: ActionRequest) -> SimulatedResult:
+    """The link of the port is trained again."""
+    return _bounce(request.machine, request.text("port"), 0.2, "was reset", Fix.RESET_PORT)
+
+
+def reset_nic(request: ActionRequest) -> SimulatedResult:
+    """The card is reset, and with it the interface or port through which it is named."""
+    component = request.text("nic")
+    if components.type_of(component) == "nic":
+        return fixed(f"{component} was reset", RESET_S, component, Fix.RESET_NIC)
+    return _bounce(
+        request.machine, component, RESET_S, "and its card were reset", Fix.RESET_NIC, Fix.RESET_PORT
+    )
+
+
+def _bounce(machine: MachineState, component: str, down_s: float, how: str, *fixes: Fix) -> SimulatedResult:
+    """Takes an interface or a port down and up; the fixes are applied when it is up."""
+    kind, name = components.type_of(component), components.name_of(component)
+    if kind == "link" and name == CONTROL_LINK:
+        return refused(f"{name} carries the control path of this node")
+    if kind == "link" and name in machine.links:
+        down, up = after(0, AdminDown(link=name)), after(down_s, AdminUp(link=name))
+    elif kind == "port" and name.removesuffix(".1") in machine.ports:
+        device = name.removesuffix(".1")
+        down, up = after(0, PortDown(device=device)), after(down_s + TRAIN_S, PortUp(device=device))
+    else:
+        return refused(f"there is no {component} on this node")
+    applied = (after(up.delay_s, FixApplied(fix=fix, component=component)) for fix in fixes)
+    return succeeded(f"{component} {how}", up.delay_s, down, up, *applied)
+
+
+def fail_over(request: ActionRequest) -> SimulatedResult:
+    """Another slave of the bond is active."""
+    return fixed("another slave is active now", ASK_S, request.text("bond"), Fix.FAIL_OVER_BOND)
+
+
+def set_mtu(request: ActionRequest) -> SimulatedResult:
+    """Refused for the interface of the control path."""
+    name = components.name_of(request.text("link"))
+    if name == CONTROL_LINK or name not in request.machine.links:
+        return refused(f"{name} carries the control path, or is not there")
+    return fixed(f"{name} has MTU {request.params['mtu']}", ASK_S, f"link/{name}", Fix.SET_MTU)
+
+
+def list_managers(request: ActionRequest) -> SimulatedResult:
+    """Every port's subnet manager is a master that answers; a fault changes no more than its LID."""
+    machine = request.machine
+    if not machine.ports:
+        return refused(_NO_PORT)
+    ports = tuple(
+        subnet.PortView(port=f"{port.device}.1", lid=100 + number, sm_lid=port.sm_lid, sm=subnet.MASTER)
+        for number, port in enumerate(machine.ports.values())
+    )
+    managers = tuple(
+        subnet.Manager(guid=f"0x{lid:016x}", lid=lid, priority=10, state=subnet.MASTER)
+        for lid in dict.fromkeys(port.sm_lid for port in ports)
+    )
+    return succeeded(subnet.SubnetView(ports=ports, managers=managers).text(), ASK_S)
+
+
+def inspect_fabric(request: ActionRequest) -> SimulatedResult:
+    """Of the fabric the node sees its own ports only."""
+    machine = request.machine
+    if not machine.ports:
+        return refused(_NO_PORT)
+    found = [
+        f"{machine.name} {port.device} port 1: SymbolErrorCounter grows"
+        for port in machine.ports.values()
+        if port.errors_per_s
+    ]
+    up = sum(port.up for port in machine.ports.values())
+    return succeeded(fabric.text(up, len(machine.ports), found), request.number("watch_s", 60.0))
+
+
+ACTIONS: Mapping[str, SimulatedAction] = {
+    "link.bounce": bounce_link,
+    "nic.reset": reset_nic,
+    "ib.port_reset": reset_port,
+    "bond.failover": fail_over,
+    "mtu.set": set_mtu,
+    "ib.sm_state": list_managers,
+    "ib.inspect": inspect_fabric,
+}

@@ -1,0 +1,97 @@
+"""Actions of a node on its services, modules, jobs and itself. Pure."""
+
+from collections.abc import Mapping
+
+from agent.contract import components
+from simulations.actions.base import (
+    ASK_S,
+    BOOT_S,
+    COLLECT_S,
+    ActionRequest,
+    SimulatedAction,
+    SimulatedResult,
+    no_unit,
+    refused,
+    succeeded,
+)
+from simulations.changes import FixApplied, GoesDown, GpuReleased, JobEnds, UnitChanges, after
+from simulations.faults import Fix
+from simulations.state import MachineState
+
+STOP_S = 0.2  # stopping a unit
+START_S = 0.6  # starting it
+
+
+def restart_service(request: ActionRequest) -> SimulatedResult:
+    """The unit comes up again and releases the GPUs that it held."""
+    machine, name, stay_s = request.machine, request.text("unit"), request.number("stay_s", 2.0)
+    if name not in machine.units:
+        return no_unit(machine, name)
+    up_s = STOP_S + START_S
+    held = [gpu.bdf for gpu in machine.gpus.values() if gpu.idle and gpu.unit == name]
+    return succeeded(
+        f"{name} active for {stay_s:g} s",
+        up_s + stay_s,
+        after(STOP_S, UnitChanges(unit=name, active="inactive", result="success")),
+        after(up_s, UnitChanges(unit=name, active="active")),
+        *(after(up_s, GpuReleased(bdf=bdf)) for bdf in held),
+    )
+
+
+def start_service(request: ActionRequest) -> SimulatedResult:
+    """The unit is active."""
+    return _set_unit(request.machine, request.text("unit"), "active", START_S)
+
+
+def stop_service(request: ActionRequest) -> SimulatedResult:
+    """The unit is inactive."""
+    return _set_unit(request.machine, request.text("unit"), "inactive", STOP_S)
+
+
+def _set_unit(machine: MachineState, name: str, active: str, took_s: float) -> SimulatedResult:
+    if name not in machine.units:
+        return no_unit(machine, name)
+    return succeeded(f"{name} is {active}", took_s, after(took_s, UnitChanges(unit=name, active=active)))
+
+
+def load_module(request: ActionRequest) -> SimulatedResult:
+    """Fixes faults of this module only."""
+    module = request.text("module")
+    fix = FixApplied(fix=Fix.LOAD_MODULE, component=components.NODE, target=module)
+    return succeeded(f"{module} is loaded", ASK_S, after(ASK_S, fix))
+
+
+def reboot(_: ActionRequest) -> SimulatedResult:
+    """The node is unreachable for a while, and comes back with another boot id."""
+    return succeeded("back with another boot id", ASK_S + BOOT_S + 0.1, after(ASK_S, GoesDown(for_s=BOOT_S)))
+
+
+def signal_job(request: ActionRequest) -> SimulatedResult:
+    """Ends a job; refused when none of its processes is on the node."""
+    job = request.text("job")
+    if job not in request.machine.jobs:
+        return refused(f"job {job} has no process on this node")
+    return succeeded(f"job {job} was signalled", ASK_S, after(ASK_S, JobEnds(job=job)))
+
+
+def collect_evidence(request: ActionRequest) -> SimulatedResult:
+    """Changes nothing."""
+    return succeeded(f"evidence about {request.text('component')} collected (simulated)", COLLECT_S)
+
+
+def find_usage(request: ActionRequest) -> SimulatedResult:
+    """Changes nothing."""
+    text = f"largest below {request.text('mount')}: ann/checkpoints 41 TB, tmp 3 TB (simulated)"
+    return succeeded(text, COLLECT_S)
+
+
+ACTIONS: Mapping[str, SimulatedAction] = {
+    "service.restart": restart_service,
+    "service.start": start_service,
+    "service.stop": stop_service,
+    "module.load": load_module,
+    "node.reboot": reboot,
+    "process.signal": signal_job,
+    "evidence.collect": collect_evidence,
+    "fs.usage": find_usage,
+}

@@ -1,0 +1,136 @@
+"""Drills of the node itself: services, modules, memory, disks, power. Pure."""
+
+import math
+
+from agent.contract.messages import Severity
+from simulations import changes as ch
+from simulations.changes import after
+from simulations.drills.drill import Drill, Plan, always, begin, first_healthy
+from simulations.events import event
+from simulations.faults import Fault, Fix
+from simulations.parts import FABRIC_MANAGER
+from simulations.state import MachineState
+
+UNREACHABLE_S = 45.0
+_INFO = Severity.INFO
+_UNCORRECTED = (
+    "EDAC MC3: 2 UE memory scrubbing error on P1-DIMMH1 (channel:0 slot:0 page:0x0 offset:0x0 grain:32)"
+)
+
+
+def _service_failed(machine: MachineState) -> Plan:
+    units = [
+        one.name for one in machine.units.values() if one.active == "active" and one.name != FABRIC_MANAGER
+    ]
+    name = first_healthy(units, machine, "active service")
+    return (after(0, ch.UnitChanges(unit=name, active="failed", result="exit-code")),)
+
+
+def _no_fabric_manager(machine: MachineState) -> Plan:
+    units = [FABRIC_MANAGER] if machine.units[FABRIC_MANAGER].active == "active" else []
+    name = first_healthy(units, machine, "fabric manager")
+    return (after(0, ch.UnitChanges(unit=name, active="failed", result="exit-code")),)
+
+
+DRILLS: tuple[Drill, ...] = (
+    Drill(
+        name="service-failed",
+        summary="A systemd unit that GPUs need fails.",
+        nodes="one",
+        ends="service.restart of it",
+        plan=_service_failed,
+    ),
+    Drill(
+        name="fabric-manager-down",
+        summary="NVIDIA's fabric manager fails.",
+        nodes="one",
+        ends="fabricmanager.restart",
+        plan=_no_fabric_manager,
+    ),
+    Drill(
+        name="module-missing",
+        summary="nvidia_peermem is no longer loaded.",
+        nodes="one",
+        ends="module.load of it, after the minute that a reload of the driver may take",
+        plan=begin(
+            Fault(
+                name="no nvidia_peermem",
+                component="node",
+                fixes=(Fix.LOAD_MODULE,),
+                target="nvidia_peermem",
+                symptoms=(event("node.module", "node", module="nvidia_peermem", loaded=False),),
+                recovery=(event("node.module", "node", _INFO, module="nvidia_peermem", loaded=True),),
+            )
+        ),
+    ),
+    Drill(
+        name="node-silent",
+        summary=f"A node sends nothing for {UNREACHABLE_S:g} s.",
+        nodes="one",
+        ends=f"by itself, after {UNREACHABLE_S:g} s; until then its restart waits for your approval",
+        plan=always(after(0, ch.GoesUnreachable(for_s=UNREACHABLE_S))),
+    ),
+    Drill(
+        name="node-hung",
+        summary="A node's kernel hangs: it neither sends nor receives anything.",
+        nodes="one",
+        ends="bmc.restart, when you approve it",
+        plan=begin(
+            Fault(name="hung kernel", component="node", fixes=(Fix.REBOOT, Fix.CYCLE_POWER), hangs_node=True),
+        ),
+        approval=True,
+    ),
+    Drill(
+        name="node-dark",
+        summary="A node loses its power.",
+        nodes="one",
+        ends="bmc.power_on, when you approve it",
+        plan=always(after(0, ch.GoesDown(for_s=math.inf, power=True))),
+        approval=True,
+    ),
+    Drill(
+        name="memory-error",
+        summary="The node's memory has an uncorrected error.",
+        nodes="one",
+        ends="nothing: the node is drained and goes to a person",
+        plan=always(
+            after(0, ch.KernelLogs(text=_UNCORRECTED)),
+            after(0, ch.FaultBegins(fault=Fault(name="broken DIMM", component="node", fixes=()))),
+        ),
+        heals=False,
+    ),
+    Drill(
+        name="disk-full",
+        summary="A file system of the node is nearly full.",
+        nodes="one",
+        ends="nothing: the largest directories are found, and it goes to a person",
+        plan=begin(
+            Fault(
+                name="full disk",
+                component="mount//",
+                fixes=(),
+                symptoms=(
+                    event(
+                        "mount.space", "mount//",
+                        what="bytes", full=True, used_percent=96.0, free=9000, fstype="ext4", remote=False,
+                    ),
+                ),
+                recovery=(
+                    event(
+                        "mount.space", "mount//", _INFO,
+                        what="bytes", full=False, used_percent=60.0, free=90_000, fstype="ext4", remote=False,
+                    ),
+                ),
+            )
+        ),
+        heals=False,
+    ),
+    Drill(
+        name="repair",
+        summary="No fault: simulated people repair everything that is broken on a node.",
+        nodes="one",
+        ends="it is done at once",
+        plan=always(after(0, ch.Repaired())),
+        breaks=False,
+    ),
+)  # fmt: skip

@@ -1,0 +1,160 @@
+"""What the agent of a simulated machine reports of each state and change. Pure."""
+
+from agent.contract.kinds import KINDS
+from agent.contract.messages import Scalar, Severity, UnsentEvent
+from simulations.parts import SimulatedGpu, SimulatedLink, SimulatedPort, SimulatedUnit
+
+
+def event(kind: str, component: str, severity: Severity | None = None, **data: Scalar) -> UnsentEvent:
+    """An event of any kind; without a severity with the default one of its kind."""
+    evidence = ", ".join(f"{name} {value}" for name, value in data.items())
+    default = KINDS[kind].severity
+    return UnsentEvent(
+        kind=kind, component=component, severity=severity or default, data=data, evidence=evidence
+    )
+
+
+def agent_started(version: str, kernel: str, gpus: int) -> UnsentEvent:
+    """The first event of an agent."""
+    data: dict[str, Scalar] = {"version": version, "kernel": kernel, "gpus": gpus}
+    return UnsentEvent(kind="agent.started", component="node", severity=Severity.INFO, data=data)
+
+
+def command_result(command: str, outcome: str, why: str, took_s: float) -> UnsentEvent:
+    """The event that ends a command."""
+    data: dict[str, Scalar] = {"command": command, "outcome": outcome, "why": why, "took_s": took_s}
+    return UnsentEvent(kind="command.result", component="node", severity=Severity.INFO, data=data)
+
+
+def gpu_lost(gpu: SimulatedGpu) -> UnsentEvent:
+    """From NVML: the GPU does not answer."""
+    return UnsentEvent(
+        kind="gpu.lost",
+        component=gpu.component,
+        severity=Severity.FATAL,
+        data={"reason": "lost", "index": gpu.index},
+        evidence=f"NVML: GPU is lost: GPU {gpu.index} {gpu.bdf}",
+    )
+
+
+def gpu_removed(gpu: SimulatedGpu) -> UnsentEvent:
+    """From udev: the kernel has removed the PCI device."""
+    return UnsentEvent(
+        kind="gpu.removed",
+        component=gpu.component,
+        severity=Severity.FATAL,
+        data={"driver": "nvidia"},
+        evidence=f"udev remove {gpu.bdf}.0 nvidia",
+    )
+
+
+def gpu_returned(gpu: SimulatedGpu) -> UnsentEvent:
+    """From NVML: the GPU answers again."""
+    return UnsentEvent(
+        kind="gpu.returned",
+        component=gpu.component,
+        severity=Severity.INFO,
+        data={"by": "nvml"},
+        evidence=f"NVML answers again for GPU {gpu.index} {gpu.bdf} (was: lost)",
+    )
+
+
+def gpu_idle(gpu: SimulatedGpu, *, idle_s: float) -> UnsentEvent:
+    """From the watch on GPUs that are held and unused."""
+    holder = f"job {gpu.job}" if gpu.job else gpu.unit
+    return UnsentEvent(
+        kind="gpu.idle",
+        component=gpu.component,
+        severity=Severity.WARNING,
+        data={"idle_s": idle_s, "memory_mb": 70_000, "processes": 1, "job": gpu.job, "unit": gpu.unit},
+        evidence=f"GPU {gpu.index} {gpu.bdf}: utilisation 0 % for {idle_s:.0f} s, held by {holder}",
+    )
+
+
+def gpu_busy(gpu: SimulatedGpu) -> UnsentEvent:
+    """From the same watch: nothing holds the GPU any more."""
+    return UnsentEvent(
+        kind="gpu.busy",
+        component=gpu.component,
+        severity=Severity.INFO,
+        data={"utilization": 0},
+        evidence=f"GPU {gpu.index} {gpu.bdf}: utilisation 0 %, 0 holders",
+    )
+
+
+def cuda_error(component: str, *, name: str, job: str) -> UnsentEvent:
+    """From the log of a job."""
+    return UnsentEvent(
+        kind="job.cuda_error",
+        component=component,
+        severity=Severity.ERROR,
+        data={"name": name, "job": job, "file": f"/var/log/jobs/{job}.log"},
+        evidence=f"RuntimeError: CUDA error: {name} on {component.removeprefix('gpu/')}",
+    )
+
+
+def port_state(port: SimulatedPort, *, before: str) -> UnsentEvent:
+    """From /sys/class/infiniband: a port went up or down."""
+    state, phys = ("ACTIVE", "LinkUp") if port.up else ("DOWN", "Disabled")
+    return UnsentEvent(
+        kind="ib.port_state",
+        component=port.component,
+        severity=Severity.INFO if port.up else Severity.WARNING,
+        data={"state": state, "before": before, "phys_state": phys},
+        evidence=f"{port.device} port 1 {before} -> {state}/{phys}",
+    )
+
+
+def port_errors(port: SimulatedPort, *, delta: int, interval_s: float) -> UnsentEvent:
+    """From /sys/class/infiniband: the error counter of a port grows."""
+    before = port.symbol_error - delta
+    return UnsentEvent(
+        kind="ib.errors",
+        component=port.component,
+        severity=Severity.WARNING,
+        data={
+            "counter": "symbol_error",
+            "delta": delta,
+            "value": port.symbol_error,
+            "interval_s": interval_s,
+        },
+        evidence=f"{port.device} port 1 symbol_error {before} -> {port.symbol_error}",
+    )
+
+
+def master_changed(port: SimulatedPort, *, before: int) -> UnsentEvent:
+    """From /sys/class/infiniband: a port has learnt the LID of another subnet manager."""
+    return UnsentEvent(
+        kind="ib.sm_lid",
+        component=port.component,
+        severity=Severity.WARNING,
+        data={"sm_lid": port.sm_lid, "before": before},
+        evidence=f"{port.device} port 1 sm_lid {before} -> {port.sm_lid}",
+    )
+
+
+def link_state(link: SimulatedLink) -> UnsentEvent:
+    """From rtnetlink."""
+    state = "up" if link.carrier else "down"
+    return UnsentEvent(
+        kind="link.state",
+        component=link.component,
+        severity=Severity.INFO if link.carrier else Severity.WARNING,
+        data={"up": link.carrier, "admin_up": link.admin_up, "carrier": link.carrier, "operstate": state},
+        evidence=f"{link.name} operstate {state}",
+    )
+
+
+def unit_state(unit: SimulatedUnit, *, result: str = "") -> UnsentEvent:
+    """From systemd."""
+    sub = {"active": "running", "failed": "failed"}.get(unit.active, "dead")
+    data: dict[str, Scalar] = {"active": unit.active, "sub": sub}
+    if result:
+        data["result"] = result
+    return UnsentEvent(
+        kind="service.state",
+        component=unit.component,
+        severity=Severity.INFO if unit.active == "active" else Severity.ERROR,
+        data=data,
+        evidence=f"{unit.name}: {unit.active} ({sub})",
+    )

@@ -1,0 +1,93 @@
+"""The simulated fleet's answers: to `gpuward drill`, and to a brain that performs its own actions on it. No I/O."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.contract.errors import ConfigError, GpuwardError, Refused
+from simulations.drills import DRILLS, Drill
+from simulations.infrastructure import Infrastructure
+from simulations.node import SimulatedNode
+
+
+def answer(
+    nodes: Mapping[str, SimulatedNode], request: Any, infrastructure: Infrastructure, now: float
+) -> dict[str, Any]:
+    """The reply to one request: `{"ok": true, ...}`, or `{"ok": false, "error": sentence}`.
+
+    `{"do": "list"}`                                       the drills and the nodes
+    `{"do": "inject", "name": ..., "node": ...}`           starts a drill; empty node: the first healthy one
+    `{"do": "perform", "action": ..., "node": ..., "params": ..., "why": ...}`
+                                                           performs an action of the brain
+    """
+    try:
+        match request:
+            case {"do": "list"}:
+                return {
+                    "ok": True,
+                    "drills": [_row(drill) for drill in DRILLS.values()],
+                    "nodes": list(nodes),
+                }
+            case {"do": "inject", "name": str(name), "node": str(node)}:
+                return _inject(nodes, name, node)
+            case {
+                "do": "perform",
+                "action": str(action),
+                "node": str(node),
+                "params": dict(params),
+                "why": str(why),
+            }:
+                performed = infrastructure.perform(action, node, params, why, now)
+                for name in performed.nodes:
+                    nodes[name].advance()
+                result = performed.result
+                return {
+                    "ok": True,
+                    "outcome": result.outcome.value,
+                    "why": result.why,
+                    "took_s": result.took_s,
+                }
+            case _:
+                raise ConfigError("want {do: list} or {do: inject, name: ..., node: ...}")
+    except GpuwardError as error:
+        return {"ok": False, "error": str(error)}
+
+
+def _inject(nodes: Mapping[str, SimulatedNode], name: str, node: str) -> dict[str, Any]:
+    drill = DRILLS.get(name)
+    if drill is None:
+        raise ConfigError(f"there is no drill {name[:60]!r} (have: {', '.join(DRILLS)})")
+    targets = _targets(nodes, drill, node)
+    plans = [(target, drill.plan(target.machine.state)) for target in targets]  # all or none
+    for target, plan in plans:
+        target.inject(plan)
+    return {"ok": True, "nodes": [target.name for target in targets]} | _row(drill)
+
+
+def _targets(nodes: Mapping[str, SimulatedNode], drill: Drill, node: str) -> list[SimulatedNode]:
+    """The nodes that the drill affects: all, the named one, or the first one that is fit for it."""
+    if drill.nodes == "all":
+        if node:
+            raise ConfigError(f"{drill.name} affects all nodes: leave --node away")
+        return list(nodes.values())
+    if node:
+        if node not in nodes:
+            raise ConfigError(f"{node[:63]!r} is not a simulated node (have: {', '.join(nodes)})")
+        return [nodes[node]]
+    for one in nodes.values():
+        if (one.machine.healthy() and not one.unreachable()) == drill.breaks:
+            return [one]
+    if drill.breaks:
+        raise Refused("every simulated node has a fault already: `repair` one, or name one with --node")
+    raise Refused("no simulated node is broken")
+
+
+def _row(drill: Drill) -> dict[str, Any]:
+    return {
+        "name": drill.name,
+        "summary": drill.summary,
+        "affects": drill.nodes,
+        "ends": drill.ends,
+        "heals": drill.heals,
+        "approval": drill.approval,
+        "breaks": drill.breaks,
+    }

@@ -1,0 +1,43 @@
+"""What surrounds simulated machines: scheduler, BMCs, switches, subnet managers. Pure.
+
+The brain's own actions are performed here on simulated machines, and nothing else can be reached (law 9).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from simulations.actions import FABRIC_ACTIONS, INFRASTRUCTURE_ACTIONS
+from simulations.actions.base import Params, SimulatedResult, refused
+from simulations.machines import Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performed:
+    """The result of an action of the brain, and the nodes that may have something new to report."""
+
+    result: SimulatedResult
+    nodes: tuple[str, ...] = ()
+
+
+class Infrastructure:
+    """Of one cell. It keeps no state: drain, jobs and power are part of each machine's."""
+
+    def __init__(self, machines: Mapping[str, Machine]) -> None:
+        self._machines = machines
+
+    def perform(self, action: str, node: str, params: Params, why: str, now: float) -> Performed:
+        """Begins an action of the brain; what it changes on machines comes while it runs."""
+        if action in FABRIC_ACTIONS:
+            return self._on_fabric(action, now)
+        machine, simulated = self._machines.get(node), INFRASTRUCTURE_ACTIONS.get(action)
+        if machine is None or simulated is None:
+            return Performed(result=refused(f"no simulated {action} for {node or 'a fabric'}"))
+        return Performed(result=machine.begin(simulated, params, now, why=why), nodes=(node,))
+
+    def _on_fabric(self, action: str, now: float) -> Performed:
+        result = FABRIC_ACTIONS[action]([machine.state for machine in self._machines.values()])
+        if not result.changes:
+            return Performed(result=result)
+        for machine in self._machines.values():
+            machine.apply(result.changes, now)
+        return Performed(result=result, nodes=tuple(self._machines))

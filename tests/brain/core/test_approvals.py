@@ -1,0 +1,148 @@
+"""Law 13: an approval ends with what it was given for. What voids one, and what does not."""
+
+from dataclasses import replace
+
+import pytest
+
+from brain.core.healing import approvals
+from brain.core.pack.spec import Priority, Rung
+from tests.brain.core.cell import GPU, NOW, Cell, Given, approved, on, runbook, sick
+
+
+def later(seconds: float) -> Given:
+    """So much time passes."""
+
+    def given(cell: Cell) -> None:
+        cell.state.now = NOW + seconds
+
+    return given
+
+
+def worse(severity: str) -> Given:
+    """The incident is of this severity now."""
+
+    def given(cell: Cell) -> None:
+        cell.incident.severity = Priority(severity)
+
+    return given
+
+
+def shown_by(nodes: int) -> Given:
+    """So many nodes show it now."""
+
+    def given(cell: Cell) -> None:
+        cell.incident.nodes = nodes
+
+    return given
+
+
+def has(symptom: str) -> Given:
+    """The incident has one more symptom; whether it is active is another matter."""
+
+    def given(cell: Cell) -> None:
+        cell.incident.symptoms.append(symptom)
+
+    return given
+
+
+def half_way(symptom: str) -> Given:
+    """A symptom's window fills, and is not full yet."""
+
+    def given(cell: Cell) -> None:
+        sick(GPU, symptom)(cell)
+        cell.state.symptoms[f"{symptom}@{GPU}"].active = False
+
+    return given
+
+
+def over(symptom: str) -> Given:
+    """A symptom has ended."""
+
+    def given(cell: Cell) -> None:
+        del cell.state.symptoms[symptom]
+
+    return given
+
+
+def at_rung(number: int) -> Given:
+    """The run stands at another rung."""
+
+    def given(cell: Cell) -> None:
+        cell.run.rung = number
+
+    return given
+
+
+def on_its_way_back() -> Given:
+    """A rung has worked."""
+
+    def given(cell: Cell) -> None:
+        cell.run.runbook = replace(
+            cell.run.runbook, return_to_service=(Rung(name="resume", do="scheduler.resume"),)
+        )
+        cell.run.worked = "it helped"
+
+    return given
+
+
+RESET_WITH_FORCE = (Rung(name="reset", do="gpu.reset", params={"gpu": "node"}),)
+HOT = f"hot@{GPU}"
+
+
+@pytest.mark.parametrize(
+    ("givens", "why"),
+    [
+        pytest.param([approved()], "", id="nothing has changed"),
+        pytest.param([approved(), later(3600)], "", id="in its last moment"),
+        pytest.param([approved(), later(3601)], "its time is over", id="after its time"),
+        pytest.param([approved(), at_rung(1)], "it was for another step", id="the run has gone on to the reboot"),
+        pytest.param([approved(), at_rung(2)], "it was for another step", id="no rung is left"),
+        pytest.param(
+            [approved(), runbook(rungs=RESET_WITH_FORCE)], "it was for another step", id="the same action with other parameters"
+        ),
+        pytest.param([approved(), on("gpu/n1/0000:5e:00")], "it was for another step", id="another GPU"),
+        pytest.param([approved(), on_its_way_back()], "it was for another step", id="the run is on its way back"),
+        pytest.param([approved(), worse("P0")], "the incident is P0 now", id="the incident is more urgent"),
+        pytest.param([approved(), worse("P2")], "", id="the incident is less urgent"),
+        pytest.param([approved(), shown_by(2)], "2 nodes show it now", id="one node more shows it"),
+        pytest.param([shown_by(5), approved(), shown_by(4)], "", id="one node fewer shows it"),
+        pytest.param([approved(), sick(GPU, "hot"), has(HOT)], f"{HOT} has come up since", id="a symptom has come up"),
+        pytest.param([sick(GPU, "hot"), has(HOT), approved()], "", id="it was there already"),
+        pytest.param([approved(), half_way("hot"), has(HOT)], "", id="a symptom that is not there yet"),
+        pytest.param([half_way("hot"), has(HOT), approved(), sick(GPU, "hot")], f"{HOT} has come up since", id="and then is"),
+        pytest.param([approved(), sick(GPU, "hot")], "", id="a symptom of another incident"),
+        pytest.param([approved(), over(f"off_bus@{GPU}")], "", id="a symptom has ended"),
+        pytest.param(
+            [approved(), over(f"off_bus@{GPU}"), sick(GPU)], "", id="a symptom has ended and is back"
+        ),
+        pytest.param([approved(), later(3601), approved()], "", id="approved anew"),
+    ],
+)  # fmt: skip
+def test_what_voids_an_approval(givens: list[Given], why: str) -> None:
+    """It stands as long as step, time, urgency, reach and symptoms are those that the person saw."""
+    cell = Cell(*givens)
+    assert approvals.void(cell.ctx(), cell.run) == why
+    assert approvals.valid(cell.ctx(), cell.run) == (why == "")
+
+
+def test_without_an_approval() -> None:
+    """None stands, and nothing is void."""
+    cell = Cell()
+    assert approvals.valid(cell.ctx(), cell.run) is False
+    assert approvals.void(cell.ctx(), cell.run) == ""
+
+
+def test_what_a_person_agrees_to() -> None:
+    """Who, until when, and the step with its parameters and its place, in words that a note can repeat."""
+    cell = Cell(sick(GPU, "hot"), has(HOT), half_way("leaf_hot"), has(f"leaf_hot@{GPU}"), shown_by(3))
+    given = approvals.give(cell.ctx(), cell.run, "bea")
+    assert cell.run.approved is given
+    assert (given.who, given.until) == ("bea", NOW + 3600)
+    assert given.what == "reset: gpu.reset(gpu=gpu/0000:3b:00) on gpu/n1/0000:3b:00"
+    assert (given.symptoms, given.nodes, given.severity) == ([f"off_bus@{GPU}", HOT], 3, "P1")
+
+
+def test_what_a_person_agrees_to_when_no_rung_is_left() -> None:
+    """Nothing."""
+    cell = Cell(at_rung(2))
+    assert approvals.give(cell.ctx(), cell.run, "bea").what == ""

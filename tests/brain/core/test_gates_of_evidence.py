@@ -1,0 +1,98 @@
+"""Gates that look at the fault itself: is it this node's own, has a storm had time to show, is it old news?"""
+
+from brain.core.healing import gates
+from brain.core.healing.gates import Verdict
+from tests.brain.core.cell import (
+    GPU,
+    NOW,
+    Cell,
+    Given,
+    approved,
+    ask_a_person,
+    on,
+    opened,
+    sick,
+    site,
+    stale,
+    table,
+    wait,
+)
+
+
+def many(nodes: int, scope: str) -> Verdict:
+    """The answer to a shared cause."""
+    return wait("shared", f"{nodes} nodes of {scope} show it: the cause is taken to be shared")
+
+
+OTHERS = "waiting whether other nodes show it too"
+
+
+@table(
+    ("this node alone shows it", [], None),
+    ("many nodes of its leaf show it", [sick("leaf/l1", "off_bus_leaf", 6)], many(6, "leaf/l1")),
+    ("many nodes of the cell show it", [sick("cell", "off_bus_cell", 30)], many(30, "cell")),
+    ("many nodes of another leaf show it", [sick("leaf/l5", "off_bus_leaf", 6)], None),
+    ("its leaf switch has a fault of its own", [sick("leaf/l1", "leaf_hot")], None),
+    (
+        "many show what this incident is not about",
+        [on("gpu/n1/0000:5e:00"), sick("cell", "hot_cell", 30)],
+        None,
+    ),
+    (
+        "the run is about the fabric itself",
+        [on("fabric/default", ""), sick("cell", "off_bus_cell", 30)],
+        None,
+    ),
+    (
+        "an approval does not make it this node's own",
+        [sick("cell", "off_bus_cell", 30), approved()],
+        many(30, "cell"),
+    ),
+)
+def test_shared(givens: list[Given], answer: Verdict | None) -> None:
+    """Law 6: what many nodes show at once is not cured on one of them."""
+    assert Cell(*givens).asks(gates.shared) == answer
+
+
+def test_a_spread_of_another_symptom_is_not_this_fault() -> None:
+    """Law 6 looks at the incident's own symptoms: `off_bus` is spread, this incident is about heat."""
+    cell = Cell(sick("cell", "off_bus_cell", 30), sick(GPU, "hot"))
+    cell.incident.symptoms = [f"hot@{GPU}"]
+    assert cell.asks(gates.shared) is None
+    cell.incident.symptoms = [f"hot@{GPU}", f"off_bus@{GPU}"]
+    assert cell.asks(gates.shared) == many(30, "cell")
+
+
+def test_a_shared_cause_of_units_with_an_at_sign() -> None:
+    """A unit's name may hold the sign that stands between a symptom and its scope: `user@1000.service`."""
+    cell = Cell(sick("cell", "off_bus_cell", 30))
+    cell.incident.symptoms = ["off_bus@service/n1/user@1000.service"]
+    assert cell.asks(gates.shared) == many(30, "cell")
+
+
+@table(
+    ("it has just begun", [opened(0)], wait("settling", OTHERS, 2)),
+    ("it is half as old as it must be", [opened(1.5)], wait("settling", OTHERS, 0.5)),
+    ("it is just old enough", [opened(2)], None),
+    ("it is old", [opened(600)], None),
+    ("the site waits longer", [site(hold_off_s=900), opened(600)], wait("settling", OTHERS, 300)),
+    ("the site does not wait", [site(hold_off_s=0), opened(0)], None),
+    ("an approval does not make it older", [opened(0), approved()], wait("settling", OTHERS, 2)),
+)  # fmt: skip
+def test_young(givens: list[Given], answer: Verdict | None) -> None:
+    """Nothing disruptive in the first moments, and the run is asked again exactly when they are over."""
+    assert Cell(*givens).asks(gates.settling) == answer
+
+
+OLD = ask_a_person("stale", "its facts were over 120 s old: a fresh one or an approval is needed")
+
+
+@table(
+    ("its facts were fresh", [], None),
+    ("its facts were old", [stale()], OLD),
+    ("old, and a person approved", [stale(), approved()], None),
+    ("old, and the approval is void", [stale(), approved(until=NOW - 1)], OLD),
+)
+def test_stale(givens: list[Given], answer: Verdict | None) -> None:
+    """Law 13: what was old when it arrived may be over by now: a fresh sign or a person."""
+    assert Cell(*givens).asks(gates.stale) == answer

@@ -1,0 +1,167 @@
+"""Gates that people set: holds, modes, maintenance windows. What they stop, where, and until when."""
+
+import pytest
+
+from brain.core.healing import gates
+from brain.core.healing.gates import Verdict
+from brain.core.pack.spec import Mode
+from tests.brain.core.cell import (
+    NOW,
+    Cell,
+    Given,
+    approved,
+    ask_a_person,
+    held,
+    in_maintenance,
+    no_modes,
+    on,
+    person_sets,
+    runbook,
+    shadow,
+    site_sets,
+    started_by,
+    table,
+    wait,
+)
+
+
+def by_bea(scope: str) -> Verdict:
+    """The answer to a hold."""
+    return wait("hold", f"bea holds {scope}: cabling", 60)
+
+
+@table(
+    ("nobody holds anything", [], None),
+    ("its GPU is held", [held("gpu/n1/0000:3b:00")], by_bea("gpu/n1/0000:3b:00")),
+    ("its node is held", [held("node/n1")], by_bea("node/n1")),
+    ("its leaf switch is held", [held("leaf/l1")], by_bea("leaf/l1")),
+    ("its rack is held", [held("rack/r1")], by_bea("rack/r1")),
+    ("everything is held", [held("all")], by_bea("all")),
+    ("another GPU of the node is held", [held("gpu/n1/0000:5e:00")], None),
+    ("another node is held", [held("node/n2")], None),
+    ("another rack is held", [held("rack/r2")], None),
+    ("another is held, and its own", [held("node/n2"), held("node/n1")], by_bea("node/n1")),
+    ("the hold ends in a second", [held("node/n1", until=NOW + 1)], by_bea("node/n1")),
+    ("the hold ends now", [held("node/n1", until=NOW)], None),
+    ("the hold has ended", [held("node/n1", until=NOW - 1)], None),
+    ("one has ended, another has not", [held("node/n1", until=NOW - 1), held("all")], by_bea("all")),
+    ("an approval is no release", [held("node/n1"), approved()], by_bea("node/n1")),
+)
+def test_hold(givens: list[Given], answer: Verdict | None) -> None:
+    """Law 2: nothing disruptive begins where a person holds; what is held elsewhere or was held stops nothing."""
+    assert Cell(*givens).asks(gates.hold) == answer
+
+
+@pytest.mark.parametrize(
+    ("givens", "node", "mode"),
+    [
+        pytest.param([no_modes()], "n1", "observe", id="a site that has said nothing observes"),
+        pytest.param([], "n1", "auto", id="the site lets everything go"),
+        pytest.param([no_modes(), site_sets("auto", nodes="sim-*")], "sim-7", "auto", id="auto for sim-*: sim-7"),
+        pytest.param([no_modes(), site_sets("auto", nodes="sim-*")], "n1", "observe", id="auto for sim-*: not n1"),
+        pytest.param([no_modes(), site_sets("auto", runbook="reset-*")], "n1", "auto", id="auto for reset-*: this one"),
+        pytest.param([no_modes(), site_sets("auto", runbook="drain-*")], "n1", "observe", id="auto for drain-*: not this one"),
+        pytest.param(
+            [no_modes(), site_sets("auto", "reset-gpu", "n2")], "n1", "observe", id="the right runbook on another node"
+        ),
+        pytest.param(
+            [no_modes(), site_sets("auto", "drain-node", "n1")], "n1", "observe", id="another runbook on the right node"
+        ),
+        pytest.param([no_modes(), site_sets("auto", "reset-gpu", "n1")], "n1", "auto", id="both fit"),
+        pytest.param([site_sets("approve"), site_sets("observe", nodes="n1")], "n1", "observe", id="the last setting wins"),
+        pytest.param([site_sets("observe", nodes="n1"), site_sets("approve")], "n1", "approve", id="the last, not the narrowest"),
+        pytest.param([site_sets("observe"), person_sets("auto")], "n1", "auto", id="a person's word wins over the site's"),
+        pytest.param([person_sets("observe")], "n1", "observe", id="also the cautious one"),
+        pytest.param([person_sets("observe"), person_sets("approve")], "n1", "approve", id="the last word of people wins"),
+        pytest.param([person_sets("observe", nodes="sim-*")], "n1", "auto", id="said of other nodes"),
+        pytest.param([person_sets("observe", nodes="sim-*")], "sim-7", "observe", id="said of these nodes"),
+        pytest.param([person_sets("observe", runbook="drain-*")], "n1", "auto", id="said of other runbooks"),
+        pytest.param([person_sets("observe", runbook="reset-*")], "n1", "observe", id="said of this runbook"),
+        pytest.param([person_sets("observe", "reset-gpu", "n2")], "n1", "auto", id="said of this runbook on another node"),
+        pytest.param([person_sets("observe", "drain-node", "n1")], "n1", "auto", id="said of another runbook on this node"),
+        pytest.param([shadow()], "n1", "observe", id="a brain in shadow mode observes"),
+        pytest.param([shadow(), person_sets("auto")], "n1", "observe", id="whatever people say"),
+        pytest.param([runbook(at_most=Mode.APPROVE)], "n1", "approve", id="auto, but the runbook wants an approval"),
+        pytest.param([runbook(at_most=Mode.OBSERVE)], "n1", "observe", id="auto, but the runbook only observes"),
+        pytest.param(
+            [runbook(at_most=Mode.APPROVE), site_sets("observe")], "n1", "observe", id="the site is stricter than the runbook"
+        ),
+        pytest.param(
+            [runbook(at_most=Mode.APPROVE), person_sets("auto")], "n1", "approve", id="no person may loosen the runbook"
+        ),
+    ],
+)  # fmt: skip
+def test_the_mode_in_force(givens: list[Given], node: str, mode: str) -> None:
+    """What a person said last, else the site's last setting that fits runbook and node; never looser than the runbook."""
+    cell = Cell(*givens)
+    assert gates.mode_of(cell.ctx(), "reset-gpu", node, cell.run.runbook.at_most).value == mode
+
+
+OBSERVES = wait("mode", "reset-gpu is in observe mode for this node", 60)
+WANTS_APPROVAL = ask_a_person("mode", "reset-gpu is in approve mode")
+
+
+@table(
+    ("auto", [], None),
+    ("observe", [person_sets("observe")], OBSERVES),
+    ("observe, and approved", [person_sets("observe"), approved()], OBSERVES),
+    ("observe, and a person started it", [person_sets("observe"), started_by("bea")], OBSERVES),
+    ("approve", [person_sets("approve")], WANTS_APPROVAL),
+    ("approve, and approved", [person_sets("approve"), approved()], None),
+    ("approve, and a person started it: that is agreement", [person_sets("approve"), started_by("bea")], None),
+    ("approve, and the schedule started it: that is none", [person_sets("approve"), started_by("schedule")], WANTS_APPROVAL),
+    (
+        "approve, the schedule started it and a person approved",
+        [person_sets("approve"), started_by("schedule"), approved()],
+        None,
+    ),
+    (
+        "approve, and the approval is void",
+        [person_sets("approve"), approved(until=NOW - 1)],
+        ask_a_person("mode", "reset-gpu is in approve mode; the approval of bea is void: its time is over"),
+    ),
+    ("the site wants approval for other nodes", [site_sets("approve", nodes="sim-*")], None),
+    ("the runbook wants approval everywhere", [runbook(at_most=Mode.APPROVE)], WANTS_APPROVAL),
+)  # fmt: skip
+def test_mode(givens: list[Given], answer: Verdict | None) -> None:
+    """Observe does nothing, approve needs a person, and a schedule is no person."""
+    assert Cell(*givens).asks(gates.mode) == answer
+
+
+def fans(scope: str) -> Verdict:
+    """The answer to a maintenance window."""
+    return ask_a_person("maintenance", f"{scope} is in maintenance: new fans")
+
+
+@table(
+    ("no window", [], None),
+    ("before it", [in_maintenance("node/n1", NOW + 1, NOW + 100)], None),
+    ("at its first moment", [in_maintenance("node/n1", NOW, NOW + 100)], fans("node/n1")),
+    ("within it", [in_maintenance("node/n1", NOW - 50, NOW + 50)], fans("node/n1")),
+    ("in its last second", [in_maintenance("node/n1", NOW - 100, NOW + 1)], fans("node/n1")),
+    ("at its end it is over", [in_maintenance("node/n1", NOW - 100, NOW)], None),
+    ("long after it: a window ends", [in_maintenance("node/n1", NOW - 90_000, NOW - 80_000)], None),
+    ("its rack's window", [in_maintenance("rack/r1", NOW - 50, NOW + 50)], fans("rack/r1")),
+    ("everybody's window", [in_maintenance("all", NOW - 50, NOW + 50)], fans("all")),
+    ("another node's window", [in_maintenance("node/n2", NOW - 50, NOW + 50)], None),
+    ("another rack's window", [in_maintenance("rack/r2", NOW - 50, NOW + 50)], None),
+    ("within it, and approved", [in_maintenance("node/n1", NOW - 50, NOW + 50), approved()], None),
+    (
+        "within it, and the approval was for later",
+        [in_maintenance("node/n1", NOW - 50, NOW + 50), approved(until=NOW - 1)],
+        fans("node/n1"),
+    ),
+    (
+        "one is over, the next has begun",
+        [in_maintenance("node/n1", NOW - 90, NOW - 50), in_maintenance("rack/r1", NOW - 10, NOW + 50)],
+        fans("rack/r1"),
+    ),
+    (
+        "a fabric's run, in a window of one of its nodes",
+        [on("fabric/default", ""), in_maintenance("node/n1", NOW - 50, NOW + 50)],
+        None,
+    ),
+)  # fmt: skip
+def test_maintenance(givens: list[Given], answer: Verdict | None) -> None:
+    """Law 2: while people are at work there, only with an approval; before, after and elsewhere as always."""
+    assert Cell(*givens).asks(gates.maintenance) == answer

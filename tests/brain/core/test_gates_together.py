@@ -1,0 +1,75 @@
+"""All gates together: nobody objects, one objects, and who is heard first when several do."""
+
+import pytest
+
+from brain.core.healing.gates import GO
+from tests.brain.core.cell import (
+    NOW,
+    Cell,
+    Given,
+    approved,
+    at_work,
+    held,
+    in_maintenance,
+    opened,
+    person_sets,
+    runbook,
+    scheduler_says,
+    sick,
+    site,
+    stale,
+    tried,
+    tripped,
+)
+
+OBJECTIONS: list[tuple[str, Given]] = [
+    ("hold", held("node/n1")),
+    ("shared", sick("cell", "off_bus_cell", 30)),
+    ("breaker", tripped()),
+    ("tries", tried(1200, 600)),
+    ("settling", opened(0)),
+    ("mode", person_sets("approve")),
+    ("maintenance", in_maintenance("node/n1", NOW - 50, NOW + 50)),
+    ("stale", stale()),
+    ("protected", scheduler_says(("j1",), protected="j1")),
+    ("one_per_node", at_work("n1")),
+    ("budget", at_work("n2")),
+]
+SCHEDULER = site(ask_jobs=True)
+
+
+def peaceful() -> list[Given]:
+    """A scheduler that says that nothing runs there."""
+    return [SCHEDULER, scheduler_says()]
+
+
+def test_nobody_objects() -> None:
+    """A cell at peace lets the rung begin."""
+    assert Cell(*peaceful()).asks_all() == GO
+    assert (GO.answer.value, GO.gate, GO.reason) == ("go", "", "no gate objects")
+
+
+@pytest.mark.parametrize(("gate", "objection"), OBJECTIONS, ids=[name for name, _ in OBJECTIONS])
+def test_each_gate_is_asked(gate: str, objection: Given) -> None:
+    """One reason is enough, and its gate is named."""
+    assert Cell(*peaceful(), objection).asks_all().gate == gate
+
+
+@pytest.mark.parametrize("first", range(len(OBJECTIONS)), ids=[name for name, _ in OBJECTIONS])
+def test_whose_reason_people_hear(first: int) -> None:
+    """When several object, the one that no approval removes and that says most comes first: in this order."""
+    cell = Cell(*peaceful(), *(objection for _, objection in OBJECTIONS[first:]))
+    assert cell.asks_all().gate == OBJECTIONS[first][0]
+
+
+@pytest.mark.parametrize(("gate", "objection"), OBJECTIONS, ids=[name for name, _ in OBJECTIONS])
+def test_what_an_approval_opens(gate: str, objection: Given) -> None:
+    """A person can agree to mode, maintenance, old facts and a protected job; to nothing that counts or protects others."""
+    opened_by_approval = ("mode", "maintenance", "stale", "protected")
+    verdict = Cell(*peaceful(), objection, approved()).asks_all()
+    assert (verdict == GO) == (gate in opened_by_approval)
+
+
+def test_the_rung_is_judged_by_its_own_runbook() -> None:
+    """A run keeps the runbook with which it began: its own number of tries counts."""
+    assert Cell(*peaceful(), runbook(tries=1), tried(600)).asks_all().gate == "tries"

@@ -1,0 +1,192 @@
+"""Finds plug-ins of the brain that were written and not registered, and says which line is missing where.
+
+The tables are explicit, nothing is discovered at run time; so a file that no table names would simply do nothing.
+"""
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ACTIONS = "brain/actions"
+CHANNELS = "brain/notify"
+DECLARATIONS = "brain/core/pack/actions.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionClass:
+    """A class that performs an action of the brain."""
+
+    file: str
+    name: str
+    action: str
+
+    @property
+    def module(self) -> str:
+        """The module in which it is defined."""
+        return self.file.removesuffix(".py").replace("/", ".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of types, each with the function that builds it: `module:function`."""
+
+    file: str
+    # Parameters of a function that belongs in it
+    params: tuple[str, ...]
+    # Part of the annotation of its result
+    returns: str = ""
+
+
+CHANNEL_TYPES = Table(file="brain/notify/notifier.py", params=("name", "table", "where"))
+SCHEDULER_TYPES = Table(file="brain/actions/scheduler.py", params=("name", "table", "where"))
+BMC_TYPES = Table(file="brain/actions/bmc_tables.py", params=("table", "where"), returns="Backend")
+SWITCH_TYPES = Table(file="brain/actions/switches.py", params=("table", "where", "ufms"))
+
+
+def action_classes(root: Path = ROOT) -> list[ActionClass]:
+    """Every class in brain/actions that has `plan`, `run` and the name of an action."""
+    return [
+        ActionClass(file=f"{ACTIONS}/{path.name}", name=node.name, action=action)
+        for path in sorted((root / ACTIONS).glob("*.py"))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and (action := _action(node))
+    ]
+
+
+def _action(node: ast.ClassDef) -> str:
+    methods = {item.name for item in node.body if isinstance(item, ast.AsyncFunctionDef)}
+    for item in node.body:
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.target.id == "name":
+            named = isinstance(item.value, ast.Constant) and {"plan", "run"} <= methods
+            return str(item.value.value) if named and isinstance(item.value, ast.Constant) else ""
+    return ""
+
+
+def undeclared(classes: Collection[ActionClass], declared: Collection[str]) -> list[str]:
+    """One message for each class whose action is not declared."""
+    return [
+        f"{one.file}: {one.name} performs {one.action}, which is not declared. In {DECLARATIONS} add to BRAIN_ACTIONS\n"
+        f'    _spec("{one.action}", "...", Disrupts..., Repeat..., <timeout in s>),'
+        for one in classes
+        if one.action not in declared
+    ]
+
+
+def not_implemented(declared: Collection[str], classes: Collection[ActionClass]) -> list[str]:
+    """One message for each declared action that no class performs."""
+    performed = {one.action: one for one in classes}
+    messages = []
+    for action in declared:
+        if action not in performed:
+            area = action.partition(".")[0]
+            like = next(
+                (one.file for one in classes if one.action.partition(".")[0] == area), f"{ACTIONS}/{area}.py"
+            )
+            messages.append(
+                f"{DECLARATIONS} declares {action}, and no class performs it. In {like} (or a file of its own) add a class\n"
+                f'    name: ClassVar[str] = "{action}"'
+            )
+    return messages
+
+
+def not_built(classes: Collection[ActionClass], built: Collection[str], root: Path = ROOT) -> list[str]:
+    """One message for each class that a site with every table of the configuration does not get."""
+    return [
+        f"{one.file}: {one.name} is never built. {_where_to_build(one, root)}"
+        for one in classes
+        if one.action not in built
+    ]
+
+
+def _where_to_build(one: ActionClass, root: Path) -> str:
+    has_area = any(
+        isinstance(node, ast.FunctionDef) and node.name == "area"
+        for node in ast.parse((root / one.file).read_text(encoding="utf-8")).body
+    )
+    if has_area:
+        return f"In {one.file} add it to what `area` returns\n    {one.name}(...)"
+    stem = Path(one.file).stem
+    return (
+        f"In {one.file} add a function `area(site: Site) -> list[Action]`, and in {ACTIONS}/__init__.py import {stem} and "
+        f"add to AREAS\n    {stem}.area,"
+    )
+
+
+def unregistered(folder: str, table: Table, types: Mapping[str, str], root: Path = ROOT) -> list[str]:
+    """One message for each `build` function of a folder that belongs in the table and is not there."""
+    messages = []
+    for module, params, returns in _builders(root / folder):
+        place = f"{folder.replace('/', '.')}.{module}:build"
+        fits = params == table.params and table.returns in returns
+        if fits and place not in types.values():
+            messages.append(
+                f"{folder}/{module}.py: `build` is not registered. In {table.file} add to TYPES\n"
+                f'    "{module}": "{place}",'
+            )
+    return messages
+
+
+def _builders(folder: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """(module, names of the parameters, annotation of the result) of each module's function `build`."""
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name == "build":
+                params = tuple(arg.arg.lstrip("_") for arg in node.args.args)
+                yield path.stem, params, ast.unparse(node.returns) if node.returns else ""
+
+
+def missing_verbs(
+    engine: Collection[str], console: Collection[str], command_line: Collection[str]
+) -> list[str]:
+    """One message for each operator command that the engine, the console or the command line does not have."""
+    lines = (
+        ("brain/core/operators/commands.py: VERBS", engine, '"{0}": _{1},'),
+        (
+            "brain/console/verbs.py: VERBS",
+            console,
+            '"{0}": ((<required arguments>), (<optional arguments>)),',
+        ),
+        (
+            "brain/cli/main.py: COMMANDS",
+            command_line,
+            '"{0}": lazy("brain.cli.operator_commands:{1}", "..."),',
+        ),
+    )
+    verbs = list(dict.fromkeys((*engine, *console, *command_line)))
+    return [
+        f"the operator command {verb} is missing in {where}. Add\n    {line.format(verb, verb.replace('-', '_'))}"
+        for verb in verbs
+        for where, known, line in lines
+        if verb not in known
+    ]
+
+
+def unlisted_commands(places: Collection[str], root: Path = ROOT) -> list[str]:
+    """One message for each click command in brain/cli that the table of commands does not name."""
+    messages = []
+    for path in sorted((root / "brain/cli").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            place = f"brain.cli.{path.stem}:{node.name}" if isinstance(node, ast.FunctionDef) else ""
+            if isinstance(node, ast.FunctionDef) and _is_command(node) and place not in places:
+                messages.append(
+                    f"brain/cli/{path.name}: the command {node.name} is not listed. In brain/cli/main.py add to COMMANDS\n"
+                    f'    "{node.name.rstrip("_").replace("_", "-")}": lazy("{place}", "..."),'
+                )
+    return messages
+
+
+def _is_command(node: ast.FunctionDef) -> bool:
+    commands = any(ast.unparse(one).startswith("click.command(") for one in node.decorator_list)
+    return commands and not node.name.startswith("_")
+
+
+def inputs_without_token(inputs: Collection[type], tokens: Mapping[str, type]) -> list[str]:
+    """One message for each input of the engine that has no token on the log."""
+    return [
+        f"the input {one.__name__} cannot be put on the log. In brain/adapters/codec.py add to PLAIN\n"
+        f'    "{one.__name__.lower()}": {one.__name__},'
+        for one in inputs
+        if one not in tokens.values()
+    ]

@@ -1,0 +1,93 @@
+"""The console's view of an incident: the whole chain, also of rows that an older version wrote."""
+
+import re
+import sqlite3
+from pathlib import Path
+
+import orjson
+
+from brain.adapters.readmodel import ReadModel
+from brain.console.explain import explain
+from brain.core.effects import Note
+from docs import generate
+from tests.brain.world import GPU, Story, pack
+
+
+def documented(title: str) -> set[str]:
+    """The keys that the reference lists for one thing; those in brackets belong to a key of it."""
+    text = generate.JSON_KEYS.replace("\n", " ")
+    section = text[text.index(f"**{title}**") :].partition(" **")[0]
+    return set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", section)))
+
+
+def filled(path: Path) -> tuple[ReadModel, Story]:
+    """A read model with one lost GPU: its incident, run and notes."""
+    story = Story(pack())
+    story.event(1, "gpu.xid", GPU, code=79)
+    story.time.run(30)
+    model = ReadModel(path)
+    model.begin("log-1")
+    notes: list[tuple[int, Note]] = list(enumerate(story.time.notes, 1))
+    model.write(len(notes), notes, story.time.incidents.values(), story.time.runs.values())
+    return model, story
+
+
+def test_an_incident_is_explained_from_page_to_kernel_line(tmp_path: Path) -> None:
+    """Rule, symptoms, evidence, run and pages are all there, by the incident's id and by the run's."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    found = explain(model, story.engine.state, incident.id)
+    assert found is not None
+    assert found["rule"]["name"] == "gpu-lost"
+    assert found["rule"]["matching_rules"] == ["gpu-lost@gpu/n1/0000:3b:00"]
+    assert found["rule"]["support"] == found["rule"]["matching_rules"], "scripts of version 0.1 read it so"
+    assert found["rule"]["knowledge"]["cause"]["en"]
+    assert [one["name"] for one in found["symptoms"]] == ["off_bus"]
+    assert [one["kind"] for one in found["evidence"]] == ["gpu.xid"]
+    assert [step["action"] for step in found["runs"][0]["steps"]] == ["evidence.collect", "page"]
+    assert found["pages"]
+    assert explain(model, story.engine.state, found["runs"][0]["id"]) == found
+    assert explain(model, story.engine.state, "inc-none") is None
+    model.close()
+
+
+def test_the_reference_lists_the_keys_of_the_json_output(tmp_path: Path) -> None:
+    """Scripts rely on them: a key that is added, renamed or removed changes the reference too."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    found = explain(model, story.engine.state, incident.id)
+    assert found is not None
+    run = found["runs"][0]
+    for title, value in {
+        "incident": found["incident"],
+        "evidence": found["evidence"][0],
+        "run": run,
+        "step": run["steps"][0],
+        "note": found["notes"][0],
+    }.items():
+        assert documented(title) == set(value), title
+    assert documented("status") >= {"nodes_unreachable", "nodes_silent"}
+    model.close()
+
+
+def test_rows_of_an_older_version_are_shown_under_todays_names(tmp_path: Path) -> None:
+    """The read model outlives an upgrade: its rows are not written again, so they are translated when read."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    today = explain(model, story.engine.state, incident.id)
+    assert today is not None
+    model.close()
+    for old, new in (("person", "needs_human"), ("mended", "recovered"), ("open", "open")):
+        with sqlite3.connect(tmp_path / "history") as db:
+            row = orjson.loads(orjson.dumps(incident))
+            row["support"] = row.pop("matching_rules")
+            row["state"] = old
+            db.execute("UPDATE incidents SET state = ?, body = ?", (old, orjson.dumps(row)))
+        db.close()
+        model = ReadModel(tmp_path / "history")
+        found = explain(model, story.engine.state, incident.id)
+        assert found is not None
+        assert found["incident"]["state"] == new
+        assert found["rule"] == today["rule"]
+        assert [one["state"] for one in model.incidents(open_only=False)] == [new]
+        model.close()

@@ -1,0 +1,111 @@
+"""The running brain watches its rules: real files that change while it does."""
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.shared import files
+from brain import renamed
+from brain.adapters import packwatch
+from brain.adapters.packwatch import PackWatch
+from brain.config import parse
+from brain.core.pack.spec import Pack
+
+ROOT = Path(__file__).resolve().parents[3]
+OLD = f"is called resolve_delay_s now: the old name is read until version {renamed.UNTIL}"
+
+
+class Site:
+    """A copy of our rules, and what the watch reported of them, in order."""
+
+    def __init__(self, folder: Path) -> None:
+        for name in ("rules", "runbooks"):
+            shutil.copytree(ROOT / name, folder / name)
+        config = parse({"rules": "rules", "runbooks": "runbooks"}, "site.toml", folder)
+        self.file = folder / "rules" / "bond.yaml"
+        self.watch = PackWatch(config, lambda pack: [] if pack.rules else ["no rules"])
+        self.calls: list[tuple[str, Sequence[str]]] = []
+
+    def take(self, pack: Pack) -> None:
+        """A usable pack."""
+        self.calls.append(("take", [pack.version]))
+
+    def write(self, old: str, new: str) -> None:
+        """Replaces the first `old`. Atomically: the watch must not read half a file."""
+        text = self.file.read_text(encoding="utf-8")
+        assert old in text
+        files.write(self.file, text.replace(old, new, 1).encode())
+
+    async def next(self, kind: str) -> Sequence[str]:
+        """Waits for a call of this kind that is the newest one, and clears the list."""
+        async with asyncio.timeout(30):
+            while not self.calls or self.calls[-1][0] != kind:
+                await asyncio.sleep(0.01)
+        calls, self.calls = self.calls, []
+        return calls[-1][1]
+
+
+@contextlib.asynccontextmanager
+async def watched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+    """A site whose watch runs."""
+    monkeypatch.setattr(packwatch, "POLL_S", 0.02)
+    site = Site(folder)
+    task = asyncio.create_task(
+        site.watch.serve(
+            site.take,
+            lambda errors: site.calls.append(("refuse", errors)),
+            lambda warnings: site.calls.append(("warn", warnings)),
+        )
+    )
+    try:
+        yield site
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def test_a_pack_with_old_names_is_taken_with_a_warning_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The warnings come once, with file and line; a read that finds the same ones does not repeat them."""
+    async with watched(tmp_path, monkeypatch) as site:
+        (version,) = await site.next("take")
+        site.write("resolve_delay_s:", "quiet_s:")
+        async with asyncio.timeout(30):
+            while len(site.calls) < 2:
+                await asyncio.sleep(0.01)
+        line = 1 + site.file.read_text(encoding="utf-8").partition("quiet_s:")[0].count("\n")
+        (kind, (warning,)), taken = site.calls
+        assert kind == "warn"
+        assert warning.startswith(f"rules/bond.yaml:{line}: rules.")
+        assert warning.endswith(f".quiet_s: {OLD}")
+        assert taken == ("take", [version]), "another name, the same rules"
+
+        site.calls.clear()
+        site.watch.check_now()
+        await site.next("take")
+        site.write("resolve_delay_s:", "quiet_s:")
+        async with asyncio.timeout(30):
+            while len(site.calls) < 2:
+                await asyncio.sleep(0.01)
+        assert [kind for kind, _ in site.calls] == ["warn", "take"]
+        assert len(site.calls[0][1]) == 2, "another old name: all of them again"
+
+
+async def test_a_pack_that_cannot_be_used_is_refused_and_the_next_one_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the error's place; its old names are no matter then."""
+    async with watched(tmp_path, monkeypatch) as site:
+        await site.next("take")
+        site.write("resolve_delay_s:", "quiet_s: x\n    resolve_delay_s:")
+        (error,) = await site.next("refuse")
+        assert error.startswith("rules/bond.yaml:")
+        assert "quiet_s: unknown key" in error
+        site.write("    quiet_s: x\n", "")
+        await site.next("take")
+        assert site.calls == []
