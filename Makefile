@@ -1,11 +1,12 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint bench fuzz docs lock clean
+.PHONY: help setup up test quick lint hooks bench fuzz mutants docs lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
 FUZZ_S ?= 60
-# Most tests wait for processes and clocks: two at a time. A file's tests stay together.
-WORKERS ?= 2
+# Most tests wait for processes and clocks: twice as many at a time as a small machine has processors. A file's tests stay
+# together.
+WORKERS ?= 4
 
 help:            ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +27,9 @@ quick: setup     ## the tests that need no root and no real component (a minute)
 lint: setup      ## ruff, mypy strict, import rules, and gpuward check
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/gpuward check
 
+hooks: setup     ## the checks of `make lint` before each commit
+	@$(BIN)/pre-commit install
+
 bench: setup     ## the benchmarks of docs/benchmarks.md
 	@$(BIN)/python -m tests.benchmarks
 
@@ -36,7 +40,11 @@ fuzz: setup      ## coverage-guided fuzzing of every parser, FUZZ_S seconds each
 		echo "$$target: $$(grep number_of_executed_units .fuzz/$$target.log | tr -dc 0-9) inputs, none failed"; \
 	done
 
-docs: setup      ## regenerates the generated documents (docs/reference.md, docs/actions.md)
+mutants: setup   ## do the tests notice when the safety core is wrong? All modules, or MODULES="gates" (installs mutmut)
+	@$(BIN)/python -m pip install -q --require-hashes -r deploy/dev/mutants.txt
+	@$(BIN)/python -m tests.mutants $(MODULES)
+
+docs: setup      ## regenerates docs/reference.md, docs/actions.md and deploy/agent.toml
 	@$(BIN)/python -m docs.generate
 
 lock:            ## pins the dependencies again (needs uv: pip install uv)

@@ -1,0 +1,31 @@
+"""Which modules are mutated, and the quick tests that must notice. The one place to change when a module moves."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One module of the safety core."""
+
+    name: str
+    path: str
+    # Test files, quick ones: each mutant is tried with those of their tests that reach its function. The recorded
+    # logs (tests/replay) and the random storms are none of them: they would notice any change, and say of none why
+    # it is wrong.
+    tests: tuple[str, ...]
+
+
+BRAIN = "tests/brain"
+
+
+def core(*names: str) -> tuple[str, ...]:
+    """Tests of the core by their names."""
+    return tuple(f"{BRAIN}/core/test_{name}.py" for name in names)
+
+
+GATES = core("gates_of_people", "gates_of_evidence", "gates_of_counts", "gates_of_jobs", "gates_together")
+
+MODULES = (
+    Module(name="gates", path="brain/core/healing/gates.py", tests=GATES),
+    Module(name="approvals", path="brain/core/healing/approvals.py", tests=core("approvals")),
+)
