@@ -1,0 +1,54 @@
+"""Command line: `python -m tests.laws --stories 10000 --first 1 --workers 2`."""
+
+import argparse
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+from brain.core.pack.compiled import CompiledCache
+from tests.laws.play import MOVES, Tally, play
+
+SHOWN = 10  # violations of one law that are printed
+
+
+def batch(first: int, count: int, moves: int) -> Tally:
+    """So many stories in one process."""
+    tally, cache = Tally(), CompiledCache()
+    for seed in range(first, first + count):
+        play(seed, cache, tally, moves)
+    cache.close()
+    tally.violations = dict(tally.violations)
+    return tally
+
+
+def main() -> int:
+    """Entry point; 1 when a law was broken."""
+    parser = argparse.ArgumentParser(prog="python -m tests.laws", description=__doc__)
+    parser.add_argument("--stories", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=1, help="seed of the first story")
+    parser.add_argument("--moves", type=int, default=MOVES)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    size = max(1, min(100, given.stories // given.workers))
+    starts = range(given.first, given.first + given.stories, size)
+    last = given.first + given.stories
+    whole = Tally()
+    with ProcessPoolExecutor(given.workers) as pool:
+        jobs = [pool.submit(batch, start, min(size, last - start), given.moves) for start in starts]
+        for job in jobs:
+            part = job.result()
+            whole.stories += part.stories
+            whole.inputs += part.inputs
+            whole.seconds += part.seconds
+            for law, found in part.violations.items():
+                whole.violations[law].extend(found)
+    print(f"{whole.stories} stories, {whole.inputs} inputs, {whole.seconds:.0f} s of work")
+    for law, found in sorted(whole.violations.items()):
+        print(f"law {law}: {len(found)} violations")
+        for text in found[:SHOWN]:
+            print(f"  {text}")
+    print("no law was broken" if not whole.violations else "laws were broken")
+    return 1 if whole.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

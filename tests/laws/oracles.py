@@ -1,0 +1,348 @@
+"""One oracle for each safety law, written from the law's text (design, section 6). None looks into the engine's state.
+
+An oracle sees each input with the effects that it led to, before the cell's truth takes them over, and the end of the story.
+It yields a sentence for each violation.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from agent.contract.actions.spec import Repeat
+from agent.contract.commands import Outcome
+from brain.core.effects import Effect, Perform, SendPage, ShowIncident, ShowRun, Step
+from brain.core.inputs import Delivery, EventSeen, Input, Intent, NodeState
+from brain.core.pack.spec import Match, Pack
+from brain.core.state import Incident, Run
+from tests.laws.cell import Cell
+from tests.laws.story import UNKNOWN_XID, Story, disruptive
+
+OVER = ("succeeded", "exhausted", "observed", "cancelled")
+FRESH_S = 5.0  # a fact that was younger when it came is news
+Found = Iterator[str]
+
+
+class Oracle(Protocol):
+    """One law's judge."""
+
+    law: int
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        """Violations that show with this input."""
+        ...
+
+    def end(self, story: Story) -> Found:
+        """Violations that show when everything had days to end."""
+        ...
+
+
+def performed(effects: list[Effect]) -> Iterator[Step]:
+    """The steps that leave now."""
+    for effect in effects:
+        if isinstance(effect, Perform):
+            yield effect.step
+
+
+def contains(pack: Pack, outer: str, node: str) -> bool:
+    """Does a scope that an operator names hold this node?"""
+    if outer in ("all", "cell", f"node/{node}"):
+        return True
+    kind, _, name = outer.partition("/")
+    place = pack.places.get(node)
+    return place is not None and kind in ("leaf", "rack", "pod", "fabric") and getattr(place, kind) == name
+
+
+class OneRunPerNode:
+    """Law 1: never two disruptive runs on one node, nor more than the budgets of cell and leaf."""
+
+    law = 1
+
+    def __init__(self) -> None:
+        self._at_work: dict[str, str] = {}  # run -> node
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        for effect in effects:
+            if isinstance(effect, ShowRun) and effect.run.state in OVER:
+                self._at_work.pop(effect.run.id, None)
+        for step in performed(effects):
+            if not disruptive(step):
+                continue
+            others = [
+                run for run, node in self._at_work.items() if node == step.node and run != step.run and node
+            ]
+            self._at_work[step.run] = step.node
+            if others:
+                yield f"{step.id} ({step.action}) begins on {step.node} where {others[0]} is at work"
+            settings = cell.pack.settings
+            if len(self._at_work) > max(settings.disruptive_runs, 1) and not others:
+                yield f"{step.id}: {len(self._at_work)} disruptive runs, at most {settings.disruptive_runs}"
+            leaf = cell.pack.places[step.node].leaf if step.node in cell.pack.places else ""
+            here = [node for node in self._at_work.values() if node and cell.pack.places[node].leaf == leaf]
+            if leaf and len(here) > settings.disruptive_runs_per_leaf:
+                yield f"{step.id}: {len(here)} disruptive runs under {leaf}"
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
+class HoldsAndWindows:
+    """Law 2: no disruptive step leaves under a hold; in a window or beside a protected job only with an approval."""
+
+    law = 2
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        for step in performed(effects):
+            if not disruptive(step):
+                continue
+            for hold in cell.holds.values():
+                if (
+                    (not hold.until or now < hold.until)
+                    and step.node
+                    and contains(cell.pack, hold.scope, step.node)
+                ):
+                    yield f"{step.id} ({step.action}) leaves under the hold on {hold.scope}"
+            if step.incident in cell.approvals:
+                continue
+            for window in cell.pack.settings.maintenance:
+                if (
+                    window.since <= now < window.until
+                    and step.node
+                    and contains(cell.pack, window.scope, step.node)
+                ):
+                    yield f"{step.id} ({step.action}) leaves in the window of {window.scope}"
+            if cell.pack.settings.ask_jobs and step.node:
+                answer = cell.node(step.node).jobs_answer
+                if answer is None or not answer[1] or answer[2]:
+                    yield f"{step.id} ({step.action}) leaves though the scheduler said {answer}"
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
+class NeverTwice:
+    """Law 4: no rung with repeat class `never` is performed twice for one decision."""
+
+    law = 4
+
+    def __init__(self) -> None:
+        self._begun: dict[str, str] = {}  # run and rung -> step id
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        for step in performed(effects):
+            if step.repeat is not Repeat.NEVER:
+                continue
+            rung = step.id.rpartition(".a")[0]
+            before = self._begun.get(rung)
+            if before is not None:
+                ended = cell.ended.get(before)
+                if ended is None or ended[1] not in (Outcome.UNREACHABLE, Outcome.REFUSED):
+                    yield f"{step.id} ({step.action}) is performed after {before} ({ended})"
+            self._begun[rung] = step.id
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
+class UnknownCodes:
+    """Law 5: an unknown code never leads to an action that disturbs."""
+
+    law = 5
+
+    def __init__(self) -> None:
+        self._unknown: set[str] = set()  # ids of facts
+        self._incidents: dict[str, Incident] = {}
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        if isinstance(given, EventSeen) and given.event.kind == "gpu.xid":
+            code = given.event.data.get("code")
+            if isinstance(code, int) and code >= UNKNOWN_XID:
+                self._unknown.add(given.event.id)
+        for effect in effects:
+            if isinstance(effect, ShowIncident):
+                self._incidents[effect.incident.id] = effect.incident
+        for step in performed(effects):
+            incident = self._incidents.get(step.incident)
+            facts = [fact.id for fact in incident.evidence] if incident is not None else []
+            if disruptive(step) and facts and all(fact in self._unknown for fact in facts):
+                yield f"{step.id} ({step.action}) rests on unknown codes alone"
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
+class SharedCause:
+    """Law 6: when a large share shows one symptom now, at once or one after the other, nothing is begun for it on a node."""
+
+    law = 6
+
+    def __init__(self) -> None:
+        self._active: dict[str, dict[str, float]] = {}  # symptom -> node -> until when it lives
+        self._incidents: dict[str, Incident] = {}
+        self._begun: set[str] = set()  # runs that had disturbed something before
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        for effect in effects:
+            if isinstance(effect, ShowIncident):
+                self._incidents[effect.incident.id] = effect.incident
+        if isinstance(given, EventSeen):
+            self._heard(cell.pack, given, now)
+        if isinstance(given, NodeState) and given.alive:
+            pass
+        for step in performed(effects):
+            if not disruptive(step) or not step.node or step.run in self._begun:
+                continue
+            self._begun.add(step.run)
+            incident = self._incidents.get(step.incident)
+            for key in incident.symptoms if incident is not None else ():
+                name = key.partition("@")[0]
+                nodes = [node for node, until in self._active.get(name, {}).items() if until > now]
+                size = len(cell.nodes)
+                if size >= 4 and len(nodes) >= min(max(cell.pack.settings.shared_nodes, 0.1 * size), size):
+                    yield f"{step.id} ({step.action}) begins on {step.node} while {len(nodes)} of {size} nodes show {name}"
+
+    def _heard(self, pack: Pack, given: EventSeen, now: float) -> None:
+        event = given.event
+        for symptom in pack.symptoms:
+            if symptom.detect != "seen":
+                continue
+            if any(_fits(match, given) for match in symptom.clear):
+                self._active.get(symptom.name, {}).pop(event.node, None)
+            elif event.age_s < FRESH_S and any(_fits(match, given) for match in symptom.on):
+                self._active.setdefault(symptom.name, {})[event.node] = now + symptom.ttl_s
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
+def _fits(match: Match, given: EventSeen) -> bool:
+    """A plain match only: equal values and lists. (A symptom with tests is left to the engine's own examples.)"""
+    if match.kind != given.event.kind:
+        return False
+    for name, want in match.where.items():
+        value = {
+            "component": given.event.component,
+            "component_type": given.event.component.partition("/")[0],
+        }.get(name, given.event.data.get(name))
+        if isinstance(want, dict) or (
+            value not in want if isinstance(want, (list, tuple)) else value != want
+        ):
+            return False
+    return True
+
+
+class BackInService:
+    """Laws 3 and 8: a node is given back when it was heard after the last step, and nobody else wants it drained."""
+
+    law = 8
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}  # run -> when its newest disruptive step ended or left
+        self._runs: dict[str, Run] = {}
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        for effect in effects:
+            if isinstance(effect, ShowRun):
+                self._runs[effect.run.id] = effect.run
+        for step in performed(effects):
+            if disruptive(step):
+                self._last[step.run] = now
+            run = self._runs.get(step.run)
+            if step.action != "scheduler.resume" or (
+                run is not None and run.requested_by not in ("", "schedule")
+            ):
+                continue
+            node = cell.node(step.node)
+            ended = [at for id_, (at, _) in cell.ended.items() if id_.startswith(f"{step.run}.")]
+            since = max([self._last.get(step.run, 0.0), *ended])
+            if node.heard_at < self._last.get(step.run, 0.0) or not node.alive:
+                yield f"{step.id}: {step.node} is given back and was not heard since {since}"
+            owners = [incident for incident in node.drained_for if incident != step.incident]
+            if owners:
+                yield f"{step.id}: {step.node} is given back while {owners[0]} wants it drained"
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
+class PagesArrive:
+    """Law 10: a page is never lost."""
+
+    law = 10
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], str] = {}  # (incident or group, channel group) -> newest page
+        self._taken: set[str] = set()
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        if isinstance(given, Delivery) and given.ok:
+            self._taken.add(given.page)
+        for effect in effects:
+            if isinstance(effect, SendPage):
+                self._last[effect.id.rpartition(".p")[0], effect.to] = effect.id
+        return iter(())
+
+    def end(self, story: Story) -> Found:
+        for (about, to), page in self._last.items():
+            if page not in self._taken:
+                yield f"{page} about {about} never reached {to}"
+
+
+class EverythingEnds:
+    """Law 14: every state that waits has an end; what we took out of service is never forgotten."""
+
+    law = 14
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Run] = {}
+        self._incidents: dict[str, Incident] = {}
+        self._told: dict[str, int] = {}  # incident -> pages after the last move
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        for effect in effects:
+            if isinstance(effect, ShowRun):
+                self._runs[effect.run.id] = effect.run
+            elif isinstance(effect, ShowIncident):
+                self._incidents[effect.incident.id] = effect.incident
+        return iter(())
+
+    def end(self, story: Story) -> Found:
+        holds = [hold for hold in story.cell.holds.values() if not hold.until]
+        for run in self._runs.values():
+            if run.state in ("intent", "performing", "verifying", "cancelling"):
+                yield f"{run.id} is {run.state} for ever: {run.why}"
+            elif run.state == "held" and not holds and "observe" not in run.why and "breaker" not in run.why:
+                yield f"{run.id} is held for ever: {run.why}"
+        for node in story.cell.nodes.values():
+            for incident_id in node.drained_for:
+                incident = self._incidents.get(incident_id)
+                if incident is None or incident.state in ("closed", "explained"):
+                    yield f"{node.name} stays drained for {incident_id}, which is over and forgotten"
+
+
+class IntentFirst:
+    """Laws 4 and 16: a step leaves only after the present leader's intent has come back, or again under the same id."""
+
+    law = 16
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        for step in performed(effects):
+            mine = isinstance(given, Intent) and given.step == step.id and given.epoch == cell.epoch
+            if not mine and step.id not in cell.under_way:
+                yield f"{step.id} ({step.action}) leaves without an intent of epoch {cell.epoch}"
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
+def all_of_them() -> list[Oracle]:
+    """Fresh ones for one story."""
+    return [
+        OneRunPerNode(),
+        HoldsAndWindows(),
+        NeverTwice(),
+        UnknownCodes(),
+        SharedCause(),
+        BackInService(),
+        PagesArrive(),
+        EverythingEnds(),
+        IntentFirst(),
+    ]

@@ -1,0 +1,47 @@
+"""Plays stories before all oracles."""
+
+import collections
+import time
+from dataclasses import dataclass, field
+
+from brain.core.effects import Effect
+from brain.core.inputs import Input
+from brain.core.pack.compiled import CompiledCache
+from tests.laws import oracles
+from tests.laws.story import Teller, observed
+
+MOVES = 30
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What came of many stories."""
+
+    stories: int = 0
+    inputs: int = 0
+    seconds: float = 0.0
+    violations: dict[int, list[str]] = field(
+        default_factory=lambda: collections.defaultdict(list)
+    )  # law -> sentences
+
+
+def play(seed: int, cache: CompiledCache, tally: Tally, moves: int = MOVES) -> None:
+    """One story; its violations go to the tally."""
+    judges = oracles.all_of_them()
+
+    def see(given: Input, now: float, effects: list[Effect]) -> None:
+        cell = teller.story.cell
+        for judge in judges:
+            for text in judge.see(cell, given, now, effects):
+                tally.violations[judge.law].append(f"story {seed}: {text}")
+        observed(cell, given, now, effects)
+
+    began = time.perf_counter()
+    teller = Teller(seed, moves, cache, see)
+    story = teller.play()
+    for judge in judges:
+        for text in judge.end(story):
+            tally.violations[judge.law].append(f"story {seed}: {text}")
+    tally.stories += 1
+    tally.inputs += len(story.log)
+    tally.seconds += time.perf_counter() - began

@@ -1,0 +1,506 @@
+"""One random story: facts, operators, results, leaders, reloads, restarts; and what the engine made of it.
+
+All chance comes from the seed. Facts may come late, twice and out of order; nodes fall silent and lie; results come at any
+time or never; the engine is saved and restored at random points.
+"""
+
+import heapq
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agent.contract.actions.spec import Disrupts
+from agent.contract.commands import Outcome
+from agent.contract.kinds import KINDS
+from agent.contract.messages import Event, Scalar, Severity
+from brain.adapters.snapshot import dump, parse
+from brain.core.effects import (
+    AskJobs,
+    AskPlan,
+    CancelStep,
+    Effect,
+    Perform,
+    SendPage,
+    SetTimer,
+    Step,
+    WriteIntent,
+)
+from brain.core.engine import Engine
+from brain.core.inputs import (
+    Delivery,
+    EventSeen,
+    Input,
+    Intent,
+    JobsAnswer,
+    Leader,
+    Malformed,
+    NodeState,
+    OperatorCommand,
+    PackLoaded,
+    Reported,
+    StepPlan,
+    StepProgress,
+    StepResult,
+    TimerFired,
+)
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import CompiledCache
+from brain.core.pack.spec import Match, Mode, Symptom
+from tests.laws import fleet
+from tests.laws.cell import Cell, HoldTold, NodeTruth, StepUnderWay
+
+UNKNOWN_XID = 4242  # no catalogue has it
+QUIET_END_S = (
+    3 * 86400.0
+)  # how long a story goes on after its last move: everything that waits must have ended or told
+
+See = Callable[[Input, float, list[Effect]], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """What was played: the log, and the truth of its cell."""
+
+    seed: int
+    cell: Cell
+    log: list[tuple[Input, float]] = field(default_factory=list)
+    end_at: float = 0.0  # when the last move was made; after it everything is obedient
+
+
+class Teller:
+    """Tells one story. `see` is called after each input with its effects, before any of them is answered."""
+
+    def __init__(self, seed: int, moves: int, cache: CompiledCache, see: See) -> None:
+        self._chance = random.Random(seed)
+        size = self._chance.choice(fleet.SIZES)
+        self._modes = self._chance.choice(
+            ((Mode.AUTO,), (Mode.AUTO,), (Mode.AUTO, Mode.APPROVE), tuple(Mode))
+        )
+        self._careful = self._chance.random() < 0.5
+        self._size = size
+        pack = fleet.pack(size, self._modes[0], careful=self._careful)
+        self.names = list(pack.places)
+        self._cache = cache
+        self.engine = Engine(actions=ACTIONS, compile_pack=cache)
+        nodes = {name: NodeTruth(name=name) for name in self.names}
+        self.story = Story(seed=seed, cell=Cell(pack=pack, actions=ACTIONS, nodes=nodes))
+        self.now = fleet.START
+        self._moves = moves
+        self._see = see
+        self._queue: list[tuple[float, int, Input]] = []
+        self._count = 0
+        self._seqs: dict[str, int] = {}
+        self._boots: dict[str, int] = {}
+        self._obedient = False
+        self._favourites = self._chance.sample(pack.symptoms, 6)  # a story is about few faults, not about all
+        self._sick = self._chance.sample(self.names, min(size, self._chance.choice((1, 2, 5, 20))))
+
+    def play(self) -> Story:
+        """The whole story."""
+        self._put(PackLoaded(id="pack-0", pack=self.story.cell.pack))
+        self._lead()
+        for name in self.names:
+            if self._chance.random() < 0.5:
+                self._put(self._event(name, "agent.started", "node", {}))
+        for _ in range(self._moves):
+            self._move()
+            self._pass(self._chance.choice((0.0, 0.0, 0.3, 1.0, 3.0, 10.0, 60.0, 400.0, 4000.0)))
+        self._settle()
+        self.engine.close()
+        return self.story
+
+    def _settle(self) -> None:
+        """From here on the world does what it is told, nobody says anything any more, and days pass."""
+        self._obedient = True
+        self.story.end_at = self.now
+        for step, at_work in list(self.story.cell.under_way.items()):
+            self._later(5.0, self._result(at_work.step, Outcome.OK, step))
+        for name, node in self.story.cell.nodes.items():
+            if not node.alive:
+                self._put(NodeState(id=self._id("n"), node=name, alive=True))
+        self._pass(QUIET_END_S)
+
+    # --- time ---
+
+    def _put(self, given: Input) -> None:
+        if not self._obedient and self._chance.random() < 0.01:
+            self._restore()
+        if isinstance(given, EventSeen):
+            given = self._numbered(given)
+        self.story.log.append((given, self.now))
+        effects = self.engine.handle(given, self.now)
+        self._see(given, self.now, effects)
+        for effect in effects:
+            self._take(effect)
+        if not self._obedient and self._chance.random() < 0.01:  # the same again
+            self.story.log.append((given, self.now))
+            self._see(given, self.now, self.engine.handle(given, self.now))
+
+    def _later(self, after_s: float, given: Input) -> None:
+        self._count += 1
+        heapq.heappush(self._queue, (self.now + after_s, self._count, given))
+
+    def _pass(self, seconds: float) -> None:
+        until = self.now + seconds
+        while self._queue and self._queue[0][0] <= until:
+            at, _, given = heapq.heappop(self._queue)
+            self.now = max(self.now, at)
+            if isinstance(given, TimerFired) and self.engine.state.timers.get(given.name) != given.due:
+                continue  # stale: the shell fires it or not, it changes nothing
+            self._put(given)
+        self.now = until
+
+    def _restore(self) -> None:
+        """The brain is restarted from its snapshot."""
+        pack, self.engine.state.pack = (
+            self.engine.state.pack,
+            None,
+        )  # it never changes and takes long to write
+        state = parse(dump(self.engine.state))
+        state.pack = pack
+        self.engine = Engine(state, actions=ACTIONS, compile_pack=self._cache)
+
+    def _id(self, what: str) -> str:
+        self._count += 1
+        return f"{what}-{self._count}"
+
+    # --- the world's answers ---
+
+    def _take(self, effect: Effect) -> None:
+        chance = self._chance
+        match effect:
+            case SetTimer(name=name, due=due):
+                self._later(due - self.now, TimerFired(id=f"t:{name}:{due}", name=name, due=due))
+            case WriteIntent(step=step):
+                after = 0.0 if self._obedient else chance.choice((0.0, 0.0, 0.01, 3.0))
+                epoch = self.story.cell.epoch
+                self._later(after, Intent(id=f"i:{step.id}:{epoch}", step=step.id, epoch=epoch, brain="b"))
+            case Perform(step=step):
+                self._perform(step)
+            case CancelStep(step=step):
+                self._later(1.0, self._result(step, Outcome.UNKNOWN, step.id))
+            case SendPage(id=page):
+                ok = self._obedient or chance.random() < 0.85
+                why = "" if ok else "refused"
+                self._later(
+                    chance.uniform(0, 5), Delivery(id=self._id("d"), page=page, ok=ok, channel="c", why=why)
+                )
+            case AskPlan(step=step):
+                self._later(0.1, StepPlan(id=self._id("w"), step=step.id, ok=True, lines=("would do it",)))
+            case AskJobs(node=node):
+                self._later(0.2, self._jobs(node))
+
+    def _jobs(self, node: str) -> JobsAnswer:
+        answers: tuple[dict[str, Any], ...] = (
+            {"known": True},
+            {"known": True, "jobs": ("4711",)},
+            {"known": True, "jobs": ("9",), "protected": "9 (account prod)"},
+            {"known": False, "why": "the scheduler does not answer"},
+        )
+        given = answers[0] if self._obedient else self._chance.choices(answers, (6, 2, 1, 1))[0]
+        return JobsAnswer(id=self._id("j"), node=node, **given)
+
+    def _perform(self, step: Step) -> None:
+        chance = self._chance
+        if self._obedient:
+            self._later(1.0, self._result(step, Outcome.OK, step.id))
+            return
+        outcome = chance.choices(
+            (*Outcome, None), [12 if one is Outcome.OK else 2 for one in (*Outcome, None)]
+        )[0]
+        after = chance.choice((0.1, 2.0, 30.0, 200.0))
+        if chance.random() < 0.2:
+            self._later(
+                after / 2, StepProgress(id=self._id("g"), step=step.id, elapsed_s=after / 2, text="at work")
+            )
+        if outcome is not None:
+            self._later(after, self._result(step, outcome, step.id))
+        if outcome is Outcome.OK and step.node:
+            for fact in self._cured(step):
+                self._later(after + chance.choice((0.0, 1.0, 8.0)), fact)
+
+    def _result(self, step: Step, outcome: Outcome, step_id: str) -> Input:
+        why = f"it is {outcome.value}"
+        if step.where == "node":
+            data = {"command": step_id, "outcome": outcome.value, "why": why}
+            return self._event(step.node, "command.result", "node", data)
+        return StepResult(id=self._id("r"), step=step_id, outcome=outcome, why=why)
+
+    def _cured(self, step: Step) -> Iterator[Input]:
+        """What a node says when a step has helped: its symptoms' own clearing facts, most of the time."""
+        if self._chance.random() < 0.3:
+            return
+        if ACTIONS[step.action].silences:
+            self._boots[step.node] = self._boots.get(step.node, 0) + 1
+        for key, symptom in self.engine.state.symptoms.items():
+            if symptom.active and f"/{step.node}" in key:
+                spec = next((one for one in self.story.cell.pack.symptoms if one.name == symptom.name), None)
+                for match in spec.clear[:1] if spec is not None else ():
+                    component = "node" if symptom.scope.startswith("node/") else _component(symptom.scope)
+                    yield self._event(step.node, match.kind, component, _data(match))
+
+    # --- moves ---
+
+    def _lead(self) -> None:
+        self.story.cell.epoch += 1
+        epoch = self.story.cell.epoch
+        self._put(Leader(id=f"leader-{epoch}", epoch=epoch, brain=f"b{epoch % 2}"))
+
+    def _event(
+        self, node: str, kind: str, component: str, data: Mapping[str, Scalar], age_s: float = 0.0
+    ) -> EventSeen:
+        return EventSeen(
+            event=Event(
+                id=f"{node}:s:0",
+                node=node,
+                kind=kind,
+                component=component,
+                severity=Severity.ERROR,
+                at="",
+                age_s=age_s,
+                boot=f"boot-{self._boots.get(node, 0)}",
+                count=1,
+                data=dict(data),
+                evidence=f"{kind} on {component}",
+            )
+        )
+
+    def _numbered(self, given: EventSeen) -> EventSeen:
+        """A spool is sent in its order: an event gets its number when it leaves."""
+        node = given.event.node
+        seq = self._seqs[node] = self._seqs.get(node, 0) + 1
+        return EventSeen(event=replace(given.event, id=f"{node}:s:{seq}"))
+
+    def _fact(self, node: str, symptom: Symptom, match: Match) -> EventSeen:
+        wanted = match.where.get("component_type", symptom.scope)
+        kind = wanted if isinstance(wanted, str) and wanted in fleet.COMPONENTS else "node"
+        age_s = self._chance.choices((0.0, 3.0, 200.0, 9000.0), (10, 2, 1, 1))[0]
+        return self._event(node, match.kind, self._chance.choice(fleet.COMPONENTS[kind]), _data(match), age_s)
+
+    def _move(self) -> None:
+        chance = self._chance
+        what = chance.choices(list(_MOVES), list(_MOVES.values()))[0]
+        node = chance.choice(self._sick if chance.random() < 0.8 else self.names)
+        if what in ("fact", "storm", "creep", "cleared"):
+            self._facts(what, node)
+        elif what == "silent":
+            self._put(NodeState(id=self._id("n"), node=node, alive=False, silent_s=20.0))
+        elif what == "heard":
+            self._put(NodeState(id=self._id("n"), node=node, alive=True))
+        elif what == "reboot":
+            self._boots[node] = self._boots.get(node, 0) + 1
+            self._put(self._event(node, "agent.started", "node", {}))
+        elif what == "any":
+            self._any_kind(node)
+        elif what == "unknown":
+            data: dict[str, Scalar] = {
+                "code": UNKNOWN_XID + chance.randint(0, 3),
+                "name": "unknown",
+                "action": "UNKNOWN",
+            }
+            self._put(self._event(node, "gpu.xid", "gpu/0000:3b:00", data))
+        elif what == "leader":
+            self._lead()
+        elif what == "reload":
+            pack = fleet.pack(self._size, chance.choice(self._modes), careful=self._careful)
+            self.story.cell.pack = pack
+            self._put(PackLoaded(id=self._id("p"), pack=pack))
+        elif what == "garbage":
+            self._put(Malformed(id=self._id("m"), subject="x", node=node, why="not JSON"))
+        elif what == "reported":
+            self._put(
+                Reported(
+                    id=self._id("ufm"),
+                    source="ufm",
+                    node=node,
+                    kind="ib.cable",
+                    component="port/mlx5_0.1",
+                    severity=Severity.WARNING,
+                    data={"what": "hot"},
+                )
+            )
+        else:
+            self._command(node)
+
+    def _facts(self, what: str, node: str) -> None:
+        chance = self._chance
+        symptom = chance.choice(self._favourites)
+        matches = symptom.clear if what == "cleared" else symptom.on
+        if not matches:
+            return
+        match = chance.choice(matches)
+        if what in ("fact", "cleared"):
+            for _ in range(chance.choice((1, 1, 3))):
+                self._later(chance.uniform(0, 5), self._fact(node, symptom, match))
+            return
+        count = min(len(self.names), chance.choice((3, 6, 9, 24, 60)))
+        pause_s = 0.1 if what == "storm" else chance.choice((10.0, 20.0, 60.0))
+        first = chance.randrange(len(self.names))  # neighbours, as a leaf's are
+        for number in range(count):
+            name = self.names[(first + number) % len(self.names)]
+            self._later(number * pause_s, self._fact(name, symptom, match))
+
+    def _any_kind(self, node: str) -> None:
+        """A well-formed event of any kind that is declared, with any values."""
+        kind = self._chance.choice(list(KINDS.values()))
+        types = [one for one in kind.component.replace(" ", "").split(",") if one in fleet.COMPONENTS] or [
+            "node"
+        ]
+        component = self._chance.choice(fleet.COMPONENTS[self._chance.choice(types)])
+        data = {
+            one.name: _any_value(self._chance, one.type) for one in kind.fields if self._chance.random() < 0.9
+        }
+        if kind.name not in ("command.result", "command.progress"):
+            self._put(self._event(node, kind.name, component, data))
+
+    def _command(self, node: str) -> None:
+        """What an operator says, sense or nonsense."""
+        chance, state = self._chance, self.engine.state
+        ids = [
+            *list(state.incidents)[:20],
+            *list(state.runs)[:20],
+            *list(state.alert_groups)[:5],
+            "inc-nobody",
+        ]
+        waiting = [run.id for run in state.runs.values() if run.state == "approval"]
+        runbooks = [one.name for one in self.story.cell.pack.runbooks]
+        verb = chance.choices(list(_VERBS), list(_VERBS.values()))[0]
+        args: dict[str, Scalar] = {"id": chance.choice(waiting if verb == "approve" and waiting else ids)}
+        if verb in ("hold", "release"):
+            args = {"scope": chance.choice((f"node/{node}", "leaf/l1", "rack/r0", "all", "cell"))}
+            if verb == "hold":
+                args |= {"why": "because"} | (
+                    {"for_s": chance.choice((60, 1200))} if chance.random() < 0.7 else {}
+                )
+        elif verb == "mode":
+            args = {
+                "runbook": chance.choice([*runbooks, "*"]),
+                "mode": chance.choice(("observe", "approve", "auto")),
+            }
+            args |= {"nodes": chance.choice(("*", "n00*", node))} if chance.random() < 0.5 else {}
+        elif verb == "return":
+            args = {"node": node}
+        elif verb == "start":
+            args = {"runbook": chance.choice(runbooks), "node": node, "why": "a look"}
+        elif verb == "reset":
+            args = {}
+        who = chance.choice(("ann", "bob"))
+        self._put(OperatorCommand(id=self._id("o"), who=who, verb=verb, args=args))
+
+
+_MOVES = {
+    "fact": 40,
+    "storm": 2,
+    "creep": 3,
+    "cleared": 8,
+    "silent": 4,
+    "heard": 4,
+    "reboot": 2,
+    "any": 12,
+    "unknown": 2,
+    "command": 16,
+    "leader": 1,
+    "reload": 1,
+    "garbage": 1,
+    "reported": 1,
+}
+_VERBS = {
+    "hold": 3,
+    "release": 2,
+    "approve": 5,
+    "deny": 1,
+    "ack": 2,
+    "close": 2,
+    "mode": 2,
+    "return": 2,
+    "start": 2,
+    "reset": 1,
+    "sing": 0.3,
+}
+_NO_DATA = ("severity", "component", "component_type", "count")
+
+
+def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> None:
+    """Keeps the cell's truth up to date with one input and its effects; called after the oracles have looked."""
+    match given:
+        case EventSeen(event=event):
+            cell.node(event.node).heard_at = now
+            if event.kind == "command.result":
+                _ended(cell, str(event.data["command"]), Outcome(str(event.data["outcome"])), now)
+        case StepResult(step=step, outcome=outcome):
+            _ended(cell, step, outcome, now)
+        case NodeState(node=name, alive=alive):
+            node = cell.node(name)
+            node.alive = alive
+            if alive:
+                node.heard_at = now
+        case JobsAnswer():
+            cell.node(given.node).jobs_answer = (now, given.known, given.protected)
+        case OperatorCommand(verb="hold", args=args) if args.get("why"):
+            for_s = float(args.get("for_s", 0))
+            scope = str(args["scope"])
+            cell.holds[scope] = HoldTold(scope=scope, since=now, until=now + for_s if for_s else 0.0)
+        case OperatorCommand(verb="release", args=args):
+            cell.holds.pop(str(args["scope"]), None)
+        case OperatorCommand(verb="approve", args=args):
+            cell.approvals[str(args["id"]).partition(".")[0]] = now
+        case _:
+            pass
+    for effect in effects:
+        if isinstance(effect, Perform) and effect.step.id not in cell.under_way:
+            cell.under_way[effect.step.id] = StepUnderWay(
+                step=effect.step, since=now, disrupts=effect.step.disrupts
+            )
+
+
+def _ended(cell: Cell, step_id: str, outcome: Outcome, now: float) -> None:
+    ended = cell.under_way.pop(step_id, None)
+    if ended is None:
+        return
+    cell.ended.setdefault(step_id, (now, outcome))
+    step = ended.step
+    if step.action == "scheduler.drain" and outcome in (Outcome.OK, Outcome.FAILED, Outcome.UNKNOWN):
+        cell.node(step.node).drained_for[step.incident] = now
+    if step.action == "scheduler.resume" and outcome is Outcome.OK:
+        cell.node(step.node).drained_for.clear()
+
+
+def disruptive(step: Step) -> bool:
+    """Does a step disturb anything?"""
+    return step.disrupts is not Disrupts.NOTHING
+
+
+def _component(scope: str) -> str:
+    kind, _, rest = scope.partition("/")
+    return f"{kind}/{rest.partition('/')[2]}"
+
+
+def _data(match: Match) -> dict[str, Scalar]:
+    return {name: _fitting(want) for name, want in match.where.items() if name not in _NO_DATA}
+
+
+def _fitting(want: Any) -> Any:
+    """A value that passes a test of a rule."""
+    if isinstance(want, (list, tuple)):
+        return want[0]
+    if not isinstance(want, Mapping):
+        return want
+    for name, value in want.items():
+        if name in ("gte", "lte", "eq"):
+            return value
+        if name in ("gt", "lt"):
+            return value + (1 if name == "gt" else -1)
+        if name == "in":
+            return value[0]
+    return "x"
+
+
+def _any_value(chance: random.Random, type_: str) -> Scalar:
+    values: Mapping[str, tuple[Scalar, ...]] = {
+        "int": (0, 1, 79, 100000),
+        "float": (0.0, 0.5, 1e6),
+        "bool": (True, False),
+        "text": ("", "x", "active", "failed", "SLD", "RESET_GPU"),
+    }
+    return chance.choice(values.get(type_, ("x",)))
