@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from agent.contract.commands import Outcome
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import Event, UnsentEvent
-from brain.core.effects import AskPlan, Effect, Perform, SendPage, Step
+from brain.core.effects import AskLook, AskPlan, Effect, Perform, SendPage, Step
 from brain.core.engine import Engine
 from brain.core.inputs import (
     Delivery,
@@ -169,7 +169,7 @@ class Simulator:
             case AskPlan(step=step):
                 lines = (f"{step.action} on a simulated machine",)
                 return [(now + LATENCY_S, StepPlan(id=f"w:{step.id}", step=step.id, ok=True, lines=lines))]
-            case Perform(step=step):
+            case Perform(step=step) | AskLook(step=step):
                 return self._send_command(step, now)
             case SendPage(id=page):
                 return [(now, Delivery(id=f"d:{page}", page=page, ok=True, channel="simulator"))]

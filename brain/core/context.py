@@ -23,7 +23,10 @@ class Context:
         "compiled",
         "effects",
         "ended",
+        "freed",
         "index",
+        "left",
+        "let_go",
         "now",
         "observe_all",
         "released",
@@ -51,6 +54,10 @@ class Context:
         # Work that one part leaves to another; the engine goes on until all three lists are empty.
         self.changed: list[SymptomState] = []  # symptoms that began, ended or carry something new
         self.ended: list[Run] = []  # runs that are over
+        self.let_go: list[Incident] = []  # incidents whose node an operator's return has given back
+        # (node, incident that is over and had drained it, whether an operator closed it)
+        self.left: list[tuple[str, Incident, bool]] = []
+        self.freed = False  # a run gave its claim back: those that a gate holds may go on
         self.released: list[Incident] = []  # incidents that are over and no longer inhibit anything
         self._incidents: dict[str, Incident] = {}
         self._pages: dict[int, Callable[[], SendPage]] = {}  # place among the effects -> page

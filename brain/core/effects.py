@@ -52,6 +52,13 @@ class Perform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskLook:
+    """Ask the node to look again (`agent.look`). It reports what is there as facts, then the StepResult."""
+
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskPlan:
     """Ask the node, or the brain's own action, what the step would do; publish the StepPlan. Nothing is done."""
 
@@ -159,6 +166,7 @@ Effect = (
     | WriteIntent
     | Perform
     | AskPlan
+    | AskLook
     | CancelStep
     | AskJobs
     | SendPage

@@ -13,7 +13,7 @@ from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.faults import drift, reports, situations, symptoms
-from brain.core.healing import jobs, runs, steps
+from brain.core.healing import drains, jobs, runs, steps
 from brain.core.incidents import IncidentTrigger
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -38,7 +38,7 @@ from brain.core.inputs import (
 from brain.core.operators import commands, requests
 from brain.core.pack.compiled import Compiled
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.spec import Pack, Paging
+from brain.core.pack.spec import PAGE, Pack, Paging
 from brain.core.paging import escalation
 from brain.core.state import Early, Incident, IncidentState, Node, Run, RunState, State, SymptomState
 
@@ -125,7 +125,7 @@ class Engine:
         )
 
     def _new_index(self) -> Index:
-        return Index(self.state, {rule.name: rule.inhibits for rule in self._compiled.rules.values()})
+        return Index(self.state)
 
     def _is_repeat(self, given: Input) -> bool:
         """Whether the input was handled before or is out of date; remembers it if not."""
@@ -218,6 +218,8 @@ class Engine:
                     steps.timer(ctx, run)
             case "tries":
                 runs.forget_tries(ctx, what)
+            case "recurred":
+                incidents.forget_recurrences(ctx, what)
             case "hold":
                 commands.hold_ended(ctx, what)
             case "jobs":
@@ -232,12 +234,17 @@ class Engine:
     def _incident_timer(self, ctx: Context, incident: Incident) -> None:
         if incident.state is IncidentState.SETTLING:
             self._end_hold_off(ctx, incident)
+        elif incident.state is IncidentState.RECOVERED and incident.matching_rules:
+            still = ", ".join(incident.matching_rules)
+            incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is not over: {still} matches")
+            self._remedy(ctx, incident)
         elif incident.state is IncidentState.RECOVERED:
+            clear_s = ctx.now - incident.clear_since
             incidents.transition(
                 ctx,
                 incident,
                 IncidentTrigger.STAYED_CLEAR,
-                f"its symptoms have been gone for {incident.resolve_delay_s:.0f} s",
+                f"its symptoms have been gone for {clear_s:.0f} s",
             )
 
     def _end_hold_off(self, ctx: Context, incident: Incident) -> None:
@@ -264,14 +271,21 @@ class Engine:
 
     def _propagate(self, ctx: Context) -> None:
         """Handles changed symptoms, ended runs and released incidents; each may lead to more, so until none is left."""
-        while ctx.changed or ctx.ended or ctx.released:
+        while ctx.changed or ctx.ended or ctx.let_go or ctx.left or ctx.released or ctx.freed:
             if ctx.changed:
                 changed, ctx.changed = ctx.changed, []
                 self._judge(ctx, changed)
             elif ctx.ended:
                 self._run_ended(ctx, ctx.ended.pop(0))
-            else:
+            elif ctx.let_go:
+                self._let_go(ctx, ctx.let_go.pop(0))
+            elif ctx.left:
+                self._left_drained(ctx, *ctx.left.pop(0))
+            elif ctx.released:
                 self._released(ctx, ctx.released.pop(0))
+            else:
+                ctx.freed = False
+                self._wake_held(ctx)
 
     def _judge(self, ctx: Context, changed: list[SymptomState]) -> None:
         """Matches the rules at every scope that sees a changed symptom, then rechecks the runs concerned."""
@@ -307,6 +321,7 @@ class Engine:
             incidents.transition(
                 ctx, incident, IncidentTrigger.RECURRED, f"it is back: rule {rule} at {scope}"
             )
+            incidents.came(ctx, incident)
             self._remedy(ctx, incident)
         elif incident.page is Paging.OPEN:
             escalation.open_page(ctx, incident, incident.because)
@@ -318,16 +333,25 @@ class Engine:
 
     def _match_continues(self, ctx: Context, rule: str, scope: str, changed: list[SymptomState]) -> None:
         """The rule's incident takes over new facts of the symptoms that the rule names."""
-        incident_id = ctx.index.by_match.get(ids.key(rule, scope))
-        if incident_id is None:
+        match = ids.key(rule, scope)
+        incident_id = ctx.index.by_match.get(match)
+        if incident_id is None and match not in ctx.state.dismissed:
             return
-        incident = ctx.state.incidents[incident_id]
         spec = ctx.compiled.rules.get(rule)
         named = list(symptoms_in(spec.when)) if spec else []
-        for symptom in changed:
-            overlaps = ctx.compiled.topology.overlap(scope, symptom.scope)
-            if symptom.active and symptom.name in named and overlaps:
-                incidents.renewed(ctx, incident, symptom)
+        renewed = [
+            symptom
+            for symptom in changed
+            if symptom.active
+            and symptom.name in named
+            and ctx.compiled.topology.overlap(scope, symptom.scope)
+        ]
+        if incident_id is not None:
+            for symptom in renewed:
+                incidents.renewed(ctx, ctx.state.incidents[incident_id], symptom)
+        elif any(symptom.arrived > ctx.state.dismissed[match] for symptom in renewed):
+            del ctx.state.dismissed[match]
+            self._match_began(ctx, rule, scope)
 
     def _recheck(self, ctx: Context, scope: str) -> None:
         """After a symptom began or got new facts: a verification may fail, or an approval become void or unnecessary."""
@@ -338,17 +362,28 @@ class Engine:
                 continue
             if run.state is RunState.VERIFYING:
                 steps.check(ctx, run)
-            elif run.state is RunState.APPROVAL:
+            elif run.state is RunState.APPROVAL or (run.state is RunState.HELD and run.worked):
                 runs.proceed(ctx, run)
 
     def _recover(self, ctx: Context, incident: Incident, trigger: IncidentTrigger, why: str) -> None:
-        """Moves the incident; if it has recovered, it closes after its resolve delay."""
-        if incidents.transition(ctx, incident, trigger, why) and incident.state is IncidentState.RECOVERED:
-            ctx.set_timer(f"incident:{incident.id}", ctx.now + incident.resolve_delay_s)
+        """Moves the incident; if it has recovered, it closes after its resolve delay.
+
+        Not while it keeps a node out of service: it stays open, and says so, until the node is given back (law 14).
+        """
+        drained = drains.owned(ctx, incident)
+        if drained and incident.state is IncidentState.HEALING:
+            self._run_failed(ctx, incident, f"{why}; {_stays_out(drained)}")
+        elif drained and incident.state is IncidentState.NEEDS_HUMAN:
+            escalation.gave_up(ctx, incident, f"{why}; {_stays_out(drained)}")
+        elif incidents.transition(ctx, incident, trigger, why) and incident.state is IncidentState.RECOVERED:
+            incident.clear_since = ctx.now
+            ctx.set_timer(f"incident:{incident.id}", ctx.now + incidents.resolve_delay_s(ctx, incident))
 
     def _run_ended(self, ctx: Context, run: Run) -> None:
         requests.ended(ctx, run)
         incident = ctx.state.incidents.get(run.incident)
+        if incident is not None and run.state is RunState.SUCCEEDED and not drains.owned(ctx, incident):
+            incidents.end_left(ctx, incident)
         if incident is not None and incident.state is IncidentState.HEALING:
             if run.state is RunState.SUCCEEDED:
                 self._recover(ctx, incident, IncidentTrigger.RUN_SUCCEEDED, run.why)
@@ -356,16 +391,45 @@ class Engine:
                 self._run_failed(ctx, incident, run.why)
         if incident is not None:
             incidents.forget_if_done(ctx, incident)
+        ctx.freed = True
+
+    def _wake_held(self, ctx: Context) -> None:
         for other in self._held(ctx):
             if other.state is RunState.HELD and other.id in ctx.state.runs:
                 runs.proceed(ctx, other)
 
     def _run_failed(self, ctx: Context, incident: Incident, why: str) -> None:
+        """People are told that gpuward does nothing more, unless a last resort fences the node first."""
+        run = ctx.state.runs[incident.runs[-1]]
         incidents.transition(ctx, incident, IncidentTrigger.RUN_FAILED, why)
+        resort = run.runbook.last_resort
+        if run.spent and resort in ctx.compiled.runbooks and not drains.owned(ctx, incident):
+            incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"{why}: runbook {resort}")
+            runs.start(ctx, incident, instead=resort)
+            return
         if incident.page is not Paging.NEVER:
-            escalation.open_page(ctx, incident, why)
-        if not incident.matching_rules:
+            if run.state is RunState.OBSERVED or (run.steps and run.steps[-1].action == PAGE):
+                escalation.open_page(ctx, incident, why)
+            else:
+                escalation.gave_up(ctx, incident, why)
+        if not incident.matching_rules and not incident.unproven and not drains.owned(ctx, incident):
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
+
+    def _let_go(self, ctx: Context, incident: Incident) -> None:
+        """The node that the incident kept out of service was given back by an operator's word."""
+        incidents.end_left(ctx, incident)
+        if not incident.matching_rules:
+            self._recover(ctx, incident, IncidentTrigger.CLEARED, "its node was given back")
+
+    def _left_drained(self, ctx: Context, node: str, former: Incident, by_operator: bool) -> None:
+        """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may."""
+        heir = incidents.open_left(ctx, node, former)
+        drains.hand_over(ctx, node, former.id, heir.id)
+        if by_operator or heir.runbook not in ctx.compiled.runbooks:
+            escalation.open_page(ctx, heir, heir.because)
+        else:
+            incidents.transition(ctx, heir, IncidentTrigger.RUN_STARTED, f"runbook {heir.runbook}")
+            runs.start(ctx, heir)
 
     def _held(self, ctx: Context) -> list[Run]:
         """The runs held by a gate, in the order in which they may try again: most severe first, then oldest first."""
@@ -374,13 +438,12 @@ class Engine:
 
     def _released(self, ctx: Context, incident: Incident) -> None:
         """An incident is over: matches that it inhibited and that still hold become incidents of their own."""
-        rule = ctx.compiled.rules.get(incident.rule)
-        if rule is None or not rule.inhibits:
+        if not incident.inhibits:
             return
         for scope, matched in list(ctx.state.matched.items()):
             if ctx.compiled.topology.contains(incident.scope, scope):
                 for name in matched:
-                    inhibited = ctx.compiled.cause(name) in rule.inhibits
+                    inhibited = ctx.compiled.cause(name) in incident.inhibits
                     if inhibited and ids.key(name, scope) not in ctx.index.by_match:
                         self._match_began(ctx, name, scope)
 
@@ -398,7 +461,7 @@ class Engine:
             data={"pack": pack.version},
         )
         self._end_removed_symptoms(ctx)
-        self._end_removed_rules(ctx)
+        self._judge_by_new_rules(ctx)
         ctx.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)
         requests.plan_schedules(ctx)
         early, self.state.early = self.state.early, []
@@ -412,15 +475,33 @@ class Engine:
             if symptom.name in self._compiled.symptoms:
                 continue
             if symptom.active:
-                ctx.changed.extend(symptoms.end(ctx, symptom, "its definition was removed"))
+                ctx.changed.extend(symptoms.end(ctx, symptom, "its definition was removed", proven=False))
             else:
                 symptoms.forget(ctx, key)
 
-    def _end_removed_rules(self, ctx: Context) -> None:
+    def _judge_by_new_rules(self, ctx: Context) -> None:
+        """Open incidents are judged by the new rules: those whose rule was removed or names another cause end so."""
         rules = self._compiled.rules
         for scope, matched in list(self.state.matched.items()):
-            self.state.matched[scope] = [rule for rule in matched if rule in rules]
-        removed = [key for key in self._index.by_match if ids.name_of(key) not in (*rules, requests.REQUEST)]
-        for key in removed:
+            left = [rule for rule in matched if rule in rules]
+            for rule in left:
+                incident = self.state.incidents.get(self._index.by_match.get(ids.key(rule, scope), ""))
+                if incident is not None and incident.cause != self._compiled.cause(rule):
+                    left = [each for each in left if each != rule]  # it begins anew, for its new cause
+                    self._match_ended(ctx, rule, scope, f"rule {rule} names another cause now")
+                elif incident is not None:
+                    incidents.rejudged(ctx, incident, rules[rule])
+            if left:
+                self.state.matched[scope] = left
+            else:
+                del self.state.matched[scope]
+        kept = (*rules, requests.REQUEST, incidents.LEFT)
+        for key in [key for key in self._index.by_match if ids.name_of(key) not in kept]:
             rule, scope = ids.split(key)
             self._match_ended(ctx, rule, scope, f"rule {rule} was removed")
+        for key in [key for key in self.state.dismissed if ids.name_of(key) not in rules]:
+            del self.state.dismissed[key]
+
+
+def _stays_out(nodes: list[str]) -> str:
+    return f"{', '.join(nodes)} stays out of service: `gpuward return {nodes[0]}` gives it back"

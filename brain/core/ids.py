@@ -9,6 +9,7 @@ import hashlib
 
 INCIDENT = "inc"
 ALERT_GROUP = "grp"
+HOLD = "hold"
 
 
 def hashed(kind: str, *parts: str) -> str:

@@ -1,18 +1,25 @@
 """Incidents: one for each fault. TRANSITIONS is the only table of their state changes."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import situations
-from brain.core.healing import runs
+from brain.core.healing import drains, runs
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.spec import Paging, Rule
+from brain.core.pack.spec import Paging, Priority, Rule
 from brain.core.pack.topology import node_of, type_of
 from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, RunState, SymptomState
 
-MAX_LISTED = 40  # symptoms, and facts, that an incident lists; further symptoms are only counted
+MAX_LISTED = 40  # facts that an incident lists
+LEFT = "left-drained"  # in place of a rule's name, in the incident of a node that another one left drained
+RETURN_RUNBOOK = "return-node"  # gives a node back that gpuward has drained
+RECURRED_S = 6 * 3600.0  # how long it is remembered that a fault came up
+MAX_RECURRED = 30
+RECURS = 3  # a fault that came so often within that time comes and goes: it is one incident
+MAX_RESOLVE_DELAY_S = 2 * 3600.0
 
 
 class IncidentTrigger(StrEnum):
@@ -69,14 +76,24 @@ def transition(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: 
         data={"cause": incident.cause, "quiet": in_hold_off},
     )
     if after in OVER:
-        _end(ctx, incident, why)
+        _end(ctx, incident, why, by_operator=trigger is T.CLOSED_BY_OPERATOR)
     return True
 
 
-def _end(ctx: Context, incident: Incident, why: str) -> None:
-    """What follows when an incident is over: its runs are cancelled, its pages resolved, its inhibition ends."""
+def _end(ctx: Context, incident: Incident, why: str, *, by_operator: bool) -> None:
+    """What follows when an incident is over: its runs are cancelled, its pages resolved, its inhibition ends.
+
+    What it keeps out of service gets another owner. What an operator closes stays dismissed until a newer fact comes.
+    """
     incident.closed_at = ctx.now
     incident.closed_why = why
+    if by_operator:
+        ctx.state.dismissed |= dict.fromkeys(incident.matching_rules, ctx.now)
+    for node in drains.owned(ctx, incident):
+        if incident.explained_by:
+            drains.hand_over(ctx, node, incident.id, incident.explained_by)
+        else:
+            ctx.left.append((node, incident, by_operator))
     for run_id in incident.runs:
         if (run := ctx.state.runs.get(run_id)) is not None:
             runs.cancel(ctx, run, why)
@@ -114,7 +131,7 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     explained_by = _explained_by(ctx, cause, scope)
     if explained_by is not None:
         explained_by.explains += 1
-        explained_by.nodes = max(explained_by.nodes, explained_by.explains)
+        _affects(explained_by, [node_of(scope)])
         ctx.show(explained_by)
         if explained_by.explains <= MAX_LISTED:
             ctx.note(
@@ -124,12 +141,31 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
                 scope=scope,
             )
         return None
+    if _dismissed_around(ctx, cause, scope):
+        return None
     return _open(ctx, rule, cause, scope)
+
+
+def _dismissed_around(ctx: Context, cause: str, scope: str) -> bool:
+    """Whether a wider cause that an operator has closed, and whose rule still matches, explains this one."""
+    for match in ctx.state.dismissed:
+        rule, around = ids.split(match)
+        spec = ctx.compiled.rules.get(rule)
+        if spec is not None and cause in spec.inhibits and ctx.compiled.topology.contains(around, scope):
+            return True
+    return False
+
+
+def _affects(incident: Incident, nodes: Iterable[str]) -> None:
+    """Counts nodes in, each once."""
+    incident.affected |= {node: True for node in nodes if node}
+    incident.nodes = max(incident.nodes, len(incident.affected))
 
 
 def match_ended(ctx: Context, rule: str, scope: str) -> Incident | None:
     """A rule no longer matches at a scope. Returns its incident if no other rule matches for it; else None."""
     match = ids.key(rule, scope)
+    ctx.state.dismissed.pop(match, None)
     incident = ctx.state.incidents.get(ctx.index.by_match.pop(match, ""))
     if incident is None:
         return None
@@ -175,9 +211,12 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         page=rule.page,
         params=dict(rule.params),
         matching_rules={ids.key(rule.name, scope): rule.name},
+        inhibits=list(rule.inhibits),
     )
     ctx.state.incidents[incident.id] = incident
-    ctx.index.add_incident(incident, rule.inhibits)
+    ctx.state.dismissed.pop(ids.key(rule.name, scope), None)
+    ctx.index.add_incident(incident)
+    _affects(incident, [incident.node])
     _gather(ctx, incident, rule, scope)
     incident.stale = all(
         ctx.now - fact.at > ctx.compiled.settings.stale_s for fact in incident.evidence
@@ -196,7 +235,8 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         },
     )
     ctx.show(incident)
-    _absorb(ctx, incident, rule)
+    came(ctx, incident)
+    _absorb(ctx, incident)
     return incident
 
 
@@ -227,7 +267,17 @@ def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
     if rule.runbook and not incident.runbook:
         incident.runbook, incident.params = rule.runbook, dict(rule.params)
     _gather(ctx, incident, rule, scope)
+    inhibit(ctx, incident, rule)
     ctx.show(incident)
+
+
+def inhibit(ctx: Context, incident: Incident, rule: Rule) -> None:
+    """The incident explains what the rule explains, too."""
+    more = [cause for cause in rule.inhibits if cause not in incident.inhibits]
+    if more:
+        incident.inhibits += more
+        ctx.index.add_incident(incident)
+        _absorb(ctx, incident)
 
 
 def _gather(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
@@ -242,14 +292,13 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     """Takes over a symptom that began or has new facts. A fresh fact ends the incident's being stale."""
     key = ids.key(symptom.name, symptom.scope)
     if key not in incident.symptoms:
-        incident.symptom_count += 1
-        if len(incident.symptoms) < MAX_LISTED:
-            incident.symptoms.append(key)
+        incident.symptoms.append(key)
+        incident.symptom_count = len(incident.symptoms)
     known = [fact.id for fact in incident.evidence]
     for fact in symptom.evidence:
         if fact.id not in known and len(incident.evidence) < MAX_LISTED:
             incident.evidence.append(fact)
-    incident.nodes = max(incident.nodes, len(symptom.members))
+    _affects(incident, symptom.members)
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
         incident.stale = False
         ctx.note(
@@ -261,14 +310,99 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     ctx.show(incident)
 
 
-def _absorb(ctx: Context, inhibitor: Incident, rule: Rule) -> None:
-    """Ends the incidents within the inhibitor's scope that it explains."""
+def _absorb(ctx: Context, inhibitor: Incident) -> None:
+    """Ends the incidents within the inhibitor's scope that it explains, in the order in which they opened."""
     why = f"{inhibitor.cause} at {inhibitor.scope} explains it (incident {inhibitor.id})"
-    for cause in rule.inhibits:
-        for incidents in list(ctx.index.by_cause.get(cause, {}).values()):
-            for other in list(incidents.values()):
-                if other.id != inhibitor.id and ctx.compiled.topology.contains(inhibitor.scope, other.scope):
-                    other.explained_by = inhibitor.id
-                    inhibitor.explains += 1
-                    inhibitor.nodes = max(inhibitor.nodes, inhibitor.explains)
-                    transition(ctx, other, T.ABSORBED, why)
+    explained = [
+        other
+        for cause in inhibitor.inhibits
+        for incidents in ctx.index.by_cause.get(cause, {}).values()
+        for other in incidents.values()
+        if other.id != inhibitor.id and ctx.compiled.topology.contains(inhibitor.scope, other.scope)
+    ]
+    for other in sorted(explained, key=lambda each: (each.opened_at, each.id)):
+        if other.state in OVER:
+            continue
+        other.explained_by = inhibitor.id
+        inhibitor.explains += 1
+        _affects(inhibitor, [*other.affected, other.node])
+        transition(ctx, other, T.ABSORBED, why)
+
+
+def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:
+    """New rules are in force and this one still matches: the incident takes over what it says now.
+
+    A run under way keeps the runbook with which it began.
+    """
+    inhibit(ctx, incident, rule)
+    if incident.rule != rule.name:
+        return
+    incident.because, incident.resolve_delay_s = rule.because, rule.resolve_delay_s
+    incident.pack = ctx.compiled.pack.version
+    if rule.runbook:
+        incident.runbook, incident.params = rule.runbook, dict(rule.params)
+    if rule.severity < incident.severity:
+        before, incident.severity = incident.severity, rule.severity
+        escalation.raised(ctx, incident, before)
+    ctx.show(incident)
+
+
+def open_left(ctx: Context, node: str, former: Incident) -> Incident:
+    """Opens the incident of a node that an incident, which is over, has left drained (law 14)."""
+    scope = f"node/{node}"
+    incident = Incident(
+        id=ids.hashed(ids.INCIDENT, ctx.cause, LEFT, scope, former.id),
+        cause=LEFT,
+        state=S.OPEN,
+        severity=Priority.P2,
+        scope=scope,
+        node=node,
+        rule=LEFT,
+        because=f"{node} was drained for {former.cause} ({former.id}), which is over: {former.closed_why}. "
+        f"It stays out of service until it is given back: gpuward return {node}",
+        runbook=RETURN_RUNBOOK,
+        pack=ctx.compiled.pack.version,
+        opened_at=ctx.now,
+        hold_off_until=ctx.now,
+        resolve_delay_s=1.0,
+        page=Paging.FAILURE,
+        matching_rules={ids.key(LEFT, ids.key(former.id, scope)): LEFT},
+    )
+    ctx.state.incidents[incident.id] = incident
+    ctx.index.add_incident(incident)
+    ctx.note("incident.opened", incident.because, incident=incident.id, scope=scope)
+    ctx.show(incident)
+    return incident
+
+
+def end_left(ctx: Context, incident: Incident) -> None:
+    """The node is no longer kept out of service: what `open_left` put in place of a rule's match is over."""
+    for match in [match for match, rule in incident.matching_rules.items() if rule == LEFT]:
+        ctx.index.by_match.pop(match, None)
+        del incident.matching_rules[match]
+
+
+def came(ctx: Context, incident: Incident) -> None:
+    """Remembers that the incident's fault came up, or came back."""
+    key = ids.key(incident.cause, incident.scope)
+    times = [at for at in ctx.state.recurred.get(key, ()) if at > ctx.now - RECURRED_S]
+    ctx.state.recurred[key] = [*times, ctx.now][-MAX_RECURRED:]
+    ctx.set_timer(f"recurred:{key}", ctx.now + RECURRED_S)
+    if times:
+        pause_s = (ctx.now - times[0]) / len(times)
+        text = f"it came {len(times) + 1} times in {(ctx.now - times[0]) / 60:.0f} minutes, every {pause_s / 60:.0f} minutes"
+        ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
+
+
+def forget_recurrences(ctx: Context, key: str) -> None:
+    """The timer of `came` fired: nothing came since."""
+    ctx.state.recurred.pop(key, None)
+
+
+def resolve_delay_s(ctx: Context, incident: Incident) -> float:
+    """How long the incident stays open after its last symptom: longer than the pauses of a fault that comes and goes."""
+    times = ctx.state.recurred.get(ids.key(incident.cause, incident.scope), [])
+    if len(times) < RECURS:
+        return incident.resolve_delay_s
+    pause_s = (times[-1] - times[0]) / (len(times) - 1)
+    return max(incident.resolve_delay_s, min(2 * pause_s, MAX_RESOLVE_DELAY_S))

@@ -1,7 +1,5 @@
 """Lookups derived from the state. Built when a state is loaded, kept up to date by the engine, never saved."""
 
-from collections.abc import Mapping
-
 from brain.core.baseline import Baseline
 from brain.core.pack.topology import node_of
 from brain.core.state import Incident, IncidentState, State, SymptomState
@@ -13,24 +11,23 @@ _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 class Index:
     """Active symptoms by place; incidents that are not over by cause and node, by match, and by what they inhibit."""
 
-    def __init__(self, state: State, inhibits: Mapping[str, tuple[str, ...]]) -> None:
-        """`inhibits`: rule -> the causes that its incidents inhibit."""
+    def __init__(self, state: State) -> None:
         self.active: dict[str, dict[str, SymptomState]] = {}  # node, or a wider scope -> key -> symptom
         # cause -> node (empty: a wider scope) -> id -> incident
         self.by_cause: dict[Cause, dict[str, dict[str, Incident]]] = {}
         self.by_match: dict[str, str] = {}  # "<rule>@<scope>" -> incident id
         self.inhibitors: dict[Cause, dict[str, Incident]] = {}  # cause -> id -> incident that inhibits it
-        self.claims: dict[str, str] = {}  # id of a run that has claimed its node -> node
+        self.claims = state.claims
         self.baselines: dict[str, Baseline] = {}  # `unlike` symptom -> its baseline; built on first use
         for key, symptom in state.symptoms.items():
             if symptom.active:
                 self.add_symptom(key, symptom)
         for incident in state.incidents.values():
             if incident.state not in _OVER:
-                self.add_incident(incident, inhibits.get(incident.rule, ()))
+                self.add_incident(incident)
         for run in state.runs.values():
             if run.claimed:
-                self.claims[run.id] = run.node
+                self.claims.setdefault(run.id, run.node)
 
     def add_symptom(self, key: str, symptom: SymptomState) -> None:
         """A symptom became active."""
@@ -43,12 +40,12 @@ class Index:
         if here is not None and here.pop(key, None) is not None and not here:
             del self.active[place]
 
-    def add_incident(self, incident: Incident, inhibits: tuple[str, ...]) -> None:
-        """An incident was opened; `inhibits` are the causes that it inhibits within its scope."""
+    def add_incident(self, incident: Incident) -> None:
+        """An incident was opened, or inhibits more."""
         self.by_cause.setdefault(incident.cause, {}).setdefault(incident.node, {})[incident.id] = incident
         for match in incident.matching_rules:
             self.by_match[match] = incident.id
-        for cause in inhibits:
+        for cause in incident.inhibits:
             self.inhibitors.setdefault(cause, {})[incident.id] = incident
 
     def remove_incident(self, incident: Incident) -> None:

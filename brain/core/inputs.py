@@ -65,6 +65,8 @@ class StepResult:
     outcome: Outcome
     why: str
     data: Mapping[str, Scalar] = field(default_factory=dict)
+    # the node that reports it; empty: the brain does
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +214,7 @@ def result_of_node(event: Event) -> StepResult | None:
     data = dict(event.data)
     step, outcome, why = (str(data.pop(key, "")) for key in ("command", "outcome", "why"))
     known = Outcome(outcome) if outcome in set(Outcome) else Outcome.UNKNOWN
-    return StepResult(id=event.id, step=step, outcome=known, why=why, data=data)
+    return StepResult(id=event.id, step=step, outcome=known, why=why, data=data, node=event.node)
 
 
 def progress_of_node(event: Event) -> StepProgress | None:

@@ -10,7 +10,8 @@ from typing import Literal
 from agent.contract.messages import Event
 from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 
-KEPT_TIMERS = ("schedule:", "hold:")  # timers that belong to what people arranged, not to faults
+# timers that belong to what people arranged, or to what is remembered of faults that are over
+KEPT_TIMERS = ("schedule:", "hold:", "recurred:")
 
 
 class IncidentState(StrEnum):
@@ -106,6 +107,11 @@ class StepRecord:
 class Approval:
     """An operator's approval of one step, with the circumstances in which it was given."""
 
+    # maintenance windows that were open, as "<scope> <since>"
+    windows: list[str] = field(default_factory=list)
+    # the protected job that ran on the node
+    protected: str = ""
+
     who: str
     # when it expires
     until: float
@@ -142,8 +148,10 @@ class Run:
     worked: str = ""
     # index of the rung to go on with if the fault recurs during the return to service
     back_to: int = 0
-    # whether a disruptive rung was begun
+    # whether a disruptive step has left
     disrupted: bool = False
+    # whether it was counted for the breaker and its node's limits
+    counted: bool = False
     # an operator's name, or "schedule"; empty: a fault led to it
     requested_by: str = ""
     # jobs on the node when the run claimed it
@@ -152,6 +160,28 @@ class Run:
     asked: list[str] = field(default_factory=list)
     # of the present rung, from 1
     attempt: int = 1
+    # epoch of the leader that performs its present step
+    epoch: int = 0
+    # when it last got on by itself: a step of it ended, or a verification failed
+    moved_at: float = 0.0
+    # when its last disruptive step left or ended
+    disturbed_at: float = 0.0
+    # how often the node was asked to look again
+    looks: int = 0
+    # id of the look that is not answered yet; empty: none is
+    looking: str = ""
+    # when it is given up
+    looking_until: float = 0.0
+    # since when the node is asked to look again, without success; 0: it is not
+    asked_since: float = 0.0
+    # why the last look proved nothing
+    unseen: str = ""
+    # when the node last looked again and no source that saw the fault was blind
+    looked_at: float = 0.0
+    # a gate found that its remedy has been tried too often
+    spent: bool = False
+    # how often a failed check of the return to service sent it back into the ladder
+    relapses: int = 0
     # reason of the present state
     why: str = ""
     # whether it has its node to itself, for disruptive rungs
@@ -298,11 +328,19 @@ class Incident:
     runs: list[str] = field(default_factory=list)
     # number of incidents and matches that it explains
     explains: int = 0
+    # nodes that it was seen on or that it explains
+    affected: dict[str, bool] = field(default_factory=dict)
+    # causes that it explains within its scope
+    inhibits: list[str] = field(default_factory=list)
     # id of the incident that explains this one
     explained_by: str = ""
     # every fact was old when it arrived; a fresh fact ends this
     stale: bool = False
+    # a symptom of it ended without a fact that says so: its time to live was over, or it was reset on act
+    unproven: bool = False
     pages: PageState = field(default_factory=PageState)
+    # recovered: since when
+    clear_since: float = 0.0
     closed_at: float = 0.0
     closed_why: str = ""
 
@@ -328,9 +366,29 @@ class Node:
 
 
 @dataclass(slots=True, kw_only=True)
+class Drain:
+    """What one incident has taken, or keeps, out of service on one node."""
+
+    since: float
+    # ids of the incidents under which the scheduler has our mark: this one, and those that left theirs to it
+    marks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disruption:
+    """The beginning of one disruptive run."""
+
+    at: float
+    # empty for a scope wider than a node
+    node: str
+    cause: str
+
+
+@dataclass(slots=True, kw_only=True)
 class Hold:
     """An operator's stop on a scope."""
 
+    id: str
     scope: str
     who: str
     why: str
@@ -394,6 +452,8 @@ class State:
     incidents: dict[str, Incident] = field(default_factory=dict)
     # by id; kept as long as their incident
     runs: dict[str, Run] = field(default_factory=dict)
+    # run that has its node to itself -> node; in the order in which they claimed it
+    claims: dict[str, str] = field(default_factory=dict)
     # "<runbook>@<cause>@<scope>" -> when its disruptive runs ended, for the runbook's `tries`
     tries: dict[str, list[float]] = field(default_factory=dict)
     # by id; kept until all that they list is over
@@ -402,14 +462,22 @@ class State:
     groups: dict[str, ChannelGroup] = field(default_factory=dict)
     # name -> when it is due
     timers: dict[str, float] = field(default_factory=dict)
-    # by scope
+    # by id
     holds: dict[str, Hold] = field(default_factory=dict)
+    # node -> incident -> what it keeps out of service there; the node goes back with the last of them
+    drains: dict[str, dict[str, Drain]] = field(default_factory=dict)
+    # "<rule>@<scope>" of matches whose incident an operator closed -> when; a newer fact ends it
+    dismissed: dict[str, float] = field(default_factory=dict)
+    # "<cause>@<scope>" -> when it came up lately
+    recurred: dict[str, list[float]] = field(default_factory=dict)
+    # node -> when remedies disrupted it lately; bounded
+    remedied: dict[str, list[float]] = field(default_factory=dict)
     # the last one that fits counts
     modes: list[ModeOverride] = field(default_factory=list)
     # node -> the scheduler's last answer, while it is fresh
     jobs: dict[str, NodeJobs] = field(default_factory=dict)
-    # when disruptive runs began, for the breaker; bounded
-    began: list[float] = field(default_factory=list)
+    # the disruptive runs that began lately, for the breaker
+    began: list[Disruption] = field(default_factory=list)
     # since when the breaker has tripped; 0: it has not
     tripped: float = 0.0
     # "<runbook>@<node>" -> when a requested run last began there
@@ -426,5 +494,5 @@ class State:
     def fault_free(self) -> bool:
         """Whether no trace of a fault is left. Operators' holds and modes, schedules and known nodes are no faults."""
         timers = [name for name in self.timers if not name.startswith(KEPT_TIMERS)]
-        faults = self.symptoms or self.matched or self.incidents or self.runs or self.tries
-        return not (faults or self.alert_groups or self.groups or timers)
+        faults = self.symptoms or self.matched or self.incidents or self.runs or self.tries or self.drains
+        return not (faults or self.dismissed or self.alert_groups or self.groups or timers)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from brain.adapters.timers import Timers
 from brain.core.effects import (
     AskJobs,
+    AskLook,
     AskPlan,
     CancelStep,
     Effect,
@@ -59,7 +60,7 @@ class EffectExecutor:
                     self._writer.append_or_drop(
                         Intent(id=f"i:{step.id}:{epoch}", step=step.id, epoch=epoch, brain=self._brain)
                     )
-                case Perform(step=step):
+                case Perform(step=step) | AskLook(step=step):
                     self._steps.perform(step, epoch)
                 case AskPlan(step=step):
                     self._steps.plan(step)

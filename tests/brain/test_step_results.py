@@ -37,13 +37,14 @@ def test_a_nodes_result_is_read_whatever_its_version_says(said: Scalar, outcome:
         outcome=outcome,
         why="did it",
         data={"took_s": 2.5, "evidence": "n1/r1.s0.a1"},
+        node="n1",
     )
 
 
 def test_a_result_without_its_fields_belongs_to_no_step() -> None:
     """It is read all the same: a broken agent must not end the brain."""
     assert result_of_node(event("command.result")) == StepResult(
-        id="n1:s:7", step="", outcome=Outcome.UNKNOWN, why=""
+        id="n1:s:7", step="", outcome=Outcome.UNKNOWN, why="", node="n1"
     )
 
 

@@ -5,9 +5,18 @@ from typing import Any
 
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
-from brain.core.effects import Effect, Perform, SendPage
+from brain.core.effects import AskLook, Effect, Perform, SendPage
 from brain.core.engine import Engine
-from brain.core.inputs import Delivery, EventSeen, Input, Leader, OperatorCommand, PackLoaded, StepResult
+from brain.core.inputs import (
+    Delivery,
+    EventSeen,
+    Input,
+    Leader,
+    NodeState,
+    OperatorCommand,
+    PackLoaded,
+    StepResult,
+)
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import (
     Knowledge,
@@ -160,6 +169,7 @@ def pack(
     mode: Mode = Mode.AUTO, places: dict[str, Place] | None = None, version: str = "p1", **settings: Any
 ) -> Pack:
     """The small pack, with every runbook in one mode."""
+    settings.setdefault("shared_small_share", 2)  # the stories' few nodes are no site
     return Pack(
         version=version, symptoms=SYMPTOMS, rules=RULES, runbooks=RUNBOOKS,
         settings=Settings(modes=(ModeSetting(mode=mode),), **settings), places=places or {},
@@ -184,6 +194,7 @@ class Story:
         self._seq: dict[str, int] = {}
         self.time.feed(PackLoaded(id="pack-1", pack=given or pack()), 0)
         self.time.feed(Leader(id="leader-1", epoch=1, brain="b1"), 0)
+        self.time.feed(NodeState(id="n1-known", node="n1", alive=True), 0)
         self.time.run(0)
 
     def event(
@@ -228,6 +239,12 @@ class Story:
                     channel="test",
                     why="" if ok else "refused",
                 ),
+            )
+        elif isinstance(effect, AskLook):
+            step = effect.step
+            yield (
+                now,
+                StepResult(id=f"k:{step.id}", step=step.id, outcome=Outcome.OK, why="looked", node=step.node),
             )
         elif isinstance(effect, Perform):
             self.performed.append(effect)

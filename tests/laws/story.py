@@ -17,6 +17,7 @@ from agent.contract.messages import Event, Scalar, Severity
 from brain.adapters.snapshot import dump, parse
 from brain.core.effects import (
     AskJobs,
+    AskLook,
     AskPlan,
     CancelStep,
     Effect,
@@ -176,7 +177,7 @@ class Teller:
                 after = 0.0 if self._obedient else chance.choice((0.0, 0.0, 0.01, 3.0))
                 epoch = self.story.cell.epoch
                 self._later(after, Intent(id=f"i:{step.id}:{epoch}", step=step.id, epoch=epoch, brain="b"))
-            case Perform(step=step):
+            case Perform(step=step) | AskLook(step=step):
                 self._perform(step)
             case CancelStep(step=step):
                 self._later(1.0, self._result(step, Outcome.UNKNOWN, step.id))

@@ -9,7 +9,7 @@ from typing import Any
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
 from brain.adapters import pack as packs
-from brain.core.effects import AskJobs, AskPlan, Effect, Perform, SendPage, SetTimer, WriteIntent
+from brain.core.effects import AskJobs, AskLook, AskPlan, Effect, Perform, SendPage, SetTimer, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import (
     Delivery,
@@ -121,7 +121,7 @@ class Chance:
                     chance.choice((0.0, 0.01, 2.0)),
                     Intent(id=f"i:{step.id}:{self._epoch}", step=step.id, epoch=self._epoch, brain="b"),
                 )
-            case Perform(step=step):
+            case Perform(step=step) | AskLook(step=step):
                 outcome = chance.choice([*Outcome, Outcome.OK, Outcome.OK, Outcome.OK, None])
                 after = chance.uniform(0.1, 90)
                 if chance.random() < 0.3:

@@ -71,6 +71,14 @@ ACTIONS = (
         heals=False,
     ),
     ActionSpec(
+        name="agent.look",
+        summary="Looks again: every source takes a new sample and tells what is there as fresh facts.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=30,
+        heals=False,
+    ),
+    ActionSpec(
         name="evidence.collect",
         summary="Collects a bounded bundle (kernel log window, GPU, link and InfiniBand state, firewall, processes, jobs, "
         "NVIDIA's bug report) and uploads it to the bus' object store; `gpuward evidence` fetches it.",

@@ -50,3 +50,7 @@ class ActionSpec:
     silences: bool = False
     # False: it prepares, fences or examines, so there is nothing to verify after it.
     heals: bool = True
+    # It takes the node out of service in its scheduler, and leaves it so.
+    drains: bool = False
+    # It gives the node back to its scheduler.
+    returns: bool = False

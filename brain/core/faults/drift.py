@@ -93,11 +93,15 @@ def _judge(
             name=symptom.name, scope=scope, since=ctx.now, last=ctx.now, on=True
         )
     state.arrived = ctx.now
-    state.carried |= {f"{symptom.compare}_here": place[1], f"{symptom.compare}_usual": expected}
+    carried = {f"{symptom.compare}_here": place[1], f"{symptom.compare}_usual": expected}
+    renewed = state.active and carried != {name: state.carried.get(name) for name in carried}
+    state.carried |= carried
     text = baseline.difference(*place)
     state.evidence[:] = [
         Evidence(id=event.id, at=ctx.now, node=node, kind=event.kind, component="node", text=text)
     ]
     if not state.active and ctx.now - state.since >= symptom.for_s:
         yield from symptoms.start(ctx, key, state)
+    elif renewed:
+        yield state
     symptoms.arm(ctx, key, symptom, state)

@@ -7,7 +7,7 @@ from brain.core.context import Context
 from brain.core.faults import symptoms
 from brain.core.inputs import Malformed, NodeState, Reported
 from brain.core.pack import vocabulary
-from brain.core.state import Node
+from brain.core.state import Early, Node
 
 
 def node_state(ctx: Context, given: NodeState) -> None:
@@ -59,4 +59,7 @@ def _event(
         count=1,
         data=dict(data),
     )
-    ctx.changed.extend(symptoms.feed(ctx, event))
+    if ctx.state.pack is None:
+        ctx.state.early.append(Early(event=event, at=ctx.now))
+    else:
+        ctx.changed.extend(symptoms.feed(ctx, event))

@@ -76,8 +76,8 @@ def _related(ctx: Context, scope: str, kind: str) -> Iterator[str]:
     else:
         places = [
             place
-            for place in ctx.index.active
-            if node_of(f"node/{place}") and ctx.compiled.topology.contains(scope, f"node/{place}")
+            for place in sorted(ctx.index.active)
+            if "/" not in place and place != CELL and ctx.compiled.topology.contains(scope, f"node/{place}")
         ]
     for place in places:
         if kind == "node":

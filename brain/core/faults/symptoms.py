@@ -19,6 +19,7 @@ from brain.core.state import Evidence, SymptomState
 
 MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
 MAX_EVIDENCE = 6  # the first facts and the newest
+SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
 LASTING = ("lasting", "unlike")  # ways of detection that begin a symptom after for_s
 
 
@@ -97,7 +98,7 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
     if _reached(ctx, symptom, state, event, at, was_on=was_on):
         if not state.active:
             yield from start(ctx, key, state)
-        elif carried or fresh_evidence:
+        elif carried or fresh_evidence or ctx.state.dismissed:
             yield state
     elif symptom.detect == "absence" and state.active:
         yield from end(ctx, state, "it was seen again")
@@ -169,6 +170,9 @@ def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterat
 def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]:
     """Makes a symptom active and counts it in the spread symptoms around it."""
     state.active = True
+    ctx.state.symptoms[key] = ctx.state.symptoms.pop(
+        key
+    )  # active ones stand in the order in which they began
     ctx.index.add_symptom(key, state)
     line = f": {state.evidence[-1].text}" if state.evidence else ""
     ctx.note(
@@ -181,12 +185,22 @@ def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]
     yield from _spread(ctx, state, began=True)
 
 
-def end(ctx: Context, state: SymptomState, why: str) -> Iterator[SymptomState]:
-    """Ends an active symptom, forgets it, and takes it out of the spread symptoms around it."""
+def end(
+    ctx: Context, state: SymptomState, why: str, *, proven: bool = True, keep: bool = False
+) -> Iterator[SymptomState]:
+    """Ends an active symptom, forgets it (unless `keep`), and takes it out of the spread symptoms around it.
+
+    `proven`: a fact, or an operator, says that it is over. Otherwise its incidents are not proven to be healed.
+    """
     key = ids.key(state.name, state.scope)
     state.active = False
     ctx.index.remove_symptom(key, state)
-    forget(ctx, key)
+    if not keep:
+        forget(ctx, key)
+    if not proven:
+        for incident in ctx.state.incidents.values():
+            if key in incident.symptoms:
+                incident.unproven = True
     ctx.note(
         "symptom.ended",
         f"{state.name} at {state.scope} ended: {why}",
@@ -217,6 +231,7 @@ def _count_in(
     wide = ctx.state.symptoms.get(key)
     if wide is None:
         wide = ctx.state.symptoms[key] = SymptomState(name=symptom.name, scope=scope, since=state.since)
+    joined = node not in wide.members
     wide.members[node] = state.since
     wide.last = max(wide.last, state.last)
     wide.arrived = ctx.now
@@ -225,7 +240,8 @@ def _count_in(
         wide.evidence.append(state.evidence[0])
     if not wide.active and _spread_reached(ctx, symptom, wide):
         yield from start(ctx, key, wide)
-    arm(ctx, key, symptom, wide)
+    elif wide.active and joined and ctx.state.dismissed:
+        yield wide
 
 
 def _count_out(
@@ -242,8 +258,8 @@ def _count_out(
             yield from end(ctx, wide, "no node shows it any more")
         else:
             forget(ctx, key)
-    elif wide.active and len(wide.members) < _needed(ctx, symptom, scope) / 2:
-        yield from end(ctx, wide, f"only {len(wide.members)} nodes show it still")
+    elif wide.active and len(wide.members) < _least(ctx, symptom, scope) / 2:
+        yield from end(ctx, wide, f"only {len(wide.members)} nodes show it still", keep=True)
 
 
 def _elsewhere(ctx: Context, state: SymptomState, symptom: Symptom, scope: str) -> bool:
@@ -257,19 +273,33 @@ def _elsewhere(ctx: Context, state: SymptomState, symptom: Symptom, scope: str) 
 
 
 def _needed(ctx: Context, symptom: Symptom, scope: str) -> float:
-    """How many nodes make the symptom spread."""
+    """How many nodes make the symptom spread, whenever it began on them. Of a small site, a few are many (law 6)."""
     size = ctx.compiled.topology.size(scope, len(ctx.state.nodes))
-    return max(symptom.at_least, symptom.share * size)
+    few = (
+        min(symptom.at_least, max(SMALL_SITE_NODES, ctx.compiled.settings.shared_small_share * size))
+        if symptom.enough
+        else symptom.at_least
+    )
+    return max(few, symptom.share * size)
+
+
+def _least(ctx: Context, symptom: Symptom, scope: str) -> float:
+    """The smallest number of nodes with which the symptom may have become spread."""
+    needed = _needed(ctx, symptom, scope)
+    return min(needed, symptom.enough) if symptom.enough else needed
 
 
 def _spread_reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """So many nodes show it now; with `within_s` alone, so many began within that time; or `enough` of them did."""
     needed = _needed(ctx, symptom, wide.scope)
-    if len(wide.members) < needed:
+    count = len(wide.members)
+    if not symptom.within_s or (symptom.enough and count >= needed):
+        return count >= needed
+    if count < (symptom.enough or needed):
         return False
-    if not symptom.within_s:
-        return True
     newest = max(wide.members.values())
-    return sum(1 for at in wide.members.values() if at >= newest - symptom.within_s) >= needed
+    recent = sum(1 for at in wide.members.values() if at >= newest - symptom.within_s)
+    return recent >= (symptom.enough or needed)
 
 
 def tick(ctx: Context, key: str) -> list[SymptomState]:
@@ -279,10 +309,10 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
         return []
     symptom = ctx.compiled.symptoms.get(state.name)
     if symptom is None:
-        return list(end(ctx, state, "its definition was removed")) if state.active else []
+        return list(end(ctx, state, "its definition was removed", proven=False)) if state.active else []
     if state.active:
         if ctx.now >= _expires(symptom, state):
-            return list(end(ctx, state, "nothing renewed it within its time to live"))
+            return list(end(ctx, state, "nothing renewed it within its time to live", proven=False))
     elif (symptom.detect in LASTING and state.on and ctx.now - state.since >= symptom.for_s) or (
         symptom.detect == "absence" and ctx.now - state.last >= symptom.for_s
     ):
@@ -298,8 +328,6 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
 
 def _expires(symptom: Symptom, state: SymptomState) -> float:
     """When a symptom, active or not, ends unless a fact renews it."""
-    if symptom.detect == "spread":
-        return state.arrived + symptom.ttl_s
     if not state.active or symptom.detect == "flapping":
         return state.arrived + (symptom.within_s or symptom.ttl_s)
     return state.arrived + symptom.ttl_s

@@ -15,6 +15,8 @@ def give(ctx: Context, run: Run, who: str) -> Approval:
         symptoms=_symptoms(ctx, run),
         nodes=incident.nodes,
         severity=incident.severity,
+        windows=_windows(ctx, run),
+        protected=_protected(ctx, run),
     )
     return run.approved
 
@@ -38,18 +40,43 @@ def void(ctx: Context, run: Run) -> str:
         return f"the incident is {incident.severity} now"
     if incident.nodes > given.nodes:
         return f"{incident.nodes} nodes show it now"
+    opened = [window for window in _windows(ctx, run) if window not in given.windows]
+    if opened:
+        return f"the maintenance window of {opened[0].partition(' ')[0]} has opened since"
+    job = _protected(ctx, run)
+    if job and job != given.protected:
+        return f"protected job {job} runs there now"
     new = [symptom for symptom in _symptoms(ctx, run) if symptom not in given.symptoms]
     return f"{new[0]} has come up since" if new else ""
+
+
+def _windows(ctx: Context, run: Run) -> list[str]:
+    return [
+        f"{window.scope} {window.since:.0f}"
+        for window in ctx.compiled.settings.maintenance
+        if window.since <= ctx.now < window.until and ctx.compiled.topology.contains(window.scope, run.scope)
+    ]
+
+
+def _protected(ctx: Context, run: Run) -> str:
+    answer = ctx.state.jobs.get(run.node)
+    return answer.protected if answer is not None else ""
+
+
+def rung(run: Run) -> str:
+    """The name of the rung that an approval would be for; empty: none is left."""
+    rungs = plans.rungs(run)
+    return rungs[run.rung].name if run.rung < len(rungs) else ""
 
 
 def _what(run: Run) -> str:
     rungs = plans.rungs(run)
     if run.rung >= len(rungs):
         return ""
-    rung = rungs[run.rung]
-    params = sorted(plans.params(run, rung).items())
+    present = rungs[run.rung]
+    params = sorted(plans.params(run, present).items())
     given = ", ".join(f"{name}={value}" for name, value in params)
-    return f"{rung.name}: {rung.do}({given}) on {run.scope}"
+    return f"{present.name}: {present.do}({given}) on {run.scope}"
 
 
 def _symptoms(ctx: Context, run: Run) -> list[str]:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from agent.contract.actions.spec import Disrupts
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskJobs
-from brain.core.healing import approvals
+from brain.core.healing import approvals, looks, plans
 from brain.core.pack.spec import Mode, Rung
-from brain.core.pack.topology import CELL, WIDE, type_of
+from brain.core.pack.topology import CELL, WIDE, node_of, type_of
 from brain.core.paging import escalation
-from brain.core.state import Incident, Run, SymptomState
+from brain.core.state import Disruption, Incident, Run, SymptomState
 
 
 class Answer(StrEnum):
@@ -50,6 +51,9 @@ class Case:
 
 Gate = Callable[[Case], Verdict | None]
 SCHEDULE = "schedule"  # `requested_by` of a run that the runbook's schedule started
+DAY_S = 86_400.0
+# The ages of events of one moment differ by less than this. A fact of an earlier boot is older than the boot by more.
+BOOT_JITTER_S = 1.0
 GO = Verdict(answer=Answer.GO, gate="", reason="no gate objects")
 
 
@@ -82,11 +86,14 @@ def mode_of(ctx: Context, runbook: str, node: str, at_most: Mode) -> Mode:
 
 
 def hold(case: Case) -> Verdict | None:
-    """Law 2: never under an operator's hold."""
+    """Law 2: never under an operator's hold. A hold on a part of a node stops all that disturbs the node around it."""
+    topology, run = case.ctx.compiled.topology, case.run
+    whole_node = plans.disrupts(case.ctx, case.rung) in (Disrupts.NODE, Disrupts.FABRIC)
     for entry in case.ctx.state.holds.values():
-        if (not entry.until or case.ctx.now < entry.until) and case.ctx.compiled.topology.contains(
-            entry.scope, case.run.scope
-        ):
+        if entry.until and case.ctx.now >= entry.until:
+            continue
+        within = run.node and node_of(entry.scope) == run.node
+        if topology.overlap(entry.scope, run.scope) or (within and whole_node):
             return Verdict(
                 answer=Answer.HOLD,
                 gate="hold",
@@ -166,8 +173,8 @@ def protected(case: Case) -> Verdict | None:
 def breaker(case: Case) -> Verdict | None:
     """Too many disruptive runs in a short time: the mistake may be ours. Only an operator resets the breaker."""
     state, settings = case.ctx.state, case.ctx.compiled.settings
-    if not case.run.claimed and state.tripped:
-        reason = f"{settings.breaker_runs} disruptive runs within {settings.breaker_within_s / 60:.0f} minutes: say `reset`"
+    if not case.run.counted and state.tripped:
+        reason = f"{settings.breaker_runs} nodes disrupted within {settings.breaker_within_s / 60:.0f} minutes: say `reset`"
         return Verdict(answer=Answer.HOLD, gate="breaker", reason=reason, retry_s=300)
     return None
 
@@ -205,16 +212,58 @@ def settling(case: Case) -> Verdict | None:
 
 
 def stale(case: Case) -> Verdict | None:
-    """A fault whose facts were all old when they arrived needs a fresh fact or an approval."""
-    if case.incident.stale and not approvals.valid(case.ctx, case.run):
-        reason = f"its facts were over {case.ctx.compiled.settings.stale_s:.0f} s old: a fresh one or an approval is needed"
+    """Law 13: nothing disruptive on old news. The node looks again first; without a fresh fact an approval is needed.
+
+    The age is that of the fault's newest fact now, not when the incident opened. What the run itself has done since
+    then took its time; a wait did not.
+    """
+    ctx, run, incident = case.ctx, case.run, case.incident
+    why = old_news(ctx, run, incident)
+    if not why or approvals.valid(ctx, run):
+        return None
+    newest = _newest(ctx, incident)
+    looked = run.looked_at > newest and run.looked_at >= ctx.now - ctx.compiled.settings.stale_s
+    if looks.needless(run) or looked or looks.given_up(ctx, run):
+        seen = "the node has looked again and reports nothing new" if looked else run.unseen
+        reason = f"{why}: {seen or 'a fresh fact'}; an approval is needed"
         return Verdict(answer=Answer.APPROVAL, gate="stale", reason=reason)
-    return None
+    due = looks.ask(ctx, run)
+    return Verdict(
+        answer=Answer.HOLD, gate="stale", reason=f"{why}: the node looks again", retry_s=due - ctx.now
+    )
+
+
+def old_news(ctx: Context, run: Run, incident: Incident) -> str:
+    """Why the newest fact of the fault is old; empty: it is not, or an operator or a schedule led to the run."""
+    limit = ctx.compiled.settings.stale_s
+    if run.requested_by:
+        return ""
+    if incident.stale:
+        return f"its facts were over {limit:.0f} s old when they arrived"
+    if not incident.evidence:
+        return ""
+    newest = max(_newest(ctx, incident), run.moved_at)
+    node = ctx.state.nodes.get(run.node)
+    if node is not None and newest < node.booted_at - BOOT_JITTER_S:
+        return f"{run.node} has started anew since its newest fact"
+    if ctx.now - newest > limit:
+        return f"its newest fact is {ctx.now - newest:.0f} s old"
+    return ""
+
+
+def _newest(ctx: Context, incident: Incident) -> float:
+    """When the newest fact of the incident's active symptoms occurred; of its evidence, if none is active."""
+    active = [
+        max(symptom.last, *symptom.members.values()) if symptom.members else symptom.last
+        for key in incident.symptoms
+        if (symptom := ctx.state.symptoms.get(key)) is not None and symptom.active
+    ]
+    return max(active or [fact.at for fact in incident.evidence] or [0.0])
 
 
 def tries(case: Case) -> Verdict | None:
     """Law 8: a remedy that was tried `tries` times in the runbook's window is not tried again."""
-    if case.run.claimed:
+    if case.run.counted or case.run.requested_by:
         return None
     before = [
         at
@@ -231,22 +280,92 @@ def tries(case: Case) -> Verdict | None:
     return None
 
 
-def claim(ctx: Context, run: Run) -> None:
-    """Claims the node for a run's first disruptive rung: from now on the run counts for every budget and the breaker."""
-    run.claimed = run.disrupted = True
-    ctx.index.claims[run.id] = run.node
-    answer = ctx.state.jobs.get(run.node)
-    run.jobs = list(answer.jobs) if answer is not None else []
-    if run.requested_by == SCHEDULE:
-        return  # an inspection is no remedy, and every node gets one
+def offender(case: Case) -> Verdict | None:
+    """Law 8: a node that needs one remedy after the other, whatever each was for, goes to a person."""
+    ctx, run = case.ctx, case.run
+    if run.counted or run.requested_by or not run.node or not _heals(ctx, run):
+        return None
+    settings = ctx.compiled.settings
+    for days, most in (
+        (1, settings.remedies_per_day),
+        (7, settings.remedies_per_week),
+        (30, settings.remedies_per_month),
+    ):
+        since = ctx.now - days * DAY_S
+        count = sum(at > since for at in ctx.state.remedied.get(run.node, ()))
+        if count >= most:
+            period = "a day" if days == 1 else f"{days} days"
+            reason = f"{run.node} had {count} remedies within {period}: another one would hide what is wrong with it"
+            return Verdict(answer=Answer.STOP, gate="offender", reason=reason)
+    return None
+
+
+def _heals(ctx: Context, run: Run) -> bool:
+    """Whether the run's ladder has a disruptive rung that is to heal: not only a drain, evidence and a page."""
+    specs = [ctx.actions.get(rung.do) for rung in run.runbook.rungs]
+    return any(spec is not None and spec.heals and spec.disrupts is not Disrupts.NOTHING for spec in specs)
+
+
+def related(case: Case) -> Verdict | None:
+    """Law 6: when one fault after the other needs the same remedy, they belong together, though never many at once."""
+    ctx, run = case.ctx, case.run
+    if run.counted or not run.node or run.requested_by or approvals.valid(ctx, run):
+        return None
     settings = ctx.compiled.settings
     since = ctx.now - settings.breaker_within_s
-    ctx.state.began = [at for at in ctx.state.began if at > since] + [ctx.now]
-    if len(ctx.state.began) >= settings.breaker_runs and not ctx.state.tripped:
-        ctx.state.tripped = ctx.now
-        why = f"{len(ctx.state.began)} disruptive runs within {settings.breaker_within_s / 60:.0f} minutes"
+    nodes = list(
+        dict.fromkeys(
+            each.node
+            for each in ctx.state.began
+            if each.at > since and each.cause == case.incident.cause and each.node
+        )
+    )
+    if run.node in nodes or len(nodes) < settings.same_cause_nodes:
+        return None
+    listed = ", ".join(nodes[:6])
+    reason = (
+        f"{case.incident.cause} was treated on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes "
+        f"({listed}): these belong together{_in_common(ctx, [*nodes, run.node])}; `gpuward approve` lets this one go on"
+    )
+    return Verdict(answer=Answer.HOLD, gate="related", reason=reason, retry_s=300)
+
+
+def _in_common(ctx: Context, nodes: list[str]) -> str:
+    """What all the nodes share and not the whole cell does, as a clause."""
+    above = [ctx.compiled.topology.above(node) for node in nodes]
+    shared = [place for place in above[0] if place != CELL and type_of(place) != "fabric"]
+    shared = [place for place in shared if all(place in places for places in above)]
+    return f", they share {' and '.join(shared)}" if shared else ""
+
+
+def occupy(ctx: Context, run: Run) -> None:
+    """Claims the node: until the run waits or ends, no other run disrupts it."""
+    run.claimed = True
+    ctx.index.claims[run.id] = run.node
+
+
+def claim(ctx: Context, run: Run) -> None:
+    """Claims the node for a disruptive rung; the first time the run counts for the breaker and the node's limits."""
+    occupy(ctx, run)
+    answer = ctx.state.jobs.get(run.node)
+    run.jobs = list(answer.jobs) if answer is not None else []
+    if run.requested_by == SCHEDULE or run.counted:
+        return  # an inspection is no remedy, and every node gets one
+    run.counted = True
+    settings, state = ctx.compiled.settings, ctx.state
+    if run.node and not run.requested_by and _heals(ctx, run):
+        times = [at for at in state.remedied.get(run.node, ()) if at > ctx.now - 30 * DAY_S]
+        state.remedied[run.node] = [*times, ctx.now][-settings.remedies_per_month :]
+    incident = state.incidents[run.incident]
+    since = ctx.now - settings.breaker_within_s
+    disruption = Disruption(at=ctx.now, node=run.node or run.scope, cause=incident.cause)
+    state.began = [each for each in state.began if each.at > since] + [disruption]
+    nodes = list(dict.fromkeys(each.node for each in state.began))  # one node alone cannot trip it
+    if len(nodes) >= settings.breaker_runs and not state.tripped:
+        state.tripped = ctx.now
+        why = f"disruptive runs on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
         ctx.note("breaker.tripped", f"{why}: no further one begins until a person says `reset`")
-        escalation.page(ctx, ctx.state.incidents[run.incident], "update", f"the breaker has tripped: {why}")
+        escalation.page(ctx, incident, "update", f"the breaker has tripped: {why}")
 
 
 def tries_key(run: Run, incident: Incident) -> str:
@@ -315,11 +434,13 @@ GATES: tuple[Gate, ...] = (
     shared,
     breaker,
     tries,
+    offender,
+    related,
     settling,
     mode,
     maintenance,
-    stale,
-    protected,
     one_per_node,
     budget,
+    stale,
+    protected,
 )

@@ -52,9 +52,18 @@ def rungs(run: Run) -> tuple[Rung, ...]:
     return run.runbook.return_to_service if run.worked else run.runbook.rungs
 
 
-def step_id(run: Run) -> str:
-    """The id of one attempt of one rung: `<run>.s<rung>.a<attempt>`; in the return to service `<run>.b<rung>.a<attempt>`."""
-    return f"{run.id}.{'b' if run.worked else 's'}{run.rung + 1}.a{run.attempt}"
+def next_step_id(run: Run) -> str:
+    """The id of the next attempt of the present rung: `<run>.s<rung>.a<n>`, in the return to service `<run>.b<rung>.a<n>`.
+
+    `n` counts the run's attempts of that rung, also those of an earlier way through the ladder: no id comes twice.
+    """
+    rung = f"{run.id}.{'b' if run.worked else 's'}{run.rung + 1}.a"
+    return f"{rung}{1 + sum(step.id.startswith(rung) for step in run.steps)}"
+
+
+def last_step_id(run: Run) -> str:
+    """The id of the step that was begun last; empty: none was."""
+    return run.steps[-1].id if run.steps else ""
 
 
 def run_of(step: str) -> str:
@@ -62,11 +71,11 @@ def run_of(step: str) -> str:
     return step.rsplit(".", 2)[0]
 
 
-def step(ctx: Context, run: Run, incident: Incident, rung: Rung) -> Step:
-    """The step of the run's present attempt at `rung`."""
+def step(ctx: Context, run: Run, incident: Incident, rung: Rung, id_: str = "") -> Step:
+    """The step `id_` of the run at `rung`; by default the one that was begun last."""
     spec = ctx.actions[rung.do]
     return Step(
-        id=step_id(run),
+        id=id_ or last_step_id(run),
         run=run.id,
         incident=run.incident,
         node=run.node,

@@ -11,7 +11,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskPlan, CancelStep, WriteIntent
 from brain.core.faults import situations
-from brain.core.healing import gates, outline, plans
+from brain.core.healing import drains, gates, looks, outline, plans
 from brain.core.pack import conditions
 from brain.core.pack.spec import PAGE, Mode, Rung
 from brain.core.paging import escalation
@@ -35,20 +35,25 @@ class RunTrigger(StrEnum):
 
 S, T = RunState, RunTrigger
 _WAITING = (S.HELD, S.APPROVAL)
+_ACTIVE = (*_WAITING, S.PERFORMING, S.VERIFYING)
 TRANSITIONS: dict[tuple[RunState, RunTrigger], RunState] = {
-    **{(state, T.HELD): S.HELD for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
-    **{(state, T.APPROVAL_REQUESTED): S.APPROVAL for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
-    **{(state, T.INTENT_REQUESTED): S.INTENT for state in (*_WAITING, S.INTENT, S.PERFORMING, S.VERIFYING)},
+    # from INTENT: something has come between the decision and the moment in which the step was to leave
+    **{(state, T.HELD): S.HELD for state in (*_ACTIVE, S.INTENT)},
+    **{(state, T.APPROVAL_REQUESTED): S.APPROVAL for state in (*_ACTIVE, S.INTENT)},
+    **{(state, T.INTENT_REQUESTED): S.INTENT for state in _ACTIVE},
     (S.INTENT, T.INTENT_LOGGED): S.PERFORMING,
     (S.PERFORMING, T.STEP_PERFORMED): S.VERIFYING,
-    **{(state, T.SUCCEEDED): S.SUCCEEDED for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
-    **{(state, T.EXHAUSTED): S.EXHAUSTED for state in (*_WAITING, S.PERFORMING, S.VERIFYING)},
+    **{(state, T.SUCCEEDED): S.SUCCEEDED for state in (*_ACTIVE, S.INTENT)},
+    **{(state, T.EXHAUSTED): S.EXHAUSTED for state in (*_ACTIVE, S.INTENT)},
     (S.HELD, T.OBSERVED): S.OBSERVED,
     **{(state, T.CANCELLED): S.CANCELLED for state in (*_WAITING, S.INTENT, S.VERIFYING)},
     (S.PERFORMING, T.CANCELLED): S.CANCELLING,
     (S.CANCELLING, T.STEP_STOPPED): S.CANCELLED,
 }
 OVER = (S.SUCCEEDED, S.EXHAUSTED, S.OBSERVED, S.CANCELLED)
+INTENT_S = 30.0  # an intent that has not come back on the log after this long is written again
+APPROVAL_S = 60.0  # how often a run that waits for an approval is judged anew: its reason may be gone
+LOOKED_S = 300.0  # how old a look may be when a node is given back
 
 
 def transition(ctx: Context, run: Run, trigger: RunTrigger, why: str) -> None:
@@ -57,13 +62,15 @@ def transition(ctx: Context, run: Run, trigger: RunTrigger, why: str) -> None:
     run.why = why
     ctx.show_run(run)
     ctx.note(f"run.{run.state.value}", why, incident=run.incident, run=run.id, scope=run.scope)
+    if run.state in (*OVER, *_WAITING) and run.claimed:
+        run.claimed = False  # what waits keeps nobody else from the node, and uses up no budget
+        ctx.index.claims.pop(run.id, None)
+        ctx.freed = True
     if run.state in OVER:
         run.ended_at = ctx.now
         ctx.cancel_timer(f"run:{run.id}")
-        if run.claimed:
+        if run.disrupted and not run.requested_by:
             _count_try(ctx, run)
-            run.claimed = False
-            ctx.index.claims.pop(run.id, None)
         ctx.ended.append(run)
 
 
@@ -73,12 +80,12 @@ def _count_try(ctx: Context, run: Run) -> None:
     ctx.set_timer(f"tries:{key}", ctx.now + run.runbook.tries_within_s)
 
 
-def start(ctx: Context, incident: Incident, requested_by: str = "") -> Run | None:
-    """Starts a run of the incident's runbook; None when the pack has no such runbook (any more).
+def start(ctx: Context, incident: Incident, requested_by: str = "", instead: str = "") -> Run | None:
+    """Starts a run of the incident's runbook, or of `instead`; None when the pack has no such runbook (any more).
 
     `requested_by`: an operator's name or `schedule`; empty: a fault led to it.
     """
-    runbook = ctx.compiled.runbooks.get(incident.runbook)
+    runbook = ctx.compiled.runbooks.get(instead or incident.runbook)
     if runbook is None:
         return None
     run = Run(
@@ -91,6 +98,7 @@ def start(ctx: Context, incident: Incident, requested_by: str = "") -> Run | Non
         params=incident.params | plans.values(ctx, incident),
         state=S.HELD,
         started_at=ctx.now,
+        moved_at=ctx.now if requested_by else 0.0,
         requested_by=requested_by,
     )
     ctx.state.runs[run.id] = run
@@ -120,7 +128,10 @@ def start(ctx: Context, incident: Incident, requested_by: str = "") -> Run | Non
 
 def _ask_plan(ctx: Context, run: Run, incident: Incident, rung: Rung) -> None:
     """Requests the plan of the run's present step, once: the node or the brain lists what it would do."""
-    if rung.do != PAGE and (step := plans.step(ctx, run, incident, rung)).id not in run.asked:
+    if rung.do == PAGE:
+        return
+    step = plans.step(ctx, run, incident, rung, plans.next_step_id(run))
+    if step.id not in run.asked:
         run.asked.append(step.id)
         ctx.effects.append(AskPlan(step=step))
 
@@ -157,8 +168,8 @@ def proceed(ctx: Context, run: Run) -> None:
             )
         elif rung.do == PAGE:
             _page(ctx, run, incident, rung)
-        elif not run.worked and not incident.matching_rules and disrupts is not Disrupts.NOTHING:
-            succeed(ctx, run, "the fault is gone: nothing disruptive is needed", run.rung)
+        elif needless(run, incident) and disrupts is not Disrupts.NOTHING:
+            _fault_gone(ctx, run, incident)
             return
         else:
             _begin(ctx, run, incident, rung, disrupts)
@@ -166,6 +177,11 @@ def proceed(ctx: Context, run: Run) -> None:
         run.rung += 1
         run.attempt = 1
     _finish(ctx, run, incident)
+
+
+def needless(run: Run, incident: Incident) -> bool:
+    """Whether no rule matches any more before the ladder's next rung. Not after a failed check: that is a fault too."""
+    return not run.worked and not run.relapses and not incident.matching_rules
 
 
 def _finish(ctx: Context, run: Run, incident: Incident) -> None:
@@ -180,6 +196,26 @@ def _finish(ctx: Context, run: Run, incident: Incident) -> None:
         transition(ctx, run, T.EXHAUSTED, "no rung of the ladder is left: a person must take it from here")
 
 
+def _fault_gone(ctx: Context, run: Run, incident: Incident) -> None:
+    """No rule matches any more, before the next disruptive rung. If no fact has said so, the node must look again."""
+    if not incident.unproven or looks.needless(run):
+        succeed(ctx, run, "the fault is gone: nothing disruptive is needed", run.rung)
+    elif looks.given_up(ctx, run):
+        why = f"its symptoms have ended, but nothing proves that the fault is gone: {run.unseen}"
+        transition(ctx, run, T.EXHAUSTED, f"{why}. A person must look")
+    else:
+        _wait_for_look(ctx, run, "its symptoms have ended without a fact that says so")
+
+
+def _wait_for_look(ctx: Context, run: Run, why: str) -> None:
+    """Holds the run until its node has looked again."""
+    due = looks.ask(ctx, run)
+    text = f"{why}: {run.node} looks again" + (f" ({run.unseen})" if run.unseen else "")
+    if run.state is not S.HELD or run.why != text:
+        transition(ctx, run, T.HELD, text)
+    ctx.set_timer(f"run:{run.id}", due)
+
+
 def _is_fine(run: Run, step: StepRecord) -> bool:
     """Whether the step was done, or refused by a rung for which a refusal is no failure."""
     lenient = [rung.name for rung in run.runbook.rungs if rung.on_refusal == "next"]
@@ -191,7 +227,12 @@ def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
 
     `back_to`: index of the rung to go on with if the fault recurs during the return to service.
     """
-    if not run.runbook.return_to_service or not run.disrupted:
+    drained = bool(drains.owned(ctx, run.incident))
+    if drained and not run.runbook.return_to_service:
+        why = f"{why}. {run.node} stays out of service: give it back by `gpuward return {run.node}`"
+        transition(ctx, run, T.EXHAUSTED, why)
+        return
+    if not run.runbook.return_to_service or not (run.disrupted or drained):
         transition(ctx, run, T.SUCCEEDED, why)
         return
     ctx.note("run.returning", why, incident=run.incident, run=run.id, scope=run.scope)
@@ -207,6 +248,7 @@ def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:
     why = "the fault came back before the node was back in service"
     ctx.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)
     run.worked, run.rung, run.attempt = "", run.back_to, 1
+    looks.forget(run)
     return True
 
 
@@ -215,7 +257,7 @@ def _page(ctx: Context, run: Run, incident: Incident, rung: Rung) -> None:
     escalation.page(ctx, incident, "update", text, to=str(rung.params.get("to", escalation.ONCALL)))
     run.steps.append(
         StepRecord(
-            id=plans.step_id(run),
+            id=plans.next_step_id(run),
             rung=rung.name,
             action=rung.do,
             params=dict(rung.params),
@@ -235,12 +277,55 @@ def _begin(ctx: Context, run: Run, incident: Incident, rung: Rung, disrupts: Dis
             return
         if not run.claimed:
             gates.claim(ctx, run)
-    step = plans.step(ctx, run, incident, rung)
+    elif ctx.actions[rung.do].returns and not _may_return(ctx, run, rung):
+        return
+    looks.forget(run)
+    step = plans.step(ctx, run, incident, rung, plans.next_step_id(run))
     run.steps.append(
         StepRecord(id=step.id, rung=rung.name, action=step.action, params=dict(step.params), at=ctx.now)
     )
     transition(ctx, run, T.INTENT_REQUESTED, f"{rung.name}: {step.action} (attempt {run.attempt})")
+    ctx.set_timer(f"run:{run.id}", ctx.now + INTENT_S)
     ctx.effects.append(WriteIntent(step=step))
+
+
+def _may_return(ctx: Context, run: Run, rung: Rung) -> bool:
+    """Whether the node may be given back to its scheduler now (laws 3 and 8); if not, the run waits or ends.
+
+    Not while another incident wants it out of service, and not before the node has looked again since it was last
+    disturbed. An operator who asks for the return answers for the latter.
+    """
+    if looks.needless(run):
+        return True
+    others = drains.others(ctx, run)
+    if others:
+        drains.hand_over(ctx, run.node, run.incident, others[0])
+        heir = ctx.state.incidents.get(others[0])
+        cause = heir.cause if heir is not None else others[0]
+        why = f"{run.node} stays out of service for {cause} ({others[0]})"
+        if run.worked:
+            transition(ctx, run, T.SUCCEEDED, f"{run.worked}; {why}")
+        else:
+            transition(ctx, run, T.EXHAUSTED, f"not given back: {why}")
+        return False
+    busy = gates.one_per_node(
+        gates.Case(ctx=ctx, run=run, incident=ctx.state.incidents[run.incident], rung=rung)
+    )
+    if busy is not None:
+        _stopped_by_gate(ctx, run, ctx.state.incidents[run.incident], rung, busy)
+        return False
+    if run.requested_by not in ("", gates.SCHEDULE):
+        gates.occupy(ctx, run)
+        return True
+    node = ctx.state.nodes.get(run.node)
+    if run.looked_at >= run.disturbed_at and run.looked_at >= ctx.now - LOOKED_S and node and node.alive:
+        gates.occupy(ctx, run)
+        return True
+    if looks.given_up(ctx, run):
+        transition(ctx, run, T.EXHAUSTED, f"not given back: {run.unseen}. A person must look")
+        return False
+    _wait_for_look(ctx, run, f"before {rung.name}")
+    return False
 
 
 def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, verdict: gates.Verdict) -> None:
@@ -248,20 +333,39 @@ def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, ver
     why = f"{rung.name} waits: {verdict.reason} (gate {verdict.gate})"
     match verdict.answer:
         case gates.Answer.STOP:
+            run.spent = True
             transition(ctx, run, T.EXHAUSTED, f"{verdict.reason}: a person must take it from here")
         case gates.Answer.HOLD:
             if run.state is not S.HELD or run.why != why:
                 transition(ctx, run, T.HELD, why)
             ctx.set_timer(f"run:{run.id}", ctx.now + verdict.retry_s)
-        case gates.Answer.APPROVAL if run.state is not S.APPROVAL or run.why != why:
-            transition(ctx, run, T.APPROVAL_REQUESTED, why)
-            _ask_plan(ctx, run, incident, rung)
-            escalation.page(
-                ctx,
-                incident,
-                "update",
-                f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id}",
-            )
+        case gates.Answer.APPROVAL:
+            if run.state is not S.APPROVAL or run.why != why:
+                transition(ctx, run, T.APPROVAL_REQUESTED, why)
+                _ask_plan(ctx, run, incident, rung)
+                escalation.page(
+                    ctx,
+                    incident,
+                    "update",
+                    f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id}",
+                )
+            ctx.set_timer(f"run:{run.id}", ctx.now + APPROVAL_S)
+
+
+def intend_again(ctx: Context, run: Run) -> None:
+    """The intent has not come back on the log: it is written again, under the same id."""
+    incident = ctx.state.incidents[run.incident]
+    rung = plans.rungs(run)[run.rung]
+    why = f"the intent of {rung.name} has not come back within {INTENT_S:.0f} s: written again"
+    ctx.note("run.waits", why, incident=run.incident, run=run.id, scope=run.scope)
+    ctx.set_timer(f"run:{run.id}", ctx.now + INTENT_S)
+    ctx.effects.append(WriteIntent(step=plans.step(ctx, run, incident, rung)))
+
+
+def withdraw(ctx: Context, run: Run, rung: Rung, verdict: gates.Verdict) -> None:
+    """A gate objects at the last moment, when the step's intent has come back: the step does not leave."""
+    run.steps[-1].outcome, run.steps[-1].why = "withdrawn", verdict.reason
+    _stopped_by_gate(ctx, run, ctx.state.incidents[run.incident], rung, verdict)
 
 
 def still_active(ctx: Context, run: Run, rung: Rung | None) -> list[str]:
@@ -316,6 +420,7 @@ def cancel(ctx: Context, run: Run, why: str) -> None:
     if run.state is S.PERFORMING:
         incident = ctx.state.incidents[run.incident]
         step = plans.step(ctx, run, incident, plans.rungs(run)[run.rung])
+        ctx.set_timer(f"run:{run.id}", run.deadline)
         transition(ctx, run, T.CANCELLED, why)
         ctx.effects.append(CancelStep(step=step, why=why))
     elif run.state not in (*OVER, S.CANCELLING):

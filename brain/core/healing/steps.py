@@ -4,13 +4,13 @@ A step is performed only after its intent came back on the log with the present 
 brain cannot act. For a step whose outcome is unknown the repeat class decides (law 4).
 """
 
-from agent.contract.actions.spec import Repeat
+from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import CancelStep, Perform, WriteIntent
 from brain.core.faults import symptoms
-from brain.core.healing import plans, runs
+from brain.core.healing import drains, gates, looks, plans, runs
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Rung
@@ -26,14 +26,48 @@ NO_PROGRESS_S = 45.0
 def intended(ctx: Context, step_id: str, epoch: int) -> None:
     """Performs a step whose intent is on the log; not if the leader has changed or the step is not wanted any more."""
     run = _run_of(ctx, step_id)
-    if run is None or run.state is not RunState.INTENT or epoch != ctx.state.epoch:
+    if run is None or run.state not in (RunState.INTENT, RunState.PERFORMING) or epoch != ctx.state.epoch:
         return
-    incident = ctx.state.incidents[run.incident]
-    step = plans.step(ctx, run, incident, _rung(run))
+    incident, rung = ctx.state.incidents[run.incident], _rung(run)
+    step = plans.step(ctx, run, incident, rung)
+    objection = _objection(ctx, run, rung)
+    if run.state is RunState.PERFORMING:
+        # A new leader asks again under the same id; what stands on the log since then stops that, not the step.
+        if objection is None and epoch > run.epoch and step.repeat is Repeat.SAFE:
+            run.epoch = epoch
+            ctx.effects.append(Perform(step=step))
+        return
+    if objection is not None:
+        runs.withdraw(ctx, run, rung, objection)
+        return
+    if runs.needless(run, incident) and step.disrupts is not Disrupts.NOTHING:
+        run.steps[-1].outcome, run.steps[-1].why = "withdrawn", "the fault is gone"
+        runs.proceed(ctx, run)
+        return
     runs.transition(ctx, run, RunTrigger.INTENT_LOGGED, f"{step.action} on {step.node or 'the brain'}")
-    run.deadline = ctx.now + step.timeout_s + ANSWER_GRACE_S
+    run.epoch, run.deadline = epoch, ctx.now + step.timeout_s + ANSWER_GRACE_S
     _watch(ctx, run)
+    if step.disrupts is not Disrupts.NOTHING:
+        run.disrupted, run.disturbed_at = True, ctx.now
+    if step.node and ctx.actions[step.action].drains:
+        drains.began(ctx, step)
     ctx.effects.append(Perform(step=step))
+
+
+def _objection(ctx: Context, run: Run, rung: Rung) -> gates.Verdict | None:
+    """Law 2: the gates are asked again at the last moment, before a disruptive step leaves. None: none objects."""
+    if (
+        run.node
+        and rung.do in ctx.actions
+        and ctx.actions[rung.do].returns
+        and (wanted := drains.others(ctx, run))
+    ):
+        why = f"{wanted[0]} wants {run.node} out of service"
+        return gates.Verdict(answer=gates.Answer.HOLD, gate="drained", reason=why, retry_s=1)
+    if plans.disrupts(ctx, rung) is Disrupts.NOTHING:
+        return None
+    verdict = gates.check(ctx, run, ctx.state.incidents[run.incident], rung)
+    return None if verdict.answer is gates.Answer.GO else verdict
 
 
 def progress(ctx: Context, given: StepProgress) -> None:
@@ -53,11 +87,25 @@ def _watch(ctx: Context, run: Run) -> None:
 
 
 def result(ctx: Context, given: StepResult) -> None:
-    """A step has ended. A result for a step that is not under way is out of date and changes nothing."""
+    """A step or a look has ended. A result for one that is not under way is out of date and changes nothing.
+
+    A node answers for itself only (law 15): what it says of another node's step is noted and changes nothing.
+    """
+    if _looked(ctx, given):
+        return
     run = _run_of(ctx, given.step)
     if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
         return
+    if given.node and given.node != run.node:
+        ctx.note(
+            "step.foreign", f"{given.node} reports a result of {given.step}, which is not its own: ignored"
+        )
+        return
     rung, outcome, why = _rung(run), given.outcome, given.why
+    run.moved_at = ctx.now
+    if plans.disrupts(ctx, rung) is not Disrupts.NOTHING:
+        run.disturbed_at = ctx.now
+    _keep_drain(ctx, run, rung, outcome)
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
     ctx.note(
         "step.result",
@@ -72,6 +120,50 @@ def result(ctx: Context, given: StepResult) -> None:
         runs.transition(ctx, run, RunTrigger.STEP_STOPPED, run.why)
     else:
         _after(ctx, run, rung, outcome)
+
+
+def _looked(ctx: Context, given: StepResult) -> bool:
+    """Whether the result is that of a look; if it is awaited, the run that asked goes on."""
+    run = ctx.state.runs.get(plans.run_of(given.step))
+    if run is None or not given.step.startswith(f"{run.id}.k"):
+        return False
+    if given.step == run.looking and given.node in ("", run.node) and run.state not in runs.OVER:
+        proven = looks.answered(ctx, run, given)
+        if run.state is RunState.VERIFYING:
+            check(ctx, run)
+        elif run.state in (RunState.HELD, RunState.APPROVAL) and proven:
+            runs.proceed(ctx, run)
+        elif run.state in (RunState.HELD, RunState.APPROVAL):
+            ctx.set_timer(f"run:{run.id}", ctx.now + looks.AGAIN_S)
+    return True
+
+
+def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
+    """What a result says of the node's drain: it began, did not, was undone, or is over."""
+    spec = ctx.actions.get(rung.do)
+    if spec is None or not run.node:
+        return
+    if spec.drains and not _drained_before(ctx, run):
+        undone = outcome is Outcome.FAILED and run.steps[-1].params.get("then") == "undo"
+        if outcome is Outcome.REFUSED or undone:
+            drains.undone(ctx, run.node, run.incident)
+    elif spec.returns and outcome is Outcome.OK:
+        ctx.let_go.extend(drains.returned(ctx, run))
+
+
+def _drained_before(ctx: Context, run: Run) -> bool:
+    """Whether an earlier step of the incident may have drained the node."""
+    incident = ctx.state.incidents[run.incident]
+    earlier = [
+        step
+        for each in incident.runs
+        if (other := ctx.state.runs.get(each)) is not None
+        for step in other.steps
+        if step.id != plans.last_step_id(run)
+        and (spec := ctx.actions.get(step.action)) is not None
+        and spec.drains
+    ]
+    return any(step.outcome not in (Outcome.REFUSED.value, "withdrawn") for step in earlier)
 
 
 def _after(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
@@ -104,6 +196,8 @@ def _failed(ctx: Context, run: Run, rung: Rung, *, again: bool, then: str = "") 
     if again and run.attempt <= rung.retries:
         run.attempt += 1
         runs.proceed(ctx, run)
+    elif run.worked and not ctx.actions[rung.do].returns and _relapse(ctx, run, rung):
+        return
     elif run.worked:
         why = f"{run.worked}, but {rung.name} failed: a person must bring it back into service"
         runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
@@ -115,6 +209,18 @@ def _failed(ctx: Context, run: Run, rung: Rung, *, again: bool, then: str = "") 
         runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
     else:
         _next_rung(ctx, run)
+
+
+def _relapse(ctx: Context, run: Run, rung: Rung) -> bool:
+    """A check before the return failed: once, the run goes back into the ladder. False: it did so before, or has none left."""
+    if run.relapses or run.back_to >= len(run.runbook.rungs):
+        return False
+    why = f"{run.worked}, but {rung.name} failed: back into the ladder"
+    ctx.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)
+    run.relapses += 1
+    run.worked, run.rung, run.attempt = "", run.back_to, 1
+    runs.proceed(ctx, run)
+    return True
 
 
 def _verify(ctx: Context, run: Run, rung: Rung) -> None:
@@ -130,7 +236,8 @@ def _verify(ctx: Context, run: Run, rung: Rung) -> None:
     for key in runs.still_active(ctx, run, rung):
         state = ctx.state.symptoms[key]
         if _resets_on_act(ctx, rung, key) and (booted_at is None or state.last < booted_at - JITTER_S):
-            ctx.changed.extend(symptoms.end(ctx, state, f"set aside while {rung.name} is verified"))
+            why = f"set aside while {rung.name} is verified"
+            ctx.changed.extend(symptoms.end(ctx, state, why, proven=False))
     check(ctx, run)
 
 
@@ -160,12 +267,13 @@ def check(ctx: Context, run: Run) -> None:
     unreachable = _unreachable(ctx, run)
     if not active and not unreachable:
         run.quiet_since = run.quiet_since or ctx.now
-        if ctx.now >= run.quiet_since + rung.verify.for_s:
-            _verified(ctx, run, rung)
-        else:
+        if ctx.now < run.quiet_since + rung.verify.for_s:
             ctx.set_timer(f"run:{run.id}", run.quiet_since + rung.verify.for_s)
+        else:
+            _check_proof(ctx, run, rung)
         return
     run.quiet_since = 0.0
+    looks.forget(run)
     # A symptom that was reset and is active again is a new fact: the step did not help, whatever the deadline.
     returned = not unreachable and any(_resets_on_act(ctx, rung, key) for key in active)
     if ctx.now < run.deadline and not returned:
@@ -173,6 +281,16 @@ def check(ctx: Context, run: Run) -> None:
     else:
         left = f"{', '.join(active[:3])} still there" if active else f"{run.node} is not heard"
         _not_verified(ctx, run, rung, left)
+
+
+def _check_proof(ctx: Context, run: Run, rung: Rung) -> None:
+    """The symptoms have been gone for long enough. Silence proves nothing (law 8): has the node looked again since?"""
+    if looks.needless(run) or run.looked_at >= run.quiet_since:
+        _verified(ctx, run, rung)
+    elif looks.given_up(ctx, run):
+        _not_verified(ctx, run, rung, run.unseen)
+    else:
+        ctx.set_timer(f"run:{run.id}", looks.ask(ctx, run))
 
 
 def _verified(ctx: Context, run: Run, rung: Rung) -> None:
@@ -184,6 +302,8 @@ def _verified(ctx: Context, run: Run, rung: Rung) -> None:
 
 def _not_verified(ctx: Context, run: Run, rung: Rung, left: str) -> None:
     run.steps[-1].verified = False
+    run.moved_at = ctx.now
+    looks.forget(run)
     ctx.note(
         "run.not_verified",
         f"{rung.name} did not help: {left}",
@@ -201,6 +321,8 @@ def timer(ctx: Context, run: Run) -> None:
             runs.proceed(ctx, run)
         case RunState.VERIFYING:
             check(ctx, run)
+        case RunState.INTENT:
+            runs.intend_again(ctx, run)
         case RunState.PERFORMING | RunState.CANCELLING:
             _no_progress(ctx, run)
 
@@ -208,11 +330,12 @@ def timer(ctx: Context, run: Run) -> None:
 def _no_progress(ctx: Context, run: Run) -> None:
     """Gives a step up at its deadline (outcome unknown); before that, sends one of class `safe` again."""
     if ctx.now >= run.deadline:
-        _unknown(ctx, plans.step_id(run), "no answer within its deadline")
+        _unknown(ctx, plans.last_step_id(run), "no answer within its deadline")
         return
     _watch(ctx, run)
     rung = _rung(run)
-    if run.state is RunState.PERFORMING and plans.repeat(ctx, rung) is Repeat.SAFE:
+    may_repeat = plans.repeat(ctx, rung) is Repeat.SAFE and _objection(ctx, run, rung) is None
+    if run.state is RunState.PERFORMING and may_repeat:
         # Under the same id: a node that is performing it, or has performed it, answers so and does not do it twice.
         incident = ctx.state.incidents[run.incident]
         why = f"no sign of life of {rung.name} for {NO_PROGRESS_S:.0f} s: asked again under the same id"
@@ -232,9 +355,9 @@ def new_leader(ctx: Context, run: Run) -> None:
         ctx.effects.append(CancelStep(step=step, why=run.why))
     elif plans.repeat(ctx, rung) is Repeat.SAFE:
         # Under the same id: a node that has it in its journal answers with the result and does not do it twice.
+        # It may be under way there, so the run stays PERFORMING: cancelled now, it awaits the step's end.
         why = f"{rung.name}: asked again by the new leader under the same id"
-        runs.transition(ctx, run, RunTrigger.INTENT_REQUESTED, why)
-        ctx.cancel_timer(f"run:{run.id}")
+        ctx.note("step.silent", why, incident=run.incident, run=run.id, scope=run.scope)
         ctx.effects.append(WriteIntent(step=step))
     else:
         _unknown(ctx, step.id, "the leader changed before the result was known")
@@ -252,6 +375,6 @@ def _rung(run: Run) -> Rung:
 def _run_of(ctx: Context, step_id: str) -> Run | None:
     """The run whose present step this is; None: another step is, or no such run is known."""
     run = ctx.state.runs.get(plans.run_of(step_id))
-    if run is None or run.rung >= len(plans.rungs(run)) or plans.step_id(run) != step_id:
+    if run is None or run.rung >= len(plans.rungs(run)) or plans.last_step_id(run) != step_id:
         return None
     return run

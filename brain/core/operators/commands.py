@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 
-from brain.core import incidents
+from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.faults import symptoms
 from brain.core.healing import approvals, gates, runs
-from brain.core.incidents import IncidentTrigger
+from brain.core.incidents import LEFT, RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
-from brain.core.operators import requests
+from brain.core.operators import requests, scopes
 from brain.core.pack.spec import Mode
 from brain.core.paging import escalation
 from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
-
-RETURN_RUNBOOK = "return-node"  # takes our drain off a node that an operator declares healthy
 
 
 def handle(ctx: Context, command: OperatorCommand) -> None:
@@ -30,34 +28,59 @@ def _hold(ctx: Context, command: OperatorCommand) -> None:
     if not scope or not why:
         _refused(ctx, command, "a hold needs a scope and a why")
         return
+    if unknown := scopes.unknown(ctx, scope):
+        _refused(ctx, command, unknown)
+        return
     for_s = _number(command.args.get("for_s"))
-    until = ctx.now + for_s if for_s > 0 else 0.0
-    ctx.state.holds[scope] = Hold(scope=scope, who=command.who, why=why, since=ctx.now, until=until)
+    if for_s < 0:
+        _refused(ctx, command, f"a hold cannot last {for_s:g} s")
+        return
+    until = ctx.now + for_s if for_s else 0.0
+    hold = Hold(
+        id=ids.hashed(ids.HOLD, command.id, scope),
+        scope=scope,
+        who=command.who,
+        why=why,
+        since=ctx.now,
+        until=until,
+    )
+    ctx.state.holds[hold.id] = hold
     if until:
-        ctx.set_timer(f"hold:{scope}", until)
-    else:
-        ctx.cancel_timer(f"hold:{scope}")
+        ctx.set_timer(f"hold:{hold.id}", until)
     ctx.note(
         "operator.hold",
-        f"{command.who} holds {scope}: {why}" + (f" for {for_s:.0f} s" if until else ""),
+        f"{command.who} holds {scope}: {why}" + (f" for {for_s:.0f} s" if until else "") + f" ({hold.id})",
         scope=scope,
     )
 
 
 def _release(ctx: Context, command: OperatorCommand) -> None:
-    scope = str(command.args.get("scope", ""))
-    if ctx.state.holds.pop(scope, None) is None:
-        _refused(ctx, command, f"there is no hold on {scope!r}")
+    """Ends one hold, named by its id, or by its scope if no other hold is on that."""
+    named = str(command.args.get("id", "") or command.args.get("scope", ""))
+    found = [hold for hold in ctx.state.holds.values() if named in (hold.id, hold.scope)]
+    if not found:
+        _refused(ctx, command, f"there is no hold on {named!r}")
         return
-    ctx.cancel_timer(f"hold:{scope}")
-    ctx.note("operator.release", f"{command.who} releases {scope}", scope=scope)
+    if len(found) > 1:
+        each = "; ".join(f"{hold.id} of {hold.who}: {hold.why}" for hold in found)
+        _refused(ctx, command, f"{len(found)} holds are on {named!r}, name one by its id: {each}")
+        return
+    hold = found[0]
+    del ctx.state.holds[hold.id]
+    ctx.cancel_timer(f"hold:{hold.id}")
+    ctx.note("operator.release", f"{command.who} releases {hold.scope} ({hold.id})", scope=hold.scope)
     wake(ctx)
 
 
-def hold_ended(ctx: Context, scope: str) -> None:
+def hold_ended(ctx: Context, hold_id: str) -> None:
     """A hold's timer fired: the hold ends."""
-    if ctx.state.holds.pop(scope, None) is not None:
-        ctx.note("hold.ended", f"the hold on {scope} ended by itself", scope=scope)
+    hold = ctx.state.holds.pop(hold_id, None)
+    if hold is not None:
+        ctx.note(
+            "hold.ended",
+            f"the hold of {hold.who} on {hold.scope} ended by itself ({hold.id})",
+            scope=hold.scope,
+        )
         wake(ctx)
 
 
@@ -72,6 +95,12 @@ def _approve(ctx: Context, command: OperatorCommand) -> None:
     run = _run(ctx, command)
     if run is None or run.state not in (RunState.APPROVAL, RunState.HELD):
         _refused(ctx, command, "no run of that id waits for an approval")
+        return
+    shown, present = str(command.args.get("rung", "")), approvals.rung(run)
+    if shown and shown != present:
+        _refused(
+            ctx, command, f"{run.id} is at {present!r} now, not at {shown!r}: look again before you approve"
+        )
         return
     given = approvals.give(ctx, run, command.who)
     ctx.note(
@@ -98,7 +127,7 @@ def _ack(ctx: Context, command: OperatorCommand) -> None:
     if alert_group is not None:
         escalation.acknowledge_group(ctx, alert_group, command.who)
     elif incident is None:
-        _refused(ctx, command, "no such open incident or bundle")
+        _refused(ctx, command, "no such open incident or alert group")
     else:
         escalation.acknowledge(ctx, incident, command.who)
 
@@ -107,6 +136,10 @@ def _close(ctx: Context, command: OperatorCommand) -> None:
     incident = _incident(ctx, command)
     if incident is None:
         _refused(ctx, command, "no such open incident")
+    elif incident.cause == LEFT:
+        _refused(
+            ctx, command, f"{incident.node} is still drained: `gpuward return {incident.node}` gives it back"
+        )
     else:
         incidents.transition(
             ctx,

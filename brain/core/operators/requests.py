@@ -64,7 +64,7 @@ def _open(ctx: Context, runbook: str, scope: str, because: str) -> Incident:
         matching_rules={ids.key(REQUEST, ids.key(runbook, scope)): REQUEST},
     )
     ctx.state.incidents[incident.id] = incident
-    ctx.index.add_incident(incident, ())
+    ctx.index.add_incident(incident)
     ctx.note(
         "incident.opened",
         f"{runbook} on {_name(scope)}: {incident.because}",

@@ -34,6 +34,8 @@ def _spec(
     *,
     silences: bool = False,
     heals: bool = True,
+    drains: bool = False,
+    returns: bool = False,
 ) -> ActionSpec:
     return ActionSpec(
         name=name,
@@ -45,6 +47,8 @@ def _spec(
         where="brain",
         silences=silences,
         heals=heals,
+        drains=drains,
+        returns=returns,
     )
 
 
@@ -73,6 +77,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
                 ),
             ),
             heals=False,
+            drains=True,
         ),
         _spec(
             "scheduler.resume",
@@ -80,6 +85,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Disrupts.NOTHING,
             Repeat.SAFE,
             60,
+            returns=True,
         ),
         _spec(
             "scheduler.requeue",
@@ -98,6 +104,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             Repeat.NEVER,
             3600,
             silences=True,
+            drains=True,
         ),
         _spec(
             "scheduler.jobs",
@@ -172,6 +179,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             ),
             silences=True,
             heals=False,
+            drains=True,
         ),
         _spec(
             "sm.status",

@@ -5,6 +5,7 @@ component gets, for leaf, rack and cell, a symptom that counts its nodes and a r
 """
 
 import copy
+import math
 from dataclasses import replace
 
 from brain.core.pack.conditions import symptoms_in
@@ -29,8 +30,7 @@ _SHARED_TODO = Text(
     zh="检查这些节点的共同点：交换机、子网管理器、供电、存储、驱动或代理版本、规则变更。"
     "该症状结束之前，gpuward 不会对单个节点执行任何操作。",
 )
-LEAF_NODES = 4  # at least so many nodes of a leaf or rack with one symptom share a cause,
-LEAF_SHARE = 0.5  # if they are also this share of its nodes
+LEAF_SHARE = 0.5  # of the nodes of a leaf or rack: so many with one symptom share a cause
 LEAF_HOLD_OFF_S = 2.0  # hold-off of a leaf's or rack's shared cause: one of the cell would explain it
 
 
@@ -140,16 +140,18 @@ def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
 
 def _counter(pack: Pack, symptom: Symptom, scope: str) -> Symptom:
     """The symptom that counts the nodes with `symptom` within one leaf, rack or cell."""
-    whole = scope == CELL
+    whole, settings = scope == CELL, pack.settings
     return Symptom(
         name=f"shared_{symptom.name}_{scope}",
         scope=scope,
         summary=f"many nodes of one {scope} at once: {symptom.summary}",
         detect="spread",
         of=symptom.name,
-        at_least=pack.settings.shared_nodes if whole else LEAF_NODES,
-        share=pack.settings.shared_share if whole else LEAF_SHARE,
-        within_s=pack.settings.shared_within_s,
+        at_least=settings.shared_nodes if whole else settings.shared_leaf_nodes,
+        share=settings.shared_share if whole else LEAF_SHARE,
+        # What counts is how many show it now. Under one leaf or in one rack a few that come one after the other will do.
+        within_s=0 if whole else settings.shared_within_s,
+        enough=math.inf if whole else settings.shared_leaf_nodes,
         ttl_s=symptom.ttl_s,
     )
 

@@ -87,6 +87,8 @@ class Symptom:
     of: str = ""
     # spread, unlike: and at least this share of the nodes, 0 to 1
     share: float = 0
+    # spread: or so many nodes that began to show it within within_s, whatever the share; 0: the share decides
+    enough: float = 0
     # unlike: data fields; nodes with equal values in all of them are compared
     alike: tuple[str, ...] = ()
     # unlike: the data field that is compared
@@ -280,6 +282,8 @@ class Runbook:
     # a remedy tried this often for one fault within tries_within_s is not tried again: people must act
     tries: int = 2
     tries_within_s: float = 86400
+    # the runbook that is run instead when it may not be tried again; it only fences: evidence, drain, page. Empty: none
+    last_resort: str = ""
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
@@ -336,8 +340,11 @@ class Settings:
     shared_nodes: int = 8
     # and this share of the cell's nodes, 0 to 1, show it
     shared_share: float = 0.1
-    # within this time
-    shared_within_s: float = 60
+    # In a site with few nodes, this share of them (and at least 3) is enough, 0 to 1; more than 1: never.
+    shared_small_share: float = 0.5
+    # Of a leaf or rack, this many nodes that began to show it within this time are enough, whatever the share.
+    shared_leaf_nodes: int = 4
+    shared_within_s: float = 900
     # no disruptive rung before the incident is this old: by then a shared fault shows on other nodes too
     hold_off_s: float = 2
     # a fault older than this when it arrived needs a fresh fact or an approval before a disruptive rung
@@ -349,9 +356,15 @@ class Settings:
     ask_jobs: bool = False
     # most disruptive runs at once on nodes of one job, when the scheduler is queried
     disruptive_runs_per_job: int = 1
-    # this many disruptive runs in the cell within breaker_within_s trip the breaker: none begins until it is reset
+    # disruptive runs on this many nodes of the cell within breaker_within_s trip the breaker: none begins until it is reset
     breaker_runs: int = 30
     breaker_within_s: float = 3600
+    # after disruptive runs for one cause on this many nodes within breaker_within_s, one on a further node needs an approval
+    same_cause_nodes: int = 5
+    # most remedies that disrupt one node, whatever each was for: within a day, 7 days and 30 days; then people must act
+    remedies_per_day: int = 3
+    remedies_per_week: int = 6
+    remedies_per_month: int = 10
     # when a page is repeated, since the first page; after the last one, that pause again and again
     page_repeat_s: tuple[float, ...] = (300, 600, 1200, 2400, 4800)
     # severity -> chain of channel groups; for a severity without one, the group `oncall`

@@ -10,7 +10,7 @@ from brain.core.context import Context
 from brain.core.pack.spec import EscalationStep, Priority
 from brain.core.paging import grouping, queue
 from brain.core.paging.queue import What
-from brain.core.state import AlertGroup, Incident
+from brain.core.state import AlertGroup, Incident, IncidentState
 
 ONCALL = "oncall"
 _CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
@@ -33,6 +33,14 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
 def open_page(ctx: Context, incident: Incident, text: str) -> None:
     """Pages the escalation chain, unless a group of it has been paged for this incident already."""
     if not any(step.to in incident.pages.notified for step in _chain(ctx, incident)):
+        page(ctx, incident, "open", text)
+
+
+def gave_up(ctx: Context, incident: Incident, text: str) -> None:
+    """gpuward does nothing more: whoever was paged for the incident reads it, and if nobody was, the chain is paged."""
+    if any(step.to in incident.pages.notified for step in _chain(ctx, incident)):
+        page(ctx, incident, "update", text)
+    else:
         page(ctx, incident, "open", text)
 
 
@@ -160,9 +168,12 @@ def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
         if not queue.busy(about, about.to):
             queue.post(ctx, about, "repeat", about.to, text)
     else:
-        for group in _recipients(ctx, about):
-            if not queue.busy(about, group):
-                _notify(ctx, about, "repeat", text, group)
+        if (
+            about.state is not IncidentState.RECOVERED
+        ):  # nobody is called again for what is over, if it stays so
+            for group in _recipients(ctx, about):
+                if not queue.busy(about, group):
+                    _notify(ctx, about, "repeat", text, group)
         _schedule_next(ctx, about)
     later = [wait for wait in waits if wait > waited + 1]
     ctx.set_timer(f"page:{about.id}", pages.first_at + later[0] if later else ctx.now + waits[-1])

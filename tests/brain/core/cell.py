@@ -83,7 +83,7 @@ class Cell:
             id="inc-1", cause="gpu-lost", state=IncidentState.HEALING, severity=Priority.P1, scope=GPU,
             node="n1", rule="gpu-lost",
             because="it is off the bus", runbook=LADDER.name, pack="p", opened_at=NOW - 600, hold_off_until=NOW - 600,
-            resolve_delay_s=60, page=Paging.OPEN, symptoms=[f"off_bus@{GPU}"],
+            resolve_delay_s=60, page=Paging.OPEN, symptoms=[f"off_bus@{GPU}"], matching_rules={f"gpu-lost@{GPU}": "gpu-lost"},
         )  # fmt: skip
         self.run = Run(
             id="inc-1.r1", incident="inc-1", runbook=LADDER, pack="p", scope=GPU, node="n1", params={},
@@ -108,7 +108,7 @@ class Cell:
             settings=self.settings,
             places=PLACES,
         )
-        index = Index(self.state, {})
+        index = Index(self.state)
         return Context(self.state, Compiled(pack), index, ACTIONS, "input-1", observe_all=self.observe_all)
 
     def asks(self, gate: Gate) -> Verdict | None:
@@ -188,7 +188,7 @@ def under_way() -> Given:
     """The run has begun an earlier disruptive rung and holds its node."""
 
     def given(cell: Cell) -> None:
-        cell.run.claimed = True
+        cell.run.claimed = cell.run.counted = True
 
     return given
 
@@ -225,7 +225,9 @@ def held(scope: str, until: float = 0.0) -> Given:
     """A person holds a scope, without end or until then."""
 
     def given(cell: Cell) -> None:
-        cell.state.holds[scope] = Hold(scope=scope, who="bea", why="cabling", since=NOW - 60, until=until)
+        cell.state.holds[scope] = Hold(
+            id=f"hold-{scope}", scope=scope, who="bea", why="cabling", since=NOW - 60, until=until
+        )
 
     return given
 

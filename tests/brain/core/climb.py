@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.contract.commands import Outcome
-from brain.core.effects import Effect, Perform
+from brain.core.effects import AskLook, Effect, Perform
 from brain.core.inputs import Input, NodeState, StepResult
 from brain.core.pack.spec import Mode, Runbook, Rung, Verify
 from brain.core.state import Incident, Run, RunState
@@ -29,6 +29,7 @@ class Climb(Story):
         self, *rungs: Rung, return_to_service: tuple[Rung, ...] = (), mode: Mode = Mode.AUTO, **settings: Any
     ) -> None:
         self.effects: list[Effect] = []
+        self.sees = True  # the node looks again when it is asked
         self._answers = 0
         book = Runbook(name="bounce", summary="mend a link", rungs=rungs, return_to_service=return_to_service)
         super().__init__(replace(pack(mode, **settings), runbooks=(book,)))
@@ -37,7 +38,10 @@ class Climb(Story):
 
     def _answer(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
         self.effects.append(effect)
-        if isinstance(effect, Perform):
+        if isinstance(effect, AskLook):
+            if self.sees:
+                yield from super()._answer(effect, now)
+        elif isinstance(effect, Perform):
             self.performed.append(effect)
         else:
             yield from super()._answer(effect, now)

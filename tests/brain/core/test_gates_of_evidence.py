@@ -2,6 +2,7 @@
 
 from brain.core.healing import gates
 from brain.core.healing.gates import Verdict
+from brain.core.state import Evidence
 from tests.brain.core.cell import (
     GPU,
     NOW,
@@ -14,6 +15,7 @@ from tests.brain.core.cell import (
     sick,
     site,
     stale,
+    started_by,
     table,
     wait,
 )
@@ -84,15 +86,78 @@ def test_young(givens: list[Given], answer: Verdict | None) -> None:
     assert Cell(*givens).asks(gates.settling) == answer
 
 
-OLD = ask_a_person("stale", "its facts were over 120 s old: a fresh one or an approval is needed")
+ARRIVED_OLD = "its facts were over 120 s old when they arrived"
+LOOKS = wait("stale", f"{ARRIVED_OLD}: the node looks again", 35)
+
+
+def looked(seconds_ago: float) -> Given:
+    """The node has looked again."""
+
+    def given(cell: Cell) -> None:
+        cell.run.looked_at = NOW - seconds_ago
+
+    return given
+
+
+def asked_in_vain(seconds: float) -> Given:
+    """The node has been asked to look again for so long."""
+
+    def given(cell: Cell) -> None:
+        cell.run.asked_since, cell.run.unseen = NOW - seconds, "n1 is not heard"
+
+    return given
+
+
+def seen(seconds_ago: float) -> Given:
+    """The newest fact is so old."""
+
+    def given(cell: Cell) -> None:
+        fact = Evidence(
+            id="e", at=NOW - seconds_ago, node="n1", kind="gpu.off_bus", component="gpu/0", text=""
+        )
+        cell.incident.evidence = [fact]
+        cell.state.symptoms[f"off_bus@{GPU}"].last = NOW - seconds_ago
+
+    return given
+
+
+def moved(seconds_ago: float) -> Given:
+    """A step of the run has ended so long ago."""
+
+    def given(cell: Cell) -> None:
+        cell.run.moved_at = NOW - seconds_ago
+
+    return given
+
+
+def booted(seconds_ago: float) -> Given:
+    """The node's present boot is so old."""
+
+    def given(cell: Cell) -> None:
+        cell.boots(NOW - seconds_ago)
+
+    return given
+
+
+NOTHING_NEW = "the node has looked again and reports nothing new; an approval is needed"
 
 
 @table(
     ("its facts were fresh", [], None),
-    ("its facts were old", [stale()], OLD),
+    ("its facts were old: the node looks again", [stale()], LOOKS),
     ("old, and a person approved", [stale(), approved()], None),
-    ("old, and the approval is void", [stale(), approved(until=NOW - 1)], OLD),
-)
+    ("old, and the approval is void", [stale(), approved(until=NOW - 1)], LOOKS),
+    ("old, and it has looked", [stale(), looked(5)], ask_a_person("stale", f"{ARRIVED_OLD}: {NOTHING_NEW}")),
+    ("old, and it looked long ago", [stale(), looked(121)], LOOKS),
+    ("old, and it does not answer", [stale(), asked_in_vain(90)], ask_a_person("stale", f"{ARRIVED_OLD}: n1 is not heard; an approval is needed")),
+    ("the newest fact is two minutes old", [seen(120)], None),
+    ("it has become old while the run waited", [seen(121)], wait("stale", "its newest fact is 121 s old: the node looks again", 35)),
+    ("old, but the run itself was at work since", [seen(4000), moved(20)], None),
+    ("and then it waited", [seen(4000), moved(150)], wait("stale", "its newest fact is 150 s old: the node looks again", 35)),
+    ("of an earlier boot", [seen(60), booted(30)], wait("stale", "n1 has started anew since its newest fact: the node looks again", 35)),
+    ("of this boot", [seen(60), booted(90)], None),
+    ("an operator's run rests on no fact", [seen(4000), started_by("bea")], None),
+)  # fmt: skip
 def test_stale(givens: list[Given], answer: Verdict | None) -> None:
     """Law 13: what was old when it arrived may be over by now: a fresh sign or a person."""
     assert Cell(*givens).asks(gates.stale) == answer

@@ -24,6 +24,8 @@ from tests.brain.core.cell import (
     wait,
 )
 
+BESIDE = "gpu/n1/0000:5e:00"
+
 
 def by_bea(scope: str) -> Verdict:
     """The answer to a hold."""
@@ -37,7 +39,7 @@ def by_bea(scope: str) -> Verdict:
     ("its leaf switch is held", [held("leaf/l1")], by_bea("leaf/l1")),
     ("its rack is held", [held("rack/r1")], by_bea("rack/r1")),
     ("everything is held", [held("all")], by_bea("all")),
-    ("another GPU of the node is held", [held("gpu/n1/0000:5e:00")], None),
+    ("a GPU beside it is held: the reset disturbs the whole node", [held(BESIDE)], by_bea(BESIDE)),
     ("another node is held", [held("node/n2")], None),
     ("another rack is held", [held("rack/r2")], None),
     ("another is held, and its own", [held("node/n2"), held("node/n1")], by_bea("node/n1")),

@@ -30,10 +30,10 @@ OBJECTIONS: list[tuple[str, Given]] = [
     ("settling", opened(0)),
     ("mode", person_sets("approve")),
     ("maintenance", in_maintenance("node/n1", NOW - 50, NOW + 50)),
-    ("stale", stale()),
-    ("protected", scheduler_says(("j1",), protected="j1")),
     ("one_per_node", at_work("n1")),
     ("budget", at_work("n2")),
+    ("stale", stale()),
+    ("protected", scheduler_says(("j1",), protected="j1")),
 ]
 SCHEDULER = site(ask_jobs=True)
 

@@ -107,7 +107,8 @@ def test_a_closed_incident_is_kept_until_its_last_page_is_delivered() -> None:
 
 def test_an_incident_with_two_pages_in_one_is_forgotten_once() -> None:
     """In a storm one page tells that an incident opened and what its runbook said; by then it is over."""
-    story = Story(pack(group_within_s=120))
+    story = Story(pack(group_within_s=120, shared_nodes=100, shared_share=1))
+    story.event(1, "gpu.returned", GPU, "n-well", by="nvml")
     for number in range(7):
         story.event(10, "gpu.xid", GPU, f"n{number}", code=79)
         story.event(20, "gpu.returned", GPU, f"n{number}", by="nvml")
@@ -288,14 +289,15 @@ def active(number: int) -> SymptomState:
 
 
 def test_an_incident_names_so_many_symptoms_and_facts_and_counts_the_rest() -> None:
-    """A fault with a thousand signs must not grow without bounds."""
+    """Its facts are bounded; its symptoms are bounded by the parts of a node."""
     cell = Cell()
     cell.incident.symptoms, cell.incident.symptom_count = [], 0
     ctx = cell.ctx()
     for number in (*range(20), *range(20), *range(20, 100)):  # the second time it is no news
         incidents.renewed(ctx, cell.incident, active(number))
     assert cell.incident.symptom_count == 100
-    assert len(cell.incident.symptoms) == len(cell.incident.evidence) == MAX_LISTED == 40
+    assert len(cell.incident.symptoms) == 100, "what it does not list it could not see to be gone"
+    assert len(cell.incident.evidence) == MAX_LISTED == 40
     assert cell.incident.symptoms[:2] == ["hot@gpu/n1/0", "hot@gpu/n1/1"]
     assert [fact.id for fact in cell.incident.evidence[:3]] == ["e0-1", "e0-2", "e1-1"]
 

@@ -9,7 +9,7 @@ from brain.core.healing import runs
 from brain.core.healing.runs import OVER, TRANSITIONS, RunTrigger
 from brain.core.inputs import StepPlan
 from brain.core.pack.spec import Mode, Runbook, Rung, Verify
-from brain.core.state import Run, RunState, StepRecord
+from brain.core.state import Node, Run, RunState, StepRecord
 from tests.brain.core.cell import GPU, LADDER, NOW, Cell, Given, sick
 from tests.brain.core.climb import LINK, QUIET, Climb, rung
 from tests.brain.test_way_back import World
@@ -46,7 +46,7 @@ def test_what_is_over_stays_over() -> None:
 def test_what_a_run_leaves_behind(claimed: bool) -> None:
     """Its node is free again; what was disruptive counts as a try for a day of the runbook's, what was not does not."""
     cell = Cell()
-    cell.run.claimed = claimed
+    cell.run.claimed = cell.run.disrupted = claimed
     cell.state.timers["run:inc-1.r1"] = NOW + 5
     ctx = cell.ctx()
     runs.transition(ctx, cell.run, RunTrigger.CANCELLED, "not wanted any more")
@@ -199,6 +199,8 @@ def test_a_symptom_that_makes_no_fault_any_more_brings_nothing_back(
     cell.run.runbook = replace(LADDER, return_to_service=(RESUME,))
     cell.run.worked, cell.run.back_to, cell.run.state = "it helped", 1, RunState.VERIFYING
     cell.incident.matching_rules = support
+    cell.state.nodes["n1"] = Node(name="n1")
+    cell.run.looked_at = NOW
     ctx = cell.ctx()
     runs.proceed(ctx, cell.run)
     (intent,) = [effect for effect in ctx.effects if isinstance(effect, WriteIntent)]
@@ -361,7 +363,8 @@ def test_another_question_is_asked_again() -> None:
     story.say(1011, "mode", runbook="*", mode="approve")
     story.run(1012)
     assert [text.partition(": ")[2] for text in story.notes("run.approval")] == [
-        "its facts were over 120 s old: a fresh one or an approval is needed (gate stale)",
+        "its facts were over 120 s old when they arrived: the node has looked again and reports nothing new; "
+        "an approval is needed (gate stale)",
         "bounce is in approve mode (gate mode)",
     ]
 
@@ -417,6 +420,9 @@ def test_a_rehearsal_begins_nothing_and_can_begin_anew() -> None:
 def test_cancelling(state: RunState, then: RunState, told_to_stop: bool) -> None:
     """What waits is over at once; a step under way is told to stop and waited for; what is over stays as it is."""
     cell = Cell()
+    cell.run.steps = [
+        StepRecord(id="inc-1.r1.s1.a1", rung="reset", action="gpu.reset", params={}, at=NOW - 5)
+    ]
     cell.run.state, cell.run.why = state, "a reason"
     ctx = cell.ctx()
     runs.cancel(ctx, cell.run, "bea says no")

@@ -243,7 +243,7 @@ def standing(state: RunState, *, rung: int = 0, attempt: int = 1, deadline: floa
 def test_which_intent_is_performed(givens: list[Given], step: str, epoch: int, performed: bool) -> None:
     """Decision 4: what has come back on the log with the present leader's epoch, and is still wanted; and only that."""
     cell = Cell(*givens)
-    cell.state.epoch = 7
+    cell.state.epoch = cell.run.epoch = 7
     before = cell.run.state
     ctx = cell.ctx()
     steps.intended(ctx, step, epoch)
@@ -447,7 +447,7 @@ def test_which_symptoms_a_rung_answers_for(verify: Verify, left: str, works: boo
         runbook(rungs=(Rung(name="reset", do="gpu.reset", verify=verify),)),
         standing(RunState.VERIFYING, deadline=NOW + 5),
     )
-    cell.run.quiet_since = NOW - 20
+    cell.run.quiet_since, cell.run.looked_at = NOW - 20, NOW
     cell.incident.symptoms = [f"link_down@{GPU}", f"link_flaps@{GPU}"]
     cell.state.symptoms.clear()
     if left:
@@ -583,7 +583,7 @@ def test_a_step_that_never_answers(deadline: float, over: bool) -> None:
             PROBE, RunState.INTENT, "intent", RunState.INTENT, id="its intent may be lost: written again"
         ),
         pytest.param(
-            SAFE, RunState.PERFORMING, "intent", RunState.INTENT, id="safe: asked again under the same id"
+            SAFE, RunState.PERFORMING, "intent", RunState.PERFORMING, id="safe: asked again under the same id"
         ),
         pytest.param(
             PROBE, RunState.PERFORMING, "", RunState.VERIFYING, id="probe: looked at, as nobody knows"
@@ -615,7 +615,7 @@ def test_what_a_new_leader_does_with_a_step(do: str, state: RunState, asked: str
     ]
     assert done == ([(asked, "inc-1.r1.s1.a1")] if asked else [])
     assert cell.run.state is then
-    if state is RunState.PERFORMING:
+    if state is RunState.PERFORMING and then is not state:
         assert cell.state.timers.get("run:inc-1.r1") != NOW + 20, "the old leader's patience is over"
 
 
