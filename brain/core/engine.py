@@ -371,7 +371,7 @@ class Engine:
         Not while it keeps a node out of service: it stays open, and says so, until the node is given back (law 14).
         """
         drained = drains.owned(ctx, incident)
-        if drained and incident.state is IncidentState.HEALING:
+        if drained and incident.state is IncidentState.HEALING and trigger is IncidentTrigger.RUN_SUCCEEDED:
             self._run_failed(ctx, incident, f"{why}; {_stays_out(drained)}")
         elif drained and incident.state is IncidentState.NEEDS_HUMAN:
             escalation.gave_up(ctx, incident, f"{why}; {_stays_out(drained)}")

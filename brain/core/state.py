@@ -111,6 +111,8 @@ class Approval:
     windows: list[str] = field(default_factory=list)
     # the protected job that ran on the node
     protected: str = ""
+    # why it has become void, for good; empty: it has not
+    ended: str = ""
 
     who: str
     # when it expires

@@ -113,7 +113,7 @@ INSPECT = Runbook(
     name="inspect",
     summary="look",
     rungs=(
-        Rung(name="drain", do="scheduler.drain", on_failure="quit"),
+        Rung(name="drain", do="scheduler.drain", params={"then": "undo"}, on_failure="quit"),
         Rung(name="diagnose", do="gpu.diagnose", params={"level": 1}, on_failure="stop", on_refusal="next"),
         Rung(name="links", do="evidence.collect", params={"component": "node"}),
     ),

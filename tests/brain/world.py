@@ -38,6 +38,7 @@ from brain.core.pack.spec import (
 from brain.core.rehearsal.timeline import Timeline
 
 GPU = "gpu/0000:3b:00"
+STATES = ("link.state", "service.state")  # kinds that tell how something is, not that something happened
 KNOWN = Knowledge(cause=Text(en="a cause", zh="原因"), todo=Text(en="do something", zh="处理"))
 
 
@@ -192,6 +193,7 @@ class Story:
         self.heals = heals
         self.undelivered = undelivered
         self._seq: dict[str, int] = {}
+        self._states: dict[tuple[str, str, str], dict[str, Any]] = {}  # what a look tells again
         self.time.feed(PackLoaded(id="pack-1", pack=given or pack()), 0)
         self.time.feed(Leader(id="leader-1", epoch=1, brain="b1"), 0)
         self.time.feed(NodeState(id="n1-known", node="n1", alive=True), 0)
@@ -214,6 +216,8 @@ class Story:
             boot="b", count=1, data=data, evidence=f"{kind} on {component}",
         )  # fmt: skip
         self.time.feed(EventSeen(event=event), at)
+        if kind in STATES and not age_s:
+            self._states[node, kind, component] = data
         return event
 
     def say(self, at: float, verb: str, **args: Any) -> None:
@@ -242,6 +246,9 @@ class Story:
             )
         elif isinstance(effect, AskLook):
             step = effect.step
+            for (node, kind, component), data in list(self._states.items()):
+                if node == step.node:
+                    self.event(now, kind, component, node, **data)
             yield (
                 now,
                 StepResult(id=f"k:{step.id}", step=step.id, outcome=Outcome.OK, why="looked", node=step.node),

@@ -1,5 +1,7 @@
 """Approvals: who agreed, to what exactly, until when. An approval becomes void when the circumstances get worse."""
 
+from dataclasses import replace
+
 from brain.core.context import Context
 from brain.core.healing import plans
 from brain.core.state import Approval, Run
@@ -26,11 +28,20 @@ def valid(ctx: Context, run: Run) -> bool:
     return run.approved is not None and not void(ctx, run)
 
 
+def end_if_void(ctx: Context, run: Run) -> None:
+    """An approval that has become void stays so, whatever the circumstances are later."""
+    why = void(ctx, run)
+    if run.approved is not None and why:
+        run.approved = replace(run.approved, ended=why)
+
+
 def void(ctx: Context, run: Run) -> str:
     """Why the given approval is void; empty: it is valid, or none was given."""
     given = run.approved
     if given is None:
         return ""
+    if given.ended:
+        return given.ended
     incident = ctx.state.incidents[run.incident]
     if given.what != _what(run):
         return "it was for another step"

@@ -15,6 +15,7 @@ from brain.core.effects import AskJobs
 from brain.core.healing import approvals, looks, plans
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import CELL, WIDE, node_of, type_of
+from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.paging import escalation
 from brain.core.state import Disruption, Incident, Run, SymptomState
 
@@ -253,6 +254,13 @@ def old_news(ctx: Context, run: Run, incident: Incident) -> str:
 
 def _newest(ctx: Context, incident: Incident) -> float:
     """When the newest fact of the incident's active symptoms occurred; of its evidence, if none is active."""
+    node = ctx.state.nodes.get(incident.node)
+    if (
+        node is not None
+        and not node.alive
+        and any(fact.kind == NODE_UNREACHABLE for fact in incident.evidence)
+    ):
+        return ctx.now  # the brain itself misses the node now
     active = [
         max(symptom.last, *symptom.members.values()) if symptom.members else symptom.last
         for key in incident.symptoms
@@ -301,9 +309,12 @@ def offender(case: Case) -> Verdict | None:
 
 
 def _heals(ctx: Context, run: Run) -> bool:
-    """Whether the run's ladder has a disruptive rung that is to heal: not only a drain, evidence and a page."""
+    """Whether the run's ladder has a rung that is to heal and disturbs the whole node, such as a reset or a reboot."""
     specs = [ctx.actions.get(rung.do) for rung in run.runbook.rungs]
-    return any(spec is not None and spec.heals and spec.disrupts is not Disrupts.NOTHING for spec in specs)
+    return any(
+        spec is not None and spec.heals and spec.disrupts in (Disrupts.NODE, Disrupts.FABRIC)
+        for spec in specs
+    )
 
 
 def related(case: Case) -> Verdict | None:

@@ -11,7 +11,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskPlan, CancelStep, WriteIntent
 from brain.core.faults import situations
-from brain.core.healing import drains, gates, looks, outline, plans
+from brain.core.healing import approvals, drains, gates, looks, outline, plans
 from brain.core.pack import conditions
 from brain.core.pack.spec import PAGE, Mode, Rung
 from brain.core.paging import escalation
@@ -340,6 +340,7 @@ def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, ver
                 transition(ctx, run, T.HELD, why)
             ctx.set_timer(f"run:{run.id}", ctx.now + verdict.retry_s)
         case gates.Answer.APPROVAL:
+            approvals.end_if_void(ctx, run)
             if run.state is not S.APPROVAL or run.why != why:
                 transition(ctx, run, T.APPROVAL_REQUESTED, why)
                 _ask_plan(ctx, run, incident, rung)
