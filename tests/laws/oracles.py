@@ -61,8 +61,8 @@ class OneRunPerNode:
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         for effect in effects:
-            if isinstance(effect, ShowRun) and effect.run.state in OVER:
-                self._at_work.pop(effect.run.id, None)
+            if isinstance(effect, ShowRun) and effect.run.state in (*OVER, "held", "approval"):
+                self._at_work.pop(effect.run.id, None)  # what waits disturbs nobody
         for step in performed(effects):
             if not disruptive(step):
                 continue
@@ -237,27 +237,36 @@ class BackInService:
     def __init__(self) -> None:
         self._last: dict[str, float] = {}  # run -> when its newest disruptive step ended or left
         self._runs: dict[str, Run] = {}
+        self._incidents: dict[str, Incident] = {}
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         for effect in effects:
             if isinstance(effect, ShowRun):
                 self._runs[effect.run.id] = effect.run
+            elif isinstance(effect, ShowIncident):
+                self._incidents[effect.incident.id] = effect.incident
         for step in performed(effects):
             if disruptive(step):
                 self._last[step.run] = now
             run = self._runs.get(step.run)
-            if step.action != "scheduler.resume" or (
-                run is not None and run.requested_by not in ("", "schedule")
-            ):
+            if step.action != "scheduler.resume":
                 continue
             node = cell.node(step.node)
+            owners = [owner for owner in node.drained_for if owner != step.incident and self._wants(owner)]
+            if owners:
+                yield f"{step.id}: {step.node} is given back while {owners[0]} wants it drained"
+            if run is not None and run.requested_by not in ("", "schedule"):
+                continue  # who asks for it answers for what the node is like
             ended = [at for id_, (at, _) in cell.ended.items() if id_.startswith(f"{step.run}.")]
             since = max([self._last.get(step.run, 0.0), *ended])
             if node.heard_at < self._last.get(step.run, 0.0) or not node.alive:
                 yield f"{step.id}: {step.node} is given back and was not heard since {since}"
-            owners = [incident for incident in node.drained_for if incident != step.incident]
-            if owners:
-                yield f"{step.id}: {step.node} is given back while {owners[0]} wants it drained"
+
+    def _wants(self, owner: str) -> bool:
+        """Is the fault there for which that incident drained a node?"""
+        incident = self._incidents.get(owner)
+        over = incident is None or incident.state in ("closed", "explained")
+        return not over and bool(incident and incident.matching_rules)
 
     def end(self, story: Story) -> Found:
         return iter(())
@@ -271,18 +280,22 @@ class PagesArrive:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], str] = {}  # (incident or group, channel group) -> newest page
         self._taken: set[str] = set()
+        self._sent: dict[str, float] = {}  # page -> when
+        self._now = 0.0
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        self._now = now
         if isinstance(given, Delivery) and given.ok:
             self._taken.add(given.page)
         for effect in effects:
             if isinstance(effect, SendPage):
+                self._sent.setdefault(effect.id, now)
                 self._last[effect.id.rpartition(".p")[0], effect.to] = effect.id
         return iter(())
 
     def end(self, story: Story) -> Found:
         for (about, to), page in self._last.items():
-            if page not in self._taken:
+            if page not in self._taken and self._sent[page] < self._now - 600:  # the story has just ended
                 yield f"{page} about {about} never reached {to}"
 
 
@@ -311,11 +324,12 @@ class EverythingEnds:
                 yield f"{run.id} is {run.state} for ever: {run.why}"
             elif run.state == "held" and not holds and "observe" not in run.why and "breaker" not in run.why:
                 yield f"{run.id} is held for ever: {run.why}"
+        said = [one for one in self._incidents.values() if one.state in ("open", "healing", "needs_human")]
         for node in story.cell.nodes.values():
-            for incident_id in node.drained_for:
-                incident = self._incidents.get(incident_id)
-                if incident is None or incident.state in ("closed", "explained"):
-                    yield f"{node.name} stays drained for {incident_id}, which is over and forgotten"
+            if node.drained_for and not any(
+                contains(story.cell.pack, one.scope, node.name) or one.node == node.name for one in said
+            ):
+                yield f"{node.name} stays drained for {next(iter(node.drained_for))}, and no open incident says so"
 
 
 class IntentFirst:
