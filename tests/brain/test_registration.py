@@ -3,6 +3,7 @@
 The checks are functions (registration.py), so that the tests can also show them a gap.
 """
 
+import configparser
 import inspect
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -28,7 +29,7 @@ from docs.plug_ins import TABLES as TABLES_OF_TYPES
 from docs.plug_ins import WITHOUT_TYPE, options_of
 from tests.brain import registration
 from tests.brain.actions.idle_fleet import FLEET
-from tests.brain.registration import Table
+from tests.brain.registration import ROOT, Table
 
 TABLES = [
     (registration.CHANNELS, registration.CHANNEL_TYPES, notifier.TYPES),
@@ -179,6 +180,20 @@ def test_a_forgotten_type_is_named(tmp_path: Path, folder: str, table: Table, te
     others = [other for place, other, _ in TABLES if place == folder and other != table]
     for other in others:
         assert registration.unregistered(folder, other, {}, root) == []
+
+
+def test_every_way_to_the_same_thing_is_under_its_import_rule() -> None:
+    """Most modules of brain/actions are parts of a backend: the contract lists the backends, and a new one would miss it."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / ".importlinter")
+    apart = set(config["importlinter:contract:backends-apart"]["modules"].split())
+    built = {
+        place.partition(":")[0]
+        for folder, _, types in TABLES
+        if folder == registration.ACTIONS
+        for place in types.values()
+    }
+    nothing([f".importlinter: backends-apart: modules: add\n    {name}" for name in sorted(built - apart)])
 
 
 def test_every_operator_command_is_known_to_engine_console_and_command_line() -> None:
