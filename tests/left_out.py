@@ -1,0 +1,34 @@
+"""In CI (GPUWARD_CI) a test that is left out is a failure, whatever it is left out by: a mark, `pytest.skip` in a test, a
+fixture or a module, `importorskip`, `xfail`. Only a test with the mark `optional` may be."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+def _failed(report: pytest.TestReport | pytest.CollectReport) -> None:
+    report.longrepr = f"{report.nodeid} was left out, and CI must run it: {report.longrepr}"
+    report.outcome = "failed"
+    if hasattr(report, "wasxfail"):
+        del report.wasxfail
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Of one test."""
+    report = yield
+    assert isinstance(report, pytest.TestReport)
+    if os.environ.get("GPUWARD_CI") and report.skipped and not item.get_closest_marker("optional"):
+        _failed(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """Of a whole module."""
+    report = yield
+    assert isinstance(report, pytest.CollectReport)
+    if os.environ.get("GPUWARD_CI") and report.skipped:
+        _failed(report)
+    return report
