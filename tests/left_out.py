@@ -2,7 +2,7 @@
 fixture or a module, `importorskip`, `xfail`. Only a test with the mark `optional` may be."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pytest
 
@@ -15,20 +15,18 @@ def _failed(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Of one test."""
     report = yield
-    assert isinstance(report, pytest.TestReport)
     if os.environ.get("GPUWARD_CI") and report.skipped and not item.get_closest_marker("optional"):
         _failed(report)
     return report
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Iterator[None]:
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Of a whole module."""
     report = yield
-    assert isinstance(report, pytest.CollectReport)
     if os.environ.get("GPUWARD_CI") and report.skipped:
         _failed(report)
     return report

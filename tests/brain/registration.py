@@ -4,9 +4,12 @@ The tables are explicit, nothing is discovered at run time; so a file that no ta
 """
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.agent.registration import class_values
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTIONS = "brain/actions"
@@ -56,12 +59,12 @@ def action_classes(root: Path = ROOT) -> list[ActionClass]:
 
 
 def _action(node: ast.ClassDef) -> str:
-    methods = {item.name for item in node.body if isinstance(item, ast.AsyncFunctionDef)}
-    for item in node.body:
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.target.id == "name":
-            named = isinstance(item.value, ast.Constant) and {"plan", "run"} <= methods
-            return str(item.value.value) if named and isinstance(item.value, ast.Constant) else ""
-    return ""
+    values = class_values(node)
+    return (
+        values.get("name", "")
+        if {"plan", "run"} <= set(values) and "Protocol" not in map(ast.unparse, node.bases)
+        else ""
+    )
 
 
 def undeclared(classes: Collection[ActionClass], declared: Collection[str]) -> list[str]:
@@ -128,6 +131,26 @@ def unregistered(folder: str, table: Table, types: Mapping[str, str], root: Path
     return messages
 
 
+def strangers(folder: str, known: Collection[str], root: Path = ROOT) -> list[str]:
+    """One message for each plug-in of a folder that nothing could find: a `build` or a channel in no table."""
+    package = folder.replace("/", ".")
+    found = [(module, "build") for module, _, _ in _builders(root / folder)]
+    found += [(module, "build") for module in _senders(root / folder)]
+    return [
+        f"{folder}/{module}.py: its `{function}` is in no table: see CONTRIBUTING.md for its parameters"
+        for module, function in dict.fromkeys(found)
+        if f"{package}.{module}:{function}" not in known
+    ]
+
+
+def _senders(folder: Path) -> Iterator[str]:
+    """Modules with a class that looks like a channel."""
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and {"send", "close", "__init__"} <= set(class_values(node)):
+                yield path.stem
+
+
 def _builders(folder: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """(module, names of the parameters, annotation of the result) of each module's function `build`."""
     for path in sorted(folder.glob("*.py")):
@@ -178,7 +201,7 @@ def unlisted_commands(places: Collection[str], root: Path = ROOT) -> list[str]:
 
 
 def _is_command(node: ast.FunctionDef) -> bool:
-    commands = any(ast.unparse(one).startswith("click.command(") for one in node.decorator_list)
+    commands = any(re.match(r"(click\.)?(command|group)\b", ast.unparse(one)) for one in node.decorator_list)
     return commands and not node.name.startswith("_")
 
 

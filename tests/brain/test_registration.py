@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import pytest
 
+from agent.contract.actions import ACTIONS as NODE_ACTIONS
 from brain.actions import bmc_tables, build, scheduler, switches
 from brain.adapters import codec
 from brain.cli.lazy import Lazy
@@ -93,6 +94,13 @@ async def test_every_action_of_the_brain_is_declared_performed_and_built(tmp_pat
     nothing(registration.not_built(classes, built))
     assert set(built) == set(BRAIN_ACTIONS)
     assert len(classes) == len(BRAIN_ACTIONS), "each is recognised, and none is performed twice"
+
+
+def test_no_action_is_declared_twice() -> None:
+    """The later declaration would win without a word: with its own repeat class, and what it disrupts."""
+    assert not set(BRAIN_ACTIONS) & set(NODE_ACTIONS)
+    text = (ROOT / registration.DECLARATIONS).read_text(encoding="utf-8")
+    assert text.count("        _spec(\n") == len(BRAIN_ACTIONS)
 
 
 def test_a_forgotten_declaration_of_an_action_is_named(tmp_path: Path) -> None:
@@ -180,6 +188,31 @@ def test_a_forgotten_type_is_named(tmp_path: Path, folder: str, table: Table, te
     others = [other for place, other, _ in TABLES if place == folder and other != table]
     for other in others:
         assert registration.unregistered(folder, other, {}, root) == []
+
+
+# `build` of these makes the whole from the tables.
+WHOLE = {"brain.notify.notifier:build", "brain.actions.__init__:build", "brain.actions.bmc_tables:build"}
+
+
+@pytest.mark.parametrize("folder", [registration.CHANNELS, registration.ACTIONS])
+def test_every_build_function_is_in_a_table(folder: str) -> None:
+    """Also one whose parameters are those of no table."""
+    known = {place for _, _, types in TABLES for place in types.values()}
+    nothing(registration.strangers(folder, known | WHOLE))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def build(name, options): ...\n",
+        "class Matrix:\n    def __init__(self): ...\n    async def send(self): ...\n    async def close(self): ...\n",
+    ],
+)
+def test_a_channel_that_fits_no_table_is_named(tmp_path: Path, text: str) -> None:
+    """Other parameters, or no function at all."""
+    root = folder_with(tmp_path, "brain/notify/matrix.py", text)
+    (message,) = registration.strangers(registration.CHANNELS, (), root)
+    assert message.startswith("brain/notify/matrix.py: its `build` is in no table")
 
 
 def test_every_way_to_the_same_thing_is_under_its_import_rule() -> None:
