@@ -205,7 +205,7 @@ def test_every_build_function_is_in_a_table(folder: str) -> None:
     "text",
     [
         "def build(name, options): ...\n",
-        "class Matrix:\n    def __init__(self): ...\n    async def send(self): ...\n    async def close(self): ...\n",
+        "class Matrix:\n    async def send(self): ...\n    async def close(self): ...\n",
     ],
 )
 def test_a_channel_that_fits_no_table_is_named(tmp_path: Path, text: str) -> None:
