@@ -147,9 +147,12 @@ def _senders(folder: Path) -> Iterator[str]:
     """Modules with a class that looks like a channel."""
     for path in sorted(folder.glob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and {"send", "close"} <= set(class_values(node)):
-                if "Protocol" not in map(ast.unparse, node.bases):
-                    yield path.stem
+            if (
+                isinstance(node, ast.ClassDef)
+                and {"send", "close"} <= set(class_values(node))
+                and "Protocol" not in map(ast.unparse, node.bases)
+            ):
+                yield path.stem
 
 
 def _builders(folder: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:

@@ -69,5 +69,5 @@ def test_a_difference_is_shown_with_what_to_do() -> None:
         "it.runs.r.tries: was 1, is 2",
         "it.runs.r.why: was '(absent)', is ''",
     ]
-    with pytest.raises(pytest.fail.Exception, match="python -m tests.replay again"):
+    with pytest.raises(pytest.fail.Exception, match=r"python -m tests\.replay again"):
         _same(was, came, "drill: input 5")
