@@ -1,7 +1,9 @@
 """What CI says to a test that was left out."""
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,41 @@ def test_only_what_is_marked_may_be(tmp_path: Path, options: tuple[str, ...]) ->
     """What needs a device that CI has not."""
     assert ran(tmp_path, OPTIONAL, *options, GPUWARD_CI="1").returncode == 0
     assert ran(tmp_path, WAYS["the test"], *options, GPUWARD_CI="1").returncode == 1
+
+
+def never_run(root: Path) -> Iterator[str]:
+    """Functions `test_...` that pytest does not find: in a file, or a class, whose name does not say that it has tests."""
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            inside = node.body if isinstance(node, ast.ClassDef) else [node]
+            named = path.stem.startswith("test_") and getattr(node, "name", "")[:4] in ("test", "Test")
+            for one in inside:
+                if (
+                    isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+                    and one.name.startswith("test_")
+                    and not named
+                ):
+                    yield f"{path.relative_to(root)}:{one.lineno}: pytest never runs {one.name}"
+
+
+def test_every_test_is_found() -> None:
+    """A test that is never run is left out without a word."""
+    assert list(never_run(ROOT / "tests")) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("clock_test.py", "def test_it(): pass\n"),
+        ("kit.py", "async def test_it(): pass\n"),
+        ("test_it.py", "class Clock:\n    def test_it(self): pass\n"),
+    ],
+)
+def test_a_test_that_is_not_found_is_named(tmp_path: Path, file: str, text: str) -> None:
+    """With its line."""
+    (tmp_path / "test_good.py").write_text(
+        "def test_it(): pass\nclass TestClock:\n    def test_it(self): pass\n"
+    )
+    (tmp_path / file).write_text(text)
+    (message,) = never_run(tmp_path)
+    assert message.startswith(f"{file}:")
