@@ -249,6 +249,7 @@ RULES: tuple[tuple[dict[str, Any], str], ...] = (
         "rules.gpu-lost.examples: there is none that expects an incident 'gpu-lost'",
     ),
     ({"examples": RULE.examples[:1]}, "rules.gpu-lost.examples: there is none that expects `nothing: true`"),
+    ({"examples": RULE.examples * 2}, "examples.2.name: there are two examples"),
     ({"examples": examples(expect=Expect())}, "examples.2.expect: expects nothing at all"),
     (
         {"examples": examples(expect=Expect(nothing=True, incidents=0))},
@@ -376,9 +377,9 @@ def test_a_rung_may_be_more_careful_than_its_action() -> None:
 
 def test_a_failed_example_is_reported() -> None:
     """The sentence says what was expected and what came."""
-    wrong = replace(RULE.examples[0], expect=Expect(nothing=True))
+    wrong = replace(RULE.examples[0], name="lost again", expect=Expect(nothing=True))
     rule = replace(RULE, examples=(*RULE.examples, wrong))
     assert proof.failures(replace(PACK, rules=(rule,)), ACTIONS) == [
-        "rules.gpu-lost.examples.2: lost: expected no incident, "
+        "rules.gpu-lost.examples.2: lost again: expected no incident, "
         "came: gpu-lost at gpu/n1/0000:3b:00 with runbook mend"
     ]

@@ -128,8 +128,12 @@ def _examples(rule: Rule, path: _Path, runbooks: set[str]) -> Iterator[Finding]:
         yield Finding(path=here, text=f"there is none that expects an incident {cause_of(rule)!r}")
     if not any(example.expect.nothing for example in rule.examples):
         yield Finding(path=here, text="there is none that expects `nothing: true`")
+    names: set[str] = set()
     for index, example in enumerate(rule.examples):
         at = (*here, index)
+        if example.name in names:
+            yield Finding(path=(*at, "name"), text=f"there are two examples {example.name!r}")
+        names.add(example.name)
         yield from _expect(example, (*at, "expect"), runbooks)
         if not example.given:
             yield Finding(path=at, text="nothing is given")
