@@ -25,6 +25,16 @@ def test_generated_documents_are_fresh(page: str) -> None:
     assert (ROOT / page).read_text() == generate.PAGES[page](), f"{page} is stale: run make docs"
 
 
+def test_ci_looks_at_all_that_is_generated() -> None:
+    """It runs `make docs` before the tests, so a stale page is fresh when they see it: only `git diff` can tell."""
+    (paths,) = re.findall(r"git diff --exit-code -- ([^|]*)", (ROOT / ".ci" / "run").read_text())
+    places = paths.split()
+    for page in generate.PAGES:
+        assert any(page == place or page.startswith(f"{place}/") for place in places), (
+            f".ci/run forgets {page}"
+        )
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_paths_exist(page: str) -> None:
     """Every relative link and every path in backquotes that looks like a file of ours is there."""
