@@ -22,7 +22,7 @@ class Registry:
     # Name of the list in the folder's __init__.py.
     list_name: str
     # Names that every plug-in's class has in its body; no other class of the folder has all of them.
-    signs: frozenset[str]
+    members: frozenset[str]
     # What the list gets, with {module} and {name} of the class, and {key}, the value of its `name`.
     entry: str = "{name},"
     # The list has the classes themselves, not their names.
@@ -30,16 +30,19 @@ class Registry:
 
 
 COLLECTORS = Registry(
-    folder="agent/collectors", list_name="COLLECTORS", signs=frozenset({"name", "wants", "kinds"})
+    folder="agent/collectors", list_name="COLLECTORS", members=frozenset({"name", "wants", "kinds"})
 )
-SOURCES = Registry(folder="agent/sources", list_name="SOURCES", signs=frozenset({"name", "needs"}))
+SOURCES = Registry(folder="agent/sources", list_name="SOURCES", members=frozenset({"name", "needs"}))
 LINES = Registry(
-    folder="agent/contract/lines", list_name="areas()", signs=frozenset({"kinds", "read"}), entry="{name}(),"
+    folder="agent/contract/lines",
+    list_name="areas()",
+    members=frozenset({"kinds", "read"}),
+    entry="{name}(),",
 )
 ACTIONS = Registry(
     folder="agent/actions",
     list_name="CLASSES",
-    signs=frozenset({"name", "plan", "run"}),
+    members=frozenset({"name", "plan", "run"}),
     entry='"{key}": ("{module}", "{name}"),',
     imports=False,
 )
@@ -49,7 +52,7 @@ def unregistered(registry: Registry, listed: Collection[tuple[str, str]], root: 
     """One message for each class that looks like a plug-in and is not in `listed`: (module, class)."""
     package = registry.folder.replace("/", ".")
     found = []
-    for module, name, key in _classes(root / registry.folder, registry.signs):
+    for module, name, key in _classes(root / registry.folder, registry.members):
         if (f"{package}.{module}", name) in listed:
             continue
         text = (
@@ -62,11 +65,11 @@ def unregistered(registry: Registry, listed: Collection[tuple[str, str]], root: 
     return found
 
 
-def _classes(folder: Path, signs: frozenset[str]) -> Iterator[tuple[str, str, str]]:
-    """(module, class, its `name`) of those that have all the signs in their bodies; protocols are shapes, not plug-ins."""
+def _classes(folder: Path, members: frozenset[str]) -> Iterator[tuple[str, str, str]]:
+    """(module, class, its `name`) of those that have all the members in their bodies; protocols are shapes, not plug-ins."""
     for path in sorted(folder.glob("*.py")):
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and signs <= _names(node) and "Protocol" not in _bases(node):
+            if isinstance(node, ast.ClassDef) and members <= _names(node) and "Protocol" not in _bases(node):
                 yield path.stem, node.name, _value_of_name(node)
 
 
@@ -119,7 +122,7 @@ def undeclared(
     """One message for each kind that `claims` (whose → kinds) names and nothing declares."""
     return [
         f"{whose} emits {kind}, which is not declared. Add to KINDS in {_home(kind, root)}\n"
-        f'    Kind(name="{kind}", component=..., severity=..., source=..., summary=..., fields=...),'
+        f'    Kind(name="{kind}", component=..., severity=..., source=..., summary=..., fields=..., example=...),'
         for whose, names in claims.items()
         for kind in names
         if kind not in kinds

@@ -151,7 +151,7 @@ def _expect(example: Example, path: _Path, runbooks: set[str]) -> Iterator[Findi
 
 def _given(given: Given, path: _Path) -> Iterator[Finding]:
     if bool(given.kernel) + bool(given.event) + given.unreachable != 1:
-        yield Finding(path=path, text="needs exactly one of kernel, event and silent")
+        yield Finding(path=path, text="needs exactly one of kernel, event and unreachable")
     if given.at < 0 or given.age_s < 0 or given.nodes < 1:
         yield Finding(path=path, text="at and age_s must not be negative, nodes at least 1")
     if not given.event:
