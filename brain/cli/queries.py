@@ -41,7 +41,9 @@ def status(client: Client, plain: bool) -> None:
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="Closed and explained ones too.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Closed ones too, and those that another incident explains."
+)
 @as_json
 @for_client
 def incidents(client: Client, everything: bool, plain: bool) -> None:

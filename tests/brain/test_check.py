@@ -100,4 +100,4 @@ def test_no_folder(tmp_path: Path) -> None:
     """A wrong path is an error, not an empty pack that is well."""
     result = run(tmp_path)
     assert result.exit_code == 1
-    assert f"{tmp_path / 'rules'}:1: there is no such folder" in result.output
+    assert f"{tmp_path / 'rules'}: there is no such folder" in result.output

@@ -101,7 +101,7 @@ def _when(rule: Rule, path: _Path, symptoms: Mapping[str, Symptom]) -> Iterator[
         return
     named = dict.fromkeys(conditions.symptoms_in(rule.when))
     if not named:
-        yield Finding(path=here, text="names no symptom: nothing would make anybody look at it")
+        yield Finding(path=here, text="names no symptom: no situation would be matched against it")
     for name in named:
         if not _sees(rule.scope, symptoms[name].scope):
             text = f"a situation of scope {rule.scope} never shows {name}, which is of scope {symptoms[name].scope}"
