@@ -84,7 +84,7 @@ def drill(
         click.echo(f"How it ends: {injected['ends']}.")
         if injected["breaks"] and not wait:
             click.echo(
-                "Follow it with `gpuward watch` or `gpuward incidents`; a drill with `--wait` is followed by itself."
+                "Follow it with `gpuward watch` or `gpuward incidents`; `gpuward drill NAME --wait` follows it for you."
             )
     if (
         wait

@@ -39,7 +39,7 @@ def have(name: str, known: list[str]) -> str:
     """Returns the end of an error: which of the names that exist may be meant."""
     close = get_close_matches(name, known, n=_SHOWN)
     if close:
-        return f": did you mean {' or '.join(close)}?"
+        return f": did you mean {', '.join(sorted(close))}?"
     if not known:
         return ": none is known"
     return f" (have: {', '.join(known[:_SHOWN])}{', ...' if len(known) > _SHOWN else ''})"

@@ -90,7 +90,7 @@ DRILLS: tuple[Drill, ...] = (
         name="gpu-dead",
         summary="A GPU falls off the bus for good.",
         nodes="one",
-        ends="it is not healed: after reboot and power cycle the node is switched off and goes to a person",
+        ends="it is not healed; after reboot and power cycle the node is switched off and goes to a person",
         plan=_dead,
         heals=False,
     ),
@@ -105,7 +105,7 @@ DRILLS: tuple[Drill, ...] = (
         name="gpu-rows-spent",
         summary="A row of a GPU's memory can no longer be remapped.",
         nodes="one",
-        ends="it is not healed: the node is drained, the evidence kept, and a person replaces the card",
+        ends="it is not healed; the node is drained, the evidence kept, and a person replaces the card",
         plan=begin(
             Fault(
                 name="rows spent",

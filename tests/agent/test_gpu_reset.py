@@ -214,8 +214,10 @@ async def test_cancelled_in_the_middle(node: GpuNode) -> None:
     assert not node.note.exists()
 
 
-async def test_cancelled_twice_on_the_way_back(node: GpuNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The way back cannot be cut short."""
+async def test_cancelled_twice_while_it_undoes_its_work(
+    node: GpuNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Undoing its work cannot be cut short."""
     start = node.units.start
 
     async def slowly(unit: str) -> None:
@@ -261,7 +263,7 @@ async def test_the_agent_dies_in_the_middle(node: GpuNode) -> None:
     running = asyncio.create_task(GpuReset(node.kit).run(ONE))
     await until(lambda: node.smi.calls != [])
     note = node.note.read_text()
-    running.cancel()  # only to end the tool: a dead agent would not have walked the way back
+    running.cancel()  # only to end the tool: a dead agent would not have undone what it did
     await asyncio.gather(running, return_exceptions=True)
 
     for boot, started in (("boot-1", STARTED), ("boot-2", [])):

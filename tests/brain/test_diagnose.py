@@ -59,7 +59,7 @@ def test_json_has_stable_keys() -> None:
     assert incident["symptoms"] == ["gpu_off_bus@gpu/this-node/0000:3b:00"]
     assert incident["sure"] == "one line says so, nothing else confirms it"
     assert incident["runbook"] == "gpu-lost"
-    assert len(incident["plan"]) == 8, "every rung and the way back"
+    assert len(incident["plan"]) == 8, "every rung and the return to service"
     assert incident["advice"]["todo"]["zh"]
     assert {"id", "state", "runs", "opened_at"} <= incident.keys()
 

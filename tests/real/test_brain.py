@@ -263,7 +263,7 @@ async def test_a_restarted_brain_knows_what_it_knew(tmp_path: Path) -> None:
 async def test_an_input_that_crashes_the_brain_twice_is_quarantined_and_paged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The brain is built anew from its snapshot, stumbles once more, then goes on without it."""
+    """The brain is restored from its snapshot, fails once more, then goes on without the input."""
     handle = Engine.handle
 
     def stumble(self: Engine, given: Input, now: float) -> Any:

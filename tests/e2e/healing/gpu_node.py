@@ -6,7 +6,7 @@
 
 The board is the fake NVML library, a recorded PCI bus, which the agent's unit sees in the place of the real one, and
 NVIDIA's services and tools: what they do to the board is what they do to a GPU. A GPU is well again after a reset, which
-nvidia-smi refuses while a process holds a device, and after a boot, when the driver is loaded anew.
+nvidia-smi refuses while a process holds a device, and after a boot, when the driver is loaded again.
 """
 
 import threading

@@ -140,7 +140,7 @@ def on(net: Fabric, node: str) -> str:
 
 class Wires:
     """The hosts' /sys follows the fabric; and what the simulator lacks: a cable with both ends polling trains, unless the
-    switch's end hangs, which begins anew when it has been disabled."""
+    switch's end hangs, which begins again when it has been disabled."""
 
     def __init__(self, net: Fabric) -> None:
         self._net, self._end = net, threading.Event()
