@@ -67,7 +67,7 @@ def _text(found: Diagnosis, lang: str) -> str:
         )
     if not found.incidents:
         blocks.append(f"Nothing wrong found in {found.lines} lines.")
-    tail = f"{found.lines} lines read, {found.meaningful} mean something, {found.lines - found.meaningful} do not."
+    tail = f"{found.lines} lines read: {found.meaningful} with a known meaning, {found.lines - found.meaningful} without."
     return "\n\n".join((*blocks, tail))
 
 

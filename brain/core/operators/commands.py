@@ -98,7 +98,7 @@ def _ack(ctx: Context, command: OperatorCommand) -> None:
     if alert_group is not None:
         escalation.acknowledge_group(ctx, alert_group, command.who)
     elif incident is None:
-        _refused(ctx, command, "no such open incident or alert group")
+        _refused(ctx, command, "no such open incident or bundle")
     else:
         escalation.acknowledge(ctx, incident, command.who)
 
@@ -195,8 +195,7 @@ VERBS: dict[str, Callable[[Context, OperatorCommand], None]] = {
 
 
 def _refused(ctx: Context, command: OperatorCommand, why: str) -> None:
-    asked = " ".join((command.verb, *(str(value) for value in command.args.values())))
-    ctx.note("operator.refused", f"{command.who}: {asked}: {why}")
+    ctx.note("operator.refused", f"{command.who}: {command.verb} {dict(command.args)}: {why}")
 
 
 def _incident(ctx: Context, command: OperatorCommand) -> Incident | None:
