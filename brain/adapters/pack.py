@@ -122,7 +122,7 @@ def scan(rules_dir: Path, runbooks_dir: Path) -> Sources:
 
 def _files(folder: Path, sources: Sources) -> Iterator[Path]:
     if not folder.is_dir():
-        sources.errors.append(Diagnostic(file=str(folder), line=1, key="", text="there is no such folder"))
+        sources.errors.append(Diagnostic(file=str(folder), line=0, key="", text="there is no such folder"))
         return
     for path in sorted(folder.iterdir()):
         if path.suffix == ".yml":

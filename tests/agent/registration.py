@@ -35,7 +35,7 @@ class Registry:
     # Name of the list in the folder's __init__.py.
     list_name: str
     # Names that every plug-in's class has in its body; no other class of the folder has all of them.
-    signs: frozenset[str]
+    members: frozenset[str]
     # What every plug-in is a subclass of, and nothing else. Empty: a protocol
     base: str = ""
     # What the list gets, with {module} and {name} of the class, and {key}, the value of its `name`.
@@ -47,19 +47,22 @@ class Registry:
 COLLECTORS = Registry(
     folder="agent/collectors",
     list_name="COLLECTORS",
-    signs=frozenset({"name", "wants", "kinds"}),
+    members=frozenset({"name", "wants", "kinds"}),
     base="Collector",
 )
 SOURCES = Registry(
-    folder="agent/sources", list_name="SOURCES", signs=frozenset({"name", "needs"}), base="Source"
+    folder="agent/sources", list_name="SOURCES", members=frozenset({"name", "needs"}), base="Source"
 )
 LINES = Registry(
-    folder="agent/contract/lines", list_name="areas()", signs=frozenset({"kinds", "read"}), entry="{name}(),"
+    folder="agent/contract/lines",
+    list_name="areas()",
+    members=frozenset({"kinds", "read"}),
+    entry="{name}(),",
 )
 ACTIONS = Registry(
     folder="agent/actions",
     list_name="CLASSES",
-    signs=frozenset({"name", "plan", "run"}),
+    members=frozenset({"name", "plan", "run"}),
     base="NodeAction",
     entry='"{key}": ("{module}", "{name}"),',
     imports=False,
@@ -90,7 +93,7 @@ def _classes(folder: Path, registry: Registry) -> Iterator[tuple[str, str, str]]
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and "Protocol" not in _bases(node) and node.name[0] != "_":
                 values = class_values(node)
-                if registry.base in _bases(node) or registry.signs <= set(values):
+                if registry.base in _bases(node) or registry.members <= set(values):
                     yield module, node.name, values.get("name", "")
 
 
@@ -144,7 +147,7 @@ def undeclared(
     """One message for each kind that `claims` (whose → kinds) names and nothing declares."""
     return [
         f"{whose} emits {kind}, which is not declared. Add to KINDS in {_home(kind, root)}\n"
-        f'    Kind(name="{kind}", component=..., severity=..., source=..., summary=..., fields=...),'
+        f'    Kind(name="{kind}", component=..., severity=..., source=..., summary=..., fields=..., example=...),'
         for whose, names in claims.items()
         for kind in names
         if kind not in kinds

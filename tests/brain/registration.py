@@ -104,17 +104,21 @@ def not_built(classes: Collection[ActionClass], built: Collection[str], root: Pa
 
 
 def _where_to_build(one: ActionClass, root: Path) -> str:
-    has_area = any(
-        isinstance(node, ast.FunctionDef) and node.name == "area"
-        for node in ast.parse((root / one.file).read_text(encoding="utf-8")).body
-    )
-    if has_area:
-        return f"In {one.file} add it to what `area` returns\n    {one.name}(...)"
+    for path in (root / one.file, *sorted((root / ACTIONS).glob("*.py"))):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        has_area = any(isinstance(node, ast.FunctionDef) and node.name == "area" for node in body)
+        if has_area and (path == root / one.file or one.module in _imported(body)):
+            file = path.relative_to(root)
+            return f"In {file} add it to what `area` returns\n    {one.name}(...)"
     stem = Path(one.file).stem
     return (
         f"In {one.file} add a function `area(site: Site) -> list[Action]`, and in {ACTIONS}/__init__.py import {stem} and "
         f"add to AREAS\n    {stem}.area,"
     )
+
+
+def _imported(body: list[ast.stmt]) -> set[str | None]:
+    return {node.module for node in body if isinstance(node, ast.ImportFrom)}
 
 
 def unregistered(folder: str, table: Table, types: Mapping[str, str], root: Path = ROOT) -> list[str]:

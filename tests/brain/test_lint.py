@@ -263,7 +263,10 @@ RULES: tuple[tuple[dict[str, Any], str], ...] = (
         {"examples": examples(replace(LOST, kernel="x"))},
         "examples.2.given.0: needs exactly one of kernel, event and",
     ),
-    ({"examples": examples(Given())}, "examples.2.given.0: needs exactly one of kernel, event and silent"),
+    (
+        {"examples": examples(Given())},
+        "examples.2.given.0: needs exactly one of kernel, event and unreachable",
+    ),
     (
         {"examples": examples(replace(LOST, event="gpu.gone"))},
         "given.0.event: there is no event kind 'gpu.gone'",
@@ -310,7 +313,7 @@ RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
     ({"rungs": ()}, {}, "runbooks.mend.rungs: a ladder needs a rung"),
     ({"rungs": (RUNG, RUNG)}, {}, "runbooks.mend.rungs.1.name: there are two rungs 'restart'"),
     ({"tries": 0}, {}, "runbooks.mend.tries: tries must be at least 1"),
-    ({"scope": "fabric"}, {}, "runbooks.mend.scope: a scope is of what people start"),
+    ({"scope": "fabric"}, {}, "runbooks.mend.scope: only a runbook with `request: true` has a scope"),
     (
         {"scope": "fabric", "request": True},
         {},

@@ -249,5 +249,5 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert str(raised.value).splitlines() == [
         "rules/late.yml:1: name it .yaml: .yml is not read",
         "rules/latin.yaml:2: is not UTF-8 text",
-        f"{tmp_path / 'nowhere'}:1: there is no such folder",
+        f"{tmp_path / 'nowhere'}: there is no such folder",
     ]

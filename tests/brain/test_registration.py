@@ -139,6 +139,17 @@ def test_an_action_that_no_site_gets_is_named(tmp_path: Path) -> None:
     assert registration.not_built([found], {"bmc.identify"}, root) == []
 
 
+def test_an_action_of_an_area_in_several_files_is_sent_to_the_file_that_builds_it(tmp_path: Path) -> None:
+    """The area is the file with `area` that imports the class's module."""
+    root = folder_with(tmp_path, "brain/actions/identify.py", ACTION)
+    area = "from brain.actions.identify import Identify\n\n\ndef area(site):\n    return []\n"
+    (root / "brain/actions/bmc.py").write_text(area, encoding="utf-8")
+    assert registration.not_built(registration.action_classes(root), {"bmc.nmi"}, root) == [
+        "brain/actions/identify.py: Identify is never built. In brain/actions/bmc.py add it to what `area` returns\n"
+        "    Identify(...)"
+    ]
+
+
 @pytest.mark.parametrize(("folder", "table", "types"), TABLES, ids=IDS)
 def test_every_type_of_a_plug_in_is_in_its_table(folder: str, table: Table, types: Mapping[str, str]) -> None:
     """And each entry of the table is a function that can be called as the table's comment says."""

@@ -15,7 +15,7 @@ GROUPS = ("drills", "examples", "stories", "random")
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_recorded_log_gives_what_it_gave(group: str) -> None:
-    """Effect by effect and state by state. A change that is meant to differ makes the recordings anew, and says why."""
+    """Effect by effect and state by state. A change that is meant to differ makes the recordings again, and says why."""
     found, packs = recording.load(group)
     player = recording.Player(packs)
     for one in found:
