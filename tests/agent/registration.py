@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.collectors.base import Collector
 from agent.contract.kinds import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,4 +163,15 @@ def unlisted_options(class_name: str, listed: Collection[type], read: Collection
         f"    options: ClassVar[tuple[type[Any], ...]] = ({part.__name__},)"
         for part in read
         if part not in listed
+    ]
+
+
+def silent_in_looks(collectors: Collection[type[Collector]]) -> list[str]:
+    """One message for each collector that neither tells its conditions again nor says why it has none, or does both."""
+    return [
+        f"{one.__module__.replace('.', '/')}.py: {one.__name__} has {'both' if one.one_off else 'neither'} of `restate`, which "
+        "tells a condition that lasts again when the node is to look (agent.look), and why it keeps none\n"
+        '    one_off: ClassVar[str] = "lines of a log"'
+        for one in collectors
+        if ("restate" in vars(one)) == bool(one.one_off)
     ]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent.collectors import COLLECTORS, collectors
-from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors import collectors
+from agent.collectors.base import CollectorSetup
 from agent.collectors.samples import (
     Device,
     Gpu,
@@ -305,12 +305,3 @@ def test_every_source_stands_behind_its_kinds() -> None:
     assert {kind.source for kind in kinds.KINDS.values()} == named | own
     assert not any("," in name for name in named)
     assert blind_sources(("nvml", "udev")) == "NVML,udev or NVML,udev"
-
-
-def collector_without(collector: type[Collector]) -> bool:
-    return (collector.restate is Collector.restate) != bool(collector.one_off)
-
-
-def test_every_collector_restates_or_says_why_not() -> None:
-    """One that keeps a present condition and forgets `restate` would be silent in every look."""
-    assert [one.__name__ for one in COLLECTORS if collector_without(one)] == []
