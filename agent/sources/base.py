@@ -65,5 +65,6 @@ class Source(Protocol):
         """Take all samples again while `run` works, also of what has not changed, and give them to this `emit` instead of
         that of `run`; returns when they are emitted. OSError when that cannot be done now.
 
-        The caller limits the time. The default is for a source that is told of changes: it has missed none while it runs.
+        The caller limits the time. A source that follows what is written has nothing to take: it reads to the end.
         """
+        ...

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.collectors.base import Collector
 from agent.contract.kinds import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,12 +165,13 @@ def unlisted_options(class_name: str, listed: Collection[type], read: Collection
     ]
 
 
-def silent_in_looks(collectors: Collection[type[Collector]]) -> list[str]:
+def silent_in_looks(collectors: Collection[type]) -> list[str]:
     """One message for each collector that neither tells its conditions again nor says why it has none, or does both."""
     return [
-        f"{one.__module__.replace('.', '/')}.py: {one.__name__} has {'both' if one.one_off else 'neither'} of `restate`, which "
-        "tells a condition that lasts again when the node is to look (agent.look), and why it keeps none\n"
+        f"{one.__module__.replace('.', '/')}.py: {one.__name__} has {'both' if why else 'neither'} of `restate`, which tells a "
+        "condition that lasts again when the node is to look (agent.look), and why it keeps none\n"
         '    one_off: ClassVar[str] = "lines of a log"'
         for one in collectors
-        if ("restate" in vars(one)) == bool(one.one_off)
+        for why in (getattr(one, "one_off", ""),)
+        if ("restate" in vars(one)) == bool(why)
     ]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import pytest
 
@@ -17,7 +17,7 @@ from agent.collectors.samples import Gpu, GpuHealth, Sample
 from agent.host import Host
 from agent.look import Looker
 from agent.shared.tasks import end
-from agent.sources.base import Emit, Source
+from agent.sources.base import Emit, Source, SourceSetup
 from agent.sources.bond import BondSource
 from agent.sources.infiniband import InfinibandSource, InfinibandSourceOptions
 from agent.sources.kmsg import KmsgSource, KmsgSourceOptions
@@ -57,6 +57,10 @@ class Stuck(Source):
         self.polls = 0
         self._poller = Poller(self._poll, what=self.name, period_s=60.0)
 
+    @classmethod
+    def of(cls, setup: SourceSetup) -> Self:  # noqa: ARG003  the port of sources
+        return cls()
+
     async def run(self, emit: Emit) -> None:
         await self._poller.run(emit)
 
@@ -91,7 +95,7 @@ class Node:
         )
         self.looker.watch(source, kept)
 
-    def told(self, kind: str) -> list[dict[str, object]]:
+    def told(self, kind: str) -> list[dict[str, Any]]:
         return [message for message in waiting(self.spool) if message["kind"] == kind]
 
     async def until_looked(self) -> LookedAgain:
