@@ -9,6 +9,7 @@ from collections.abc import Callable
 from agent.actions.action_setup import LookedAgain
 from agent.collectors.samples import Looked, Sample, Tick
 from agent.contract.look import concerns
+from agent.contract.messages import UnsentEvent
 from agent.host import Host
 from agent.sources.base import Source
 from agent.supervisor import Feeder, Kept, is_present
@@ -34,36 +35,34 @@ class Looker:
     async def look(self, component: str = "") -> LookedAgain:
         """Lets all sources look, and tells afresh what they saw of the component (empty: of everything)."""
         async with self._turn:
-            samples: list[Sample] = []
-            blind: dict[str, str] = {}
-
-            def emit(sample: Sample) -> None:
-                self._feeder.emit(sample)
-                samples.append(sample)
-
-            await asyncio.gather(*(self._one(source, kept, emit, blind) for source, kept in self._watched))
-            # What is judged, or held back, until the next tick.
-            self._feeder.emit(Tick(mono_s=self._host.mono_s()))
-            samples += [
-                Looked(source=source.name, mono_s=self._host.mono_s())
-                for source, _ in self._watched
-                if source.name not in blind
-            ]
-            told = self._feeder.restate(samples, concerns(component))
-            names = dict.fromkeys(
-                f"{unsent.kind} {unsent.component}" for unsent in told if is_present(unsent)
+            wanted = concerns(component)
+            seen = await asyncio.gather(*(self._one(source, kept, wanted) for source, kept in self._watched))
+            blind = {
+                source.name: why for (source, _), (why, _) in zip(self._watched, seen, strict=True) if why
+            }
+            present = (
+                f"{unsent.kind} {unsent.component}"
+                for _, told in seen
+                for unsent in told
+                if is_present(unsent)
             )
             return LookedAgain(
-                looked=len(self._watched) - len(blind),
-                blind={
-                    source.name: blind[source.name] for source, _ in self._watched if source.name in blind
-                },
-                present=tuple(names),
+                looked=len(seen) - len(blind), blind=blind, present=tuple(dict.fromkeys(present))
             )
 
     async def _one(
-        self, source: Source, kept: Kept, emit: Callable[[Sample], None], blind: dict[str, str]
-    ) -> None:
+        self, source: Source, kept: Kept, wanted: Callable[[str], bool]
+    ) -> tuple[str, list[UnsentEvent]]:
+        """Why the source could not look (empty: it did), and what was told of what it saw.
+
+        Told as soon as it is seen: what changes while others still look is reported after it.
+        """
+        samples: list[Sample] = []
+
+        def emit(sample: Sample) -> None:
+            self._feeder.emit(sample)
+            samples.append(sample)
+
         why = kept.down
         if not why:
             try:
@@ -74,5 +73,9 @@ class Looker:
                 why = f"no answer within {self._limit_s:g} s"
             except OSError as error:
                 why = str(error)
-        if why:
-            blind[source.name] = why
+        now_s = self._host.mono_s()
+        # What is judged, or held back, until the next tick.
+        self._feeder.emit(Tick(mono_s=now_s))
+        if not why:
+            samples.append(Looked(source=source.name, mono_s=now_s))
+        return why, self._feeder.restate(samples, wanted)

@@ -60,7 +60,8 @@ class Collector(Protocol):
     def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:  # noqa: ARG002  for those that keep none
         """The lasting conditions that a sample of agent.look shows: those that are present with the kind and component with
         which they began, and those that are well with the kind that ends them (severity info). `feed` was given the sample
-        before; what was never reported, as it is ordinary here, is not restated either. Changes nothing.
+        before; what was never reported, as it is ordinary here, is not restated either, nor what has changed since the sample.
+        Changes nothing.
 
         A fact that things are well may end a symptom: none where its kind means that something happened (gpu.returned).
         """

@@ -98,10 +98,10 @@ class InfinibandCollector(Collector):
             for device, missing in self._missing.items():
                 if missing >= MISSING_SAMPLES:
                     yield _device(device, present=False)
-        elif isinstance(sample, IbPort) and (
-            sample.state == _ACTIVE or (sample.device, sample.port) in self._was_up
-        ):
-            yield _port_state(sample, sample)
+        elif isinstance(sample, IbPort):
+            key = (sample.device, sample.port)
+            if self._ports.get(key) == sample and (sample.state == _ACTIVE or key in self._was_up):
+                yield _port_state(sample, sample)
 
     def _port(self, now: IbPort) -> Iterator[UnsentEvent]:
         key = (now.device, now.port)

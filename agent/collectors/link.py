@@ -63,7 +63,11 @@ class LinkCollector(Collector):
 
     def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector: links that are up, or were. A removal is a change."""
-        if isinstance(sample, LinkState) and sample.name in self._were_up and sample.name in self._links:
+        if (
+            isinstance(sample, LinkState)
+            and sample.name in self._were_up
+            and self._links.get(sample.name) == sample
+        ):
             yield _state(sample)
 
     def _ignored(self, name: str) -> bool:

@@ -29,7 +29,7 @@ class ServiceCollector(Collector):
         """See Collector."""
         if not isinstance(sample, Unit):
             return
-        state = (sample.active, sample.sub == _CRASHED)
+        state = _shown(sample)
         before = self._states.get(sample.name)
         self._states[sample.name] = state
         # Sub-states are steps on the way (start-pre, stop-sigterm ...): only a crash is a fact.
@@ -40,12 +40,18 @@ class ServiceCollector(Collector):
 
     def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector. A unit that is on its way is neither well nor failed; one that never ran may have no work."""
-        if isinstance(sample, Unit) and (
+        if not isinstance(sample, Unit) or self._states.get(sample.name) != _shown(sample):
+            return
+        if (
             sample.active in ("active", "failed")
             or (sample.active == "inactive" and sample.name in self._reported)
             or sample.sub == _CRASHED
         ):
             yield from _state(sample)
+
+
+def _shown(unit: Unit) -> tuple[str, bool]:
+    return unit.active, unit.sub == _CRASHED
 
 
 def _state(unit: Unit) -> Iterator[UnsentEvent]:

@@ -102,11 +102,14 @@ class SystemdSource(Source):
         bus, paths = self._followed
         try:
             for path, unit in paths.items():
-                properties = await dbus.properties(bus, path)
-                self._states.pop(unit, None)  # it is emitted even if it has not changed
-                self._changed(unit, properties, emit)
+                self._changed(unit, await dbus.properties(bus, path), emit)
         except (dbus.NoAnswer, dbus.ErrorReply) as error:
             raise OSError(f"systemd: {error}") from error
+        # All at once, as they are now: those that were read first may have changed again.
+        mono_s = self._host.mono_s()
+        for unit in paths.values():
+            active, sub, result = self._states[unit]
+            emit(Unit(name=unit, active=active, sub=sub, result=result, mono_s=mono_s))
 
     async def once(self, emit: Emit) -> None:
         """The units' states as they are now."""

@@ -281,6 +281,22 @@ def test_nothing_is_told_well_beside_a_present_condition(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (LINK, replace(LINK, carrier=False, operstate="down", mono_s=1.0)),
+        (PORT, replace(PORT, state="DOWN", phys_state="Polling", mono_s=1.0)),
+        (UNIT, replace(UNIT, active="failed", sub="failed", mono_s=1.0)),
+        (BOND, replace(BOND, slaves=BOND.slaves[:1], mono_s=1.0)),
+    ],
+)
+def test_what_has_changed_since_its_sample_is_not_told(tmp_path: Path, first: Sample, then: Sample) -> None:
+    """It went down before the look was over: that it was up must not follow as if it were news."""
+    found = told(tmp_path, [], [first, then])
+    assert found
+    assert "info" not in {one.severity.value for one in found}
+
+
+@pytest.mark.parametrize(
     ("component", "others"),
     [
         ("", (True, True, True, True)),
