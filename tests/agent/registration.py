@@ -215,3 +215,15 @@ def without_unit(whose: str, name: str, unit: str, meaning: str) -> list[str]:
     if wanted and unit not in wanted:
         messages.append(f"{whose}: {name} needs the unit {' or '.join(wanted)}, not {unit!r}")
     return messages
+
+
+def silent_in_looks(collectors: Collection[type]) -> list[str]:
+    """One message for each collector that neither tells its conditions again nor says why it has none, or does both."""
+    return [
+        f"{one.__module__.replace('.', '/')}.py: {one.__name__} has {'both' if why else 'neither'} of `restate`, which tells a "
+        "condition that lasts again when the node is to look (agent.look), and why it keeps none\n"
+        '    one_off: ClassVar[str] = "lines of a log"'
+        for one in collectors
+        for why in (getattr(one, "one_off", ""),)
+        if ("restate" in vars(one)) == bool(why)
+    ]

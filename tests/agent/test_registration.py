@@ -11,7 +11,7 @@ import pytest
 from agent import config_file
 from agent.actions import CLASSES
 from agent.collectors import COLLECTORS
-from agent.collectors.base import CollectorSetup
+from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.clock import ClockOptions
 from agent.config import AgentConfig
 from agent.contract.actions import ACTIONS
@@ -169,6 +169,22 @@ def test_a_forgotten_collector_is_named(tmp_path: Path) -> None:
         "and to COLLECTORS\n"
         "    MadeUpCollector,"
     )
+
+
+def test_every_collector_restates_or_says_why_not() -> None:
+    """One that keeps a condition and forgets `restate` would be silent in every look: a verification would pass."""
+    nothing(registration.silent_in_looks(COLLECTORS))
+
+
+def test_a_collector_that_forgets_its_conditions_is_named() -> None:
+    """With the line for one that keeps none."""
+
+    class MadeUpCollector(Collector):
+        """Neither."""
+
+    (message,) = registration.silent_in_looks([MadeUpCollector])
+    assert "MadeUpCollector has neither of `restate`" in message
+    assert message.endswith('one_off: ClassVar[str] = "lines of a log"')
 
 
 def test_every_source_is_listed() -> None:
