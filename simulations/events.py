@@ -20,9 +20,11 @@ def agent_started(version: str, kernel: str, gpus: int) -> UnsentEvent:
     return UnsentEvent(kind="agent.started", component="node", severity=Severity.INFO, data=data)
 
 
-def command_result(command: str, outcome: str, why: str, took_s: float) -> UnsentEvent:
+def command_result(command: str, outcome: str, why: str, took_s: float, *, blind: str = "") -> UnsentEvent:
     """The event that ends a command."""
     data: dict[str, Scalar] = {"command": command, "outcome": outcome, "why": why, "took_s": took_s}
+    if blind:
+        data["blind"] = blind
     return UnsentEvent(kind="command.result", component="node", severity=Severity.INFO, data=data)
 
 
@@ -56,6 +58,17 @@ def gpu_returned(gpu: SimulatedGpu) -> UnsentEvent:
         severity=Severity.INFO,
         data={"by": "nvml"},
         evidence=f"NVML answers again for GPU {gpu.index} {gpu.bdf} (was: lost)",
+    )
+
+
+def gpu_answers(gpu: SimulatedGpu) -> UnsentEvent:
+    """From NVML, when the agent looks again: the GPU answers."""
+    return UnsentEvent(
+        kind="gpu.answers",
+        component=gpu.component,
+        severity=Severity.INFO,
+        data={"index": gpu.index},
+        evidence=f"NVML answers for GPU {gpu.index} {gpu.bdf}",
     )
 
 

@@ -214,7 +214,7 @@ class _MachineAction:
             raise Refused(result.why)
         if result.outcome is not Outcome.OK:
             raise ActionError(result.why)
-        return Done(text=result.why)
+        return Done(text=result.why, blind=result.blind)
 
     async def recover(self, params: Params) -> None:
         """Nothing is left half done: the changes of the action have come meanwhile."""

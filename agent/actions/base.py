@@ -25,6 +25,8 @@ class Done:
     # File name of the evidence bundle that it made; empty: none.
     evidence: str = ""
     evidence_bytes: int = 0
+    # agent.look: sources of kinds that could not look, comma separated; empty: none, or another action.
+    blind: str = ""
 
 
 class StillRunning(ActionError):

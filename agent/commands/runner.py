@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.actions.base import RUNNING_COMMAND, Action, Resumable, RunningCommand, StillRunning
 from agent.commands.journal import Entry, Journal, Result
@@ -150,6 +150,8 @@ class Runner:
         if result.evidence:
             data["evidence"] = subjects.bundle(self._node, entry.id)
             data["evidence_bytes"] = result.evidence_bytes
+        if result.blind:
+            data["blind"] = result.blind
         self._uplink.put(
             UnsentEvent(kind="command.result", component="node", severity=Severity.INFO, data=data),
             self._host.mono_s(),
@@ -179,6 +181,7 @@ class Runner:
                 why=done.text,
                 evidence=done.evidence,
                 evidence_bytes=done.evidence_bytes,
+                blind=done.blind,
             )
         except StillRunning as error:
             still_running = True
@@ -204,16 +207,7 @@ class Runner:
     def _end(self, command: str, execution: Execution, result: Result) -> None:
         took_s = round(self._host.mono_s() - execution.started_s, 3)
         self.running.pop(command, None)
-        self._finish(
-            command,
-            Result(
-                outcome=result.outcome,
-                why=clip(result.why),
-                took_s=took_s,
-                evidence=result.evidence,
-                evidence_bytes=result.evidence_bytes,
-            ),
-        )
+        self._finish(command, replace(result, why=clip(result.why), took_s=took_s))
 
     async def _recover(self, entry: Entry, action: Action | None) -> None:
         """A command that was running when the agent died: its outcome is unknown."""

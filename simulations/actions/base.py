@@ -48,6 +48,8 @@ class SimulatedResult:
     why: str
     took_s: float = 0.0
     changes: tuple[ScheduledChange, ...] = ()
+    # agent.look: sources of kinds that could not look, comma separated.
+    blind: str = ""
 
 
 SimulatedAction = Callable[[ActionRequest], SimulatedResult]

@@ -249,6 +249,7 @@ RULES: tuple[tuple[dict[str, Any], str], ...] = (
         "rules.gpu-lost.examples: there is none that expects an incident 'gpu-lost'",
     ),
     ({"examples": RULE.examples[:1]}, "rules.gpu-lost.examples: there is none that expects `nothing: true`"),
+    ({"examples": RULE.examples * 2}, "examples.2.name: there are two examples"),
     ({"examples": examples(expect=Expect())}, "examples.2.expect: expects nothing at all"),
     (
         {"examples": examples(expect=Expect(nothing=True, incidents=0))},
@@ -262,7 +263,10 @@ RULES: tuple[tuple[dict[str, Any], str], ...] = (
         {"examples": examples(replace(LOST, kernel="x"))},
         "examples.2.given.0: needs exactly one of kernel, event and",
     ),
-    ({"examples": examples(Given())}, "examples.2.given.0: needs exactly one of kernel, event and silent"),
+    (
+        {"examples": examples(Given())},
+        "examples.2.given.0: needs exactly one of kernel, event and unreachable",
+    ),
     (
         {"examples": examples(replace(LOST, event="gpu.gone"))},
         "given.0.event: there is no event kind 'gpu.gone'",
@@ -309,7 +313,7 @@ RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
     ({"rungs": ()}, {}, "runbooks.mend.rungs: a ladder needs a rung"),
     ({"rungs": (RUNG, RUNG)}, {}, "runbooks.mend.rungs.1.name: there are two rungs 'restart'"),
     ({"tries": 0}, {}, "runbooks.mend.tries: tries must be at least 1"),
-    ({"scope": "fabric"}, {}, "runbooks.mend.scope: a scope is of what people start"),
+    ({"scope": "fabric"}, {}, "runbooks.mend.scope: only a runbook with `request: true` has a scope"),
     (
         {"scope": "fabric", "request": True},
         {},
@@ -376,9 +380,9 @@ def test_a_rung_may_be_more_careful_than_its_action() -> None:
 
 def test_a_failed_example_is_reported() -> None:
     """The sentence says what was expected and what came."""
-    wrong = replace(RULE.examples[0], expect=Expect(nothing=True))
+    wrong = replace(RULE.examples[0], name="lost again", expect=Expect(nothing=True))
     rule = replace(RULE, examples=(*RULE.examples, wrong))
     assert proof.failures(replace(PACK, rules=(rule,)), ACTIONS) == [
-        "rules.gpu-lost.examples.2: lost: expected no incident, "
+        "rules.gpu-lost.examples.2: lost again: expected no incident, "
         "came: gpu-lost at gpu/n1/0000:3b:00 with runbook mend"
     ]

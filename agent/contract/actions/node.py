@@ -71,14 +71,6 @@ ACTIONS = (
         heals=False,
     ),
     ActionSpec(
-        name="agent.look",
-        summary="Looks again: every source takes a new sample and tells what is there as fresh facts.",
-        disrupts=Disrupts.NOTHING,
-        repeat=Repeat.SAFE,
-        timeout_s=30,
-        heals=False,
-    ),
-    ActionSpec(
         name="evidence.collect",
         summary="Collects a bounded bundle (kernel log window, GPU, link and InfiniBand state, firewall, processes, jobs, "
         "NVIDIA's bug report) and uploads it to the bus' object store; `gpuward evidence` fetches it.",
@@ -94,6 +86,24 @@ ACTIONS = (
                 required=False,
             ),
         ),
+    ),
+    ActionSpec(
+        name="agent.look",
+        summary="Looks again: every source takes its samples now, and the node tells afresh which conditions are present and "
+        "which are well; these facts stand on the log before the result, which names the sources that could not look.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=30,
+        params=(
+            Param(
+                name="component",
+                type="component",
+                summary="only what concerns it is told; of an interface, bond, port or network card all of them "
+                "(default: everything)",
+                required=False,
+            ),
+        ),
+        heals=False,
     ),
     ActionSpec(
         name="fs.usage",

@@ -73,7 +73,7 @@ def forget(run: Run) -> None:
 def answered(ctx: Context, run: Run, result: StepResult) -> bool:
     """The node has looked again, or could not. Returns whether that proves something about the run's fault."""
     run.looking, run.looking_until = "", 0.0
-    blind = [name for name in str(result.data.get("blind", "")).replace(" ", "").split(",") if name]
+    blind = [name.strip() for name in str(result.data.get("blind", "")).split(",")]
     missing = [name for name in _sources(ctx, run) if name in blind]
     if result.outcome is not Outcome.OK:
         run.unseen = f"{run.node} could not look again: {result.why}"

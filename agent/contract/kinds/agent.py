@@ -84,6 +84,12 @@ KINDS: tuple[Kind, ...] = (
             field("took_s", "float", "duration", "s"),
             field("evidence", "text", "name of the evidence bundle: `<node>/<command>`", always=False),
             field("evidence_bytes", "int", "its size", "bytes", always=False),
+            field(
+                "blind",
+                "text",
+                "agent.look: sources (as of kinds, comma separated) that could not look; left out when all of them did",
+                always=False,
+            ),
         ),
         example={
             "command": "inc-7k2m.r1.s1.a1",
