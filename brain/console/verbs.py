@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from agent.contract.messages import clip
-from brain.console import scopes
+from brain.core.operators import scopes
 from brain.core.pack.spec import Mode, Pack, Scalar
 
 MAX_TEXT = 1000

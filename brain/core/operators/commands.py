@@ -28,7 +28,7 @@ def _hold(ctx: Context, command: OperatorCommand) -> None:
     if not scope or not why:
         _refused(ctx, command, "a hold needs a scope and a why")
         return
-    if unknown := scopes.unknown(ctx, scope):
+    if unknown := scopes.mistake(scope, ctx.state.nodes, ctx.compiled.pack.places):
         _refused(ctx, command, unknown)
         return
     for_s = _number(command.args.get("for_s"))

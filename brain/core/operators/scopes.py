@@ -1,28 +1,45 @@
-"""Scopes that operators name: only those that exist. A misspelt one would stop nothing."""
+"""Whether a scope that an operator names exists. A hold on a misspelt scope would stop nothing, and nobody would know."""
 
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
-from brain.core.context import Context
+from brain.core.pack.spec import Place
 from brain.core.pack.topology import CELL, SCOPES, WIDE, node_of, type_of
 
 ALL = "all"
+_SHOWN = 5  # names that a text lists
 
 
-def unknown(ctx: Context, scope: str) -> str:
-    """Why there is no such scope, with what may be meant; empty: it exists."""
+def mistake(scope: str, nodes: Collection[str], places: Mapping[str, Place]) -> str:
+    """Returns what is wrong with a scope and what could be meant; empty: it exists.
+
+    `nodes`: the nodes that have been heard of. A component of a node is not checked: one that is lost may be held too.
+    """
     if scope in (ALL, CELL):
         return ""
-    nodes = list(dict.fromkeys((*ctx.state.nodes, *ctx.compiled.pack.places)))
-    kind, node = type_of(scope), node_of(scope)
-    if kind in SCOPES and kind not in (*WIDE, "node", CELL) and node in nodes and scope.count("/") >= 2:
-        return ""  # a component: a hold may come before anything was heard of it
-    known = [ALL, CELL, *(f"node/{name}" for name in nodes)]
-    known += dict.fromkeys(
-        place for name in nodes for place in ctx.compiled.topology.above(name) if place != CELL
-    )
-    if scope in known:
-        return ""
-    near = get_close_matches(scope, known, n=3, cutoff=0.5) or [
-        f"{each}/<name>" for each in ("node", "leaf", "rack")
-    ]
-    return f"there is no scope {scope!r} here: did you mean {' or '.join(near)}? (`{ALL}` is the whole cell)"
+    kind, name = type_of(scope), scope.partition("/")[2]
+    known = sorted({*nodes, *places})
+    if not name or kind not in SCOPES:
+        if scope in known:
+            return f"no scope {scope!r}: did you mean node/{scope}?"
+        forms = "node/NODE, gpu/NODE/PCI-ADDRESS, leaf/NAME"
+        return f"no scope {scope!r}: want {ALL} or TYPE/NAME, such as {forms} (types: {', '.join(SCOPES)})"
+    if kind in WIDE:
+        known = sorted({getattr(place, kind) for place in (*places.values(), Place())} - {""})
+        return "" if name in known else f"no {kind} {name!r}{have(name, known)}"
+    node = node_of(scope)
+    if node not in known:
+        return f"no node {node!r}{have(node, known)}"
+    if kind != "node" and not name.partition("/")[2]:
+        return f"no scope {scope!r}: a {kind} is named {kind}/{node}/NAME"
+    return ""
+
+
+def have(name: str, known: list[str]) -> str:
+    """Returns the end of an error: which of the names that exist may be meant."""
+    close = get_close_matches(name, known, n=_SHOWN)
+    if close:
+        return f": did you mean {', '.join(sorted(close))}?"
+    if not known:
+        return ": none is known"
+    return f" (have: {', '.join(known[:_SHOWN])}{', ...' if len(known) > _SHOWN else ''})"

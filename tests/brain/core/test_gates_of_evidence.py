@@ -139,6 +139,12 @@ def booted(seconds_ago: float) -> Given:
     return given
 
 
+def looks(why: str) -> Verdict:
+    """The answer when the node is asked to look again."""
+    return wait("stale", f"{why}: the node looks again", 35)
+
+
+UNHEARD = "n1 is not heard; an approval is needed"
 NOTHING_NEW = "the node has looked again and reports nothing new; an approval is needed"
 
 
@@ -149,12 +155,12 @@ NOTHING_NEW = "the node has looked again and reports nothing new; an approval is
     ("old, and the approval is void", [stale(), approved(until=NOW - 1)], LOOKS),
     ("old, and it has looked", [stale(), looked(5)], ask_a_person("stale", f"{ARRIVED_OLD}: {NOTHING_NEW}")),
     ("old, and it looked long ago", [stale(), looked(121)], LOOKS),
-    ("old, and it does not answer", [stale(), asked_in_vain(90)], ask_a_person("stale", f"{ARRIVED_OLD}: n1 is not heard; an approval is needed")),
+    ("old, and it does not answer", [stale(), asked_in_vain(90)], ask_a_person("stale", f"{ARRIVED_OLD}: {UNHEARD}")),
     ("the newest fact is two minutes old", [seen(120)], None),
-    ("it has become old while the run waited", [seen(121)], wait("stale", "its newest fact is 121 s old: the node looks again", 35)),
+    ("it has become old while the run waited", [seen(121)], looks("its newest fact is 121 s old")),
     ("old, but the run itself was at work since", [seen(4000), moved(20)], None),
-    ("and then it waited", [seen(4000), moved(150)], wait("stale", "its newest fact is 150 s old: the node looks again", 35)),
-    ("of an earlier boot", [seen(60), booted(30)], wait("stale", "n1 has started anew since its newest fact: the node looks again", 35)),
+    ("and then it waited", [seen(4000), moved(150)], looks("its newest fact is 150 s old")),
+    ("of an earlier boot", [seen(60), booted(30)], looks("n1 has started anew since its newest fact")),
     ("of this boot", [seen(60), booted(90)], None),
     ("an operator's run rests on no fact", [seen(4000), started_by("bea")], None),
 )  # fmt: skip

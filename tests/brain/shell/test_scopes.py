@@ -2,8 +2,8 @@
 
 import pytest
 
-from brain.console.scopes import mistake
 from brain.console.verbs import InvalidCommand, check_names
+from brain.core.operators.scopes import mistake
 from brain.core.pack.spec import Pack, Place, Runbook
 
 NODES = ("gpu-01", "gpu-02")
