@@ -32,4 +32,5 @@ MODULES = (
     Module(name="grouping", path="brain/core/paging/grouping.py", tests=core("grouping")),
     Module(name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue")),
     Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
+    Module(name="runs", path="brain/core/healing/runs.py", tests=core("runs", "runs_trail")),
 )
