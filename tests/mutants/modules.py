@@ -33,4 +33,5 @@ MODULES = (
     Module(name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue")),
     Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
     Module(name="runs", path="brain/core/healing/runs.py", tests=core("runs", "runs_trail")),
+    Module(name="steps", path="brain/core/healing/steps.py", tests=core("steps", "steps_trail")),
 )
