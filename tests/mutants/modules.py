@@ -28,4 +28,16 @@ GATES = core("gates_of_people", "gates_of_evidence", "gates_of_counts", "gates_o
 MODULES = (
     Module(name="gates", path="brain/core/healing/gates.py", tests=GATES),
     Module(name="approvals", path="brain/core/healing/approvals.py", tests=core("approvals")),
+    Module(
+        name="escalation",
+        path="brain/core/paging/escalation.py",
+        tests=core("escalation", "escalation_in_storms"),
+    ),
+    Module(name="grouping", path="brain/core/paging/grouping.py", tests=core("grouping", "grouping_ends")),
+    Module(
+        name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue", "delivery_of_groups")
+    ),
+    Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
+    Module(name="runs", path="brain/core/healing/runs.py", tests=core("runs", "runs_trail")),
+    Module(name="steps", path="brain/core/healing/steps.py", tests=core("steps", "steps_trail")),
 )
