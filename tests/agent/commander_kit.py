@@ -43,6 +43,41 @@ def signed(payload: bytes, key: SigningKey = KEY, key_id: str = "brain-1") -> by
     return json.dumps({"payload": payload.decode(), "key": key_id, "sig": signature}).encode()
 
 
+# What is wrong, the envelope, why it is refused. These are nobody's commands: they have no id.
+UNREADABLE: list[tuple[str, bytes, str]] = [
+    ("not JSON", b"\xff\xfe", "not a signed envelope"),
+    ("no envelope", b"[]", "not a signed envelope"),
+    ("deep nesting", b"[" * 60000, "not a signed envelope"),
+    ("unsigned", json.dumps({"payload": order().payload().decode()}).encode(), "not a signed envelope"),
+    ("a stranger's key", signed(order().payload(), OTHER, "brain-9"), "'brain-9' is not trusted"),
+    ("another's signature", signed(order().payload(), OTHER), "signature does not fit"),
+    ("changed after signing", signed(order().payload()).replace(b"gpu-off-bus", b"gpu-off-bos"), "signature"),
+    ("short signature", b'{"payload": "{}", "key": "brain-1", "sig": "AAAA"}', "signature does not fit"),
+    ("no command", signed(b"{}"), "not a command"),
+    ("huge", b" " * 70000, "at most"),
+    ("unknown action", signed(order(action="shell", params={}).payload()), "unknown action 'shell'"),
+    ("unknown parameter", signed(order(params={"component": "node", "x": 1}).payload()), "no parameter 'x'"),
+    ("missing parameter", signed(order(params={}).payload()), "needs component"),
+    ("wrong type", signed(order(params={"component": 7}).payload()), "component must be component"),
+]
+# Authentic commands that may not run here, now.
+NOT_HERE: list[tuple[str, bytes, str]] = [
+    ("another node", signed(order(node="gpu-2").payload()), "it is for node 'gpu-2'"),
+    ("another run of the agent", signed(order(session="run-0").payload()), "another run"),
+    ("any run", signed(order(session="").payload()), "another run"),
+    ("expired", signed(order(not_after_s=999.0).payload()), "expired 1.0 s ago"),
+    ("never expires", signed(order(not_after_s=float("nan")).payload()), "expired"),
+    ("no time limit", signed(order(timeout_s=float("inf")).payload()), "timeout_s"),
+    ("no time", signed(order(timeout_s=0.0).payload()), "timeout_s must be above 0 and at most 3600"),
+    (
+        "not allowed",
+        signed(order(action="service.restart", params={"unit": "sshd.service"}).payload()),
+        "allow-list",
+    ),
+]
+REFUSALS = [*UNREADABLE, *NOT_HERE]
+
+
 class Rehearsal:
     """An action that the test steers."""
 

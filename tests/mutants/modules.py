@@ -25,7 +25,17 @@ def core(*names: str) -> tuple[str, ...]:
 
 GATES = core("gates_of_people", "gates_of_evidence", "gates_of_counts", "gates_of_jobs", "gates_together")
 
+
+def agent(*names: str) -> tuple[str, ...]:
+    """Tests of the agent by their names."""
+    return tuple(f"tests/agent/test_{name}.py" for name in names)
+
+
 MODULES = (
     Module(name="gates", path="brain/core/healing/gates.py", tests=GATES),
     Module(name="approvals", path="brain/core/healing/approvals.py", tests=core("approvals")),
+    Module(name="verify", path="agent/commands/verify.py", tests=agent("verify")),
+    Module(name="journal", path="agent/commands/journal.py", tests=agent("command_journal")),
+    Module(name="runner", path="agent/commands/runner.py", tests=agent("runner", "commander")),
+    Module(name="commander", path="agent/commands/commander.py", tests=agent("commander", "runner")),
 )

@@ -24,7 +24,7 @@ pytest_add_cli_args = ["-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "
 pytest_add_cli_args_test_selection = {tests}
 do_not_mutate_patterns = ['_log\\.']
 type_check_command = ["{python}", "-m", "mypy", "{path}", "--output", "json", "--cache-dir", "{cache}",
-    "--no-warn-unused-ignores", "--no-warn-unreachable"]
+    "--no-warn-unused-ignores", "--no-warn-unreachable", "--allow-untyped-decorators"]
 timeout_constant = 6
 use_git_change_detection = false
 track_dependencies = false
