@@ -3,8 +3,9 @@
 import asyncio
 import base64
 import json
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from nacl.signing import SigningKey
 
@@ -18,6 +19,7 @@ from tests.agent.uplink_kit import Clock, FakeHost
 
 KEY = SigningKey(b"\x01" * 32)
 OTHER = SigningKey(b"\x02" * 32)
+TURNS = 2000  # of the event loop: what needs more waits for something that does not come
 KEYS = {"brain-1": bytes(KEY.verify_key)}
 
 
@@ -77,6 +79,8 @@ NOT_HERE: list[tuple[str, bytes, str]] = [
 ]
 REFUSALS = [*UNREADABLE, *NOT_HERE]
 
+_T = TypeVar("_T")
+
 
 class Rehearsal:
     """An action that the test steers."""
@@ -109,6 +113,29 @@ class Rehearsal:
         self.recovered.append(params)
 
 
+class Tidy(Rehearsal):
+    """When it is cancelled it waits for the test, then ends as it was told."""
+
+    def __init__(self, end: Exception | None = None) -> None:
+        super().__init__()
+        self.may_end = asyncio.Event()
+        self.disturbed = 0
+        self.end = end
+
+    async def run(self, params: Params) -> Done:
+        """Waits, and tidies up."""
+        try:
+            return await super().run(params)
+        except asyncio.CancelledError:
+            try:
+                await self.may_end.wait()
+            except asyncio.CancelledError:
+                self.disturbed += 1
+            if self.end:
+                raise self.end from None
+            raise
+
+
 class Node:
     """A commander with its clock, journal and what it sent up; `restart` starts it anew on the same
     journal.
@@ -125,6 +152,8 @@ class Node:
         self.allow = allow
         self.action = action or Rehearsal()
         self.sent: list[UnsentEvent] = []
+        self.sent_at: list[float] = []
+        self.bundles = 0  # how often the uploader was woken
         self.restart("run-1")
 
     def restart(self, session: str) -> None:
@@ -141,17 +170,25 @@ class Node:
             actions=actions,
             journal=self.journal,
             uplink=self,
+            bundle_made=self.bundle_made,
         )
+
+    def bundle_made(self) -> None:
+        """The uploader is woken."""
+        self.bundles += 1
 
     def put(self, unsent: UnsentEvent, mono_s: float) -> None:
         """The uplink."""
         self.sent.append(kinds.check(unsent))
+        self.sent_at.append(mono_s)
 
     async def settled(self) -> None:
         """Until nothing runs."""
-        async with asyncio.timeout(60):
-            while self.commander.runner.running:
-                await asyncio.sleep(0)
+        for _ in range(TURNS):
+            if not self.commander.runner.running:
+                return
+            await asyncio.sleep(0)
+        raise AssertionError("it does not end")
 
     def results(self) -> list[tuple[str, str]]:
         """(command, outcome) of every result sent."""
@@ -160,6 +197,16 @@ class Node:
             for unsent in self.sent
             if unsent.kind == "command.result"
         ]
+
+
+async def soon(work: Awaitable[_T]) -> _T:
+    """What it returns, if it needs nothing but a few turns of the event loop."""
+    task = asyncio.ensure_future(work)
+    for _ in range(TURNS):
+        if task.done():
+            return task.result()
+        await asyncio.sleep(0)
+    raise AssertionError("it does not end")
 
 
 def tasks_of(node: Node) -> list[asyncio.Task[None]]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from agent.commands import journal as module
 from agent.commands.journal import Entry, Journal, Result
 from agent.contract.commands import Outcome
 from tests.agent.commander_kit import order
@@ -163,7 +162,7 @@ def test_what_follows_from_a_line_waits_for_the_disk(path: Path, monkeypatch: py
         synced.append(lines(path)[-1] if path.exists() else None)
 
     journal = Journal(path)
-    monkeypatch.setattr(module.os, "fsync", sync)
+    monkeypatch.setattr("agent.commands.journal.os.fsync", sync)
     fill(journal, "a")
     journal.finish("a", FAILED)
     journal.mark_reported("a")
@@ -185,7 +184,7 @@ def test_half_a_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "no space left")
 
     with monkeypatch.context() as full:
-        full.setattr(module.os, "fsync", tear)
+        full.setattr("agent.commands.journal.os.fsync", tear)
         with pytest.raises(OSError, match="no space"):
             fill(journal, "b", epoch=9)
         assert "b" not in journal
@@ -208,7 +207,7 @@ def test_a_line_that_follows_half_a_line(path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(5, "I/O error")
 
     with monkeypatch.context() as broken:
-        broken.setattr(module.os, "fsync", fail)
+        broken.setattr("agent.commands.journal.os.fsync", fail)
         with pytest.raises(OSError, match="I/O"):
             journal.raise_epoch(6)
     journal.raise_epoch(7)
@@ -266,7 +265,7 @@ def test_the_lines_of_an_older_agent(path: Path) -> None:
 
 def test_old_ids_are_forgotten(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The latest stay, in order, in memory and on the disk; their number is the limit."""
-    monkeypatch.setattr(module, "MAX_IDS", 5)
+    monkeypatch.setattr("agent.commands.journal.MAX_IDS", 5)
     fill(Journal(path), *(f"n{n}" for n in range(5)))
     assert [entry.id for entry in Journal(path).unfinished()] == ["n0", "n1", "n2", "n3", "n4"]
     fill(Journal(path), "n5", "n6", epoch=9)
@@ -284,7 +283,7 @@ def test_a_disk_that_is_full_at_the_start(path: Path, monkeypatch: pytest.Monkey
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "no space left")
 
-    monkeypatch.setattr(module.files, "write", full)
+    monkeypatch.setattr("agent.commands.journal.files.write", full)
     assert Journal(path)["a"] == ENTRY
     assert path.read_bytes() == before
 

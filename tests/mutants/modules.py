@@ -36,6 +36,16 @@ MODULES = (
     Module(name="approvals", path="brain/core/healing/approvals.py", tests=core("approvals")),
     Module(name="verify", path="agent/commands/verify.py", tests=agent("verify")),
     Module(name="journal", path="agent/commands/journal.py", tests=agent("command_journal")),
-    Module(name="runner", path="agent/commands/runner.py", tests=agent("runner", "commander")),
-    Module(name="commander", path="agent/commands/commander.py", tests=agent("commander", "runner")),
+    Module(
+        name="runner",
+        path="agent/commands/runner.py",
+        tests=agent("runner_reports", "runner_restart", "runner"),
+    ),
+    Module(name="commander", path="agent/commands/commander.py", tests=agent("commander_answers")),
+    Module(
+        name="symptoms",
+        path="brain/core/faults/symptoms.py",
+        tests=core("symptoms", "symptom_facts", "spreads"),
+    ),
+    Module(name="drift", path="brain/core/faults/drift.py", tests=core("drift")),
 )
