@@ -280,6 +280,8 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
     symptom = ctx.compiled.symptoms.get(state.name)
     if symptom is None:
         return list(end(ctx, state, "its definition was removed")) if state.active else []
+    if symptom.detect == "spread":
+        _renew(ctx, symptom, state)
     if state.active:
         if ctx.now >= _expires(symptom, state):
             return list(end(ctx, state, "nothing renewed it within its time to live"))
@@ -294,6 +296,14 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
         return []
     arm(ctx, key, symptom, state)
     return []
+
+
+def _renew(ctx: Context, symptom: Symptom, wide: SymptomState) -> None:
+    """A spread lives as long as facts renew what it counts. Asked when its time is over, not with each fact."""
+    for node in wide.members:
+        for one in ctx.index.active.get(node, {}).values():
+            if one.name == symptom.of:
+                wide.arrived = max(wide.arrived, one.arrived)
 
 
 def _expires(symptom: Symptom, state: SymptomState) -> float:

@@ -185,3 +185,14 @@ def test_an_active_one_lives_as_long() -> None:
     for number in range(1, 4):
         sick(watch, 100 + number, f"n{number}")
     assert [one for one in watch.wait(703) if "wide@" in one[1]] == [(703, f"-{WIDE}")]
+
+
+def test_it_lives_as_long_as_facts_renew_what_it_counts() -> None:
+    """No node more is needed: it ends when no fact came of any of them for so long."""
+    watch = leaf(ttl_s=600)
+    for number in range(1, 4):
+        sick(watch, 100, f"n{number}")
+    for at in range(160, 2000, 60):
+        sick(watch, at, "n2")
+        assert [one for one in watch.wait(at + 59) if "wide@" in one[1]] == []
+    assert [one for one in watch.wait(9000) if "wide@" in one[1]] == [(1960 + 600, f"-{WIDE}")]
