@@ -154,6 +154,7 @@ async def test_accepted_known_ended(tmp_path: Path) -> None:
     assert node.sent == []
     node.action.go.set()
     await node.settled()
+    assert node.bundles == 1, "its evidence can be uploaded"
     assert await ask(node, epoch=7) == reply(Answer.KNOWN, "it ended: ok")
     assert node.sent[0] == node.sent[1]
     assert Journal(node.path).epoch == 7, "a newer leader has asked"
