@@ -99,6 +99,35 @@ def test_it_ends_below_half_of_what_began_it() -> None:
     assert well(watch, 114, "n4") == [], "nothing is left to be counted out of"
 
 
+def test_half_of_an_odd_number() -> None:
+    """Three of five are more than half, two are less."""
+    watch = leaf(at_least=5)
+    for number in range(1, 6):
+        sick(watch, 100, f"n{number}")
+    assert [well(watch, 110, f"n{number}") for number in (1, 2, 3)] == [[], [], [f"-{WIDE}"]]
+
+
+def test_a_node_that_was_counted_for_an_earlier_one() -> None:
+    """What was forgotten does not count it any more, and it cannot be taken out of what came later."""
+    watch = leaf(ttl_s=600)
+    sick(watch, 100, "n1")
+    watch.wait(800)
+    assert WIDE not in watch.state.symptoms
+    sick(watch, 900, "n2")
+    assert well(watch, 901, "n1") == []
+    assert list(watch.known(WIDE).members) == ["n2"]
+
+
+def test_components_of_one_node_in_several_wider_places() -> None:
+    """The ports of a card: those of the other card do not keep it."""
+    watch = Watch(symptom(scope="port"), spread(scope="nic", at_least=1))
+    for port in ("mlx5_0.1", "mlx5_0.2", "mlx5_1.1"):
+        watch.fact(100, where=f"n1 port/{port}")
+    assert wide(watch.fact(101, "x.good", "n1 port/mlx5_0.1")) == []
+    assert wide(watch.fact(102, "x.good", "n1 port/mlx5_0.2")) == ["-wide@nic/n1/mlx5_0"]
+    assert "wide@nic/n1/mlx5_1" in watch.active
+
+
 def test_it_ends_with_the_last_node() -> None:
     """Few were needed; one that had not begun is forgotten without a word."""
     watch = leaf(at_least=1)

@@ -153,6 +153,7 @@ def test_sum() -> None:
     """A field is added up within the window; what is no number adds nothing."""
     watch = Watch(symptom(detect="sum", sum_of="lost", at_least=10, within_s=60))
     for at, data in (
+        (99, {}),
         (100, {"lost": 4.5}),
         (101, {}),
         (102, {"lost": "9"}),
