@@ -181,6 +181,32 @@ def test_from_one_group_into_another() -> None:
     assert sorted(says(watch, 20, "n3", product="G292")) == [f"+{key('x3')}", f"-{key('n4')}"]
 
 
+def test_a_node_that_leaves_one_baseline_and_differs_from_another() -> None:
+    """It is judged where it is now, whatever becomes of those that it left."""
+    watch = Watch(unlike(for_s=0))
+    for node in ("n1", "n2", "n3"):
+        says(watch, 10, node)
+    for node in ("x1", "x2", "x3", "x4"):
+        says(watch, 10, node, product="G292")
+    assert says(watch, 11, "odd", "535") == [f"+{key('odd')}"]
+    assert sorted(says(watch, 20, "n3", "535", product="G292")) == [f"+{key('n3')}", f"-{key('odd')}"]
+
+
+def test_only_those_are_judged_again_whose_baseline_has_changed() -> None:
+    """Not the nodes of another group, nor what another kind of event says of the same fields."""
+    second = unlike(name="second", on=(Match(kind="node.second"),), for_s=0)
+    watch = Watch(unlike(for_s=0), second)
+    for node in ("x1", "x2", "x3"):
+        says(watch, 10, node, product="G292")
+    says(watch, 11, "x4", "535", product="G292")
+    watch.fact(12, "node.second", "o2 node", product="G593", gpus="8 H100", driver="535")
+    says(watch, 20, "o1", "535")
+    assert [says(watch, 21, node) for node in ("n1", "n2", "n3")] == [[], [], [f"+{key('o1')}"]]
+    assert watch.known(key("x4")).evidence[0].id == "x4:s:11"
+    assert watch.known(key("x4")).arrived == 11
+    assert sorted(watch.state.symptoms) == [key("o1"), key("x4")]
+
+
 def test_each_symptom_compares_by_itself() -> None:
     """One report, two comparisons; a repetition changes nothing."""
     watch = Watch(unlike(for_s=0), unlike(name="other_bios", compare="bios", alike=(), for_s=0))
