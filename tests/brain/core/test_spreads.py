@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from brain.core.effects import Note
 from brain.core.faults import symptoms
 from brain.core.pack.spec import Match, Place, Symptom
 from brain.core.state import Node, SymptomState
@@ -76,7 +77,9 @@ def test_a_symptom_without_evidence() -> None:
     """It begins, and is counted, without a fact to show."""
     watch = leaf(at_least=1)
     state = SymptomState(name="sick", scope="gpu/n1/0", since=90, last=95)
-    changed = list(symptoms.start(watch.ctx(100), "sick@gpu/n1/0", state))
+    ctx = watch.ctx(100)
+    changed = list(symptoms.start(ctx, "sick@gpu/n1/0", state))
+    assert next(effect.text for effect in ctx.effects if isinstance(effect, Note)) == "sick at gpu/n1/0"
     assert [one.name for one in changed if one.name in ("sick", "wide")] == ["sick", "wide"]
     assert watch.known(WIDE).evidence == []
 
@@ -171,7 +174,8 @@ def test_each_place_counts_by_itself() -> None:
 
 def test_nothing_wider_than_a_node_is_counted() -> None:
     """A leaf's own symptom is on no node."""
-    watch = Watch(symptom(scope="leaf"), spread(at_least=1), places=LEAVES)
+    everywhere = spread(name="all", scope="cell", at_least=1)
+    watch = Watch(symptom(scope="leaf"), spread(at_least=1), everywhere, places=LEAVES)
     assert watch.fact(100) == ["+sick@leaf/l1"]
     assert watch.fact(101, "x.good") == ["-sick@leaf/l1"]
 

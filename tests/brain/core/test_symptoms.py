@@ -256,6 +256,7 @@ def test_flapping() -> None:
     assert (watch.known().on, watch.known().last, watch.known().arrived) == (False, 103, 103)
     assert watch.fact(110) == NOTHING
     assert watch.fact(112, "x.good", age_s=1) == ON
+    assert watch.active == [KEY]
     assert (watch.known().since, watch.known().last) == (101, 111)
     assert watch.fact(120, "x.good") == NOTHING
     assert watch.fact(121) == ON, "one of the first facts"
@@ -274,6 +275,9 @@ def test_flapping_that_begins_with_a_fact() -> None:
         watch.fact(at)
     assert len(watch.known().hits) == 3
     assert watch.fact(200) == ON, "while it is active every fact renews it, though its window is empty"
+    watch.fact(201, "x.good")
+    assert watch.known().hits == [(201, 1)]
+    assert watch.known().since == 100, "when it began stays"
 
 
 def test_slow_changes_are_no_flapping() -> None:
@@ -291,6 +295,23 @@ def test_flapping_without_a_window() -> None:
     watch = Watch(symptom(detect="flapping", at_least=1, ttl_s=50, clear=()))
     watch.fact(100)
     assert watch.due() == 150
+
+
+def test_a_change_that_comes_before_a_late_timer() -> None:
+    """The window runs on from that change."""
+    watch = Watch(FLAPPING)
+    watch.fact(100)
+    assert watch.due() == 160
+    watch.fact(165, "x.good")
+    assert watch.due() == 225
+
+
+def test_absence_for_longer_than_it_lives() -> None:
+    """On its way it does not expire: that nothing is seen is what it waits for."""
+    watch = Watch(symptom(detect="absence", for_s=600, ttl_s=60, clear=()))
+    watch.fact(100)
+    assert watch.fire(500) == NOTHING
+    assert watch.wait(700) == [(700, f"+{KEY}")]
 
 
 def test_timers() -> None:
