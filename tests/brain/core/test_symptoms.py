@@ -2,6 +2,7 @@
 
 import pytest
 
+from brain.core.effects import SetTimer
 from brain.core.faults import symptoms
 from brain.core.pack.spec import Match
 from tests.brain.core.watch import BAD, Watch, symptom
@@ -260,6 +261,7 @@ def test_flapping() -> None:
     assert (watch.known().since, watch.known().last) == (101, 111)
     assert watch.fact(120, "x.good") == NOTHING
     assert watch.fact(121) == ON, "one of the first facts"
+    assert watch.known().hits[-1] == (121, 1)
     assert watch.fact(122, "x.good") == NOTHING, "it has begun already"
     assert watch.wait(181) == []
     assert watch.wait(183) == [(182, f"-{KEY}")]
@@ -267,7 +269,7 @@ def test_flapping() -> None:
 
 def test_flapping_that_begins_with_a_fact() -> None:
     """Down, up, down: the third change."""
-    watch = Watch(symptom(detect="flapping", at_least=3, within_s=60))
+    watch = Watch(symptom(detect="flapping", at_least=3, within_s=60, carry={"why": "why"}))
     watch.fact(100)
     watch.fact(101, "x.good")
     assert watch.fact(102) == ON
@@ -278,6 +280,7 @@ def test_flapping_that_begins_with_a_fact() -> None:
     watch.fact(201, "x.good")
     assert watch.known().hits == [(201, 1)]
     assert watch.known().since == 100, "when it began stays"
+    assert watch.fact(202, why="a new reason") == ON
 
 
 def test_slow_changes_are_no_flapping() -> None:
@@ -324,6 +327,7 @@ def test_timers() -> None:
         watch.state.timers[f"symptom:{KEY}"] = present
         symptoms.arm(ctx, KEY, spec, state)
         assert watch.due() == due
+    assert [effect.due for effect in ctx.effects if isinstance(effect, SetTimer)] == [160.0, 160.0]
     late = watch.ctx(500)
     symptoms.arm(late, KEY, spec, state)
     assert watch.due() == 500.001
