@@ -1,9 +1,11 @@
 """What several tests of the agent share: two healthy GPUs behind a library of our own, and a PCI bus to fill."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from tests.agent.commander_kit import Tidy
 from tests.fixtures.nvml_fake import FakeNvml, build
 
 
@@ -27,3 +29,11 @@ def bus(tmp_path: Path) -> Path:
     """A machine whose PCI bus a test fills; without GPUs the real one's do not disturb."""
     (tmp_path / "bus").mkdir()
     return tmp_path / "bus"
+
+
+@pytest.fixture
+async def tidy() -> AsyncIterator[Tidy]:
+    """An action that puts things in order until the test, or its end, lets it go."""
+    action = Tidy()
+    yield action
+    action.may_end.set()

@@ -1,7 +1,6 @@
 """Commands: what a node refuses, and that what it accepts runs once, whatever crashes when."""
 
 import asyncio
-import json
 import os
 import threading
 from dataclasses import replace
@@ -10,38 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent.commands.journal import MAX_IDS, Journal, Result
+from agent.commands.journal import Journal, Result
 from agent.contract.commands import Answer, Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from tests.agent.commander_kit import OTHER, Node, accepted, order, signed, tasks_of
-
-REFUSALS: list[tuple[str, bytes, str]] = [
-    ("not JSON", b"\xff\xfe", "not a signed envelope"),
-    ("no envelope", b"[]", "not a signed envelope"),
-    ("deep nesting", b"[" * 60000, "not a signed envelope"),
-    ("unsigned", json.dumps({"payload": order().payload().decode()}).encode(), "not a signed envelope"),
-    ("a stranger's key", signed(order().payload(), OTHER, "brain-9"), "'brain-9' is not trusted"),
-    ("another's signature", signed(order().payload(), OTHER), "signature does not fit"),
-    ("changed after signing", signed(order().payload()).replace(b"gpu-off-bus", b"gpu-off-bos"), "signature"),
-    ("short signature", b'{"payload": "{}", "key": "brain-1", "sig": "AAAA"}', "signature does not fit"),
-    ("no command", signed(b"{}"), "not a command"),
-    ("huge", b" " * 70000, "at most"),
-    ("another node", signed(order(node="gpu-2").payload()), "it is for node 'gpu-2'"),
-    ("another run of the agent", signed(order(session="run-0").payload()), "another run"),
-    ("any run", signed(order(session="").payload()), "another run"),
-    ("expired", signed(order(not_after_s=999.0).payload()), "expired 1.0 s ago"),
-    ("never expires", signed(order(not_after_s=float("nan")).payload()), "expired"),
-    ("no time limit", signed(order(timeout_s=float("inf")).payload()), "timeout_s"),
-    ("unknown action", signed(order(action="shell", params={}).payload()), "unknown action 'shell'"),
-    (
-        "not allowed",
-        signed(order(action="service.restart", params={"unit": "sshd.service"}).payload()),
-        "allow-list",
-    ),
-    ("unknown parameter", signed(order(params={"component": "node", "x": 1}).payload()), "no parameter 'x'"),
-    ("missing parameter", signed(order(params={}).payload()), "needs component"),
-    ("wrong type", signed(order(params={"component": 7}).payload()), "component must be component"),
-]
+from tests.agent.commander_kit import REFUSALS, Node, accepted, order, signed, tasks_of
 
 
 @pytest.mark.parametrize(("envelope", "why"), [row[1:] for row in REFUSALS], ids=[row[0] for row in REFUSALS])
@@ -279,45 +250,6 @@ async def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
         assert "journal cannot be written" in reply.why
         assert node.action.runs == 0
         node.restart("run-1")
-
-
-def test_the_journal_survives_torn_lines_and_stays_small(tmp_path: Path) -> None:
-    """Half a line at the end (power cut) or rubbish in the middle loses that line only; old ids are
-    forgotten.
-    """
-    path = tmp_path / "journal.jsonl"
-    journal = Journal(path)
-    journal.accept(order(id="a", epoch=7), "boot-1", "run-1")
-    journal.finish("a", Result(outcome=Outcome.OK, why="done", took_s=1.5, evidence="e"))
-    journal.accept(order(id="b"), "boot-1", "run-1")
-    with path.open("ab") as sink:
-        sink.write(b'\xff\xfe\n[1]\n{"accepted": {"id": 3}}\n{"epoch": []}\n{"done": "b", "resu')
-    again = Journal(path)
-    assert [entry.id for entry in again.unfinished()] == ["b"]
-    assert again["a"].result == Result(outcome=Outcome.OK, why="done", took_s=1.5, evidence="e")
-    assert again.epoch == 7
-    again.finish("b", Result(outcome=Outcome.FAILED, why="no"))
-    assert Journal(path).unfinished() == []
-    lines = [
-        json.dumps(
-            {
-                "accepted": {
-                    "id": f"n{n}",
-                    "action": "x",
-                    "params": {},
-                    "epoch": 1,
-                    "boot": "b",
-                    "session": "s",
-                }
-            }
-        )
-        for n in range(MAX_IDS + 50)
-    ]
-    path.write_text("\n".join(lines))
-    small = Journal(path)
-    assert "n49" not in small
-    assert "n50" in small
-    assert len(path.read_text().splitlines()) == MAX_IDS + 1
 
 
 async def test_accepted_means_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

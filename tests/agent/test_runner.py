@@ -11,7 +11,7 @@ from agent.actions.base import Done, Params, Resumable, StillRunning, report_pro
 from agent.commands.journal import Journal
 from agent.contract.commands import Answer, Command, decode_command
 from agent.contract.errors import ActionError, ContractError, TimedOut, Unreachable
-from tests.agent.commander_kit import Node, Rehearsal, accepted, order, signed, tasks_of
+from tests.agent.commander_kit import Node, Rehearsal, Tidy, accepted, order, signed, tasks_of
 
 ID = order().id
 
@@ -28,24 +28,6 @@ async def begun(node: Node, **changes: object) -> None:
     assert (await node.commander.handle(signed(order(**changes).payload()))).answer is Answer.ACCEPTED
     await asyncio.sleep(0)
     assert node.action.runs == 1
-
-
-class Careful(Rehearsal):
-    """Needs a moment to put things in order when it is cancelled, and must not be disturbed in it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tidy = asyncio.Event()
-        self.in_order = False
-
-    async def run(self, params: Params) -> Done:
-        """Waits, and tidies up."""
-        try:
-            return await super().run(params)
-        except asyncio.CancelledError:
-            await self.tidy.wait()
-            self.in_order = True
-            raise
 
 
 class Leaving(Rehearsal):
@@ -92,19 +74,18 @@ async def test_what_takes_long_says_so(tmp_path: Path) -> None:
     report_progress("outside of a command nobody listens")
 
 
-async def test_a_cancelled_command_ends_in_order(tmp_path: Path) -> None:
+async def test_a_cancelled_command_ends_in_order(tmp_path: Path, tidy: Tidy) -> None:
     """Answered at once; the action tidies up undisturbed, even by a second cancellation; then the result says why."""
-    careful = Careful()
-    node = Node(tmp_path, action=careful)
+    node = Node(tmp_path, action=tidy)
     await begun(node)
     assert (await node.commander.handle(cancellation())).answer is Answer.ACCEPTED
     await asyncio.sleep(0)
     assert (await node.commander.handle(cancellation())).answer is Answer.KNOWN
     await asyncio.sleep(0)
     assert node.results() == [], "it is not over before the action says so"
-    careful.tidy.set()
+    tidy.may_end.set()
     await node.settled()
-    assert careful.in_order
+    assert tidy.disturbed == 0
     (event,) = node.sent
     assert (event.data["outcome"], event.data["why"]) == ("failed", "cancelled: ann: wrong node")
     assert f"{ID}.x" not in Journal(node.path), "a cancellation is no run"

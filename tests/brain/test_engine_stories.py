@@ -106,6 +106,19 @@ def test_a_storm_of_links_is_one_incident_without_any_action() -> None:
     assert story.actions() == []
 
 
+def test_a_storm_that_goes_on_is_not_over() -> None:
+    """Law 6: the ports of 20 nodes have errors for ten minutes, five times as long as one report of them counts."""
+    story = Story()
+    for at in range(10, 610, 30):
+        for number in range(20):
+            story.event(at, "ib.errors", "port/mlx5_0.1", f"n{number}", counter="symbol_error", delta=500)
+    story.run(620)
+    assert [incident.cause for incident in story.incidents() if incident.pages.sent] == [
+        "shared-phy-errors-cell"
+    ]
+    assert story.actions() == []
+
+
 def test_after_a_storm_what_is_still_broken_is_healed() -> None:
     """Law 7: when the shared cause is over, the one link that is still down gets its remedy."""
     story = Story()

@@ -25,6 +25,12 @@ def core(*names: str) -> tuple[str, ...]:
 
 GATES = core("gates_of_people", "gates_of_evidence", "gates_of_counts", "gates_of_jobs", "gates_together")
 
+
+def agent(*names: str) -> tuple[str, ...]:
+    """Tests of the agent by their names."""
+    return tuple(f"tests/agent/test_{name}.py" for name in names)
+
+
 MODULES = (
     Module(name="gates", path="brain/core/healing/gates.py", tests=GATES),
     Module(name="approvals", path="brain/core/healing/approvals.py", tests=core("approvals")),
@@ -40,4 +46,18 @@ MODULES = (
     Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
     Module(name="runs", path="brain/core/healing/runs.py", tests=core("runs", "runs_trail")),
     Module(name="steps", path="brain/core/healing/steps.py", tests=core("steps", "steps_trail")),
+    Module(name="verify", path="agent/commands/verify.py", tests=agent("verify")),
+    Module(name="journal", path="agent/commands/journal.py", tests=agent("command_journal")),
+    Module(
+        name="runner",
+        path="agent/commands/runner.py",
+        tests=agent("runner_reports", "runner_restart", "runner"),
+    ),
+    Module(name="commander", path="agent/commands/commander.py", tests=agent("commander_answers")),
+    Module(
+        name="symptoms",
+        path="brain/core/faults/symptoms.py",
+        tests=core("symptoms", "symptom_facts", "spreads"),
+    ),
+    Module(name="drift", path="brain/core/faults/drift.py", tests=core("drift")),
 )

@@ -5,6 +5,7 @@ outage is not taken for a burst. The functions return the symptoms that began, e
 then judges the scopes that see them.
 """
 
+import math
 from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -327,7 +328,9 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
 
 
 def _expires(symptom: Symptom, state: SymptomState) -> float:
-    """When a symptom, active or not, ends unless a fact renews it."""
+    """When a symptom, active or not, ends unless a fact renews it. A spread lives as long as what it counts."""
+    if symptom.detect == "spread":
+        return math.inf
     if not state.active or symptom.detect == "flapping":
         return state.arrived + (symptom.within_s or symptom.ttl_s)
     return state.arrived + symptom.ttl_s
@@ -344,6 +347,8 @@ def arm(ctx: Context, key: str, symptom: Symptom, state: SymptomState) -> None:
         due = state.last + symptom.for_s
     else:
         due = _expires(symptom, state)
+    if due == math.inf:
+        return
     due = max(due, ctx.now + 0.001)
     present = ctx.state.timers.get(name)
     if present is None or present > due or present <= ctx.now:
