@@ -118,10 +118,12 @@ class KubeApi:
                 finally:
                     answer.release()
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
+            self._grants.away()
             raise Unreachable(f"Kubernetes: {error}") from error
         except ConfigError as error:
             raise Refused(str(error)) from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._grants.away()
             text = f"{method} {path}: {type(error).__name__} {error}"
             raise (Unreachable if method == "GET" else TimedOut)(text) from error
         return _response(answer.status, body_bytes, answer.headers.get("Retry-After", ""))

@@ -28,20 +28,27 @@ PASSING = (Unreachable, TimedOut, Transient)
 
 @dataclass(slots=True)
 class Grants:
-    """Whether the counterpart has ever let us in: only then may a denial be a passing one."""
+    """Whether a denial may be a passing one: the counterpart has let us in before, or was away just now."""
 
     _let_in: bool = False
+    _away: bool = False  # and has not let us in since then
     _denied_at: dict[str, float] = field(default_factory=dict)  # right -> since when it is denied
 
     def allowed(self, right: str) -> None:
         """A request was let through."""
-        self._let_in = True
+        self._let_in, self._away = True, False
         self._denied_at.pop(right, None)
+
+    def away(self) -> None:
+        """A request was not answered: a server that has just started may deny what it will allow."""
+        if not self._away:
+            self._away = True
+            self._denied_at.clear()
 
     def denied(self, right: str, says: str) -> ActionError:
         """Returns the error of a request that was not: Transient at first, Refused later and for an unknown account."""
         since_s = self._denied_at.setdefault(right, monotonic())
-        if self._let_in and monotonic() - since_s < DENIED_S:
+        if (self._let_in or self._away) and monotonic() - since_s < DENIED_S:
             return Transient(f"not allowed just now to {right}: {says}")
         return Refused(f"the brain's account has no right to {right}: {says}")
 

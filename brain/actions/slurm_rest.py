@@ -118,8 +118,10 @@ class Rest:
                         raise ActionError(f"slurmrestd: more than {MAX_ANSWER_BYTES} bytes")
                 status = answer.status
         except aiohttp.ClientConnectorError as error:
+            self._grants.away()
             raise Unreachable(f"slurmrestd {self.url}: {error}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._grants.away()
             text = (
                 f"slurmrestd {self.url}: {type(error).__name__} {'while answering' if sent else ''}".rstrip()
             )

@@ -189,7 +189,8 @@ def _takes(node: Json, pod: Json) -> bool:
     ]
     if terms and not any(node["metadata"]["name"] in field["values"] for field in terms):
         return False
-    return (pod["spec"].get("nodeSelector") or {}).items() <= node["metadata"].get("labels", {}).items()
+    wants: Json = pod["spec"].get("nodeSelector") or {}
+    return bool(wants.items() <= node["metadata"].get("labels", {}).items())
 
 
 def _tolerates(toleration: Json, taint: Json) -> bool:
@@ -255,9 +256,9 @@ def serve(want: argparse.Namespace, ready: Path) -> None:
             ]
             bind(api, pods, nodes)
             for pod in pods:
-                kubelet = kubelets.get(pod["spec"].get("nodeName", ""))
-                if kubelet is not None and not kubelet.dead:
-                    kubelet.care(pod)
+                node_of = kubelets.get(pod["spec"].get("nodeName", ""))
+                if node_of is not None and not node_of.dead:
+                    node_of.care(pod)
             if len(nodes) == len(kubelets) and all(map(_ready, nodes)):
                 ready.touch()
         except (OSError, http.client.HTTPException, ValueError) as error:
