@@ -144,9 +144,7 @@ async def test_a_cordon_over_our_drain_stays(plane: Plane, word: str) -> None:
         for one, incident in (("drain", "inc-1"), (word, ""), ("drain", "inc-2"), ("resume", "inc-1")):
             await story.tell(one, incident)
         await story.tell("resume", "inc-2")
-        assert (
-            await kube.drained("gpu1") == f"cordoned by {'gitops' if word == 'apply' else 'kubectl-cordon'}"
-        )
+        assert await kube.drained("gpu1") == f"cordoned by {'gitops' if word == 'apply' else 'kubectl'}"
     finally:
         await kube.close()
 
