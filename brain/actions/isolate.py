@@ -18,6 +18,7 @@ from brain.actions.patience import Patient
 SHUTDOWN_S = 120.0
 _MAX_SHUTDOWN_S = 600.0
 _DRAIN_S = 30.0  # a scheduler that hangs must not keep a node on
+_DRAIN_AGAIN_S = 10.0  # how long one that is away is asked again
 _OFF_S = 150.0  # part of the order's time that is kept for switching off
 
 
@@ -69,7 +70,7 @@ class Isolate:
         try:
             async with asyncio.timeout(_DRAIN_S):
                 mark = Mark(incident=order.incident, why=clip(order.why, 150))
-                await Patient(scheduler, order, within_s=_DRAIN_S).drain(order.node, mark)
+                await Patient(scheduler, order, within_s=_DRAIN_AGAIN_S).drain(order.node, mark)
         except TimeoutError:
             return f"not drained, {scheduler.name} did not answer within {_DRAIN_S:g} s"
         except (ActionError, OSError) as error:  # fencing is for safety: the node is switched off anyway

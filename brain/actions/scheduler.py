@@ -6,6 +6,7 @@ A node belongs to the first table `[schedulers.<name>]` whose `nodes` pattern ma
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from time import monotonic
 from typing import Any, ClassVar, Protocol
 
 from agent.contract.errors import ActionError, Refused
@@ -74,9 +75,16 @@ class _SchedulerAction:
 
 
 class Drain(_SchedulerAction):
-    """Stops new jobs; then waits up to `wait_s` for the running ones to end."""
+    """Stops new jobs; then waits up to `wait_s` for the running ones to end.
+
+    All attempts of one rung together wait for `wait_s`: a retry goes on with the wait of the attempt before it.
+    """
 
     name: ClassVar[str] = "scheduler.drain"
+
+    def __init__(self, choice: Choice) -> None:
+        super().__init__(choice)
+        self._waits_since: dict[str, float] = {}  # rung of a run -> when its wait began
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
@@ -95,11 +103,12 @@ class Drain(_SchedulerAction):
         return lines
 
     async def run(self, order: Order) -> Done:
-        """As in Action. Refused when jobs are left: another attempt would only wait again; the drain stays."""
+        """As in Action. ActionError when jobs are left; the drain stays. Refused when someone has taken it off."""
         scheduler, wait_s, then = self._scheduler(order), *_wait(order)
         if then == "requeue":
             _unprotected(order.node, await scheduler.jobs(order.node))
         await scheduler.drain(order.node, _mark(order))
+        wait_s -= self._waited_s(order)
         try:
             return await self._emptied(scheduler, order, wait_s, then)
         except PASSING as error:
@@ -118,12 +127,21 @@ class Drain(_SchedulerAction):
         if left and then == "undo":
             await self._undo(scheduler, order, left)
         if left and then != "go_on":
-            raise Refused(f"drained {whose}, and there still run {_listed(left)}")
+            raise ActionError(f"drained {whose}, and there still run {_listed(left)}")
         return Done(
             text=f"{order.node} is drained {whose}; "
             + (f"there still run {_listed(left)}" if left else "no jobs"),
             data={"jobs_left": len(left), "reason": reason, "ours": mine},
         )
+
+    def _waited_s(self, order: Order) -> float:
+        """Returns for how long earlier attempts of the order's rung have waited, or gone on since then."""
+        now_s = monotonic()
+        self._waits_since = {
+            rung: since_s for rung, since_s in self._waits_since.items() if now_s - since_s < MAX_WAIT_S
+        }
+        rung = order.id.rpartition(".")[0] or order.id  # ids of steps: <run>.<rung>.<attempt>
+        return now_s - self._waits_since.setdefault(rung, now_s)
 
     async def _undo(self, scheduler: Scheduler, order: Order, left: Sequence[Job]) -> None:
         """Raises Refused: the node is in use. Takes this incident's mark off; what others want stays."""

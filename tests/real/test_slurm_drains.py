@@ -102,9 +102,9 @@ class Story:
             standing = await self._slurm.drained("gpu1")
             if not standing:
                 return
-            reason, state = f"{standing} and I", ()
+            reason, state = f"{standing} and I", []
         else:
-            reason, state = "admin: new PSU", ("State=DRAIN" if word == "person drains" else "State=DOWN",)
+            reason, state = "admin: new PSU", ["State=DRAIN" if word == "person drains" else "State=DOWN"]
         self._cluster.run("scontrol", "update", "NodeName=gpu1", *state, f"Reason={reason}")
         self.owners, self.persons = set(), reason
 

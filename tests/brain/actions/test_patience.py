@@ -1,6 +1,8 @@
 """A scheduler that is away for a moment, denies for a moment, or fails with words: what a step makes of it."""
 
+import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -141,6 +143,23 @@ async def test_a_drain_that_stands_is_not_denied_when_the_scheduler_goes_away() 
     assert type(it.value) is ActionError
 
 
+async def test_a_retry_goes_on_with_the_wait() -> None:
+    """Jobs that have not ended within `wait_s` are told; the next attempt of the same rung does not wait once more."""
+
+    class Busy(Stumbling):
+        async def jobs(self, node: str) -> list[Job]:
+            return [Job(id="4711")]
+
+    drain = actions.Drain(lambda _: Busy([]))
+    took_s = []
+    for step in ("run-1.s2.a1", "run-1.s2.a2", "run-2.s2.a1"):
+        began_s = time.monotonic()
+        with pytest.raises(ActionError, match="drained by us, and there still run 1 job: 4711"):
+            await drain.run(replace(order(), id=step, params={"wait_s": 0.4}))
+        took_s.append(time.monotonic() - began_s)
+    assert (took_s[0] >= 0.4, took_s[1] < 0.4, took_s[2] >= 0.4) == (True, True, True)
+
+
 async def test_a_node_is_not_rebooted_again_when_the_answer_is_lost() -> None:
     """Away is asked again; a lost answer ends the step as unknown."""
     there = Stumbling([*[AWAY] * 2], lost=True)
@@ -187,8 +206,8 @@ async def test_a_persons_drain_is_never_resumed(reason: str) -> None:
     """Not by its incident, and not by a person's word about ours."""
     there = Stumbling([])
     there.reason = reason
-    for owners in ({}, {"owners": "all"}):
-        done = await actions.Resume(lambda _: there).run(order(**owners))
+    for wanted in (order(), order(owners="all")):
+        done = await actions.Resume(lambda _: there).run(wanted)
         assert done.data == {"resumed": False, "takes_jobs": False}
         assert reason in done.text
     assert there.reason == reason
