@@ -106,8 +106,7 @@ class Plane:
 
     def node(self, name: str) -> dict[str, Any]:
         """The Node object."""
-        found = json.loads(self.kubectl("get", "node", name, "-o", "json", "--show-managed-fields"))
-        return dict(found)
+        return dict(json.loads(self.kubectl("get", "--raw", f"/api/v1/nodes/{name}")))
 
     def taints(self, name: str) -> list[str]:
         """Keys of its taints, without those that Kubernetes derives from a cordon."""

@@ -211,7 +211,10 @@ def _account(plane: Plane, name: str, verbs: tuple[str, ...]) -> dict[str, Any]:
             "create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount=default:{name}"
         )
     token = plane.folder / f"{name}.token"
-    token.write_text(plane.kubectl("create", "token", name))
+    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+    token.write_text(
+        json.loads(plane.kubectl("create", "--raw", path, "-f", "-", given={}))["status"]["token"]
+    )
     token.chmod(0o600)
     url = (plane.folder / "url").read_text().strip()
     return {"kubeconfig": None, "url": url, "token_file": token, "ca_file": plane.folder / "ca.crt"}
