@@ -5,6 +5,7 @@ An action is declared in `brain/core/pack/actions.py` and built by `brain.action
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import ClassVar, Protocol
 
 from agent.contract.errors import Refused
@@ -114,8 +115,11 @@ class Scheduler(Protocol):
         """Returns the jobs on the node now, without daemons of the system."""
         ...
 
-    async def requeue(self, job: Job) -> None:
-        """Stops this run of the job and lets it start again elsewhere. A run that is over is left alone."""
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+        """Stops this run of the job and lets it start again elsewhere. A run that is over is left alone.
+
+        ActionError says why it still runs after `within_s`, or after what the scheduler is configured to wait.
+        """
         ...
 
     async def reboot(self, node: str, mark: Mark) -> None:

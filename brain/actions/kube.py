@@ -14,6 +14,7 @@ the server answers 409 and the change is decided again.
 import asyncio
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from agent.contract.errors import ActionError, Refused, Unreachable
@@ -110,7 +111,7 @@ class Kubernetes:
             kept = {_uid(pod) for pod in found}
         return [self._rules.job(pod, by_selector=_uid(pod) in kept) for pod in pods]
 
-    async def requeue(self, job: Job) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
         """As in Scheduler: evicts the pod. It is asked again while the disruption budget does not allow it (429), and
         while the server fails or is away: the pod's uid makes sure that no other pod is evicted.
         """
@@ -127,9 +128,9 @@ class Kubernetes:
             raise Refused(f"pod {job.id} belongs to its node or has ended: it cannot start again elsewhere")
         if not self._rules.evict_bare_pods and _controller(pod) is None:
             raise Refused(f"pod {job.id} has no controller: nothing would start it again")
-        await self._evict(job.id, path, _uid(pod))
+        await self._evict(job.id, path, _uid(pod), min(self._rules.evict_wait_s, within_s))
 
-    async def _evict(self, job: str, path: str, uid: str) -> None:
+    async def _evict(self, job: str, path: str, uid: str, within_s: float) -> None:
         namespace, _, name = job.partition("/")
         body = {
             "apiVersion": "policy/v1",
@@ -139,7 +140,7 @@ class Kubernetes:
         }
         says = "it was not requested"
         evicted = False
-        for pause_s in until(self._rules.evict_wait_s):
+        for pause_s in until(within_s):
             wait_s = 0.0
             try:
                 if not evicted:
@@ -150,7 +151,7 @@ class Kubernetes:
             except PASSING as error:
                 says = str(error)
             await asyncio.sleep(max(pause_s, min(wait_s, 10.0)))
-        within = f"in {self._rules.evict_wait_s:g} s"
+        within = f"in {within_s:.3g} s"
         if evicted:
             raise ActionError(f"pod {job} was evicted and has not ended {within}")
         raise ActionError(f"pod {job} was not evicted {within}: {says}")

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import TypeVar
 
@@ -97,9 +98,11 @@ class Patient:
         """As in Scheduler."""
         return await self._ask(lambda: self._of.jobs(node))
 
-    async def requeue(self, job: Job) -> None:
-        """As in Scheduler."""
-        await self._ask(lambda: self._of.requeue(job))
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+        """As in Scheduler, within the step's own time."""
+        await self._ask(
+            lambda: self._of.requeue(job, within_s=min(within_s, max(1.0, self._end_s - monotonic())))
+        )
 
     async def reboot(self, node: str, mark: Mark) -> None:
         """As in Scheduler. It is not asked again once the outcome is unknown: no node reboots twice for one step."""

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -172,7 +173,7 @@ class Slurm:
         """As in Scheduler."""
         return [self._job(row) for row in await self._reader.jobs(self._of(node))]
 
-    async def requeue(self, job: Job) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
         """As in Scheduler. Refused for an interactive job, and one submitted with --no-requeue."""
         if _JOB.fullmatch(job.id) is None:
             raise Refused(f"{job.id!r} is not the id of a Slurm job")
@@ -184,7 +185,7 @@ class Slurm:
         if before.states.isdisjoint(STOPPABLE):  # a job that has ended would run a second time
             raise Refused(f"job {job.id} does not run: {'+'.join(sorted(before.states))}")
         await self._cli.requeue(job.id)
-        for pause_s in until(SETTLE_S):
+        for pause_s in until(min(SETTLE_S, within_s)):
             with settling():
                 after = await self._cli.job(job.id)
             if after is None or "RUNNING" not in after.states or after.started != before.started:

@@ -5,6 +5,7 @@ import ssl
 import subprocess
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ class Slurm:
         """Not asked here."""
         raise NotImplementedError
 
-    async def requeue(self, job: Job) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
         """Not asked here."""
         raise NotImplementedError
 

@@ -75,6 +75,15 @@ async def test_an_eviction_outlasts_a_restart_of_the_api_server(plane: Plane, ku
     assert not {ending, kept} & {*plane.running("ending"), *plane.running("kept")}
 
 
+async def test_an_eviction_ends_within_its_steps_time(plane: Plane, kube: Kubernetes) -> None:
+    """The budget's words reach the operator before the step is cut off, whatever the configuration waits."""
+    (pod,) = await asyncio.to_thread(plane.pods, "held", "gpu1")
+    await asyncio.to_thread(plane.budget, "held", "held", at_least=1)
+    with pytest.raises(ActionError, match=r"was not evicted in .* disruption budget"):
+        await actions.Requeue(lambda _: kube).run(order("gpu1", job=f"default/{pod}", timeout_s=8))
+    assert plane.running("held") == [pod]
+
+
 async def test_drain_and_resume_outlast_restarts_of_the_api_server(plane: Plane, kube: Kubernetes) -> None:
     """Each is asked while nobody answers, and does not say that nothing was done."""
     for action in (actions.Drain, actions.Resume):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -73,7 +74,7 @@ class Stumbling:
         self._stumble()
         return []
 
-    async def requeue(self, job: Job) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
         """As in Scheduler."""
         self._stumble()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ class Flaky:
             raise Unreachable("away")
         return [Job(id="1", user="alice", state="running")]
 
-    async def requeue(self, job: Job) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
         """Done."""
 
     async def reboot(self, node: str, mark: Mark) -> None:
