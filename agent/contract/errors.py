@@ -6,6 +6,7 @@ GpuwardError
 ├── ActionError      an action did not achieve what it should
 │   ├── Refused      the device refuses: next rung, no retry
 │   ├── Unreachable  the counterpart could not be reached: retry within the deadline
+│   ├── Transient    the counterpart answers that it fails just now: retry within the deadline
 │   └── TimedOut     the outcome is unknown: verify before anything else
 └── BugError         an invariant of ours is broken: stop acting, keep recording, page
 """
@@ -33,6 +34,10 @@ class Refused(ActionError):
 
 class Unreachable(ActionError):
     """The counterpart could not be reached; nothing was done."""
+
+
+class Transient(ActionError):
+    """The counterpart answered that it fails just now, with its words; nothing was done."""
 
 
 class TimedOut(ActionError):

@@ -3,16 +3,16 @@
 An action is declared in `brain/core/pack/actions.py` and built by `brain.actions.build` from the site's configuration.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import ClassVar, Protocol
 
 from agent.contract.errors import Refused
 from agent.contract.messages import Scalar
+from brain.actions.marks import Mark
 from brain.config import BrainConfig
 from brain.core.inputs import StepResult
-
-MARK = "gpuward"  # part of every reason, label and annotation that we write; we undo only what carries it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +77,15 @@ class Job:
     gpu_count: int = 0
     # The setting that forbids to stop it, e.g. "user alice"; empty: it is not protected
     protected: str = ""
+    # Tells this run of the job from the next one (start time or uid); empty: unknown
+    run: str = ""
 
 
 class Scheduler(Protocol):
-    """A workload manager. Each method reads back what it changed. Errors as in `Action`."""
+    """A workload manager. Each method reads back what it changed. Errors as in `Action`.
+
+    Every method but `reboot` may be repeated when its outcome is unknown: it changes only what is still missing.
+    """
 
     @property
     def name(self) -> str:
@@ -88,26 +93,36 @@ class Scheduler(Protocol):
         ...
 
     async def drained(self, node: str) -> str:
-        """Returns the reason why the node takes no new jobs; empty when it does. Our reasons begin with MARK."""
+        """Returns the reason why the node takes no new jobs; empty when it does. Ours is that of `marks.written`."""
         ...
 
-    async def drain(self, node: str, why: str) -> None:
-        """Stops new jobs on the node, with MARK and `why` as the reason. A drain that is not ours is left as it is."""
+    async def marks(self, node: str) -> tuple[Mark, ...]:
+        """Returns the marks of our drain: the incidents that want it. None where the drain is not ours."""
         ...
 
-    async def resume(self, node: str) -> bool:
-        """Removes our drain. False: there was none of ours, and nothing was changed."""
+    async def drain(self, node: str, mark: Mark) -> None:
+        """Stops new jobs on the node, or adds `mark` to our drain. A drain that is not ours is left as it is."""
+        ...
+
+    async def resume(self, node: str, owners: Collection[str] | None) -> bool:
+        """Removes the marks of these incidents (None: all of ours), and with the last mark our drain.
+
+        False: there was none of these marks, and nothing was changed.
+        """
         ...
 
     async def jobs(self, node: str) -> list[Job]:
         """Returns the jobs on the node now, without daemons of the system."""
         ...
 
-    async def requeue(self, job: str) -> None:
-        """Stops the job and lets it start again elsewhere."""
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+        """Stops this run of the job and lets it start again elsewhere. A run that is over is left alone.
+
+        ActionError says why it still runs after `within_s`, or after what the scheduler is configured to wait.
+        """
         ...
 
-    async def reboot(self, node: str, why: str) -> None:
+    async def reboot(self, node: str, mark: Mark) -> None:
         """Reboots the node when it is idle and waits until it is back; it stays drained by us. Refused where the
         scheduler cannot do that, and under a drain that is not ours.
         """

@@ -12,10 +12,13 @@ from agent.contract.messages import clip
 from brain.actions.base import Done, Order, Scheduler, number
 from brain.actions.bmc_base import Bmc, BmcRequest, Power, set_power, wait_for
 from brain.actions.bmc_tables import Bmcs
+from brain.actions.marks import Mark
+from brain.actions.patience import Patient
 
 SHUTDOWN_S = 120.0
 _MAX_SHUTDOWN_S = 600.0
 _DRAIN_S = 30.0  # a scheduler that hangs must not keep a node on
+_DRAIN_AGAIN_S = 10.0  # how long one that is away is asked again
 _OFF_S = 150.0  # part of the order's time that is kept for switching off
 
 
@@ -66,7 +69,8 @@ class Isolate:
             return "no scheduler is configured for it, so nothing was drained"
         try:
             async with asyncio.timeout(_DRAIN_S):
-                await scheduler.drain(order.node, order.why)
+                mark = Mark(incident=order.incident, why=clip(order.why, 150))
+                await Patient(scheduler, order, within_s=_DRAIN_AGAIN_S).drain(order.node, mark)
         except TimeoutError:
             return f"not drained, {scheduler.name} did not answer within {_DRAIN_S:g} s"
         except (ActionError, OSError) as error:  # fencing is for safety: the node is switched off anyway

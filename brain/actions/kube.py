@@ -1,9 +1,11 @@
-"""Kubernetes as a `Scheduler`: cordon, taint, annotation and label with our mark; eviction within disruption budgets.
+"""Kubernetes as a `Scheduler`: taint, annotation and label with our marks; eviction within disruption budgets.
 
-    metadata.annotations  gpuward/reason: "gpuward: <why> #<checksum>"
+    metadata.annotations  gpuward/reason: "gpuward: <why> [<incident>]; ... #<checksum>"
     metadata.labels       gpuward/drained: "true"
     spec.taints           gpuward/drained:NoSchedule
-    spec.unschedulable    true, with field manager gpuward
+
+The taint stops the pods that a cordon would stop. The cordon (`spec.unschedulable`) belongs to people: over one of ours
+`kubectl cordon` would write nothing, and nobody could tell that a person wants the node drained too.
 
 Every change carries the resource version on which it was decided: when someone else changes the node in the meantime,
 the server answers 409 and the change is decided again.
@@ -11,14 +13,17 @@ the server answers 409 and the change is decided again.
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
 from typing import Any
 
-from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
+from agent.contract.errors import ActionError, Refused, Unreachable
 from brain.actions.base import Job
 from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, Response
 from brain.actions.kube_options import KubeOptions, PodRules, read
-from brain.actions.marks import marked, ours
+from brain.actions.marks import Mark, added, owns, without, written
+from brain.actions.marks import read as marks_of
+from brain.actions.patience import PASSING, settling
 from brain.actions.pauses import until
 
 REASON, DRAINED = "gpuward/reason", "gpuward/drained"
@@ -50,35 +55,49 @@ class Kubernetes:
         """As in Scheduler."""
         return _drained(await self._node(node))
 
-    async def drain(self, node: str, why: str) -> None:
+    async def marks(self, node: str) -> tuple[Mark, ...]:
+        """As in Scheduler."""
+        return _marks(await self._node(node))
+
+    async def drain(self, node: str, mark: Mark) -> None:
         """As in Scheduler. A node that someone else has cordoned is left as it is."""
 
         def change(found: Node) -> Mapping[str, Any] | None:
-            if _drained(found):
+            marks = _marks(found)
+            if owns(marks, mark.incident) or (_drained(found) and not marks):
                 return None
-            taints = [*_others(found), _TAINT]
             return {
-                "metadata": {"annotations": {REASON: marked(why)}, "labels": {DRAINED: "true"}},
-                "spec": {"unschedulable": True, "taints": taints},
+                "metadata": {
+                    "annotations": {REASON: written(added(marks, mark))},
+                    "labels": {DRAINED: "true"},
+                },
+                "spec": {"taints": [*_others(found), _TAINT]},
             }
 
-        if await self._changed(node, change) and not ours(await self.drained(node)):
-            raise ActionError(f"{node} was cordoned and does not carry our mark")
+        if await self._changed(node, change) and not owns(await self._read_back(node), mark.incident):
+            raise ActionError(f"{node} was tainted and does not carry our mark")
 
-    async def resume(self, node: str) -> bool:
+    async def resume(self, node: str, owners: Collection[str] | None) -> bool:
         """As in Scheduler. A node that someone else has cordoned in the meantime stays cordoned, without our mark."""
 
         def change(found: Node) -> Mapping[str, Any] | None:
-            if not ours(_reason(found)):
+            marks = marks_of(
+                _reason(found)
+            )  # also those that are left on a node whose taint a person has removed
+            left = without(marks, owners) if _tainted(found) else ()
+            if len(left) == len(marks):
                 return None
+            if left:
+                return {"metadata": {"annotations": {REASON: written(left)}}}
             spec: dict[str, Any] = {"taints": _others(found)}
-            if not _cordoned_by_others(found):
+            if _cordoned_by(found) == [MANAGER]:  # before 0.2 we cordoned too
                 spec["unschedulable"] = None
             return {"metadata": {"annotations": {REASON: None}, "labels": {DRAINED: None}}, "spec": spec}
 
         if not await self._changed(node, change):
             return False
-        if ours(await self.drained(node)):
+        after = await self._read_back(node)
+        if len(without(after, owners)) != len(after):
             raise ActionError(f"our mark is still on {node}")
         return True
 
@@ -92,42 +111,54 @@ class Kubernetes:
             kept = {_uid(pod) for pod in found}
         return [self._rules.job(pod, by_selector=_uid(pod) in kept) for pod in pods]
 
-    async def requeue(self, job: str) -> None:
-        """As in Scheduler: evicts the pod. It is retried while the disruption budget does not allow it (429)."""
-        namespace, _, name = job.partition("/")
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+        """As in Scheduler: evicts the pod. It is asked again while the disruption budget does not allow it (429), and
+        while the server fails or is away: the pod's uid makes sure that no other pod is evicted.
+        """
+        namespace, _, name = job.id.partition("/")
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
-            raise Refused(f"{job!r} is not namespace/pod")
+            raise Refused(f"{job.id!r} is not namespace/pod")
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         pod = await self._pod(path)
+        if job.run and (pod is None or _uid(pod) != job.run):
+            return
         if pod is None:
-            raise Refused(f"there is no pod {job}")
+            raise Refused(f"there is no pod {job.id}")
         if _stays(pod):
-            raise Refused(f"pod {job} belongs to its node or has ended: it cannot start again elsewhere")
+            raise Refused(f"pod {job.id} belongs to its node or has ended: it cannot start again elsewhere")
         if not self._rules.evict_bare_pods and _controller(pod) is None:
-            raise Refused(f"pod {job} has no controller: nothing would start it again")
+            raise Refused(f"pod {job.id} has no controller: nothing would start it again")
+        await self._evict(job.id, path, _uid(pod), min(self._rules.evict_wait_s, within_s))
+
+    async def _evict(self, job: str, path: str, uid: str, within_s: float) -> None:
+        namespace, _, name = job.partition("/")
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace},
-            "deleteOptions": {"preconditions": {"uid": _uid(pod)}},
+            "deleteOptions": {"preconditions": {"uid": uid}},
         }
         says = "it was not requested"
         evicted = False
-        for pause_s in until(self._rules.evict_wait_s):
+        for pause_s in until(within_s):
             wait_s = 0.0
-            if not evicted:
-                answer = await self._api.request("POST", f"{path}/eviction", body=body)
-                evicted, says, wait_s = answer.status != TOO_MANY, answer.message, answer.retry_after_s
-            if evicted and await self._gone(path, _uid(pod)):
-                return
+            try:
+                if not evicted:
+                    answer = await self._api.request("POST", f"{path}/eviction", body=body)
+                    evicted, says, wait_s = answer.status != TOO_MANY, answer.message, answer.retry_after_s
+                if await self._gone(path, uid):
+                    return
+            except PASSING as error:
+                says = str(error)
             await asyncio.sleep(max(pause_s, min(wait_s, 10.0)))
+        within = f"in {within_s:.3g} s"
         if evicted:
-            raise ActionError(f"pod {job} was evicted and has not ended in {self._rules.evict_wait_s:g} s")
-        raise ActionError(f"pod {job} was not evicted: {says}")
+            raise ActionError(f"pod {job} was evicted and has not ended {within}")
+        raise ActionError(f"pod {job} was not evicted {within}: {says}")
 
-    async def reboot(self, node: str, why: str) -> None:
+    async def reboot(self, node: str, mark: Mark) -> None:
         """Refused: Kubernetes cannot reboot nodes."""
-        raise Refused(f"Kubernetes does not reboot nodes: {node} needs another remedy for: {why}")
+        raise Refused(f"Kubernetes does not reboot nodes: {node} needs another remedy for: {mark.why}")
 
     async def close(self) -> None:
         """Closes connections."""
@@ -148,6 +179,11 @@ class Kubernetes:
                 _ok(answer, node)
                 return True
         raise Unreachable(f"{node} changes so often that nothing could be changed: {answer.message}")
+
+    async def _read_back(self, node: str) -> tuple[Mark, ...]:
+        """Returns the marks after a change. TimedOut when they cannot be read: the change was accepted."""
+        with settling():
+            return await self.marks(node)
 
     async def _node(self, node: str) -> Node:
         answer = await self._api.request("GET", f"/api/v1/nodes/{self._of(node)}")
@@ -171,10 +207,7 @@ class Kubernetes:
         return None if answer.status == NOT_FOUND else _ok(answer, path)
 
     async def _gone(self, path: str, uid: str) -> bool:
-        try:
-            pod = await self._pod(path)
-        except (Unreachable, TimedOut):
-            return False  # asked again
+        pod = await self._pod(path)
         return pod is None or _uid(pod) != uid
 
     def _of(self, node: str) -> str:
@@ -209,30 +242,35 @@ def _others(node: Node) -> list[Mapping[str, Any]]:
     return [taint for taint in (node.get("spec") or {}).get("taints") or [] if taint.get("key") != DRAINED]
 
 
+def _tainted(node: Node) -> bool:
+    """Is our taint there?"""
+    return len(_others(node)) != len((node.get("spec") or {}).get("taints") or [])
+
+
+def _marks(node: Node) -> tuple[Mark, ...]:
+    """Returns the marks of our drain; none once someone has removed our taint or changed our annotation."""
+    return marks_of(_reason(node)) if _tainted(node) else ()
+
+
 def _drained(node: Node) -> str:
-    """Returns why the node takes no new pods; for our own drain the text of our annotation."""
-    spec = node.get("spec") or {}
-    tainted = len(_others(node)) != len(spec.get("taints") or [])
-    reason = _reason(node)
-    if spec.get("unschedulable"):
-        other = _cordoned_by_others(node)
-        return reason if reason and not other else f"cordoned by {other or 'somebody'}"
-    return reason or "tainted" if tainted else ""
+    """Returns why the node takes no new pods; for our own drain alone the text of our annotation."""
+    ours = (_reason(node) or "tainted") if _tainted(node) else ""
+    by = _cordoned_by(node)
+    if not by or (ours and by == [MANAGER]):
+        return ours
+    return f"cordoned by {', '.join(by)}" + (f"; {ours}" if ours else "")
 
 
-def _cordoned_by_others(node: Node) -> str:
-    """Returns the field manager that has set `unschedulable`; empty when it is us, or unknown.
-
-    Whoever uncordons a node of ours and cordons it again owns the field from then on.
-    """
+def _cordoned_by(node: Node) -> list[str]:
+    """Returns the field managers that have set `unschedulable`; "somebody" when it is unknown who."""
     if not (node.get("spec") or {}).get("unschedulable"):
-        return ""
-    managers = [
+        return []
+    managers = {
         str(entry.get("manager") or "somebody")
         for entry in _meta(node).get("managedFields") or []
         if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
-    ]
-    return "" if MANAGER in managers or not managers else managers[0]
+    }
+    return sorted(managers) or ["somebody"]
 
 
 def _controller(pod: Pod) -> Mapping[str, Any] | None:

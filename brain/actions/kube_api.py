@@ -15,14 +15,16 @@ from typing import Any
 
 import aiohttp
 
-from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
+from brain.actions.patience import Grants
 
 MANAGER = "gpuward"  # the field manager that owns the fields we set
 MERGE = "application/merge-patch+json"
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NOT_FOUND, CONFLICT, TOO_MANY = 404, 409, 429
+_VERBS = {"GET": "get", "PATCH": "patch", "POST": "create"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class KubeApi:
         self._access = access
         self._client: Any = None  # kubernetes_asyncio.client.ApiClient: the library has no types
         self._lock = asyncio.Lock()
+        self._grants = Grants()
 
     async def request(
         self,
@@ -70,19 +73,22 @@ class KubeApi:
         query: Sequence[tuple[str, str]] = (),
         body: Mapping[str, Any] | None = None,
     ) -> Response:
-        """Sends a request. 404, 409 and 429 are responses. Refused: the server rejects it. Unreachable: nothing was done.
-        TimedOut: a change may have been made.
+        """Sends a request. 404, 409 and 429 are responses. Refused: the server rejects it. Transient: it fails just now, or
+        denies what it has allowed before. Unreachable: nothing was done. TimedOut: a change may have been made.
         """
         answer = await self._once(method, path, query, body)
         if answer.status == 401:  # an expired token; kubeconfig plug-ins and files have a newer one
             await self.close()
             answer = await self._once(method, path, query, body)
         status, text = answer.status, f"{method} {path}: {answer.status} {answer.message}"
+        if status in (401, 403):
+            raise self._grants.denied(_right(method, path), text)
+        if status >= 500:
+            raise Transient(text)
+        self._grants.allowed(_right(method, path))
         if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT, TOO_MANY):
             return answer
-        if status < 500:
-            raise Refused(text)
-        raise (Unreachable if method == "GET" else TimedOut)(text)
+        raise Refused(text)
 
     async def close(self) -> None:
         """Closes the connections; the next request opens new ones."""
@@ -112,10 +118,12 @@ class KubeApi:
                 finally:
                     answer.release()
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
+            self._grants.away()
             raise Unreachable(f"Kubernetes: {error}") from error
         except ConfigError as error:
             raise Refused(str(error)) from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._grants.away()
             text = f"{method} {path}: {type(error).__name__} {error}"
             raise (Unreachable if method == "GET" else TimedOut)(text) from error
         return _response(answer.status, body_bytes, answer.headers.get("Retry-After", ""))
@@ -161,6 +169,16 @@ class KubeApi:
         token = secret(self._access.token_file, f"{self._access.where}.token_file")
         if token:
             configuration.api_key["BearerToken"] = f"Bearer {token}"
+
+
+def _right(method: str, path: str) -> str:
+    """Returns what a role must allow for a request, in the words of RBAC: `patch nodes`, `create pods/eviction`."""
+    where = path.strip("/").split("/")[2:]  # after api/v1
+    if where[:1] == ["namespaces"]:
+        where = where[2:]
+    resource = "/".join(where[::2])
+    verb = "list" if method == "GET" and len(where) == 1 else _VERBS.get(method, method)
+    return f"{verb} {resource}"
 
 
 async def _bounded(stream: aiohttp.StreamReader) -> bytes:

@@ -52,6 +52,7 @@ class PodRules:
             gpus=tuple(filter(None, re.split(r"[,\s]+", named))),
             gpu_count=sum(self._gpus(container) for container in spec.get("containers") or []),
             name=str(meta.get("name") or ""),
+            run=str(meta.get("uid") or ""),
             protected=self._protected(str(spec.get("priorityClassName") or ""), by_selector=by_selector),
         )
 

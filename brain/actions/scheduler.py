@@ -6,20 +6,23 @@ A node belongs to the first table `[schedulers.<name>]` whose `nodes` pattern ma
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from time import monotonic
 from typing import Any, ClassVar, Protocol
 
-from agent.contract.errors import ActionError, Refused, Unreachable
+from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import clip
 from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, number, text
-from brain.actions.marks import ours
+from brain.actions.marks import Mark, ours, owns, without
+from brain.actions.patience import OUTAGE_S, PASSING, SPARE_S, Patient
 from brain.actions.pauses import until
 from brain.options import plug_in
 
 Choice = Callable[[str], Scheduler | None]  # node -> the scheduler that has it
 MAX_WAIT_S = 86_400.0
 LEAVE_S = 120.0  # how long requeued jobs may take to leave the node (KillWait, grace periods)
-SPARE_S = 5.0  # a wait ends so long before the step's deadline, so that its outcome can still be reported
+PLAN_S = 15.0  # how long a plan asks a scheduler that is away
 ENDING = ("completing", "terminating")  # states of jobs that are leaving
+ALL = "all"  # owners: every mark of ours
 LISTED = 8  # jobs that one sentence lists
 
 
@@ -64,21 +67,28 @@ class _SchedulerAction:
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
 
-    def _scheduler(self, order: Order) -> Scheduler:
+    def _scheduler(self, order: Order, *, within_s: float = OUTAGE_S) -> Scheduler:
         found = self._choice(order.node) if order.node else None
         if found is None:
             raise Refused(f"no table [schedulers.*] has node {order.node!r}")
-        return found
+        return Patient(found, order, within_s=within_s)
 
 
 class Drain(_SchedulerAction):
-    """Stops new jobs; then waits up to `wait_s` for the running ones to end."""
+    """Stops new jobs; then waits up to `wait_s` for the running ones to end.
+
+    All attempts of one rung together wait for `wait_s`: a retry goes on with the wait of the attempt before it.
+    """
 
     name: ClassVar[str] = "scheduler.drain"
 
+    def __init__(self, choice: Choice) -> None:
+        super().__init__(choice)
+        self._waits_since: dict[str, float] = {}  # rung of a run -> when its wait began
+
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        scheduler, wait_s, then = self._scheduler(order), *_wait(order)
+        scheduler, wait_s, then = self._scheduler(order, within_s=PLAN_S), *_wait(order)
         drained, jobs = await scheduler.drained(order.node), await scheduler.jobs(order.node)
         if then == "requeue":
             _unprotected(order.node, jobs)
@@ -93,39 +103,55 @@ class Drain(_SchedulerAction):
         return lines
 
     async def run(self, order: Order) -> Done:
-        """As in Action. ActionError when jobs are left; the drain stays."""
+        """As in Action. ActionError when jobs are left; the drain stays. Refused when someone has taken it off."""
         scheduler, wait_s, then = self._scheduler(order), *_wait(order)
         if then == "requeue":
             _unprotected(order.node, await scheduler.jobs(order.node))
-        before = await scheduler.drained(order.node)
-        await scheduler.drain(order.node, _why(order))
+        await scheduler.drain(order.node, _mark(order))
+        wait_s -= self._waited_s(order)
+        try:
+            return await self._emptied(scheduler, order, wait_s, then)
+        except PASSING as error:
+            raise ActionError(f"{order.node} was drained; what runs there is not known: {error}") from error
+
+    async def _emptied(self, scheduler: Scheduler, order: Order, wait_s: float, then: str) -> Done:
+        """Returns when the drain stands and, where that is wanted, no job is left."""
         reason = await scheduler.drained(order.node)
         if not reason:
             raise ActionError(f"{order.node} still takes jobs")
+        mine = owns(await scheduler.marks(order.node), order.incident)
+        whose = "by us" if mine else f"by someone else, left as it is ({reason})"
         left = await self._left(scheduler, order, wait_s)
         if left and then == "requeue":
             left = await self._requeued(scheduler, order, left)
         if left and then == "undo":
-            await self._undo(scheduler, order, before, left)
-        whose = "by us" if ours(reason) else f"by someone else, left as it is ({reason})"
+            await self._undo(scheduler, order, left)
         if left and then != "go_on":
             raise ActionError(f"drained {whose}, and there still run {_listed(left)}")
         return Done(
             text=f"{order.node} is drained {whose}; "
             + (f"there still run {_listed(left)}" if left else "no jobs"),
-            data={"jobs_left": len(left), "reason": reason, "ours": ours(reason)},
+            data={"jobs_left": len(left), "reason": reason, "ours": mine},
         )
 
-    async def _undo(self, scheduler: Scheduler, order: Order, before: str, left: Sequence[Job]) -> None:
-        """Raises Refused: the node is in use. Takes our drain back, unless it is older than this incident."""
-        mine = not before or (ours(before) and order.incident in before)
-        if mine:
-            await scheduler.resume(order.node)
-        says = "the drain was taken back" if mine else f"the drain that was there stays ({before})"
+    def _waited_s(self, order: Order) -> float:
+        """Returns for how long earlier attempts of the order's rung have waited, or gone on since then."""
+        now_s = monotonic()
+        self._waits_since = {
+            rung: since_s for rung, since_s in self._waits_since.items() if now_s - since_s < MAX_WAIT_S
+        }
+        rung = order.id.rpartition(".")[0] or order.id  # ids of steps: <run>.<rung>.<attempt>
+        return now_s - self._waits_since.setdefault(rung, now_s)
+
+    async def _undo(self, scheduler: Scheduler, order: Order, left: Sequence[Job]) -> None:
+        """Raises Refused: the node is in use. Takes this incident's mark off; what others want stays."""
+        await scheduler.resume(order.node, {order.incident})
+        stays = await scheduler.drained(order.node)
+        says = f"the drain that was there stays ({stays})" if stays else "the drain was taken back"
         raise Refused(f"{order.node} is in use: {_listed(left)}; {says}")
 
     async def _left(self, scheduler: Scheduler, order: Order, wait_s: float) -> list[Job]:
-        """Waits up to `wait_s` and returns the jobs that still run. A scheduler that does not answer is asked again."""
+        """Waits up to `wait_s` and returns the jobs that still run. A scheduler that is away is asked again."""
         jobs = await scheduler.jobs(order.node)
         reported = ""
         for pause_s in until(wait_s, first_s=0.5, most_s=30.0):
@@ -138,8 +164,8 @@ class Drain(_SchedulerAction):
             try:
                 jobs = await scheduler.jobs(order.node)
                 if not await scheduler.drained(order.node):
-                    raise ActionError(f"someone has taken the drain off {order.node}")
-            except Unreachable as error:
+                    raise Refused(f"someone has taken the drain off {order.node}")
+            except PASSING as error:
                 order.progress(f"still waiting: {error}")
         return await scheduler.jobs(order.node) if jobs else []
 
@@ -156,34 +182,44 @@ class Drain(_SchedulerAction):
 
 
 class Resume(_SchedulerAction):
-    """Removes our own drain. A node without a scheduler was never drained, so nothing keeps it from service."""
+    """Removes marks of our own drain. A node without a scheduler was never drained, so nothing keeps it from service."""
 
     name: ClassVar[str] = "scheduler.resume"
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        scheduler = self._choice(order.node)
-        if scheduler is None:
+        if self._choice(order.node) is None:
             return [f"nothing: no table [schedulers.*] has node {order.node!r}"]
+        scheduler, owners = self._scheduler(order, within_s=PLAN_S), _owners(order)
         reason = await scheduler.drained(order.node)
         if not reason:
             return [f"nothing: {order.node} takes jobs"]
-        return [f"resume {order.node} in {scheduler.name} if the drain is ours and unchanged: {reason}"]
+        marks = await scheduler.marks(order.node)
+        left = without(marks, owners)
+        if len(left) == len(marks):
+            return [f"nothing: {order.node} has no mark of {_of(owners)}: {reason}"]
+        if left:
+            return [f"take the mark of {_of(owners)} off {order.node}, which stays drained: {reason}"]
+        return [f"resume {order.node} in {scheduler.name} if the drain is unchanged: {reason}"]
 
     async def run(self, order: Order) -> Done:
-        """As in Action. A drain that is not ours stays, and that is no failure."""
-        scheduler = self._choice(order.node)
-        if scheduler is None:
+        """As in Action. A drain that others want stays, and that is no failure."""
+        if self._choice(order.node) is None:
             return Done(
                 text=f"no scheduler has {order.node}, so nothing was drained", data={"resumed": False}
             )
-        resumed = await scheduler.resume(order.node)
+        scheduler, owners = self._scheduler(order), _owners(order)
+        before = await scheduler.marks(order.node)
+        await scheduler.resume(order.node, owners)
         reason = await scheduler.drained(order.node)
-        if reason:
+        stand = await scheduler.marks(order.node) if reason else ()
+        if stand:
+            says = f"{order.node} stays drained by us, for other incidents: {reason}"
+        elif reason:
             says = f"{order.node} stays drained by someone else: {reason}"
         else:
-            says = f"{order.node} takes jobs again" if resumed else f"{order.node} was not drained"
-        return Done(text=says, data={"resumed": resumed, "takes_jobs": not reason})
+            says = f"{order.node} takes jobs again" if before else f"{order.node} was not drained"
+        return Done(text=says, data={"resumed": bool(before) and not reason, "takes_jobs": not reason})
 
 
 class Requeue(_SchedulerAction):
@@ -193,19 +229,20 @@ class Requeue(_SchedulerAction):
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        job = await self._job(order)
+        job = await self._job(order, self._scheduler(order, within_s=PLAN_S))
         return [f"requeue {_listed([job])} of {order.node} in {self._scheduler(order).name}"]
 
     async def run(self, order: Order) -> Done:
         """As in Action."""
-        job = await self._job(order)
-        await self._scheduler(order).requeue(job.id)
+        scheduler = self._scheduler(order)
+        job = await self._job(order, scheduler)
+        await scheduler.requeue(job)
         return Done(text=f"{_listed([job])} was requeued", data={"job": job.id, "user": job.user})
 
-    async def _job(self, order: Order) -> Job:
+    async def _job(self, order: Order, scheduler: Scheduler) -> Job:
         """Returns the job. Refused when it is not on the node now, or is protected."""
         wanted = text(order.params, "job", "")
-        for job in await self._scheduler(order).jobs(order.node):
+        for job in await scheduler.jobs(order.node):
             if job.id == wanted:
                 _unprotected(order.node, [job])
                 return job
@@ -219,19 +256,20 @@ class Reboot(_SchedulerAction):
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        scheduler, jobs = self._scheduler(order), await self._checked(order)
+        scheduler = self._scheduler(order, within_s=PLAN_S)
+        jobs = await self._checked(order, scheduler)
         first = [f"wait for {_listed(jobs)}"] if jobs else []
         return [f"drain {order.node} in {scheduler.name}", *first, f"reboot {order.node} by {scheduler.name}"]
 
     async def run(self, order: Order) -> Done:
         """As in Action."""
-        await self._checked(order)
+        scheduler = self._scheduler(order)
+        await self._checked(order, scheduler)
         order.progress(f"{order.node} is rebooted as soon as it is idle")
-        await self._scheduler(order).reboot(order.node, _why(order))
+        await scheduler.reboot(order.node, _mark(order))
         return Done(text=f"{order.node} was rebooted and is back; it stays drained until it is resumed")
 
-    async def _checked(self, order: Order) -> list[Job]:
-        scheduler = self._scheduler(order)
+    async def _checked(self, order: Order, scheduler: Scheduler) -> list[Job]:
         jobs = await scheduler.jobs(order.node)
         _unprotected(order.node, jobs)
         drained = await scheduler.drained(order.node)
@@ -275,8 +313,18 @@ def _wait(order: Order) -> tuple[float, str]:
     return max(0.0, min(wait_s, order.timeout_s - spare_s)), then
 
 
-def _why(order: Order) -> str:
-    return f"{clip(order.why, 150)} [{order.incident}]"
+def _mark(order: Order) -> Mark:
+    return Mark(incident=order.incident, why=clip(order.why, 150))
+
+
+def _owners(order: Order) -> frozenset[str] | None:
+    """Returns the incidents that let the node go; None: all of them."""
+    wanted = text(order.params, "owners", order.incident).split()
+    return None if wanted == [ALL] else frozenset(wanted)
+
+
+def _of(owners: frozenset[str] | None) -> str:
+    return ", ".join(sorted(owners)) if owners is not None else "ours"
 
 
 def _unprotected(node: str, jobs: Sequence[Job]) -> None:
@@ -298,7 +346,7 @@ def _listed(jobs: Sequence[Job]) -> str:
 async def _requeue(scheduler: Scheduler, job: Job) -> tuple[str, str]:
     """Requeues a job. Returns its id, and why it could not be requeued; empty when it was."""
     try:
-        await scheduler.requeue(job.id)
+        await scheduler.requeue(job)
     except ActionError as error:
         return job.id, f"{job.id}: {error}"
     return job.id, ""

@@ -8,16 +8,19 @@ the milliseconds between our check and our change is lost.
 import asyncio
 import contextlib
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
+from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from brain.actions.base import Job
-from brain.actions.marks import marked, ours
+from brain.actions.marks import Mark, added, owns, read, without, written
+from brain.actions.patience import PASSING, settling
 from brain.actions.pauses import until
 from brain.actions.slurm_cli import Cli
 from brain.actions.slurm_rest import Rest, version
@@ -98,6 +101,8 @@ class Slurm:
         self._protected = protected
         self._reader: SlurmAccess = rest or cli
         self._writer: SlurmAccess = rest if rest and rest.sets_nodes else cli
+        # Slurm overwrites any reason: two incidents must not change the marks of one node at the same time.
+        self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
     def name(self) -> str:
@@ -110,33 +115,57 @@ class Slurm:
         blocked = sorted(row.flags & NO_JOBS)
         return (row.reason or f"{'+'.join(blocked)} without a reason") if blocked else ""
 
-    async def drain(self, node: str, why: str) -> None:
+    async def marks(self, node: str) -> tuple[Mark, ...]:
+        """As in Scheduler."""
+        return _marks(await self._reader.node(self._of(node)))
+
+    async def drain(self, node: str, mark: Mark) -> None:
         """As in Scheduler. A node that someone has set DOWN is also left as it is; one that Slurm set DOWN is drained."""
         slurms = self._of(node)
-        row = await self._reader.node(slurms)
-        if row.flags & NO_JOBS and not self._may_take(row):
-            return
-        reason = marked(why)
+        async with self._changing[slurms]:
+            row = await self._reader.node(slurms)
+            marks = _marks(row)
+            if row.flags & NO_JOBS and not marks and not self._may_take(row):
+                return
+            if DRAIN not in row.flags or not owns(marks, mark.incident):
+                await self._marked(node, slurms, added(marks, mark))
+
+    async def resume(self, node: str, owners: Collection[str] | None) -> bool:
+        """As in Scheduler. Unreachable for a node that does not answer slurmctld: it could run nothing."""
+        slurms = self._of(node)
+        async with self._changing[slurms]:
+            row = await self._reader.node(slurms)
+            marks = _marks(row)
+            left = without(marks, owners)
+            if len(left) == len(marks):
+                return False
+            if left:
+                await self._marked(node, slurms, left)
+            else:
+                await self._resumed(node, slurms, row)
+            return True
+
+    async def _marked(self, node: str, slurms: str, marks: Collection[Mark]) -> None:
+        """Drains the node with these marks."""
+        reason = written(tuple(marks))
         await self._writer.set_state(slurms, DRAIN, reason)
-        after = await self._reader.node(slurms)
+        with settling():
+            after = await self._reader.node(slurms)
         if DRAIN not in after.flags or after.reason != reason:
             raise ActionError(f"{node} was not drained: {_state(after)}")
 
-    async def resume(self, node: str) -> bool:
-        """As in Scheduler. Unreachable for a node that does not answer slurmctld: it could run nothing."""
-        slurms = self._of(node)
-        row = await self._reader.node(slurms)
-        if not row.flags & {DRAIN, DOWN} or not ours(row.reason):
-            return False
+    async def _resumed(self, node: str, slurms: str, row: NodeRow) -> None:
+        """Takes our drain off."""
         if row.flags & {REBOOT_ASKED, REBOOTING}:
             raise Refused(f"{node} is about to be rebooted: {_state(row)}")
         if DOWN in row.flags and SILENT in row.flags:
             raise Unreachable(f"{node} does not answer slurmctld, our drain stays: {_state(row)}")
         await self._writer.set_state(slurms, "RESUME", "")
         for pause_s in until(SETTLE_S):
-            row = await self._reader.node(slurms)
+            with settling():
+                row = await self._reader.node(slurms)
             if not row.flags & NO_JOBS:
-                return True
+                return
             await asyncio.sleep(pause_s)
         raise ActionError(f"{node} was resumed and takes no jobs: {_state(row)}")
 
@@ -144,39 +173,42 @@ class Slurm:
         """As in Scheduler."""
         return [self._job(row) for row in await self._reader.jobs(self._of(node))]
 
-    async def requeue(self, job: str) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
         """As in Scheduler. Refused for an interactive job, and one submitted with --no-requeue."""
-        if _JOB.fullmatch(job) is None:
-            raise Refused(f"{job!r} is not the id of a Slurm job")
-        before = await self._cli.job(job)
+        if _JOB.fullmatch(job.id) is None:
+            raise Refused(f"{job.id!r} is not the id of a Slurm job")
+        before = await self._cli.job(job.id)
+        if job.run and (before is None or before.started != job.run):
+            return
         if before is None:
-            raise Refused(f"Slurm has no job {job}")
+            raise Refused(f"Slurm has no job {job.id}")
         if before.states.isdisjoint(STOPPABLE):  # a job that has ended would run a second time
-            raise Refused(f"job {job} does not run: {'+'.join(sorted(before.states))}")
-        await self._cli.requeue(job)
-        for pause_s in until(SETTLE_S):
-            after = await self._cli.job(job)
+            raise Refused(f"job {job.id} does not run: {'+'.join(sorted(before.states))}")
+        await self._cli.requeue(job.id)
+        for pause_s in until(min(SETTLE_S, within_s)):
+            with settling():
+                after = await self._cli.job(job.id)
             if after is None or "RUNNING" not in after.states or after.started != before.started:
                 return
             await asyncio.sleep(pause_s)
-        raise ActionError(f"job {job} was requeued and still runs")
+        raise ActionError(f"job {job.id} was requeued and still runs")
 
-    async def reboot(self, node: str, why: str) -> None:
+    async def reboot(self, node: str, mark: Mark) -> None:
         """As in Scheduler. The node is drained with our mark first, so that it comes back drained and returns to service
         by `resume` once it is verified. A cancellation before the reboot has begun withdraws it.
         """
         slurms = self._of(node)
-        await self.drain(node, why)
+        await self.drain(node, mark)
         row = await self._reader.node(slurms)
-        if not ours(row.reason):
+        if not owns(_marks(row), mark.incident):
             raise Refused(
                 f"{node} is not rebooted under the drain of {row.by or 'someone else'}: {_state(row)}"
             )
         try:
             if not row.flags & {REBOOT_ASKED, REBOOTING}:
-                await self._cli.reboot(slurms, row.reason)
-            await self._back(node, slurms, row.reason)
-            await self._writer.set_state(slurms, DRAIN, row.reason)  # DOWN alone ends with ReturnToService=2
+                await self._ask_reboot(slurms, row.reason)
+            await self._back(node, slurms, mark.incident)
+            await self._drained_after(slurms, mark.incident)
         except asyncio.CancelledError:
             # Too late, or slurmctld is gone: the outcome of the step is unknown anyway.
             with contextlib.suppress(ActionError):
@@ -189,15 +221,27 @@ class Slurm:
         if self._rest is not None:
             await self._rest.close()
 
-    async def _back(self, node: str, slurms: str, reason: str) -> None:
+    async def _ask_reboot(self, slurms: str, reason: str) -> None:
+        """Requests the reboot. Where the answer was lost, slurmctld is asked whether it has the request."""
+        try:
+            await self._cli.reboot(slurms, reason)
+        except TimedOut as lost:
+            try:
+                flags = (await self._reader.node(slurms)).flags
+            except PASSING:
+                raise lost from None
+            if not flags & {REBOOT_ASKED, REBOOTING}:
+                raise
+
+    async def _back(self, node: str, slurms: str, incident: str) -> None:
         """Waits until the node has rebooted; slurmctld gives up after ResumeTimeout and sets it DOWN."""
         begun = False
         for pause_s in until(float("inf"), most_s=3.0):
-            with contextlib.suppress(Unreachable):  # slurmctld may restart: it remembers the reboot
+            with contextlib.suppress(*PASSING):  # slurmctld may restart: it remembers the reboot
                 row = await self._reader.node(slurms)
                 # nextstate=DOWN leaves DOWN without DRAIN: a reboot may be over before the first check.
                 begun = begun or REBOOTING in row.flags or (DOWN in row.flags and DRAIN not in row.flags)
-                if row.reason != reason:
+                if not owns(read(row.reason), incident):
                     if REBOOT_ASKED in row.flags:
                         await self._cli.cancel_reboot(slurms)
                     raise ActionError(
@@ -207,6 +251,17 @@ class Slurm:
                     if not begun or row.gave_up:
                         says = "did not come back" if begun else "was not rebooted, someone cancelled it"
                         raise ActionError(f"{node} {says}: {_state(row)}")
+                    return
+            await asyncio.sleep(pause_s)
+
+    async def _drained_after(self, slurms: str, incident: str) -> None:
+        """Drains a node that has rebooted, since DOWN alone ends with ReturnToService=2."""
+        for pause_s in until(float("inf"), most_s=3.0):
+            with contextlib.suppress(*PASSING):
+                async with self._changing[slurms]:
+                    row = await self._reader.node(slurms)
+                    if DRAIN not in row.flags and owns(read(row.reason), incident):
+                        await self._writer.set_state(slurms, DRAIN, row.reason)
                     return
             await asyncio.sleep(pause_s)
 
@@ -230,8 +285,14 @@ class Slurm:
             gpus=row.gpus,
             gpu_count=len(row.gpus),
             name=row.name,
+            run=row.started,
             protected=self._protected.why(row),
         )
+
+
+def _marks(row: NodeRow) -> tuple[Mark, ...]:
+    """Returns the marks of our drain; none for a node that is in service, or out of it for someone else."""
+    return read(row.reason) if row.flags & {DRAIN, DOWN} else ()
 
 
 def _state(row: NodeRow) -> str:

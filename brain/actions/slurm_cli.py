@@ -6,13 +6,13 @@ separated by a token that is drawn for each query.
 
 import re
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
+from agent.contract.errors import ActionError, Refused, TimedOut, Transient, Unreachable
 from agent.shared import tool
 from brain.actions.hostlist import expand
+from brain.actions.patience import Grants
 from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
 
 _STATE = re.compile(r"^ +State=(\S+)", re.MULTILINE)
@@ -21,12 +21,34 @@ _REASON = re.compile(
 )
 _GRES = re.compile(r"^ +Nodes=(\S+) .*GRES=(\S*)$", re.MULTILINE)
 # Texts of slurm_strerror(), unchanged since 2.x; exit statuses show only that something failed.
-_NO_SUCH = ("Invalid node name", "Invalid job id", "not found", "Invalid node state")
-_NOT_ALLOWED = ("Access/permission denied", "Invalid user id", "disabled for job", "Invalid partition")
-_NOT_ASKED = ("Unable to contact slurm controller", "connect failure", "Zero Bytes were transmitted")
-_UNKNOWN = ("Socket timed out", "Transport endpoint is not connected", "Insane message length")
+_NO_SUCH = ("Invalid node name", "Invalid job id", "not found")
+_REFUSED = ("disabled for job", "Invalid partition")
+_NOT_ALLOWED = ("Access/permission denied", "Invalid user id")
+_NOT_ASKED = ("Unable to contact slurm controller", "connect failure", "Connection refused")
+# The connection was lost after the request was sent, or may have been.
+_UNKNOWN = (
+    "Socket timed out",
+    "Transport endpoint is not connected",
+    "Unexpected missing socket error",
+    "Connection reset by peer",
+    "Broken pipe",
+    "Insane message length",
+    "Zero Bytes were transmitted",
+)
+# slurmctld has just started: its nodes have not registered yet ("Invalid node state" for a RESUME), or it is the backup
+# and has not taken over.
+_PASSING = (
+    "Invalid node state",
+    "standby mode",
+    "in the process of shutting down",
+    "Protocol authentication error",
+)
 
 _MAX_OUTPUT_BYTES = 8 * 1024 * 1024  # of squeue, on a large cluster
+
+
+class _NoSuch(Refused):
+    """slurmctld knows no such node or job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +59,7 @@ class Cli:
     squeue: Path
     conf: Path | None
     timeout_s: float
+    _grants: Grants = field(default_factory=Grants)
 
     async def node(self, node: str) -> NodeRow:
         """As in SlurmAccess."""
@@ -52,7 +75,7 @@ class Cli:
         """Returns the job now, without its GPUs; None when slurmctld has forgotten it."""
         try:
             rows = await self._squeue("-j", job, "-t", "all")
-        except Refused:
+        except _NoSuch:
             return None
         return rows[0] if rows else None
 
@@ -101,7 +124,7 @@ class Cli:
     async def _with_gpus(self, row: JobRow, node: str) -> JobRow:
         try:
             says = await self._read(self.scontrol, "show", "job", "-d", row.id)
-        except Refused:
+        except _NoSuch:
             return row  # it has ended in the meantime
         return replace(row, gpus=parse_gpus(says, node))
 
@@ -115,23 +138,40 @@ class Cli:
         await self._run(self.scontrol, argv)
 
     async def _run(self, path: Path, argv: tuple[str, ...]) -> str:
-        env: Mapping[str, str] = {"SLURM_CONF": str(self.conf)} if self.conf else {}
+        env = (
+            {"SLURM_TIME_FORMAT": "%s"} if path == self.squeue else {}
+        )  # start times as slurmrestd gives them
+        env |= {"SLURM_CONF": str(self.conf)} if self.conf else {}
         ran = await tool.run(
             [str(path), *argv], deadline_s=self.timeout_s, env=env, max_bytes=_MAX_OUTPUT_BYTES
         )
         if ran.status == 0:
+            self._grants.allowed(_right(path, argv))
             return ran.out
-        output = f"{ran.err}\n{ran.out}"
-        text = f"{path.name} {argv[0]}: {ran.last_line}"
+        raise self._error(
+            f"{ran.err}\n{ran.out}", f"{path.name} {argv[0]}: {ran.last_line}", _right(path, argv)
+        )
+
+    def _error(self, output: str, text: str, right: str) -> ActionError:
+        if any(known in output for known in _NOT_ALLOWED):
+            return self._grants.denied(right, text)
         for texts, kind in (
-            (_NO_SUCH, Refused),
-            (_NOT_ALLOWED, Refused),
+            (_NO_SUCH, _NoSuch),
+            (_REFUSED, Refused),
             (_NOT_ASKED, Unreachable),
+            (_PASSING, Transient),
             (_UNKNOWN, TimedOut),
         ):
             if any(known in output for known in texts):
-                raise kind(text)
-        raise ActionError(text)
+                return kind(text)
+        return ActionError(text)
+
+
+def _right(path: Path, argv: tuple[str, ...]) -> str:
+    """Returns what Slurm must allow for a command: reading, or the privileges of an operator."""
+    if path.name == "scontrol" and argv[0] != "show":
+        return f"{argv[0]} nodes and jobs (AdminLevel operator)"
+    return "read nodes and jobs"
 
 
 def parse_node(says: str) -> NodeRow:

@@ -7,16 +7,17 @@ The token is read from its file for each request, since it expires (`scontrol to
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.actions.hostlist import expand
+from brain.actions.patience import Grants
 from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
 
 SETS_NODES = 39  # v0.0.39 is the first in which POST /node exists
@@ -45,6 +46,7 @@ class Rest:
     where: str
     timeout_s: float
     _session: aiohttp.ClientSession | None = None
+    _grants: Grants = field(default_factory=Grants)
 
     @property
     def sets_nodes(self) -> bool:
@@ -116,16 +118,25 @@ class Rest:
                         raise ActionError(f"slurmrestd: more than {MAX_ANSWER_BYTES} bytes")
                 status = answer.status
         except aiohttp.ClientConnectorError as error:
+            self._grants.away()
             raise Unreachable(f"slurmrestd {self.url}: {error}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._grants.away()
             text = (
                 f"slurmrestd {self.url}: {type(error).__name__} {'while answering' if sent else ''}".rstrip()
             )
             raise (Unreachable(text) if method == "GET" else TimedOut(text)) from error
-        return _checked(status, bytes(content), f"slurmrestd {method} {path}", reads=method == "GET")
+        what = f"slurmrestd {method} {path}"
+        right = "read nodes and jobs" if method == "GET" else "change nodes (AdminLevel operator)"
+        if status in (401, 403):
+            raise self._grants.denied(right, _answer(status, bytes(content), what)[1])
+        found = _checked(status, bytes(content), what)
+        self._grants.allowed(right)
+        return found
 
 
-def _checked(status: int, content: bytes, what: str, *, reads: bool) -> dict[str, Any]:
+def _answer(status: int, content: bytes, what: str) -> tuple[dict[str, Any], str, str]:
+    """Returns the JSON object of an answer, what to tell people, and its errors."""
     try:
         found = json.loads(content)
         if not isinstance(found, dict):
@@ -137,14 +148,19 @@ def _checked(status: int, content: bytes, what: str, *, reads: bool) -> dict[str
         for error in found.get("errors") or []
         if isinstance(error, dict)
     )
+    text = clip(f"{what}: {status} {errors or content[:200].decode(errors='replace')}", 300)
+    return found, text, errors
+
+
+def _checked(status: int, content: bytes, what: str) -> dict[str, Any]:
+    found, text, errors = _answer(status, content, what)
     if status < 300 and not errors and found:
         return found
-    text = clip(f"{what}: {status} {errors or content[:200].decode(errors='replace')}", 300)
     if "Invalid node name" in errors or 400 <= status < 500:
         raise Refused(text)
     if "Unable to contact" in errors or "connect" in errors.lower():
         raise Unreachable(text)
-    raise (Unreachable if reads else TimedOut)(text)
+    raise Transient(text)
 
 
 def _names(value: Any) -> list[str]:

@@ -3,14 +3,16 @@
 import asyncio
 import ssl
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from agent.contract.messages import Scalar
 from brain.actions.base import Action, Done, Job, Order, Scheduler, Site
 from brain.actions.bmc import area
+from brain.actions.marks import Mark
 from brain.config import parse
 from brain.core.inputs import StepResult
 
@@ -51,11 +53,11 @@ class Slurm:
 
     def __init__(self, drain: Callable[[], Awaitable[None]] | None = None) -> None:
         self._drain = drain
-        self.drains: list[tuple[str, str]] = []
+        self.drains: list[tuple[str, Mark]] = []
 
-    async def drain(self, node: str, why: str) -> None:
+    async def drain(self, node: str, mark: Mark) -> None:
         """As in Scheduler."""
-        self.drains.append((node, why))
+        self.drains.append((node, mark))
         if self._drain is not None:
             await self._drain()
 
@@ -63,7 +65,11 @@ class Slurm:
         """Not asked here."""
         raise NotImplementedError
 
-    async def resume(self, node: str) -> bool:
+    async def marks(self, node: str) -> tuple[Mark, ...]:
+        """Not asked here."""
+        raise NotImplementedError
+
+    async def resume(self, node: str, owners: Collection[str] | None) -> bool:
         """Not asked here."""
         raise NotImplementedError
 
@@ -71,11 +77,11 @@ class Slurm:
         """Not asked here."""
         raise NotImplementedError
 
-    async def requeue(self, job: str) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
         """Not asked here."""
         raise NotImplementedError
 
-    async def reboot(self, node: str, why: str) -> None:
+    async def reboot(self, node: str, mark: Mark) -> None:
         """Not asked here."""
         raise NotImplementedError
 

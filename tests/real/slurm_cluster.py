@@ -158,6 +158,16 @@ class Cluster:
             self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
         return not out
 
+    def stop_controller(self) -> None:
+        """slurmctld saves its state and ends."""
+        pid = self.pid("slurmctld")
+        os.kill(pid, signal.SIGTERM)
+        self.until(lambda: _gone(pid), "slurmctld does not end")
+
+    def start_controller(self) -> None:
+        """Starts it again, with its saved state."""
+        (self.folder / "run/again").write_text("slurmctld\n")
+
     def pid(self, name: str) -> int:
         """The daemon's process id, as this machine sees it."""
         for entry in Path("/proc").iterdir():
@@ -196,6 +206,13 @@ def cluster() -> Iterator[Cluster]:
     finally:
         made.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _gone(pid: int) -> bool:
+    try:
+        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
 
 
 def _free_ports(count: int) -> list[int]:

@@ -9,6 +9,7 @@ import pytest
 
 from agent.contract.errors import Refused, TimedOut, Unreachable
 from brain.actions.base import Action
+from brain.actions.marks import Mark
 from tests.real.bmc_kit import QUICK, Slurm, built, order, password_file, perform
 from tests.real.ipmi_host import Host, free_udp_port, ipmi_host, missing
 
@@ -112,7 +113,7 @@ async def test_isolating_shuts_the_system_down_before_the_power_goes(
     done = await perform(isolate, timeout_s=300.0, shutdown_s=60.0)
     assert host.node == 0
     assert done.text.startswith("drained in slurm; its operating system shut down: gpu01 is off")
-    assert slurm.drains == [("gpu01", "XID 79")]
+    assert slurm.drains == [("gpu01", Mark(incident="inc1", why="XID 79"))]
     assert "off already" in (await perform(isolate, timeout_s=300.0)).text
     assert host.asked() == ["set shutdown 1"]
 

@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 
-from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from brain.actions import kube as module
 from brain.actions import scheduler as actions
-from brain.actions.base import Order
+from brain.actions.base import Job, Order
 from brain.actions.kube import Kubernetes
-from brain.actions.marks import ours
+from brain.actions.marks import Mark, ours
 from tests.real.kube_fake import Fake
 
 KUBECTL = shutil.which("kubectl") or ""
+WHY = Mark(incident="inc-7", why="why")
 pytestmark = [
     pytest.mark.component("kubectl"),
     pytest.mark.skipif(not KUBECTL, reason="needs apt-get install kubernetes-client"),
@@ -84,11 +85,11 @@ async def test_kubectl_and_we_ask_for_the_same(fake: Fake, kube: Kubernetes) -> 
         fake.pod(name, f"train-{name}")
         fake.pod(name, f"exporter-{name}", owner="DaemonSet")
     fake.budget_answers = 1
-    await kubectl(fake, "cordon", "gpu1")
     await kubectl(fake, "taint", "node", "gpu1", "gpuward/drained=true:NoSchedule")
     await kubectl(fake, "label", "node", "gpu1", "gpuward/drained=true")
     drained = await kubectl(fake, "drain", "gpu1", "--ignore-daemonsets", "--force", "--timeout=30s")
     assert "pod/train-gpu1 evicted" in drained
+    await kubectl(fake, "uncordon", "gpu1")  # the cordon is for people
     by_kubectl, fake.asked = [one for one in fake.asked if "eviction" in one], []
 
     fake.budget_answers = 1
@@ -99,12 +100,9 @@ async def test_kubectl_and_we_ask_for_the_same(fake: Fake, kube: Kubernetes) -> 
     assert [name for _, name in fake.pods] == ["exporter-gpu1", "exporter-gpu2"]
     assert spec(fake, "gpu2") == spec(fake, "gpu1")
     assert fake.nodes["gpu2"]["metadata"]["labels"] == fake.nodes["gpu1"]["metadata"]["labels"]
-    shown = await kubectl(fake, "get", "nodes", "-o", "jsonpath={.items[*].spec.unschedulable}")
-    assert shown == "true true"
     described = json.loads(await kubectl(fake, "get", "node", "gpu2", "-o", "json"))
     assert "gpu_off_bus [inc-7]" in described["metadata"]["annotations"]["gpuward/reason"]
 
-    await kubectl(fake, "uncordon", "gpu1")
     await kubectl(fake, "taint", "node", "gpu1", "gpuward/drained-")
     await kubectl(fake, "label", "node", "gpu1", "gpuward/drained-")
     resumed = await actions.Resume(lambda _: kube).run(order("gpu2"))
@@ -114,18 +112,17 @@ async def test_kubectl_and_we_ask_for_the_same(fake: Fake, kube: Kubernetes) -> 
 
 
 async def test_a_cordon_of_somebody_else_is_left_alone(fake: Fake, kube: Kubernetes) -> None:
-    """Before ours: nothing is written. After ours was taken off by hand: only our marks go."""
+    """Before ours: nothing is written. After ours: only our marks go."""
     await kubectl(fake, "cordon", "gpu1")
     before = json.dumps(fake.nodes["gpu1"])
     assert (await actions.Drain(lambda _: kube).run(order("gpu1"))).data["ours"] is False
     assert (await actions.Resume(lambda _: kube).run(order("gpu1"))).data["takes_jobs"] is False
     assert json.dumps(fake.nodes["gpu1"]) == before
 
-    await kube.drain("gpu2", "why")
+    await kube.drain("gpu2", WHY)
     assert ours(await kube.drained("gpu2"))
-    await kubectl(fake, "uncordon", "gpu2")
     await kubectl(fake, "cordon", "gpu2")
-    assert await kube.drained("gpu2") == "cordoned by kubectl"
+    assert (await kube.drained("gpu2")).startswith("cordoned by kubectl; gpuward: why [inc-7]")
     assert (await actions.Resume(lambda _: kube).run(order("gpu2"))).data["takes_jobs"] is False
     assert fake.nodes["gpu2"]["spec"]["unschedulable"] is True
     assert "gpuward/reason" not in fake.nodes["gpu2"]["metadata"]["annotations"]
@@ -133,20 +130,20 @@ async def test_a_cordon_of_somebody_else_is_left_alone(fake: Fake, kube: Kuberne
 
 async def test_a_reason_that_somebody_changed_is_his(fake: Fake, kube: Kubernetes) -> None:
     """An administrator who writes into our annotation takes the drain over."""
-    await kube.drain("gpu1", "why")
+    await kube.drain("gpu1", WHY)
     await kubectl(fake, "annotate", "--overwrite", "node", "gpu1", "gpuward/reason=gpuward: mine now")
-    assert await kube.resume("gpu1") is False
-    assert fake.nodes["gpu1"]["spec"]["unschedulable"] is True
+    assert await kube.resume("gpu1", None) is False
+    assert spec(fake, "gpu1") == ["gpuward/drained", "team"]
 
 
 async def test_who_was_quicker_is_not_written_over(fake: Fake, kube: Kubernetes) -> None:
     """409: it is read and decided again; without end, nothing was done."""
     fake.conflicts = 2
-    await kube.drain("gpu1", "why")
+    await kube.drain("gpu1", WHY)
     assert ours(await kube.drained("gpu1"))
     fake.conflicts = 100
     with pytest.raises(Unreachable):
-        await kube.resume("gpu1")
+        await kube.resume("gpu1", None)
     assert ours(await kube.drained("gpu1"))
 
 
@@ -177,15 +174,15 @@ async def test_pods_by_gpu_and_those_that_stay(fake: Fake) -> None:
         with pytest.raises(Refused, match="protected"):
             await actions.Drain(lambda _: kube).run(order("gpu1", then="requeue"))
         with pytest.raises(Refused, match="no controller"):
-            await kube.requeue("train/d")
+            await kube.requeue(Job(id="train/d"))
         for pod in ("train/daemon", "train/mirror", "train/ended", "train/none", "train/../x", "x"):
             with pytest.raises(Refused):
-                await kube.requeue(pod)
+                await kube.requeue(Job(id=pod))
         assert fake.asked == []
         await actions.Requeue(lambda _: kube).run(order("gpu1", job="train/a"))
         assert ("train", "a") not in fake.pods
         with pytest.raises(Refused, match="does not reboot"):
-            await kube.reboot("gpu1", "why")
+            await kube.reboot("gpu1", WHY)
     finally:
         await kube.close()
 
@@ -197,10 +194,10 @@ async def test_a_budget_that_never_allows_it(fake: Fake) -> None:
     try:
         fake.budget_answers = 1000
         with pytest.raises(ActionError, match="disruption budget"):
-            await kube.requeue("train/a")
+            await kube.requeue(Job(id="train/a"))
         fake.budget_answers, fake.ends_after_s = 0, 60
         with pytest.raises(ActionError, match="has not ended"):
-            await kube.requeue("train/a")
+            await kube.requeue(Job(id="train/a"))
         assert [job.state for job in await kube.jobs("gpu1")] == ["terminating"]
     finally:
         await kube.close()
@@ -213,12 +210,12 @@ async def test_who_we_are(fake: Fake) -> None:
     try:
         assert await kube.drained("gpu1") == ""
         fake.token.write_text("wrong")
-        with pytest.raises(Refused, match="401"):
+        with pytest.raises(Transient, match="401"):  # it was let in a moment ago
             await kube.drained("gpu1")
         fake.token.write_text("sesame")
         assert await kube.drained("gpu1") == ""
         with pytest.raises(Unreachable, match=r"(?i)certificate"):
-            await untrusting.drain("gpu1", "why")
+            await untrusting.drain("gpu1", WHY)
         fake.token.unlink()
         with pytest.raises(Refused, match="token_file"):
             await kube.drained("gpu1")
@@ -236,14 +233,14 @@ async def test_trouble_by_who_must_act(fake: Fake) -> None:
     try:
         for node in ("gpu9", "gpu1/../gpu2", "GPU", ""):
             with pytest.raises(Refused):
-                await kube.drain(node, "why")
+                await kube.drain(node, WHY)
         fake.status = 503
-        with pytest.raises(Unreachable):
+        with pytest.raises(Transient):
             await kube.drained("gpu1")
         fake.status, fake.hang = 0, True
         with pytest.raises(TimedOut):
-            await hasty.drain("gpu1", "why")
-        assert fake.nodes["gpu1"]["spec"]["unschedulable"] is True
+            await hasty.drain("gpu1", WHY)
+        assert spec(fake, "gpu1") == ["gpuward/drained", "team"]
     finally:
         await kube.close()
         await hasty.close()
@@ -254,7 +251,7 @@ async def test_a_server_that_is_gone(fake: Fake, kube: Kubernetes) -> None:
     assert await kube.drained("gpu1") == ""
     await fake.__aexit__(None, None, None)
     with pytest.raises(Unreachable):
-        await kube.drain("gpu1", "why")
+        await kube.drain("gpu1", WHY)
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
+from agent.contract.errors import ActionError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import Scalar
 from brain.actions import scheduler as actions
 from brain.actions import slurm as module
-from brain.actions.base import Done, Order
-from brain.actions.marks import ours
+from brain.actions.base import Done, Job, Order
+from brain.actions.marks import Mark, ours
 from brain.actions.slurm import Slurm
 from tests.real import slurm_cluster
 from tests.real.slurm_cluster import Cluster
@@ -30,6 +30,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 PROTECTED = {"partitions": ["serv*"]}
+WHY = Mark(incident="inc-7", why="why")
 
 
 @pytest.fixture(scope="module")
@@ -136,11 +137,11 @@ async def test_a_drain_that_finds_jobs_is_undone_but_only_ones_own(cluster: Clus
         with pytest.raises(Refused, match=r"gpu1 is in use: 1 job.*was taken back"):
             await run(actions.Drain, slurm, undo)
         assert await slurm.drained("gpu1") == ""
-    await slurm.drain("gpu1", "another fault [inc-8]")
+    await slurm.drain("gpu1", Mark(incident="inc-8", why="another fault"))
     with pytest.raises(Refused, match=r"the drain that was there stays.*inc-8"):
         await run(actions.Drain, slurm, undo)
     assert "[inc-8]" in await slurm.drained("gpu1")
-    await slurm.resume("gpu1")
+    await slurm.resume("gpu1", None)
     cluster.run("scontrol", "update", "NodeName=gpu1", "State=DRAIN", "Reason=admin: mine")
     with pytest.raises(Refused, match="admin: mine"):
         await run(actions.Drain, slurm, undo)
@@ -188,9 +189,9 @@ async def test_a_reason_that_an_administrator_changed_is_his(cluster: Cluster) -
     slurm = scheduler(cluster)
     edits = {"gpu1": "admin: do not touch", "gpu2": "{ours} admin: do not touch", "gpu3": "gpuward: mine now"}
     for node, edit in edits.items():
-        await slurm.drain(node, "xid 79 | on 'gpu'\nState=IDLE")
+        await slurm.drain(node, Mark(incident="inc-7", why="xid 79 | on 'gpu'\nState=IDLE"))
         reason = await slurm.drained(node)
-        assert reason.startswith("gpuward: xid 79 | on gpu State=IDLE #")
+        assert reason.startswith("gpuward: xid 79 | on gpu State=IDLE [inc-7] #")
         cluster.run("scontrol", "update", f"NodeName={node}", f"Reason={edit.format(ours=reason)}")
 
         assert (await run(actions.Resume, slurm, order(node))).data["resumed"] is False
@@ -215,15 +216,15 @@ async def test_a_reboot_that_is_not_wanted_any_more_is_taken_back(cluster: Clust
     before = reboots.read_text() if reboots.exists() else ""
     job = await asyncio.to_thread(cluster.submit, "gpu3")
 
-    task = asyncio.create_task(slurm.reboot("gpu3", "why"))
+    task = asyncio.create_task(slurm.reboot("gpu3", WHY))
     await asyncio.to_thread(cluster.until, lambda: "REBOOT_REQUESTED" in cluster.node("gpu3"), "not asked")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert "State=MIXED+DRAIN " in cluster.node("gpu3")
-    assert await slurm.resume("gpu3")
+    assert await slurm.resume("gpu3", None)
 
-    task = asyncio.create_task(slurm.reboot("gpu3", "why"))
+    task = asyncio.create_task(slurm.reboot("gpu3", WHY))
     await asyncio.to_thread(cluster.until, lambda: "REBOOT_REQUESTED" in cluster.node("gpu3"), "not asked")
     cluster.run("scontrol", "update", "NodeName=gpu3", "State=DRAIN", "Reason=admin: keep it")
     with pytest.raises(ActionError, match="keep it"):
@@ -258,14 +259,14 @@ async def test_jobs_and_their_gpus_read_the_same_by_tools_and_by_rest(cluster: C
         listed = await actions.Jobs(lambda _: by_rest).run(order("gpu1"))
         assert (listed.data["jobs"], listed.data["gpu/3"]) == (2, second)
 
-        await by_rest.drain("gpu1", "why")
+        await by_rest.drain("gpu1", WHY)
         assert await by_rest.drained("gpu1") == await by_tools.drained("gpu1") != ""
-        assert await by_rest.resume("gpu1")
+        assert await by_rest.resume("gpu1", None)
 
         with pytest.raises(Refused):
             await by_rest.drained("gpu9")
         token.write_text("wrong")
-        with pytest.raises(Unreachable, match="500 Unspecified error"):  # 22.05's word for a wrong token
+        with pytest.raises(Transient, match="500 Unspecified error"):  # 22.05's word for a wrong token
             await by_rest.drained("gpu1")
     finally:
         await by_rest.close()
@@ -276,7 +277,7 @@ async def test_only_one_plain_known_node_is_touched(cluster: Cluster) -> None:
     slurm = scheduler(cluster)
     for node in ("gpu9", "gpu[1-4]", "ALL", "all", "-h", "gpu1,gpu2", "gpu1 State=DOWN", ""):
         with pytest.raises(Refused):
-            await slurm.drain(node, "why")
+            await slurm.drain(node, WHY)
         with pytest.raises(Refused):
             await slurm.jobs(node)
     assert set(cluster.run("sinfo", "-h", "-o", "%T").split()) <= {"idle", "idle*"}
@@ -290,7 +291,7 @@ async def test_a_job_that_has_ended_or_may_not_be_requeued_is_refused(cluster: C
     await asyncio.to_thread(cluster.until, lambda: cluster.job(ended)[0] == "COMPLETED", "does not end")
     for job, why in ((fixed, "disabled"), (ended, "does not run"), ("999", "no job"), ("-h", "not the id")):
         with pytest.raises(Refused, match=why):
-            await slurm.requeue(job)
+            await slurm.requeue(Job(id=job))
     assert cluster.job(ended)[0] == "COMPLETED"
     assert cluster.job(fixed)[0] == "RUNNING"
 
@@ -312,4 +313,4 @@ async def test_a_controller_that_hangs_or_is_gone(shared: Cluster) -> None:
         await hasty._cli.set_state("gpu1", "DRAIN", "x")
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(Unreachable, match="Unable to contact"):
-        await scheduler(shared).drain("gpu1", "why")
+        await scheduler(shared).drain("gpu1", WHY)

@@ -4,6 +4,7 @@ from agent.contract.actions.spec import Disrupts, Repeat
 from brain.core.context import Context
 from brain.core.effects import Step
 from brain.core.faults import situations
+from brain.core.healing import drains
 from brain.core.pack.spec import NAMED, PAGE, Rung, Scalar
 from brain.core.pack.topology import component_of
 from brain.core.state import Incident, Run
@@ -74,6 +75,9 @@ def run_of(step: str) -> str:
 def step(ctx: Context, run: Run, incident: Incident, rung: Rung, id_: str = "") -> Step:
     """The step `id_` of the run at `rung`; by default the one that was begun last."""
     spec = ctx.actions[rung.do]
+    given = params(run, rung)
+    if spec.returns and run.node:
+        given = {"owners": " ".join(drains.marks(ctx, run.node, run.incident))} | given
     return Step(
         id=id_ or last_step_id(run),
         run=run.id,
@@ -81,7 +85,7 @@ def step(ctx: Context, run: Run, incident: Incident, rung: Rung, id_: str = "") 
         node=run.node,
         action=rung.do,
         where=spec.where,
-        params=params(run, rung),
+        params=given,
         timeout_s=rung.timeout_s or spec.timeout_s,
         disrupts=disrupts(ctx, rung),
         repeat=repeat(ctx, rung),

@@ -57,8 +57,9 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
     for spec in (
         _spec(
             "scheduler.drain",
-            "No new jobs on the node, with our mark in the reason; then waits for its jobs. "
-            "A drain of somebody else is left as it is.",
+            "No new jobs on the node, with the incident's mark in the reason; then waits for its jobs. A drain of "
+            "another incident gets a second mark; a drain of somebody else is left as it is. A scheduler that is "
+            "away is asked again.",
             Disrupts.NODE,
             Repeat.SAFE,
             7200,
@@ -81,10 +82,20 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
         ),
         _spec(
             "scheduler.resume",
-            "Takes our own drain off the node; a drain of somebody else stays.",
+            "Takes the incident's mark off our drain of the node, and with the last mark the drain; a drain of "
+            "somebody else stays.",
             Disrupts.NOTHING,
             Repeat.SAFE,
             60,
+            (
+                Param(
+                    name="owners",
+                    type="text",
+                    summary="incidents whose marks go, separated by spaces; `all`: every mark of ours "
+                    "(default: the step's own incident)",
+                    required=False,
+                ),
+            ),
             returns=True,
         ),
         _spec(

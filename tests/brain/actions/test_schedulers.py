@@ -1,24 +1,27 @@
 """Which scheduler has a node, whose a drain is, and what slurmrestd of 23.02 and later is asked."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
+from agent.contract.errors import ActionError, ConfigError, Refused, Transient, Unreachable
 from brain import actions
 from brain.actions import scheduler
 from brain.actions import slurm as module
 from brain.actions.base import Job, Order, Scheduler
 from brain.actions.hostlist import expand
-from brain.actions.marks import MAX_WHY, marked, ours
+from brain.actions.marks import Mark, written
 from brain.actions.slurm import Slurm
 from brain.actions.slurm_cli import parse_node
 from brain.config import parse
 from tests.brain.actions.idle_fleet import FLEET
+
+WHY = Mark(incident="inc-1", why="why")
 
 
 @pytest.mark.parametrize(
@@ -41,23 +44,6 @@ def test_what_is_no_hostlist(text: str) -> None:
     """It is refused, and does not fill the memory."""
     with pytest.raises(ValueError):
         expand(text)
-
-
-def test_a_mark_is_known_again_only_unchanged() -> None:
-    """Cut, lengthened or retyped it is somebody else's; it is one line of plain characters."""
-    reason = marked('xid 79 "on"\n gpu/0000:3b:00 \\ 显卡 [inc-1]')
-    assert reason.startswith("gpuward: xid 79 on gpu/0000:3b:00 [inc-1] #")
-    assert ours(reason)
-    assert len(marked("x" * 999)) < MAX_WHY + 20
-    for changed in (
-        reason[:-1],
-        f"{reason} ",
-        f"{reason}\nadmin",
-        f"admin: {reason}",
-        reason.replace("79", "80"),
-        "",
-    ):
-        assert not ours(changed)
 
 
 def test_states_as_older_versions_write_them() -> None:
@@ -135,9 +121,9 @@ async def test_a_wait_outlives_a_scheduler_that_is_away_and_ends_when_the_drain_
     """A controller that restarts is asked again; somebody who resumes the node meanwhile is believed."""
     flaky, said = Flaky(), list[str]()
     order = _order("gpu1", said, wait_s=20.0)
-    with pytest.raises(ActionError, match="taken the drain off gpu1"):
+    with pytest.raises(Refused, match="taken the drain off gpu1"):
         await scheduler.Drain(lambda _: flaky).run(order)
-    assert any("still waiting: away" in text for text in said)
+    assert any("asked again: away" in text for text in said)
 
 
 class Flaky:
@@ -150,12 +136,16 @@ class Flaky:
 
     async def drained(self, node: str) -> str:
         """Ours, until the third look at the jobs."""
-        return "" if self.looks >= 3 else marked("why")
+        return written(await self.marks(node)) if self.looks < 3 else ""
 
-    async def drain(self, node: str, why: str) -> None:
+    async def marks(self, node: str) -> tuple[Mark, ...]:
+        """Ours."""
+        return (WHY,)
+
+    async def drain(self, node: str, mark: Mark) -> None:
         """Done."""
 
-    async def resume(self, node: str) -> bool:
+    async def resume(self, node: str, owners: Collection[str] | None) -> bool:
         """Never."""
         return False
 
@@ -166,10 +156,10 @@ class Flaky:
             raise Unreachable("away")
         return [Job(id="1", user="alice", state="running")]
 
-    async def requeue(self, job: str) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
         """Done."""
 
-    async def reboot(self, node: str, why: str) -> None:
+    async def reboot(self, node: str, mark: Mark) -> None:
         """Done."""
 
 
@@ -186,30 +176,34 @@ async def test_slurmrestd_of_today_sets_nodes_and_is_believed_only_when_read_bac
         slurm = _rest(url, token)
         found: Scheduler = slurm
         assert await found.drained("gpu2") == ""
-        await found.drain("gpu2", "why")
-        assert ours(await found.drained("gpu2"))
+        await found.drain("gpu2", WHY)
+        assert await found.marks("gpu2") == (WHY,)
         assert [(job.id, job.gpus, job.state) for job in await found.jobs("gpu2")] == [
             ("7", ("4", "5"), "running")
         ]
-        assert await found.resume("gpu2")
+        assert await found.resume("gpu2", {"inc-1"})
         assert state["asked"] == [
-            {"state": ["DRAIN"], "reason": marked("why")},
+            {"state": ["DRAIN"], "reason": written([WHY])},
             {"state": ["RESUME"]},
         ]
         state["lies"] = True
         with pytest.raises(ActionError, match="was not drained"):
-            await found.drain("gpu2", "why")
+            await found.drain("gpu2", WHY)
         state["status"] = 500
-        with pytest.raises(Unreachable):
+        with pytest.raises(Transient, match="trouble"):
             await found.drained("gpu2")
-        with pytest.raises(TimedOut):
+        with pytest.raises(Transient, match="trouble"):
             await slurm._writer.set_state("gpu2", "DRAIN", "x")
         state["status"] = 401
-        with pytest.raises(Refused):
+        with pytest.raises(Transient, match="not allowed just now to read nodes"):
             await found.drained("gpu2")
+        stranger = _rest(url, token)
+        with pytest.raises(Refused, match=r"no right to read nodes and jobs: .*401 trouble"):
+            await stranger.drained("gpu2")
+        await stranger.close()
         await slurm.close()
     with pytest.raises(Unreachable):
-        await found.drain("gpu2", "why")
+        await found.drain("gpu2", WHY)
     await slurm.close()
 
 

@@ -12,10 +12,14 @@ done
 # slurmrestd refuses root, and SLURM_JWT=daemon lets it ask slurmctld with each caller's token.
 SLURM_JWT=daemon setpriv --reuid=65534 --regid=65534 --clear-groups slurmrestd -f @LAB@/slurm.conf -s openapi/v0.0.38 \
   -a rest_auth/jwt 127.0.0.1:@REST@ > log/slurmrestd.out 2>&1 &
-# Starts a daemon again that a reboot has ended: a line "<node>" in the FIFO.
+# Starts a daemon again that has ended: a line in the FIFO, "<node>" after its reboot, or "slurmctld" with its saved state.
 mkfifo run/again
 while :; do
   while read -r node; do
-    slurmd -D -b -N "$node" -f @LAB@/slurm.conf >> "log/$node.out" 2>&1 &
+    if [ "$node" = slurmctld ]; then
+      slurmctld -D -f @LAB@/slurm.conf >> log/slurmctld.out 2>&1 &
+    else
+      slurmd -D -b -N "$node" -f @LAB@/slurm.conf >> "log/$node.out" 2>&1 &
+    fi
   done < run/again
 done
