@@ -206,7 +206,8 @@ DRILLS: tuple[Drill, ...] = (
         name="link-flapping",
         summary=f"A network interface goes down and up {FLAPS} times within seconds.",
         nodes="one",
-        ends="by itself; the node stays drained for a new cable, the incident closes after ten minutes without a change",
+        ends="by itself; the node stays drained for a new cable, and the incident open, until you say `gpuward return NODE`",
+        heals=False,
         plan=_flapping,
     ),
     Drill(
@@ -276,7 +277,8 @@ DRILLS: tuple[Drill, ...] = (
         name="pause-storm",
         summary="A host stops its switch with pause frames.",
         nodes="one",
-        ends="its switch port is taken down, when you approve it; the incident closes ten minutes later",
+        ends="its switch port is taken down, when you approve it; the node stays drained until you say `gpuward return NODE`",
+        heals=False,
         plan=begin(
             Fault(
                 name="pause storm",

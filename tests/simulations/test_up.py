@@ -53,7 +53,7 @@ def test_every_part_can_read_its_configuration(tmp_path: Path) -> None:
         ("sim-*", Mode.AUTO),
         ("", Mode.AUTO),
     ]
-    assert agent.allow == ("evidence.collect",), "nothing that changes this machine"
+    assert agent.allow == ("agent.look", "evidence.collect"), "nothing that changes this machine"
     assert not agent.node.startswith(local_site.SIMULATED)
     assert dict(agent.trusted_keys) == dict(fleet.trusted_keys) != {}
     assert fleet.nodes == ("sim-01", "sim-02", "sim-03")

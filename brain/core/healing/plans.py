@@ -77,7 +77,7 @@ def step(ctx: Context, run: Run, incident: Incident, rung: Rung, id_: str = "") 
     spec = ctx.actions[rung.do]
     given = params(run, rung)
     if spec.returns and run.node:
-        given = {"owners": " ".join(drains.marks(ctx, run.node, run.incident))} | given
+        given.setdefault("owners", " ".join(drains.marks(ctx, run.node, run.incident)))
     return Step(
         id=id_ or last_step_id(run),
         run=run.id,

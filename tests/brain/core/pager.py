@@ -48,7 +48,7 @@ class Pager:
     def handles(self, part: Callable[[Context], T]) -> T:
         """One input, of which `part` is all that the engine does."""
         self._inputs += 1
-        index = Index(self.state, {})
+        index = Index(self.state)
         ctx = Context(self.state, self._compiled, index, ACTIONS, f"i{self._inputs}", observe_all=False)
         came = part(ctx)
         pages: list[SendPage] = []

@@ -49,7 +49,7 @@ class Watch:
         )
         self.compiled = Compiled(pack)
         self.state = State(now=0.0)
-        self.index = Index(self.state, {})
+        self.index = Index(self.state)
         self.notes: list[Note] = []
 
     def ctx(self, at: float) -> Context:
