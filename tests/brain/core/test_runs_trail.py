@@ -43,7 +43,7 @@ def test_the_trail_of_a_run_that_heals() -> None:
     it.wait(10.1)
     it.answer("ok")
     assert turns(it) == [
-        "run.started: bounce: mend a link",
+        "run.started: bounce: repair a link",
         "run.skipped: never: its precheck is not met",
         "run.held: first waits: waiting whether other nodes show it too (gate settling)",
         "run.intent: first: link.bounce (attempt 1)",
@@ -55,6 +55,7 @@ def test_the_trail_of_a_run_that_heals() -> None:
         "run.performing: nic.reset on n1",
         "step.result: second: ok: so it is",
         "run.verifying: second is done; verifying that the symptoms are gone",
+        "run.looked: n1 has looked again: looked",
         "run.returning: second worked: the symptoms have been gone for 10 s",
         "run.intent: resume: scheduler.resume (attempt 1)",
         "run.performing: scheduler.resume on n1",

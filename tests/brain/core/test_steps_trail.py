@@ -87,7 +87,7 @@ def test_a_change_of_leaders_in_the_trail() -> None:
     it.time.feed(Leader(id="l2", epoch=2, brain="b2"), it.time.now)
     it.wait(0)
     assert "r: asked again by the new leader under the same id" in [
-        note.text for note in said(it, "run.intent")
+        note.text for note in said(it, "step.silent")
     ]
     other = Climb(rung("r", "nic.reset", verify=QUIET), NEXT)
     other.time.feed(Leader(id="l2", epoch=2, brain="b2"), other.time.now)
