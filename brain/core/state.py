@@ -357,7 +357,7 @@ class Node:
     # boot id of its newest event
     boot: str = ""
     # when the first fact with this boot id occurred
-    booted_at: float = 0
+    booted_at: float = 0.0
     # id of the spool that its events come from
     spool: str = ""
     # newest sequence number of `spool`: an event with this or a lower one is a repeat

@@ -96,12 +96,11 @@ def result(ctx: Context, given: StepResult) -> None:
     run = _run_of(ctx, given.step)
     if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
         return
-    if given.node and given.node != run.node:
-        ctx.note(
-            "step.foreign", f"{given.node} reports a result of {given.step}, which is not its own: ignored"
-        )
-        return
     rung, outcome, why = _rung(run), given.outcome, given.why
+    if given.node and (given.node != run.node or ctx.actions[rung.do].where != "node"):
+        text = f"{given.node} reports a result of {given.step}, which is not its own: ignored"
+        ctx.note("step.foreign", text)
+        return
     run.moved_at = ctx.now
     if plans.disrupts(ctx, rung) is not Disrupts.NOTHING:
         run.disturbed_at = ctx.now
