@@ -1,7 +1,7 @@
 """gpu.diagnose: `dcgmi diag` on an idle node; a failed test is named with its GPU and its first warning.
 
 Both forms of its JSON are read: that of DCGM 3 ("DCGM GPU Diagnostic", a status in each result) and that of DCGM 4
-("DCGM Diagnostic", results by entity, with a summary).
+("DCGM Diagnostic", results by entity, with a summary). Where DCGM is not installed nothing is tested: no fault of the node.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 from agent.actions.action_setup import ActionSetup
 from agent.actions.base import Done, NodeAction, Params, number, report_progress
 from agent.actions.gpus import GpuKit
-from agent.contract.errors import ActionError, Unreachable
+from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.shared import tool
 
 # Seconds for a level; NVIDIA's guide names seconds, 2 minutes, and at most 30 minutes for 8 GPUs.
@@ -55,7 +55,10 @@ class GpuDiagnose(NodeAction):
         level = await self._checked(params)
         argv = [self._kit.config.dcgmi, "diag", "-r", str(level), "-j"]
         report_progress(f"dcgmi diag -r {level}")
-        ran = await tool.run(argv, deadline_s=DEADLINES_S[level])
+        try:
+            ran = await tool.run(argv, deadline_s=DEADLINES_S[level])
+        except Refused as error:
+            return Done(text="no diagnostics were run", untested=(f"GPU diagnostics: {error}",))
         found = results(ran.out, ran.last_line)
         passed = sum(1 for one in found if one.status == "Pass")
         if failed := [one for one in found if one.status == "Fail"]:
@@ -76,7 +79,11 @@ class GpuDiagnose(NodeAction):
     async def _checked(self, params: Params) -> int:
         level = int(number(params, "level", 1, 1, 3))
         pids = [pid for gpu in await self._kit.nvml.gpus() for pid in gpu.pids]
-        await self._kit.quiesce.check(named=pids)
+        try:
+            await self._kit.quiesce.check(named=pids)
+        except Refused as error:
+            # Nothing was done, and it may be possible later: no reason to return the node untested.
+            raise Unreachable(str(error)) from error
         return level
 
 

@@ -8,11 +8,19 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent.actions.base import RUNNING_COMMAND, Action, Resumable, RunningCommand, StillRunning
+from agent.actions.base import (
+    RUNNING_COMMAND,
+    Action,
+    Done,
+    NotPassed,
+    Resumable,
+    RunningCommand,
+    StillRunning,
+)
 from agent.commands.journal import Entry, Journal, Result
-from agent.contract import subjects
+from agent.contract import figures, subjects
 from agent.contract.commands import Command, Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
@@ -146,6 +154,7 @@ class Runner:
             "outcome": result.outcome.value,
             "why": result.why,
             "took_s": result.took_s,
+            **result.data,
         }
         if result.evidence:
             data["evidence"] = subjects.bundle(self._node, entry.id)
@@ -174,12 +183,7 @@ class Runner:
         try:
             async with asyncio.timeout(command.timeout_s):
                 done = await action.run(command.params)
-            result = Result(
-                outcome=Outcome.OK,
-                why=done.text,
-                evidence=done.evidence,
-                evidence_bytes=done.evidence_bytes,
-            )
+            result = _result(Outcome.OK, done)
         except StillRunning as error:
             still_running = True
             execution.progress = str(error)
@@ -188,7 +192,7 @@ class Runner:
         except (ActionError, OSError) as error:
             result = _failed(error)
             if execution.cancelled:
-                result = Result(outcome=Outcome.FAILED, why=f"{execution.cancelled}; {result.why}")
+                result = replace(result, outcome=Outcome.FAILED, why=f"{execution.cancelled}; {result.why}")
         except asyncio.CancelledError:
             if not execution.cancelled:
                 raise
@@ -204,16 +208,7 @@ class Runner:
     def _end(self, command: str, execution: Execution, result: Result) -> None:
         took_s = round(self._host.mono_s() - execution.started_s, 3)
         self.running.pop(command, None)
-        self._finish(
-            command,
-            Result(
-                outcome=result.outcome,
-                why=clip(result.why),
-                took_s=took_s,
-                evidence=result.evidence,
-                evidence_bytes=result.evidence_bytes,
-            ),
-        )
+        self._finish(command, replace(result, why=clip(result.why), took_s=took_s))
 
     async def _recover(self, entry: Entry, action: Action | None) -> None:
         """A command that was running when the agent died: its outcome is unknown."""
@@ -286,7 +281,24 @@ class Runner:
             self._bundle_made()
 
 
+def _result(outcome: Outcome, done: Done) -> Result:
+    data: dict[str, Scalar] = {}
+    if done.figures:
+        data |= {"figures": figures.encode(done.figures), "alike": clip(done.alike, figures.MAX_ALIKE)}
+    if done.untested:
+        data["untested"] = clip("; ".join(done.untested))
+    return Result(
+        outcome=outcome,
+        why=done.text,
+        evidence=done.evidence,
+        evidence_bytes=done.evidence_bytes,
+        data=data,
+    )
+
+
 def _failed(error: ActionError | OSError) -> Result:
+    if isinstance(error, NotPassed):
+        return _result(Outcome.FAILED, error.done)
     outcome = Outcome.FAILED
     if isinstance(error, Refused):
         outcome = Outcome.REFUSED

@@ -50,3 +50,6 @@ class ActionSpec:
     silences: bool = False
     # False: it prepares, fences or examines, so there is nothing to verify after it.
     heals: bool = True
+    # It only tests the node, and refuses or fails where something uses what it tests: on the way back into service, on a
+    # node that the run itself has drained, it disrupts nobody.
+    tests: bool = False
