@@ -1,8 +1,8 @@
 """node.accept: runs the site's acceptance programs, one after the other, and holds their figures to the site's limits.
 
 Each leads a process group of its own, with its time limit, a clean environment and bounded output (agent/shared/tool.py),
-without core dumps, and is the first that the kernel kills for memory (agent/shared/limited.py). A program that fails does not stop the others, so that one result names all that is wrong. What
-every program printed is in the bundle.
+without core dumps, and is the first that the kernel kills for memory (agent/shared/limited.py). A program that fails does
+not stop the others, so that one result names all that is wrong. What every program printed is in the bundle.
 """
 
 import os
@@ -111,7 +111,7 @@ class NodeAccept(NodeAction):
 
 
 async def _run(program: Program) -> Outcome:
-    if not os.access(program.argv[0], os.X_OK) or Path(program.argv[0]).is_dir():
+    if not os.access(program.argv[0], os.X_OK):
         return Outcome(program=program, not_run=f"{program.argv[0]} is not installed")
     argv = [sys.executable, "-I", str(_LIMITED), *program.argv]
     try:

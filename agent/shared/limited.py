@@ -26,7 +26,7 @@ def main(argv: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     try:
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_DIE)
-        os.execv(argv[0], argv)
+        os.execv(argv[0], argv)  # noqa: S606  an argument list, never a shell
     except OSError as error:
         sys.stderr.write(f"{argv[0]} cannot be started: {error.strerror}\n")
         sys.exit(_NOT_STARTED)

@@ -101,9 +101,9 @@ async def test_no_host_engine(node: GpuNode) -> None:
 
 
 async def test_only_on_an_idle_node(node: GpuNode) -> None:
-    """A process on a GPU stops it; those of NVIDIA's services do not. Levels are 1 to 3."""
+    """A process on a GPU stops it, for now; those of NVIDIA's services do not. Levels are 1 to 3."""
     node.dcgmi.does(f"cat <<'X'\n{dcgm3('Pass')}\nX")
-    with node.held("/dev/nvidia0"), pytest.raises(Refused, match="in use by python"):
+    with node.held("/dev/nvidia0"), pytest.raises(Unreachable, match="in use by python"):
         await GpuDiagnose(node.kit).run(LEVEL)
     with node.held("/dev/nvidia0", cgroup=f"0::/system.slice/{SERVICES[0]}"):
         await GpuDiagnose(node.kit).run(LEVEL)
@@ -119,3 +119,13 @@ async def test_the_first_named_of_many(node: GpuNode) -> None:
     node.dcgmi.does(f"echo '{json.dumps({'DCGM GPU Diagnostic': {'test_categories': tests}})}'")
     with pytest.raises(ActionError, match=r"x on GPU 9; and 40 more$"):
         await GpuDiagnose(node.kit).run(LEVEL)
+
+
+async def test_without_dcgm_nothing_is_tested_and_the_result_says_so(node: GpuNode) -> None:
+    """A tool that is not installed is no fault of the node."""
+    node.dcgmi.path.unlink()
+    done = await GpuDiagnose(node.kit).run(LEVEL)
+    assert done.text == "no diagnostics were run"
+    assert done.untested == (
+        f"GPU diagnostics: {node.dcgmi.path} cannot be started: No such file or directory",
+    )
