@@ -10,7 +10,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import CancelStep, Perform, WriteIntent
 from brain.core.faults import symptoms
-from brain.core.healing import plans, runs
+from brain.core.healing import plans, runs, validation
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Rung
@@ -57,7 +57,9 @@ def result(ctx: Context, given: StepResult) -> None:
     run = _run_of(ctx, given.step)
     if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
         return
-    rung, outcome, why = _rung(run), given.outcome, given.why
+    rung = _rung(run)
+    given = validation.judged(ctx, run, rung, given)
+    outcome, why = given.outcome, given.why
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
     ctx.note(
         "step.result",
@@ -86,7 +88,7 @@ def _after(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
         why = f"nobody knows whether {rung.name} was done, and nothing verifies it: a person must look"
         runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
     elif outcome is Outcome.REFUSED:
-        _failed(ctx, run, rung, again=False, then=rung.on_refusal or rung.on_failure)
+        _failed(ctx, run, rung, again=False, then=rung.on_refusal)
     else:
         done = outcome is Outcome.FAILED
         _failed(ctx, run, rung, again=not (done and repeat is Repeat.NEVER))
@@ -100,11 +102,12 @@ def _next_rung(ctx: Context, run: Run) -> None:
 
 def _failed(ctx: Context, run: Run, rung: Rung, *, again: bool, then: str = "") -> None:
     """Retries the rung if `again` and a retry is left; otherwise does `then` (empty: the rung's `on_failure`)."""
+    refused_and_fine = then == "next"
     then = then or rung.on_failure
     if again and run.attempt <= rung.retries:
         run.attempt += 1
         runs.proceed(ctx, run)
-    elif run.worked:
+    elif run.worked and not refused_and_fine:
         why = f"{run.worked}, but {rung.name} failed: a person must bring it back into service"
         runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
     elif then == "quit":

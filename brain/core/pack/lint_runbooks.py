@@ -75,7 +75,8 @@ def _rungs(
                 continue
             yield from _rung(rung, spec, path, symptoms, request=runbook.request)
             yield from _params(rung, actions, path, rules, symptoms, request=runbook.request)
-            if part == "return_to_service" and (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING:
+            disrupts = rung.disrupts or (Disrupts.NOTHING if spec.tests else spec.disrupts)
+            if part == "return_to_service" and disrupts is not Disrupts.NOTHING:
                 yield Finding(path=path, text="the way back must disrupt nothing: no gate may block it")
             if spec.where == "node":
                 yield from _node_action(rung, path, runbook, rules)
