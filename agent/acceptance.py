@@ -22,7 +22,7 @@ from agent.contract.figures import NAME, Figure
 
 JSON = "json"
 QUICK_S = 1500.0  # for all quick programs together: they run before a node returns to service
-FULL_S = 13_500.0  # for all programs together
+FULL_S = 3300.0  # for all programs together: no command may take more than an hour
 _KEYS = ("argv", "limit_s", "quick", "figures", "floors", "ceilings", "gpus")
 
 

@@ -117,7 +117,11 @@ class Machine:
             case ch.JobEnds(job=job):
                 return self._end_job(job, at)
             case ch.CommandEnds():
-                return [events.command_result(change.command, change.outcome, change.why, change.took_s)]
+                return [
+                    events.command_result(
+                        change.command, change.outcome, change.why, change.took_s, change.data
+                    )
+                ]
             case ch.GoesUnreachable():
                 self.state.unreachable_until = at + change.for_s
                 return []

@@ -196,7 +196,11 @@ class Simulator:
             self._commands.add(step.id)
             result = machine.perform(step.action, step.params, now)
             end = CommandEnds(
-                command=step.id, outcome=result.outcome.value, why=result.why, took_s=result.took_s
+                command=step.id,
+                outcome=result.outcome.value,
+                why=result.why,
+                took_s=result.took_s,
+                data=result.data,
             )
             machine.apply([after(result.took_s, end)], now)
             self._schedule(step.node, now)

@@ -139,11 +139,11 @@ async def test_a_site_without_programs(site: Site) -> None:
 async def test_the_quick_suite_and_the_full_one(site: Site) -> None:
     """Quick programs run before each return to service; the burn-in only for a new or repaired node."""
     site.program("all_reduce", NCCL)
-    site.program("burn", "echo burnt", quick=False, limit_s=3600)
+    site.program("burn", "echo burnt", quick=False, limit_s=1800)
     assert len(await site.action.plan({})) == 1
     assert await site.action.plan({"suite": "full"}) == [
         f"run {site.folder}/all_reduce -g 8, at most 60 s",
-        f"run {site.folder}/burn -g 8, at most 3600 s",
+        f"run {site.folder}/burn -g 8, at most 1800 s",
     ]
     assert "burn passed" in (await site.action.run({"suite": "full"})).text
     with pytest.raises(Refused, match="suite must be quick or full, not 'all'"):
@@ -223,7 +223,7 @@ RIGHT: dict[str, Any] = {"argv": ["/bin/true"], "limit_s": 60}
         ({"p": {"limit_s": 60}}, "p.argv must be a list of texts"),
         ({"p": RIGHT | {"argv": "/bin/true -x"}}, "p.argv must be a list of texts"),
         ({"p": RIGHT | {"argv": ["true"]}}, "p.argv must begin with an absolute path, not 'true'"),
-        ({"p": {"argv": ["/bin/true"]}}, "p.limit_s must be 1 to 13500 (s), not None"),
+        ({"p": {"argv": ["/bin/true"]}}, "p.limit_s must be 1 to 3300 (s), not None"),
         ({"p": RIGHT | {"limit_s": 0}}, "p.limit_s must be 1 to"),
         ({"p": RIGHT | {"limit_s": float("nan")}}, "p.limit_s must be 1 to"),
         ({"p": RIGHT | {"quick": "yes"}}, "p.quick must be true or false"),
@@ -236,7 +236,7 @@ RIGHT: dict[str, Any] = {"argv": ["/bin/true"], "limit_s": 60}
         ({"p": RIGHT | {"figures": "(?P<X>1)"}}, "p.figures: the group 'X'"),
         ({"p": RIGHT | {"floors": {"x": 1}}}, "p: x has a limit, and `figures` has no group of that name"),
         ({"p": RIGHT | {"quick": True, "limit_s": 1501}}, "all quick programs together may take 1500 s"),
-        ({"p": RIGHT | {"limit_s": 13_000}, "q": RIGHT | {"limit_s": 501}}, "all programs together may take"),
+        ({"p": RIGHT | {"limit_s": 3000}, "q": RIGHT | {"limit_s": 301}}, "all programs together may take"),
     ],
 )  # fmt: skip
 def test_a_configuration_that_is_wrong(raw: dict[str, Any], says: str) -> None:

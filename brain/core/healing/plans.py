@@ -61,6 +61,11 @@ def step_id(run: Run) -> str:
     return f"{run.id}.{'b' if run.worked else 's'}{run.rung + 1}.a{run.attempt}"
 
 
+def applies(run: Run, rung: Rung) -> bool:
+    """Whether the rung fits what the run has done: one of the rungs in its `after` was begun, or it names none."""
+    return not rung.after or any(step.rung in rung.after for step in run.steps)
+
+
 def run_of(step: str) -> str:
     """The id of the run in a step's id."""
     return step.rsplit(".", 2)[0]

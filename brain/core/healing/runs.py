@@ -147,7 +147,15 @@ def proceed(ctx: Context, run: Run) -> None:
         disrupts = plans.disrupts(ctx, rung, returning=bool(run.worked))
         if run.worked and _resume_ladder(ctx, run, incident):
             continue
-        if rung.when and not conditions.holds(rung.when, situations.situation(ctx, run.scope)):
+        if not plans.applies(run, rung):
+            ctx.note(
+                "run.skipped",
+                f"{rung.name}: nothing was done that it tests ({', '.join(rung.after)})",
+                incident=run.incident,
+                run=run.id,
+                scope=run.scope,
+            )
+        elif rung.when and not conditions.holds(rung.when, situations.situation(ctx, run.scope)):
             ctx.note(
                 "run.skipped",
                 f"{rung.name}: its precheck is not met",
