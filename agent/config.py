@@ -190,7 +190,7 @@ class AgentConfig:
         {},
         "programs that node.accept runs, one table each: `argv` (absolute path and arguments), `limit_s`, `quick` (true: before "
         "each return to service too), `figures` (`json`, or a regular expression with named groups), `floors` and `ceilings` "
-        "(figure = number), `gpus` (false: it needs no GPU). Larger than the agent's own limits: docs/acceptance.md",
+        "(figure = number), `gpus` (false: it needs no GPU); examples: docs/acceptance.md",
         example={
             "all_reduce": {
                 "argv": ("/opt/nccl-tests/all_reduce_perf", "-b", "1G", "-e", "8G", "-f", "2", "-g", "8"),

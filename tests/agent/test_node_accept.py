@@ -20,6 +20,8 @@ from tests.agent.gpu_kit import GpuNode
 from tests.fixtures import nvml_fake
 
 BUS = r"Avg bus bandwidth\s*:\s*(?P<bus_gb_per_s>[0-9.]+)"
+BURN = r"errors:(?: 0 -)* +(?P<errors>-?\d+)"
+RIGHT: dict[str, Any] = {"argv": ["/bin/true"], "limit_s": 60}
 NCCL = "echo '# Out of bounds values : 0 OK'; echo '# Avg bus bandwidth    : 371.25'"
 
 
@@ -111,6 +113,24 @@ async def test_what_is_a_failure(site: Site, script: str, says: str) -> None:
     kept = site.bundle(done)
     assert kept["last.out"] == "ran\n"
     assert "last passed" in kept["summary.txt"]
+
+
+@pytest.mark.parametrize(
+    ("says", "errors"),
+    [
+        ("10.0%  proc'd: 104 (61311 Gflop/s) - 99 (61200 Gflop/s)   errors: 0 - 0   temps: 44 C - 45 C", 0),
+        (
+            "10.0%  proc'd: 104 (61311 Gflop/s) - 99 (61200 Gflop/s)   errors: 0 - 7  (WARNING!)  temps: 44 C",
+            7,
+        ),
+        ("20.0%  proc'd: 104 (61311 Gflop/s)   errors: 0   temps: 44 C\r30.0%  errors: 3  (WARNING!)\n", 3),
+    ],
+)
+def test_the_documented_pattern_for_gpu_burn(says: str, errors: int) -> None:
+    """As gpu-burn prints its progress: the worst GPU counts, at the worst time."""
+    (burn,) = programs({"burn": RIGHT | {"figures": BURN, "ceilings": {"errors": 0}}})
+    assert [figure.value for figure in burn.read(says)] == [errors]
+    assert BURN in (Path(__file__).resolve().parents[2] / "docs/acceptance.md").read_text()
 
 
 async def test_a_ceiling(site: Site) -> None:
@@ -210,9 +230,6 @@ async def test_only_while_no_process_holds_a_gpu(site: Site) -> None:
             await site.action.run({})
         del site.listed["all_reduce"]
         assert "disk passed" in (await site.action.run({"suite": "full"})).text
-
-
-RIGHT: dict[str, Any] = {"argv": ["/bin/true"], "limit_s": 60}
 
 
 @pytest.mark.parametrize(
