@@ -23,6 +23,7 @@ from agent.contract.figures import NAME, Figure
 JSON = "json"
 QUICK_S = 1500.0  # for all quick programs together: they run before a node returns to service
 FULL_S = 3300.0  # for all programs together: no command may take more than an hour
+MAX_LINE = 500  # characters of a line that a regular expression sees: a slow one must not hold the agent up
 _KEYS = ("argv", "limit_s", "quick", "figures", "floors", "ceilings", "gpus")
 
 
@@ -37,7 +38,8 @@ class Program:
     limit_s: float
     # It runs before every return to service too; otherwise only for a new or repaired node.
     quick: bool = False
-    # `json`: lines that are JSON objects, by their keys; else a regular expression, by its named groups; empty: none.
+    # `json`: lines that are JSON objects, by their keys; else a regular expression within a line, by its named groups;
+    # empty: none.
     figures: str = ""
     # Figure -> the least that it must be.
     floors: Mapping[str, float] = field(default_factory=dict)
@@ -74,10 +76,12 @@ class Program:
                     if (value := _number(_object(line).get(name))) is not None:
                         yield name, value
         elif self.figures:
-            for match in re.finditer(self.figures, text, re.MULTILINE):
-                for name, group in match.groupdict().items():
-                    if (value := _number(group)) is not None:
-                        yield name, value
+            wanted = re.compile(self.figures)
+            for line in text.splitlines():
+                for match in wanted.finditer(line[:MAX_LINE]):
+                    for name, group in match.groupdict().items():
+                        if (value := _number(group)) is not None:
+                            yield name, value
 
 
 def programs(raw: Mapping[str, Mapping[str, Any]]) -> list[Program]:

@@ -5,6 +5,7 @@ without core dumps, and is the first that the kernel kills for memory (agent/sha
 not stop the others, so that one result names all that is wrong. What every program printed is in the bundle.
 """
 
+import asyncio
 import os
 import sys
 from dataclasses import dataclass
@@ -115,13 +116,13 @@ async def _run(program: Program) -> Outcome:
         return Outcome(program=program, not_run=f"{program.argv[0]} is not installed")
     argv = [sys.executable, "-I", str(_LIMITED), *program.argv]
     try:
-        ran = await tool.run(argv, deadline_s=program.limit_s, max_bytes=MAX_BYTES // 4, grace_s=_GRACE_S)
+        ran = await tool.run(argv, deadline_s=program.limit_s, grace_s=_GRACE_S)
     except Refused as error:
         return Outcome(program=program, not_run=str(error))
     except tool.Late as error:
         why = f"did not end within {program.limit_s:g} s"
         return Outcome(program=program, failed=why, out=error.ran.out, err=error.ran.err)
-    figures = program.read(ran.out)
+    figures = await asyncio.to_thread(program.read, ran.out)  # a flood may have millions of lines
     trouble = list(program.shortfalls(figures))
     if ran.status:
         how = f"signal {-ran.status}" if ran.status < 0 else f"status {ran.status}"

@@ -1,6 +1,7 @@
 """gpu.diagnose: what `dcgmi diag -j` says, in the formats of DCGM 3 and 4."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,18 @@ async def test_no_host_engine(node: GpuNode) -> None:
     )
     with pytest.raises(Unreachable, match="host engine does not answer"):
         await GpuDiagnose(node.kit).run(LEVEL)
+
+
+async def test_a_host_engine_that_is_just_starting(node: GpuNode) -> None:
+    """After a reset its service was started a moment ago: it is asked again for a while."""
+    node.kit = replace(node.kit, settle_s=60)
+    again = node.dcgmi.path.with_suffix(".again")
+    node.dcgmi.does(
+        f"[ -e {again} ] || {{ touch {again}; echo 'unable to establish a connection' >&2; exit 1; }}\n"
+        f"cat <<'X'\n{dcgm3('Pass')}\nX"
+    )
+    assert (await GpuDiagnose(node.kit).run(LEVEL)).text == "diagnostics of level 2: 3 passed"
+    assert len(node.dcgmi.calls) == 2
 
 
 async def test_only_on_an_idle_node(node: GpuNode) -> None:

@@ -14,6 +14,7 @@ from brain.core.effects import Effect, Perform
 from brain.core.inputs import Input, StepResult
 from brain.core.pack.spec import Mode, Pack, Runbook, Rung, Verify
 from brain.core.state import RunState
+from brain.notify.compose import compose
 from tests.brain.test_way_back import LADDER, World
 from tests.brain.world import pack
 
@@ -122,6 +123,8 @@ def test_what_is_not_installed_does_not_keep_a_node_out_of_service_but_is_told()
     steps = {step.rung: step for run in story.time.runs.values() for step in run.steps}
     assert steps["acceptance"].why == f"no acceptance program was run; not tested: {gap}"
     assert any(gap in note for note in story.notes("incident.recovered"))
+    page = compose(story.time.pages[-1], runs=list(story.time.runs.values()))
+    assert any(gap in line for line in page.tried), page.tried
 
 
 def test_a_test_that_the_node_refuses_is_one_that_was_not_made() -> None:
