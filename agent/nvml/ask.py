@@ -108,7 +108,10 @@ def _links(index: int) -> dict[str, Any]:
         return None
 
     for link in range(min(field(_LINK_COUNT, 0) or 0, pynvml.NVML_NVLINK_MAX_LINKS)):
-        if (state := field(_LINK_STATE, link)) is not None:
+        state = field(_LINK_STATE, link)
+        if state is None:  # drivers before 530
+            state = ask("nvmlDeviceGetNvLinkState", handle, link)
+        if state is not None:
             found["nvlinks"].append([link, state, field(_LINK_SPEED, link) or 0])
     return found
 

@@ -88,6 +88,16 @@ async def test_a_sleeping_nvlink_is_active(node: GpuNode) -> None:
     assert "18 NVLinks each" in (await GpuLinksCheck(node.kit).run({})).text
 
 
+async def test_a_driver_before_530(node: GpuNode) -> None:
+    """It has a call for each link's state in place of a field, and tells no speed."""
+    for index, states in enumerate(("1111", "1101")):
+        node.nvml.fields(index, {(91, 0): 4})
+        node.nvml.set(index, links=states)
+    with pytest.raises(NotPassed) as caught:
+        await GpuLinksCheck(node.kit).run({})
+    assert str(caught.value) == f"links are not as expected: {SECOND} has 3 of 4 NVLinks (inactive: 2)"
+
+
 async def test_one_gpu_only(node: GpuNode) -> None:
     """The check after a reset of one GPU does not fail for another one; each component that is no GPU means all."""
     node.nvml.set(1, pcie_width=8)
