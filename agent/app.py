@@ -25,6 +25,7 @@ from agent.contract.components import NODE
 from agent.contract.errors import ConfigError
 from agent.contract.messages import Severity, UnsentEvent
 from agent.host import Host
+from agent.look import Looker
 from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
 from agent.remembered.last_known import LastKnown
@@ -88,6 +89,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         )
         publisher = Publisher(spool, config.cell, config.node)
         pause = NvmlPause()
+        looker = Looker(host, feeder)
         heartbeat = Heartbeat(
             host,
             spool,
@@ -106,7 +108,15 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             session=session,
             keys=config.public_keys(),
             allow=frozenset(config.allow),
-            actions=Actions(ActionSetup(host=host, config=config, peer=lambda: connection.peer, pause=pause)),
+            actions=Actions(
+                ActionSetup(
+                    host=host,
+                    config=config,
+                    peer=lambda: connection.peer,
+                    pause=pause,
+                    look=looker.look,
+                )
+            ),
             journal=journal,
             uplink=spool,
             bundle_made=upload.wake,
@@ -137,7 +147,8 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         for source in found:
             if isinstance(source, KmsgSource):
                 keep_going(undo, "position", _saving_position(spool, source), feeder, host)
-            keep_going(undo, source.name, _following(source, feeder), feeder, host, needs=source.needs)
+            kept = keep_going(undo, source.name, _following(source, feeder), feeder, host, needs=source.needs)
+            looker.watch(source, kept)
         # Every source takes its first step: the kernel log is at the position from which it is followed.
         await asyncio.sleep(0)
         spool.put(_started(host), host.mono_s())

@@ -99,9 +99,9 @@ class AgentConfig:
 
     # --- commands ---
     allow: tuple[str, ...] = option(
-        ("evidence.collect",),
-        "actions that this node may run, whoever signed the command; all others are refused: begin with evidence only",
-        example=("evidence.collect", "service.restart", "link.bounce"),
+        ("agent.look", "evidence.collect"),
+        "actions that this node may run, whoever signed the command; all others are refused: begin with those that only read",
+        example=("agent.look", "evidence.collect", "service.restart", "link.bounce"),
         check=_known_actions,
     )
     trusted_keys: Mapping[str, str] = option(

@@ -6,13 +6,14 @@ The only place in the agent that catches every exception.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from agent.collectors.base import Collector
 from agent.collectors.samples import Checkpoint, Line, Sample
 from agent.contract import kinds
 from agent.contract.components import NODE, check
-from agent.contract.messages import Severity, UnsentEvent, clip
+from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 from agent.host import Host
 from agent.shared.tasks import end
 from agent.uplink.spool import LINE, Spool
@@ -71,6 +72,31 @@ class Feeder:
             self._checkpoints.clear()
             self._on_stored(unsent_events)
 
+    def restate(
+        self, samples: Sequence[Sample], concerns: Callable[[str], bool] = lambda _: True
+    ) -> list[UnsentEvent]:
+        """Tells the lasting conditions that these samples show again, present ones and well ones; each that `concerns`
+        wants, a component's. They are in the spool when this returns.
+
+        A collector tells nothing well of a component of which it tells a present condition: a symptom may end by any of
+        several kinds, and must not for a moment while one of them is present.
+        """
+        now_s = self._host.mono_s()
+        told: list[UnsentEvent] = []
+        for collector in self._collectors:
+            found: dict[tuple[str, str, tuple[tuple[str, Scalar], ...]], UnsentEvent] = {}
+            for sample in samples:
+                if isinstance(sample, collector.wants):
+                    for unsent in self._checked(collector, collector.restate, sample, now_s):
+                        if concerns(unsent.component):
+                            found[unsent.kind, unsent.component, tuple(unsent.data.items())] = unsent
+            ill = {unsent.component for unsent in found.values() if is_present(unsent)}
+            told += [one for one in found.values() if is_present(one) or one.component not in ill]
+        if told:
+            self._spool.put_all(told, now_s, {})
+            self._on_stored(told)
+        return told
+
     def save_checkpoints(self) -> bool:
         """Stores how far sources have read without an event (events store it themselves); was there anything to store?
 
@@ -100,8 +126,17 @@ class Feeder:
         self._spool.put(unsent, self._host.mono_s())
 
     def _collect(self, collector: Collector, sample: Sample, now_s: float) -> list[UnsentEvent]:
+        return self._checked(collector, collector.feed, sample, now_s)
+
+    def _checked(
+        self,
+        collector: Collector,
+        ask: Callable[[Sample, float], Iterable[UnsentEvent]],
+        sample: Sample,
+        now_s: float,
+    ) -> list[UnsentEvent]:
         try:
-            unsent_events = list(collector.feed(sample, now_s))
+            unsent_events = list(ask(sample, now_s))
             for unsent in unsent_events:
                 kinds.check(unsent)
                 check(unsent.component)
@@ -114,6 +149,19 @@ class Feeder:
             return []
 
 
+def is_present(unsent: UnsentEvent) -> bool:
+    """Is it about something that is wrong?"""
+    return unsent.severity is not Severity.INFO
+
+
+@dataclass(slots=True)
+class Kept:
+    """Work that is kept going."""
+
+    # Why it does not run now; empty: it runs.
+    down: str = "it has not begun"
+
+
 def keep_going(
     undo: contextlib.AsyncExitStack,
     name: str,
@@ -122,20 +170,23 @@ def keep_going(
     host: Host,
     *,
     needs: str = "",
-) -> None:
-    """Starts `work`, keeps it going, and ends it when the stack is undone."""
-    task = asyncio.create_task(_keep(name, work, feeder, host, needs), name=name)
+) -> Kept:
+    """Starts `work`, keeps it going, and ends it when the stack is undone. Tells in what is returned whether it runs."""
+    kept = Kept()
+    task = asyncio.create_task(_keep(name, work, feeder, host, needs, kept), name=name)
 
     undo.push_async_callback(end, task)
+    return kept
 
 
 async def _keep(
-    name: str, work: Callable[[], Awaitable[None]], feeder: Feeder, host: Host, needs: str
+    name: str, work: Callable[[], Awaitable[None]], feeder: Feeder, host: Host, needs: str, kept: Kept
 ) -> None:
     """Runs `work` again and again; what ended it is reported once per cause."""
     pause_s = FIRST_PAUSE_S
     while True:
         began_s = host.mono_s()
+        kept.down = ""
         try:
             await work()
             reason = "it ended"
@@ -146,6 +197,7 @@ async def _keep(
         except Exception as error:  # noqa: BLE001 - the supervisor: a bug in one part must not end the others
             _log.exception("%s failed", name)
             reason = f"{type(error).__name__}: {error}"
+        kept.down = reason
         well = host.mono_s() - began_s > WELL_S
         feeder.failed(name, reason, again=well)
         pause_s = FIRST_PAUSE_S if well else pause_s

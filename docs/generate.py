@@ -14,6 +14,7 @@ from agent import config_file
 from agent.contract import kinds
 from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.kinds import Kind
+from agent.contract.look import RESTATED
 from agent.options import Option
 from brain import renamed
 from brain.cli.main import COMMANDS
@@ -262,7 +263,8 @@ def _kinds(table: Iterable[Kind]) -> list[str]:
     for kind in table:
         lines += [
             f"### `{kind.name}`\n",
-            f"{kind.summary} Component: {kind.component}. Severity: {kind.severity.value}. Source: {kind.source}.\n",
+            f"{kind.summary} Component: {kind.component}. Severity: {kind.severity.value}. Source: {kind.source}."
+            f"{' Told again by `agent.look`.' if kind.name in RESTATED else ''}\n",
         ]
         if kind.fields:
             lines += ["| field | type | unit | meaning |", "|---|---|---|---|"]

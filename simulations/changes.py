@@ -178,6 +178,14 @@ class JobEnds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LooksAgain:
+    """The agent looks again and tells which conditions are present and which are well."""
+
+    # Only what concerns it; empty: everything.
+    component: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEnds:
     """A command of the node ends; the agent reports its result."""
 
@@ -186,6 +194,8 @@ class CommandEnds:
     outcome: str
     why: str
     took_s: float
+    # agent.look: sources of kinds that could not look, comma separated.
+    blind: str = ""
     # Further fields of its event.
     data: Mapping[str, Scalar] = field(default_factory=dict)
 
@@ -276,6 +286,7 @@ Change = (
     | UnitChanges
     | JobStarts
     | JobEnds
+    | LooksAgain
     | CommandEnds
     | GoesUnreachable
     | GoesDown

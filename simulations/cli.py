@@ -31,9 +31,11 @@ _OVER = ("closed", "explained")
     help="Folder of everything that is kept; a later `up` goes on from it.",
 )
 @click.option(
-    "--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Of the console."
+    "--port", type=click.IntRange(1, 65535), default=8470, show_default=True, help="Port of the console."
 )
-@click.option("--nats-port", type=click.IntRange(0, 65535), default=0, help="Of NATS; default: any free one.")
+@click.option(
+    "--nats-port", type=click.IntRange(0, 65535), default=0, help="Port of NATS; default: any free one."
+)
 @click.option(
     "--pace",
     type=click.FloatRange(1, MAX_PACE),
@@ -64,7 +66,7 @@ def up(nodes: int, data: Path, port: int, nats_port: int, pace: float) -> None:
 @click.option(
     "--within", type=float, default=WAIT_S, show_default=True, help="How long --wait waits, seconds."
 )
-@click.option("--json", "plain", is_flag=True, help="As JSON.")
+@click.option("--json", "plain", is_flag=True, help="JSON, for scripts.")
 @for_client
 def drill(
     client: Client, name: str | None, node: str, show: bool, wait: bool, within: float, plain: bool
@@ -79,10 +81,10 @@ def drill(
         click.echo(json.dumps(injected))
     else:
         click.echo(f"{name} on {_nodes(injected['nodes'])}: {injected['summary']}")
-        click.echo(f"It ends: {injected['ends']}.")
+        click.echo(f"How it ends: {injected['ends']}.")
         if injected["breaks"] and not wait:
             click.echo(
-                "Watch it with `gpuward watch` and `gpuward incidents`; `--wait` would have followed it."
+                "Follow it with `gpuward watch` or `gpuward incidents`; `gpuward drill NAME --wait` follows it for you."
             )
     if (
         wait
@@ -111,16 +113,16 @@ def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline
         if mine and all(incident["state"] in over for incident in mine):
             left = [one["id"] for one in mine if one["state"] == "needs_human"]
             if left:
-                click.echo(f"it needs a person: `gpuward explain {left[0]}`", err=True)
+                click.echo(f"It needs a person: `gpuward explain {left[0]}`", err=True)
             elif not plain:
                 closed = next((one for one in mine if one["state"] == "closed"), mine[0])
-                click.echo(f"over; `gpuward explain {closed['id']}` shows the whole chain")
+                click.echo(f"It is over: `gpuward explain {closed['id']}` shows the whole chain.")
             return not left
         if not mine and time.monotonic() > appear:
-            click.echo(f"no incident within {APPEAR_S:g} s: no rule takes this for a fault", err=True)
+            click.echo(f"No incident within {APPEAR_S:g} s: no rule regards this as a fault.", err=True)
             return False
         time.sleep(POLL_S)
-    click.echo("not over in time: `gpuward incidents` shows its state", err=True)
+    click.echo("Not over in time: `gpuward incidents` shows its state.", err=True)
     return False
 
 
@@ -135,7 +137,7 @@ def _list(answer: dict[str, Any], plain: bool) -> None:
         return
     for row in answer["drills"]:
         where = "" if row["affects"] == "one" else " (all nodes)"
-        click.echo(f"{row['name']}{where}\n    {row['summary']}\n    Ends: {row['ends']}.")
+        click.echo(f"{row['name']}{where}\n    {row['summary']}\n    How it ends: {row['ends']}.")
 
 
 def _nodes(names: list[str]) -> str:

@@ -23,11 +23,19 @@ def agent_started(version: str, kernel: str, gpus: int) -> UnsentEvent:
 
 
 def command_result(
-    command: str, outcome: str, why: str, took_s: float, more: Mapping[str, Scalar] | None = None
+    command: str,
+    outcome: str,
+    why: str,
+    took_s: float,
+    more: Mapping[str, Scalar] | None = None,
+    *,
+    blind: str = "",
 ) -> UnsentEvent:
     """The event that ends a command. `more`: further fields of it, e.g. figures."""
     data: dict[str, Scalar] = {"command": command, "outcome": outcome, "why": why, "took_s": took_s}
     data |= more or {}
+    if blind:
+        data["blind"] = blind
     return UnsentEvent(kind="command.result", component="node", severity=Severity.INFO, data=data)
 
 
@@ -61,6 +69,17 @@ def gpu_returned(gpu: SimulatedGpu) -> UnsentEvent:
         severity=Severity.INFO,
         data={"by": "nvml"},
         evidence=f"NVML answers again for GPU {gpu.index} {gpu.bdf} (was: lost)",
+    )
+
+
+def gpu_answers(gpu: SimulatedGpu) -> UnsentEvent:
+    """From NVML, when the agent looks again: the GPU answers."""
+    return UnsentEvent(
+        kind="gpu.answers",
+        component=gpu.component,
+        severity=Severity.INFO,
+        data={"index": gpu.index},
+        evidence=f"NVML answers for GPU {gpu.index} {gpu.bdf}",
     )
 
 

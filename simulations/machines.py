@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from agent.contract.lines import KernelReader
 from agent.contract.messages import UnsentEvent
 from simulations import changes as ch
-from simulations import events
+from simulations import events, look
 from simulations.actions import NODE_ACTIONS
 from simulations.actions.base import ActionRequest, Params, SimulatedAction, SimulatedResult, refused
 from simulations.changes import ScheduledChange, after
@@ -25,7 +25,7 @@ USER = "ann"  # whose jobs run
 KERNEL = "6.1.0 (simulated)"
 VERSION = "simulated"
 # Changes that may be due on a healthy machine: they only report, or look again at what may be healed by then.
-_HARMLESS = (ch.IdleChecked, ch.CountersRead, ch.CommandEnds, ch.SymptomsRepeat)
+_HARMLESS = (ch.IdleChecked, ch.CountersRead, ch.LooksAgain, ch.CommandEnds, ch.SymptomsRepeat)
 # What a boot fixes, in this order; a power cycle fixes CYCLE_POWER too.
 _FIXED_BY_A_BOOT = (
     Fix.REBOOT,
@@ -116,10 +116,17 @@ class Machine:
                 return []
             case ch.JobEnds(job=job):
                 return self._end_job(job, at)
+            case ch.LooksAgain(component=component):
+                return look.told_again(self.state, component)
             case ch.CommandEnds():
                 return [
                     events.command_result(
-                        change.command, change.outcome, change.why, change.took_s, change.data
+                        change.command,
+                        change.outcome,
+                        change.why,
+                        change.took_s,
+                        change.data,
+                        blind=change.blind,
                     )
                 ]
             case ch.GoesUnreachable():
@@ -135,13 +142,14 @@ class Machine:
                 return []
             case ch.FaultBegins(fault=fault):
                 self.state.faults[fault.name] = fault
+                self.state.recovered.pop(fault.name, None)
                 return self._symptoms(fault, at)
             case ch.SymptomsRepeat(name=name):
                 return self._symptoms(self.state.faults[name], at) if name in self.state.faults else []
             case ch.FixApplied(fix=fix, component=component, target=target):
                 fixed = [one for one in self.state.faults.values() if one.fixed_by(fix, component, target)]
                 for fault in fixed:
-                    del self.state.faults[fault.name]
+                    self.state.recovered[fault.name] = self.state.faults.pop(fault.name)
                 return [event for fault in fixed for event in fault.recovery]
             case ch.Repaired():
                 return self._repair(at)
@@ -173,6 +181,8 @@ class Machine:
         state.unreachable_until = at
         state.boots += 1
         state.jobs.clear()
+        for gpu in state.gpus.values():
+            gpu.removed = False  # a new kernel has not had it
         fixes = (*_FIXED_BY_A_BOOT, Fix.CYCLE_POWER) if change.power else _FIXED_BY_A_BOOT
         powered = [gpu.bdf for gpu in state.gpus.values() if change.power and not gpu.dead]
         out = [events.agent_started(VERSION, KERNEL, len(state.gpus))]
@@ -265,8 +275,10 @@ def _change_presence(
         case ch.NvmlQueried():
             return [] if gpu.present else [events.gpu_lost(gpu)]
         case ch.GpuRemoved():
-            return [] if gpu.present else [events.gpu_removed(gpu)]
+            gpu.removed = not gpu.present
+            return [events.gpu_removed(gpu)] if gpu.removed else []
         case ch.GpuReturned():
+            gpu.removed = False
             was_present, gpu.present, gpu.dead = gpu.present, True, False
             return [] if was_present else [events.gpu_returned(gpu)]
 

@@ -212,7 +212,7 @@ class _MachineAction:
         await asyncio.sleep(result.took_s + self._slow_s)
         if result.outcome is Outcome.REFUSED:
             raise Refused(result.why)
-        done = Done(text=result.why, figures=result.figures, alike=result.alike)
+        done = Done(text=result.why, figures=result.figures, alike=result.alike, blind=result.blind)
         if result.outcome is not Outcome.OK:
             raise NotPassed(done) if result.figures else ActionError(result.why)
         return done

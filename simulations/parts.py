@@ -20,6 +20,8 @@ class SimulatedGpu:
     job: str = ""
     # The systemd unit that holds it.
     unit: str = ""
+    # The kernel has removed its PCI device.
+    removed: bool = False
     # Lost for good: only another card helps.
     dead: bool = False
 

@@ -43,6 +43,8 @@ class MachineState:
     links: dict[str, SimulatedLink] = field(default_factory=_links)
     units: dict[str, SimulatedUnit] = field(default_factory=_units)
     faults: dict[str, Fault] = field(default_factory=dict)
+    # Faults that have ended, by name: what they were about is well.
+    recovered: dict[str, Fault] = field(default_factory=dict)
     # Job id -> user, as the scheduler knows them.
     jobs: dict[str, str] = field(default_factory=dict)
     # Why the scheduler gives it no jobs; empty: it is in service.

@@ -200,6 +200,7 @@ class Simulator:
                 outcome=result.outcome.value,
                 why=result.why,
                 took_s=result.took_s,
+                blind=result.blind,
                 data=result.data,
             )
             machine.apply([after(result.took_s, end)], now)

@@ -74,3 +74,58 @@ def test_when_nothing_was_left_out_no_reason_is_given(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
     """It has no tests to count, and the run is not a good one."""
     assert said(tmp_path, "import no_such_module\n", "-q")[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+ENDS = {
+    "interrupted": ("import os, signal", "os.kill(os.getpid(), signal.SIGINT)"),
+    "pytest.exit": ("import pytest", "pytest.exit('enough')"),
+    "at the first failure": ("", "raise AssertionError"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_what_was_not_run_did_not_pass(tmp_path: Path, end: str) -> None:
+    """A program that adds up the last line would take a run that was broken off for a good one."""
+    head, body = ENDS[end]
+    many = "\n".join(f"def test_{n}(): pass" for n in range(7))
+    text = f"{head}\ndef test_good(): pass\ndef test_end():\n    {body}\n{many}\n"
+    failed = int(end == "at the first failure")
+    assert said(tmp_path, text, "-q", "-x")[-2:] == [
+        f"1 passed, {failed} failed, 0 left out, {8 - failed} not run",
+        "1 passed, 8 failed, 0 skipped",
+    ]
+
+
+def test_a_worker_that_dies_takes_its_test_with_it(tmp_path: Path) -> None:
+    """The others are run by another one."""
+    text = "import os\ndef test_good(): pass\ndef test_dies(): os._exit(3)\ndef test_other(): pass\n"
+    assert said(tmp_path, text, "-q", "-n", "2")[-1] == "2 passed, 1 failed, 0 skipped"
+
+
+def test_the_others_when_a_file_cannot_be_read(tmp_path: Path) -> None:
+    """pytest then runs none of them."""
+    (tmp_path / "test_broken.py").write_text("import no_such_module\n")
+    assert said(tmp_path, TINY, "-q", "test_broken.py")[-2:] == [
+        "0 passed, 1 failed, 0 left out, 8 not run",
+        "0 passed, 9 failed, 0 skipped",
+    ]
+
+
+def test_a_run_that_never_began_is_no_good_one(tmp_path: Path) -> None:
+    """A file that is not there, for instance."""
+    assert "0 passed, 1 failed, 0 skipped" in said(tmp_path, TINY, "-q", "test_nowhere.py")
+
+
+def test_expected_failures_are_counted(tmp_path: Path) -> None:
+    """As left out; one that passes has passed."""
+    mark = "@pytest.mark.xfail(reason='known to fail')\n"
+    text = f"import pytest\n{mark}def test_bad(): assert False\n{mark}def test_good(): pass\n"
+    assert said(tmp_path, text, "-q")[-2:] == [
+        "1 passed, 0 failed, 1 left out (1 known to fail)",
+        "1 passed, 0 failed, 1 skipped",
+    ]
+
+
+def test_to_list_tests_is_no_run(tmp_path: Path) -> None:
+    """None of them was to be run."""
+    assert said(tmp_path, TINY, "-q", "--collect-only")[-1] == "0 passed, 0 failed, 0 skipped"

@@ -14,6 +14,7 @@ from agent.actions.base import Action, NodeAction
 
 # Name of the action: module below agent.actions, and its class.
 CLASSES: Mapping[str, tuple[str, str]] = {
+    "agent.look": ("agent_look", "AgentLook"),
     "bond.failover": ("bond_failover", "BondFailover"),
     "driver.reload": ("driver_reload", "DriverReload"),
     "evidence.collect": ("evidence_collect", "EvidenceCollect"),

@@ -3,7 +3,7 @@
 The shared parts are made, and their code is imported, when the first action needs them.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,6 +21,26 @@ if TYPE_CHECKING:
 Peer = Callable[[], tuple[str, int] | None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedAgain:
+    """What came of a look; its facts are in the spool."""
+
+    # Sources that looked.
+    looked: int
+    # Source that should run and could not look → why.
+    blind: Mapping[str, str]
+    # The conditions that are present, as kind and component.
+    present: tuple[str, ...]
+
+
+# Makes all sources look again; of a component's neighbourhood only, or (empty) everything.
+LookAgain = Callable[[str], Awaitable[LookedAgain]]
+
+
+async def _nobody_looks(_component: str) -> LookedAgain:
+    return LookedAgain(looked=0, blind={}, present=())
+
+
 @dataclass(frozen=True, kw_only=True)
 class ActionSetup:
     """What an action may know when it is made; one per agent."""
@@ -31,6 +51,7 @@ class ActionSetup:
     peer: Peer
     # Makes the agent's own NVML source let go of the driver.
     pause: NvmlPause = field(default_factory=NvmlPause)
+    look: LookAgain = _nobody_looks
 
     @cached_property
     def bundles(self) -> "BundleFolder":

@@ -26,6 +26,8 @@ class Done:
     # File name of the evidence bundle that it made; empty: none.
     evidence: str = ""
     evidence_bytes: int = 0
+    # agent.look: sources of kinds that could not look, comma separated; empty: none, or another action.
+    blind: str = ""
     # What it measured.
     figures: tuple[Figure, ...] = ()
     # Equal on nodes whose figures may be compared; empty: they may not be.

@@ -36,7 +36,7 @@ class BundleFolder:
         self._one_at_a_time = asyncio.Lock()
 
     @contextlib.asynccontextmanager
-    async def turn(self) -> AsyncIterator[Path]:
+    async def reserved(self) -> AsyncIterator[Path]:
         """Inside the block only the caller collects and writes. Gives a scratch folder, which is removed afterwards, as are
         bundles that are too old. ActionError when the folder cannot be written.
         """
@@ -55,7 +55,7 @@ class BundleFolder:
                     self._tidy_up()
 
     async def write(self, what: str, members: Iterable[Member], max_bytes: int) -> tuple[Path, int]:
-        """Writes a new bundle within a `turn`; returns its path and how many members it has. Members given as bytes are cut
+        """Writes a new bundle within `reserved`; returns its path and how many members it has. Members given as bytes are cut
         at `max_bytes` in all (not compressed), so the most important come first; files are copied whole.
         """
         stop = threading.Event()

@@ -53,7 +53,7 @@ class EvidenceCollect(NodeAction):
     async def run(self, params: Params) -> Done:
         """Collects and writes the bundle."""
         component, window_s = _checked(params)
-        async with self._bundles.turn() as scratch:
+        async with self._bundles.reserved() as scratch:
             report_progress("asking the tools")
             outputs = await self._tools.run(component, scratch)
             report_progress("writing the bundle")

@@ -53,5 +53,5 @@ class GpuPersistence(NodeAction):
         if not gpus:
             raise Refused("NVML shows no GPU that answers")
         if unknown := [gpu.bdf for gpu in gpus if gpu.persistence is None]:
-            raise Refused(f"GPU {', '.join(unknown)} does not know persistence mode")
+            raise Refused(f"GPU {', '.join(unknown)} does not support persistence mode")
         return [gpu for gpu in gpus if not gpu.persistence]

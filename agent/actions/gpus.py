@@ -52,7 +52,7 @@ class GpuKit:
             except (Refused, Unreachable) as error:
                 trouble = str(error)
             if self.host.mono_s() > end_s:
-                raise ActionError(f"NVML does not show all GPUs as well afterwards: {trouble}")
+                raise ActionError(f"GPUs that answered before do not answer NVML now: {trouble}")
             await asyncio.sleep(_LOOK_S)
 
     async def until_fabric(self) -> int:

@@ -107,7 +107,7 @@ class IbInspect(NodeAction):
                     ("findings.txt", text.encode()),
                     *(file for one in inspections for file in one.files),
                 ]
-                async with self._bundles.turn():
+                async with self._bundles.reserved():
                     path, _ = await self._bundles.write("fabric", members, MAX_BYTES)
                     size = path.stat().st_size
                 files.write_json(self._memory, memory)

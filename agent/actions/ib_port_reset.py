@@ -104,7 +104,7 @@ class IbPortReset(NodeAction):
                 break
             await asyncio.sleep(_LOOK_S)
         if not fell:
-            raise ActionError(f"{port.text} did not go down: its firmware did not obey")
+            raise ActionError(f"{port.text} did not go down: its firmware ignored the request")
         if physical == _UP and state != "ACTIVE":
             raise ActionError(
                 f"{port.text} has trained but is {state} after {self._active_s:g} s: "

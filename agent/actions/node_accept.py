@@ -77,7 +77,7 @@ class NodeAccept(NodeAction):
             await self._check_idle([program])
             report_progress(f"{program.name} ({number} of {len(chosen)}), at most {program.limit_s:g} s")
             outcomes.append(await _run(program))
-        async with self._bundles.turn():
+        async with self._bundles.reserved():
             path, _ = await self._bundles.write("acceptance", _members(outcomes), MAX_BYTES)
             size = path.stat().st_size
         done = Done(

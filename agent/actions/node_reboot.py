@@ -93,7 +93,7 @@ async def _check(bus: "MessageBus") -> bool:
         raise
     for what, who, why, mode, uid, pid in locks:
         if "shutdown" in str(what).split(":") and str(mode).startswith("block"):
-            raise Refused(f"{who} (uid {uid}, pid {pid}) forbids to shut the node down: {why}")
+            raise Refused(f"{who} (uid {uid}, pid {pid}) inhibits the shutdown of the node: {why}")
     return True
 
 

@@ -131,7 +131,8 @@ class ProcessSignal(NodeAction):
             if self._host.mono_s() > end_s:
                 texts = ", ".join(f"{one.name} (pid {one.pid}, {self._state(one.pid)})" for one in left[:10])
                 raise ActionError(
-                    f"{len(left)} of {len(targets)} processes live {self._end_s:g} s after SIG{_short(number)}: {texts}"
+                    f"{len(left)} of {len(targets)} processes are still alive {self._end_s:g} s after "
+                    f"SIG{_short(number)}: {texts}"
                 )
             await asyncio.sleep(_LOOK_S)
 

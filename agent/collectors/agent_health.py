@@ -15,6 +15,7 @@ class AgentHealthCollector(Collector):
     name: ClassVar[str] = "agent_health"
     wants: ClassVar[tuple[type, ...]] = (Overrun,)
     kinds: ClassVar[tuple[str, ...]] = ("agent.kmsg_overrun",)
+    one_off: ClassVar[str] = "kernel log records that were lost"
 
     def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector."""

@@ -45,6 +45,8 @@ class Collector(Protocol):
     kinds: ClassVar[tuple[str, ...]]
     # Dataclasses of agent.options: what an operator can set about it.
     options: ClassVar[tuple[type[Any], ...]] = ()
+    # Why it has no `restate`: what it reports happens and does not last; empty: it has one.
+    one_off: ClassVar[str] = ""
 
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:  # noqa: ARG003  most collectors need nothing
@@ -54,6 +56,16 @@ class Collector(Protocol):
     def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """The facts in one sample, in order; none for an ordinary one. Never raises on odd input."""
         ...
+
+    def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:  # noqa: ARG002  for those that keep none
+        """The lasting conditions that a sample of agent.look shows: those that are present with the kind and component with
+        which they began, and those that are well with the kind that ends them (severity info). `feed` was given the sample
+        before; what was never reported, as it is ordinary here, is not restated either, nor what has changed since the sample.
+        Changes nothing.
+
+        A fact that things are well may end a symptom: none where its kind means that something happened (gpu.returned).
+        """
+        return ()
 
 
 @runtime_checkable

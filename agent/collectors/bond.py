@@ -56,6 +56,14 @@ class BondCollector(Collector):
             )
         yield from _lacp(component, before, sample)
 
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector: slaves and partner. Another active slave is a change."""
+        if isinstance(sample, Bond) and self._bonds.get(sample.name) == sample:
+            component = components.check(f"bond/{sample.name}")
+            yield _slaves_event(component, sample, self._members[sample.name])
+            if sample.partner:
+                yield _lacp_event(component, sample)
+
     def _slaves(self, component: str, before: Bond | None, now: Bond) -> Iterator[UnsentEvent]:
         names = frozenset(slave.name for slave in now.slaves)
         known = self._members.get(now.name, frozenset()) | names
@@ -65,22 +73,26 @@ class BondCollector(Collector):
         down_before = sorted(known - {slave.name for slave in before.slaves if slave.up}) if before else []
         if down == down_before:
             return
-        severity = Severity.WARNING if up else Severity.ERROR
-        yield UnsentEvent(
-            kind="bond.slaves",
-            component=component,
-            severity=severity if down else Severity.INFO,
-            data={
-                "up": len(up),
-                "slaves": len(known),
-                "down": clip(",".join(down)),
-                "degraded": bool(down),
-            },
-            evidence=f"{now.name}: {len(up)} of {len(known)} slaves up; "
-            + ", ".join(
-                f"{s.name} {'up' if s.up else 'down'} ({s.failures} failures)" for s in now.slaves[:16]
-            ),
-        )
+        yield _slaves_event(component, now, known)
+
+
+def _slaves_event(component: str, now: Bond, known: frozenset[str]) -> UnsentEvent:
+    up = [slave.name for slave in now.slaves if slave.up]
+    down = sorted(known - set(up))
+    severity = Severity.WARNING if up else Severity.ERROR
+    return UnsentEvent(
+        kind="bond.slaves",
+        component=component,
+        severity=severity if down else Severity.INFO,
+        data={
+            "up": len(up),
+            "slaves": len(known),
+            "down": clip(",".join(down)),
+            "degraded": bool(down),
+        },
+        evidence=f"{now.name}: {len(up)} of {len(known)} slaves up; "
+        + ", ".join(f"{s.name} {'up' if s.up else 'down'} ({s.failures} failures)" for s in now.slaves[:16]),
+    )
 
 
 def _lacp(component: str, before: Bond | None, now: Bond) -> Iterator[UnsentEvent]:
@@ -93,7 +105,13 @@ def _lacp(component: str, before: Bond | None, now: Bond) -> Iterator[UnsentEven
             return
     elif (before.partner, _apart(before)) == (now.partner, apart):
         return
-    yield UnsentEvent(
+    yield _lacp_event(component, now)
+
+
+def _lacp_event(component: str, now: Bond) -> UnsentEvent:
+    answers, apart = now.partner != _NO_PARTNER, _apart(now)
+    healthy = answers and not apart
+    return UnsentEvent(
         kind="bond.lacp",
         component=component,
         severity=Severity.INFO if healthy else Severity.WARNING,

@@ -65,16 +65,25 @@ class ClockCollector(Collector):
         if off == self._reported:
             return
         self._reported = off
-        yield UnsentEvent(
-            kind="node.clock",
-            component=NODE,
-            severity=Severity.WARNING if off else Severity.INFO,
-            data={
-                "well": not off,
-                "synchronised": sample.synchronised,
-                "offset_s": round(sample.offset_s, 6),
-                "max_error_s": round(sample.max_error_s, 6),
-            },
-            evidence=f"adjtimex: {'synchronised' if sample.synchronised else 'unsynchronised'},"
-            f" offset {sample.offset_s:.6f} s, maximum error {sample.max_error_s:.3f} s",
-        )
+        yield _clock(sample, off=off)
+
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector. A clock that is off for less than SETTLE_S is neither."""
+        if isinstance(sample, WallClock) and (self._reported or self._off_since_s is None):
+            yield _clock(sample, off=self._reported)
+
+
+def _clock(clock: WallClock, *, off: bool) -> UnsentEvent:
+    return UnsentEvent(
+        kind="node.clock",
+        component=NODE,
+        severity=Severity.WARNING if off else Severity.INFO,
+        data={
+            "well": not off,
+            "synchronised": clock.synchronised,
+            "offset_s": round(clock.offset_s, 6),
+            "max_error_s": round(clock.max_error_s, 6),
+        },
+        evidence=f"adjtimex: {'synchronised' if clock.synchronised else 'unsynchronised'},"
+        f" offset {clock.offset_s:.6f} s, maximum error {clock.max_error_s:.3f} s",
+    )

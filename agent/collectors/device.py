@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from agent.collectors.base import Collector
-from agent.collectors.samples import Device, Sample
+from agent.collectors.samples import Device, Looked, Sample
 from agent.contract import components
 from agent.contract.errors import ContractError
 from agent.contract.messages import Severity, UnsentEvent
@@ -20,13 +20,14 @@ class DeviceCollector(Collector):
     """Reports additions and removals. What is there at start is not reported: there is no uevent for it."""
 
     name: ClassVar[str] = "device"
-    wants: ClassVar[tuple[type, ...]] = (Device,)
+    wants: ClassVar[tuple[type, ...]] = (Device, Looked)
     kinds: ClassVar[tuple[str, ...]] = ("device.changed", "gpu.removed", "gpu.returned")
 
     def __init__(self) -> None:
         # sysname → driver; the uevent of a removal no longer names it.
         self._drivers: dict[str, str] = {}
-        self._removed_gpus: set[str] = set()
+        # Component → what was reported.
+        self._removed_gpus: dict[str, UnsentEvent] = {}
 
     def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector."""
@@ -43,17 +44,11 @@ class DeviceCollector(Collector):
         driver = self._drivers.pop(sample.sysname, "") if sample.change == "remove" else ""
         if component.startswith("gpu/"):
             if sample.change == "remove":
-                self._removed_gpus.add(component)
-                yield UnsentEvent(
-                    kind="gpu.removed",
-                    component=component,
-                    severity=Severity.FATAL,
-                    data={"driver": driver} if driver else {},
-                    evidence=shown,
-                )
+                self._removed_gpus[component] = _removed(component, driver, shown)
+                yield self._removed_gpus[component]
                 return
             if component in self._removed_gpus:
-                self._removed_gpus.discard(component)
+                del self._removed_gpus[component]
                 yield UnsentEvent(
                     kind="gpu.returned",
                     component=component,
@@ -70,6 +65,21 @@ class DeviceCollector(Collector):
             data={"change": sample.change, "subsystem": sample.subsystem},
             evidence=shown,
         )
+
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector: GPUs that were removed and not added again. NVML tells that one answers."""
+        if isinstance(sample, Looked) and sample.source == "udev":
+            yield from self._removed_gpus.values()
+
+
+def _removed(component: str, driver: str, shown: str) -> UnsentEvent:
+    return UnsentEvent(
+        kind="gpu.removed",
+        component=component,
+        severity=Severity.FATAL,
+        data={"driver": driver} if driver else {},
+        evidence=shown,
+    )
 
 
 def _component(device: Device) -> str | None:

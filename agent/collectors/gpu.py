@@ -18,13 +18,14 @@ _BEFORE = "reported before the agent's start"
 
 
 class GpuCollector(Collector):
-    """gpu.lost, gpu.returned and the nvml.* kinds; each change is reported once."""
+    """gpu.lost, gpu.returned and the nvml.* kinds; each change is reported once. gpu.answers is restated only."""
 
     name: ClassVar[str] = "gpu"
     wants: ClassVar[tuple[type, ...]] = (Gpu, NvmlState)
     kinds: ClassVar[tuple[str, ...]] = (
         "gpu.lost",
         "gpu.returned",
+        "gpu.answers",
         "nvml.hung",
         "nvml.answers",
         "nvml.absent",
@@ -51,41 +52,33 @@ class GpuCollector(Collector):
             return self._nvml(sample, max(0.0, now_s - sample.mono_s))
         return ()
 
+    def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector. A GPU that answers has not returned: gpu.returned ends what only a reset ends."""
+        age_s = max(0.0, now_s - sample.mono_s)
+        if isinstance(sample, Gpu):
+            return [_lost(sample, age_s) if sample.lost else _answers(sample, age_s)]
+        if isinstance(sample, NvmlState) and sample.state == "answers":
+            return [_of_node("nvml.answers", Severity.INFO, {"after_s": 0.0}, "NVML answers", age_s)]
+        return ()
+
     def _gpu(self, gpu: Gpu, age_s: float) -> list[UnsentEvent]:
         before = self._lost.get(gpu.bdf, "")
         if gpu.lost == before:
             return []
-        component = components.gpu(gpu.bdf)
-        number = f" {gpu.index}" if gpu.index >= 0 else ""  # -1: NVML never showed it
-        where = f"GPU{number} {gpu.bdf} {gpu.uuid}".rstrip()
         if not gpu.lost:
             del self._lost[gpu.bdf]
             return [
                 UnsentEvent(
                     kind="gpu.returned",
-                    component=component,
+                    component=components.gpu(gpu.bdf),
                     severity=Severity.INFO,
                     data={"by": "nvml"},
-                    evidence=f"NVML answers again for {where} (was: {before})",
+                    evidence=f"NVML answers again for {_where(gpu)} (was: {before})",
                     age_s=age_s,
                 )
             ]
         self._lost[gpu.bdf] = gpu.lost
-        data: dict[str, Scalar] = {"reason": gpu.lost}
-        if gpu.index >= 0:
-            data["index"] = gpu.index
-        if gpu.uuid:
-            data["uuid"] = gpu.uuid
-        return [
-            UnsentEvent(
-                kind="gpu.lost",
-                component=component,
-                severity=Severity.FATAL,
-                data=data,
-                evidence=f"{_REASONS.get(gpu.lost, gpu.lost)}: {where}",
-                age_s=age_s,
-            )
-        ]
+        return [_lost(gpu, age_s)]
 
     def _nvml(self, state: NvmlState, age_s: float) -> list[UnsentEvent]:
         if state.state == "hung":
@@ -117,6 +110,38 @@ class GpuCollector(Collector):
                 )
             ]
         return []
+
+
+def _where(gpu: Gpu) -> str:
+    number = f" {gpu.index}" if gpu.index >= 0 else ""  # -1: NVML never showed it
+    return f"GPU{number} {gpu.bdf} {gpu.uuid}".rstrip()
+
+
+def _lost(gpu: Gpu, age_s: float) -> UnsentEvent:
+    data: dict[str, Scalar] = {"reason": gpu.lost}
+    if gpu.index >= 0:
+        data["index"] = gpu.index
+    if gpu.uuid:
+        data["uuid"] = gpu.uuid
+    return UnsentEvent(
+        kind="gpu.lost",
+        component=components.gpu(gpu.bdf),
+        severity=Severity.FATAL,
+        data=data,
+        evidence=f"{_REASONS.get(gpu.lost, gpu.lost)}: {_where(gpu)}",
+        age_s=age_s,
+    )
+
+
+def _answers(gpu: Gpu, age_s: float) -> UnsentEvent:
+    return UnsentEvent(
+        kind="gpu.answers",
+        component=components.gpu(gpu.bdf),
+        severity=Severity.INFO,
+        data={"index": gpu.index},
+        evidence=f"NVML answers for {_where(gpu)}",
+        age_s=age_s,
+    )
 
 
 def _of_node(

@@ -1,6 +1,6 @@
 """GPUs that are too hot, or that their hardware slows down."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,10 +44,25 @@ class GpuHeatCollector(Collector):
         """See Collector."""
         if isinstance(sample, GpuHealth):
             self._health[sample.bdf] = sample.values
-            return [*self._memory(sample, now_s), *self._margin(sample, now_s)]
+            return self._temperatures(sample, now_s)
         if isinstance(sample, Gpu) and not sample.lost:
-            return [*self._throttle(sample, now_s), *self._gpu(sample, now_s)]
+            return [*self._throttle(sample, now_s), *self._temperatures(sample, now_s)]
         return []
+
+    def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if not isinstance(sample, Gpu | GpuHealth) or (isinstance(sample, Gpu) and sample.lost):
+            return
+        for sensor, left_c, more in self._readings(sample):
+            hot = (sample.bdf, sensor) in self._hot
+            yield _temperature(sample, now_s, sensor, left_c, more, hot=hot)
+        slow = self._slow.get(sample.bdf)
+        if not isinstance(sample, Gpu) or sample.slowdowns is None:
+            return
+        if slow is None:
+            yield _throttled(sample, now_s, _Slow(sample.mono_s, sample.mono_s), active=False)
+        elif slow.reported:
+            yield _throttled(sample, now_s, slow, active=True)
 
     def _throttle(self, gpu: Gpu, now_s: float) -> list[UnsentEvent]:
         if gpu.slowdowns is None:
@@ -69,43 +84,38 @@ class GpuHeatCollector(Collector):
         slow.reported = slow.seen
         return [_throttled(gpu, now_s, slow, active=True)]
 
-    def _gpu(self, gpu: Gpu, now_s: float) -> list[UnsentEvent]:
-        """Against the absolute limit, on cards that have no T.Limit."""
-        health = self._health.get(gpu.bdf, {})
-        limit = _number(health, "threshold.gpu_max") or _number(health, "threshold.slowdown")
-        if gpu.temperature_c is None or not limit or "margin" in health:
-            return []
-        return self._judge(gpu, now_s, "gpu", limit - gpu.temperature_c, {"temperature_c": gpu.temperature_c})
+    def _readings(self, sample: Sample) -> Iterator[tuple[str, float, dict[str, Scalar]]]:
+        """Sensor, °C left to its limit, and what else its event has."""
+        if isinstance(sample, Gpu):
+            # Against the absolute limit, on cards that have no T.Limit.
+            health = self._health.get(sample.bdf, {})
+            limit = _number(health, "threshold.gpu_max") or _number(health, "threshold.slowdown")
+            if sample.temperature_c is not None and limit and "margin" not in health:
+                yield "gpu", limit - sample.temperature_c, {"temperature_c": sample.temperature_c}
+        elif isinstance(sample, GpuHealth):
+            limit, now = _number(sample.values, "threshold.memory_max"), _number(sample.values, "memory_temp")
+            if limit and now:
+                yield "memory", limit - now, {"temperature_c": int(now)}
+            # By the T.Limit temperature: the °C left until the clocks are reduced (Hopper and newer).
+            if (margin := _number(sample.values, "margin")) is not None:
+                yield "gpu", margin - (_number(sample.values, "tlimit.gpu_max") or 0.0), {}
 
-    def _margin(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
-        """By the T.Limit temperature: the °C left until the clocks are reduced (Hopper and newer)."""
-        margin = _number(gpu.values, "margin")
-        if margin is None:
-            return []
-        limit = _number(gpu.values, "tlimit.gpu_max") or 0.0
-        return self._judge(gpu, now_s, "gpu", margin - limit, {})
+    def _temperatures(self, gpu: Gpu | GpuHealth, now_s: float) -> Iterator[UnsentEvent]:
+        for sensor, left_c, more in self._readings(gpu):
+            key = (gpu.bdf, sensor)
+            hot = left_c <= 0 or (key in self._hot and left_c < _COOLER_C)
+            if hot != (key in self._hot):
+                (self._hot.add if hot else self._hot.discard)(key)
+                yield _temperature(gpu, now_s, sensor, left_c, more, hot=hot)
 
-    def _memory(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
-        limit = _number(gpu.values, "threshold.memory_max")
-        now = _number(gpu.values, "memory_temp")
-        if not limit or not now:
-            return []
-        return self._judge(gpu, now_s, "memory", limit - now, {"temperature_c": int(now)})
 
-    def _judge(
-        self, gpu: Gpu | GpuHealth, now_s: float, sensor: str, left_c: float, more: dict[str, Scalar]
-    ) -> list[UnsentEvent]:
-        key = (gpu.bdf, sensor)
-        hot = left_c <= 0 or (key in self._hot and left_c < _COOLER_C)
-        if hot == (key in self._hot):
-            return []
-        (self._hot.add if hot else self._hot.discard)(key)
-        data: dict[str, Scalar] = {"active": hot, "sensor": sensor, "margin_c": left_c, **more}
-        evidence = (
-            f"{sensor} temperature is {abs(left_c):.0f} °C {'above' if left_c < 0 else 'below'} its limit"
-        )
-        severity = Severity.ERROR if hot else Severity.INFO
-        return [gpu_event(gpu, now_s, "gpu.temperature", severity, data, evidence)]
+def _temperature(
+    gpu: Gpu | GpuHealth, now_s: float, sensor: str, left_c: float, more: dict[str, Scalar], *, hot: bool
+) -> UnsentEvent:
+    data: dict[str, Scalar] = {"active": hot, "sensor": sensor, "margin_c": left_c, **more}
+    evidence = f"{sensor} temperature is {abs(left_c):.0f} °C {'above' if left_c < 0 else 'below'} its limit"
+    severity = Severity.ERROR if hot else Severity.INFO
+    return gpu_event(gpu, now_s, "gpu.temperature", severity, data, evidence)
 
 
 def _throttled(gpu: Gpu, now_s: float, slow: _Slow, *, active: bool) -> UnsentEvent:
@@ -124,9 +134,8 @@ def _throttled(gpu: Gpu, now_s: float, slow: _Slow, *, active: bool) -> UnsentEv
         data["power_w"] = gpu.power_w
     severity = Severity.WARNING if active else Severity.INFO
     verb = "is" if active else "was"
-    return gpu_event(
-        gpu, now_s, "gpu.throttle", severity, data, f"{verb} slowed down by {names} for {lasted_s:.0f} s"
-    )
+    evidence = f"{verb} slowed down by {names} for {lasted_s:.0f} s" if names else "is not slowed down"
+    return gpu_event(gpu, now_s, "gpu.throttle", severity, data, evidence)
 
 
 def _number(values: Mapping[str, int | float | str], key: str) -> float | None:

@@ -25,6 +25,7 @@ _NVLINK_LEAST = {
 }  # fmt: skip
 _WORST_BER = 1e-12  # what InfiniBand and NVLink promise to stay below after error correction
 _FABRIC = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}  # nvmlGpuFabricState_t
+_COMPLETED = 3
 # nvmlGpuFabricInfo health mask: two bits each, 1 means that it is so.
 _FABRIC_HEALTH = {
     0: "degraded_bandwidth",
@@ -89,22 +90,30 @@ class GpuLinksCollector(Collector):
         out += self._nvlinks(now_s)
         return out + self._fabric(card, sample, sample.mono_s, now_s)
 
+    def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector. A bit error rate that is well would end what counted errors began: it is not restated."""
+        card = self._cards.get(sample.bdf) if isinstance(sample, GpuHealth) else None
+        if not isinstance(sample, GpuHealth) or card is None:
+            return
+        if _int(sample.values, "pcie.width"):
+            yield _pcie_event(sample, now_s, degraded=card.degraded_reported)
+        if card.most or card.down_reported:
+            most = len(card.active) + card.down_reported
+            yield _nvlink_event(sample, now_s, card, most, bad=card.down_reported > 0)
+        if card.ber_reported:
+            yield _ber_event(sample, now_s, *_worst_ber(sample))
+        if card.fabric or (_int(sample.values, "fabric.state") == _COMPLETED):
+            yield _fabric_event(sample, now_s, card.fabric)
+
     def _pcie(self, card: _GpuLinks, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
-        names = ("width", "width_max", "generation", "generation_max")
-        found = {name: _int(gpu.values, f"pcie.{name}") for name in names}
+        found = _pcie_values(gpu)
         narrow = 0 < found["width"] < found["width_max"]
         # An idle link may run slower to save power; a narrow one is never intended.
         slow = 0 < found["generation"] < found["generation_max"] and (card.busy or card.degraded_reported)
         if (narrow or slow) == card.degraded_reported or not found["width"]:
             return []
         card.degraded_reported = narrow or slow
-        data: dict[str, Scalar] = {"active": card.degraded_reported, **found}
-        evidence = (
-            f"PCIe x{found['width']} of x{found['width_max']}, "
-            f"generation {found['generation']} of {found['generation_max']}"
-        )
-        severity = Severity.WARNING if card.degraded_reported else Severity.INFO
-        return [gpu_event(gpu, now_s, "gpu.pcie_degraded", severity, data, evidence)]
+        return [_pcie_event(gpu, now_s, degraded=card.degraded_reported)]
 
     def _errors(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         out = []
@@ -133,13 +142,7 @@ class GpuLinksCollector(Collector):
         return out
 
     def _ber(self, card: _GpuLinks, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
-        worst, where = 0.0, -1
-        for key, value in gpu.values.items():
-            parts = key.split(".")
-            if parts[0] == "nvlink" and parts[-1] == "effective_ber" and isinstance(value, int):
-                ber = ber_of(value)
-                if ber > worst:
-                    worst, where = ber, int(parts[1])
+        worst, where = _worst_ber(gpu)
         power = 0 if worst <= _WORST_BER else 1
         while power and worst > _WORST_BER * 10**power:
             power += 1
@@ -147,14 +150,7 @@ class GpuLinksCollector(Collector):
         if power == card.ber_reported or 0 < power < card.ber_reported:
             return []
         card.ber_reported = power
-        data: dict[str, Scalar] = {"active": bool(power), "link": where, "effective_ber": worst}
-        severity = Severity.WARNING if power else Severity.INFO
-        evidence = (
-            f"NVLink {where}: effective bit error rate {worst:.0e}"
-            if power
-            else "NVLinks: bit error rate is well"
-        )
-        return [gpu_event(gpu, now_s, "gpu.nvlink_ber", severity, data, evidence)]
+        return [_ber_event(gpu, now_s, worst, where)]
 
     def _nvlinks(self, now_s: float) -> list[UnsentEvent]:
         """Fewer active links than it had, or than other GPUs have. A card without any may have no bridge."""
@@ -167,17 +163,7 @@ class GpuLinksCollector(Collector):
                 continue
             worse = down > card.down_reported
             card.down_reported = down
-            states = sorted(_states(gpu).items())
-            links = ",".join(str(link) for link, active in states if not active)
-            data: dict[str, Scalar] = {
-                "down": down,
-                "active": len(card.active),
-                "expected": most,
-                "links": clip(links),
-            }
-            severity = Severity.ERROR if worse else Severity.INFO
-            evidence = f"{len(card.active)} of {most} NVLinks are active; inactive: {links or 'none'}"
-            out.append(gpu_event(gpu, now_s, "gpu.nvlink_state", severity, data, evidence))
+            out.append(_nvlink_event(gpu, now_s, card, most, bad=worse))
         return out
 
     def _fabric(self, card: _GpuLinks, gpu: GpuHealth, at_s: float, now_s: float) -> list[UnsentEvent]:
@@ -194,20 +180,75 @@ class GpuLinksCollector(Collector):
                 trouble = _FABRIC[state]
         else:
             card.starting_s = None
-            if state == 3 and (status or unhealthy):
+            if state == _COMPLETED and (status or unhealthy):
                 trouble = ",".join(unhealthy) or f"error {status}"
         if trouble == card.fabric or (starting and not trouble):
             return []
         card.fabric = trouble
-        data: dict[str, Scalar] = {
-            "healthy": not trouble,
-            "state": _FABRIC.get(state, str(state)),
-            "status": status,
-            "trouble": trouble,
-        }
-        severity = Severity.ERROR if trouble else Severity.INFO
-        evidence = f"NVLink fabric: {_FABRIC.get(state, state)}{f', {trouble}' if trouble else ''}"
-        return [gpu_event(gpu, now_s, "gpu.fabric", severity, data, evidence)]
+        return [_fabric_event(gpu, now_s, trouble)]
+
+
+def _pcie_values(gpu: GpuHealth) -> dict[str, int]:
+    names = ("width", "width_max", "generation", "generation_max")
+    return {name: _int(gpu.values, f"pcie.{name}") for name in names}
+
+
+def _pcie_event(gpu: GpuHealth, now_s: float, *, degraded: bool) -> UnsentEvent:
+    found = _pcie_values(gpu)
+    evidence = (
+        f"PCIe x{found['width']} of x{found['width_max']}, "
+        f"generation {found['generation']} of {found['generation_max']}"
+    )
+    severity = Severity.WARNING if degraded else Severity.INFO
+    return gpu_event(gpu, now_s, "gpu.pcie_degraded", severity, {"active": degraded, **found}, evidence)
+
+
+def _worst_ber(gpu: GpuHealth) -> tuple[float, int]:
+    """The worst effective bit error rate and its link; -1: none has any."""
+    worst, where = 0.0, -1
+    for key, value in gpu.values.items():
+        parts = key.split(".")
+        if parts[0] == "nvlink" and parts[-1] == "effective_ber" and isinstance(value, int):
+            ber = ber_of(value)
+            if ber > worst:
+                worst, where = ber, int(parts[1])
+    return worst, where
+
+
+def _ber_event(gpu: GpuHealth, now_s: float, worst: float, where: int) -> UnsentEvent:
+    high = worst > _WORST_BER
+    data: dict[str, Scalar] = {"active": high, "link": where, "effective_ber": worst}
+    severity = Severity.WARNING if high else Severity.INFO
+    evidence = (
+        f"NVLink {where}: effective bit error rate {worst:.0e}" if high else "NVLinks: bit error rate is well"
+    )
+    return gpu_event(gpu, now_s, "gpu.nvlink_ber", severity, data, evidence)
+
+
+def _nvlink_event(gpu: GpuHealth, now_s: float, card: _GpuLinks, most: int, *, bad: bool) -> UnsentEvent:
+    links = ",".join(str(link) for link, active in sorted(_states(gpu).items()) if not active)
+    data: dict[str, Scalar] = {
+        "down": card.down_reported,
+        "active": len(card.active),
+        "expected": most,
+        "links": clip(links),
+    }
+    severity = Severity.ERROR if bad else Severity.INFO
+    evidence = f"{len(card.active)} of {most} NVLinks are active; inactive: {links or 'none'}"
+    return gpu_event(gpu, now_s, "gpu.nvlink_state", severity, data, evidence)
+
+
+def _fabric_event(gpu: GpuHealth, now_s: float, trouble: str) -> UnsentEvent:
+    state = _int(gpu.values, "fabric.state")
+    data: dict[str, Scalar] = {
+        "healthy": not trouble,
+        "state": _FABRIC.get(state, str(state)),
+        "status": _int(gpu.values, "fabric.status"),
+        "trouble": trouble,
+    }
+    severity = Severity.ERROR if trouble else Severity.INFO
+    evidence = f"NVLink fabric: {_FABRIC.get(state, state)}{f', {trouble}' if trouble else ''}"
+    return gpu_event(gpu, now_s, "gpu.fabric", severity, data, evidence)
 
 
 def ber_of(encoded: int) -> float:

@@ -57,6 +57,17 @@ class GpuMemoryCollector(Collector):
             *self._sram(sample, now_s),
         ]
 
+    def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector: rows and pages that wait, and SRAM beyond its threshold. Errors that were counted are history."""
+        if not isinstance(sample, GpuHealth):
+            return
+        if _reported(sample, "remap", _REMAP):
+            yield _remap_event(sample, now_s, grown=False)
+        if _reported(sample, "retired", _RETIRED):
+            yield _retired_event(sample, now_s, grown=False)
+        if "sram_threshold" in sample.values:
+            yield _sram_event(sample, now_s)
+
     def remembered(self) -> Mapping[str, Any]:
         """UUID → its lifetime errors that were reported or were there when it was first seen.
 
@@ -112,7 +123,7 @@ class GpuMemoryCollector(Collector):
 
     def _changed(self, gpu: GpuHealth, what: str, names: tuple[str, ...]) -> tuple[int, ...] | None:
         """The former values, where they have changed; zeros when they are seen for the first time."""
-        if not any(f"{what}.{name}" in gpu.values for name in names):
+        if not _reported(gpu, what, names):
             return None
         now = tuple(_int(gpu.values, f"{what}.{name}") for name in names)
         before = self._states.get((gpu.bdf, what))
@@ -126,31 +137,15 @@ class GpuMemoryCollector(Collector):
         before = self._changed(gpu, "remap", _REMAP)
         if before is None:
             return []
-        values = {name: _int(gpu.values, f"remap.{name}") for name in _REMAP}
-        data: dict[str, Scalar] = {
-            **values,
-            "pending": bool(values["pending"]),
-            "failure": bool(values["failure"]),
-        }
-        for name in ("partial", "low", "none"):
-            if f"remap.banks_{name}" in gpu.values:
-                data[f"banks_{name}"] = _int(gpu.values, f"remap.banks_{name}")
-        grown = (values["corrected"], values["uncorrected"]) > before[2:]
-        worst = Severity.FATAL if values["failure"] else Severity.ERROR
-        severity = worst if data["failure"] or data["pending"] else _mild_severity(grown)
-        evidence = "row remapping: " + ", ".join(f"{name} {value}" for name, value in values.items())
-        return [gpu_event(gpu, now_s, "gpu.remap", severity, data, evidence)]
+        counts = (_int(gpu.values, "remap.corrected"), _int(gpu.values, "remap.uncorrected"))
+        return [_remap_event(gpu, now_s, grown=counts > before[2:])]
 
     def _retired(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         before = self._changed(gpu, "retired", _RETIRED)
         if before is None:
             return []
-        values = {name: _int(gpu.values, f"retired.{name}") for name in _RETIRED}
-        data: dict[str, Scalar] = {**values, "pending": bool(values["pending"])}
-        grown = (values["single_bit"], values["double_bit"]) > before[1:]
-        severity = Severity.ERROR if values["pending"] else _mild_severity(grown)
-        evidence = "page retirement: " + ", ".join(f"{name} {value}" for name, value in values.items())
-        return [gpu_event(gpu, now_s, "gpu.retired_pages", severity, data, evidence)]
+        counts = (_int(gpu.values, "retired.single_bit"), _int(gpu.values, "retired.double_bit"))
+        return [_retired_event(gpu, now_s, grown=counts > before[1:])]
 
     def _sram(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         if "sram_threshold" not in gpu.values:
@@ -158,14 +153,42 @@ class GpuMemoryCollector(Collector):
         now = (_int(gpu.values, "sram_threshold"),)
         before = self._states.get((gpu.bdf, "sram"), (0,))
         self._states[gpu.bdf, "sram"] = now
-        if now == before:
-            return []
-        exceeded = bool(now[0])
-        severity = Severity.ERROR if exceeded else Severity.INFO
-        evidence = (
-            f"uncorrectable SRAM errors are {'above' if exceeded else 'no longer above'} NVIDIA's threshold"
-        )
-        return [gpu_event(gpu, now_s, "gpu.sram_threshold", severity, {"exceeded": exceeded}, evidence)]
+        return [] if now == before else [_sram_event(gpu, now_s)]
+
+
+def _reported(gpu: GpuHealth, what: str, names: tuple[str, ...]) -> bool:
+    return any(f"{what}.{name}" in gpu.values for name in names)
+
+
+def _remap_event(gpu: GpuHealth, now_s: float, *, grown: bool) -> UnsentEvent:
+    values = {name: _int(gpu.values, f"remap.{name}") for name in _REMAP}
+    data: dict[str, Scalar] = {
+        **values,
+        "pending": bool(values["pending"]),
+        "failure": bool(values["failure"]),
+    }
+    for name in ("partial", "low", "none"):
+        if f"remap.banks_{name}" in gpu.values:
+            data[f"banks_{name}"] = _int(gpu.values, f"remap.banks_{name}")
+    worst = Severity.FATAL if values["failure"] else Severity.ERROR
+    severity = worst if data["failure"] or data["pending"] else _mild_severity(grown)
+    evidence = "row remapping: " + ", ".join(f"{name} {value}" for name, value in values.items())
+    return gpu_event(gpu, now_s, "gpu.remap", severity, data, evidence)
+
+
+def _retired_event(gpu: GpuHealth, now_s: float, *, grown: bool) -> UnsentEvent:
+    values = {name: _int(gpu.values, f"retired.{name}") for name in _RETIRED}
+    data: dict[str, Scalar] = {**values, "pending": bool(values["pending"])}
+    severity = Severity.ERROR if values["pending"] else _mild_severity(grown)
+    evidence = "page retirement: " + ", ".join(f"{name} {value}" for name, value in values.items())
+    return gpu_event(gpu, now_s, "gpu.retired_pages", severity, data, evidence)
+
+
+def _sram_event(gpu: GpuHealth, now_s: float) -> UnsentEvent:
+    exceeded = bool(_int(gpu.values, "sram_threshold"))
+    severity = Severity.ERROR if exceeded else Severity.INFO
+    evidence = f"uncorrectable SRAM errors are {'above' if exceeded else 'not above'} NVIDIA's threshold"
+    return gpu_event(gpu, now_s, "gpu.sram_threshold", severity, {"exceeded": exceeded}, evidence)
 
 
 def _counters(raw: Mapping[str, Any]) -> dict[str, dict[str, int]]:

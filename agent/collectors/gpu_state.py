@@ -62,17 +62,18 @@ class GpuStateCollector(Collector):
             return self._counted(sample, now_s)
         return []
 
+    def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector: the recovery that a GPU asks for, and how many there are. A changed setting is a change."""
+        if isinstance(sample, GpuHealth) and isinstance(action := sample.values.get("recovery_action"), int):
+            return [_action_event(sample, now_s, action)]
+        return [_count_event(sample, now_s)] if isinstance(sample, GpuCount) else []
+
     def _action(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         action = gpu.values.get("recovery_action")
         if not isinstance(action, int) or action == self._actions.get(gpu.bdf, 0):
             return []
         self._actions[gpu.bdf] = action
-        name = ACTIONS.get(action, "unknown")
-        severity = Severity.ERROR if action else Severity.INFO
-        data: dict[str, Scalar] = {"action": action, "name": name}
-        return [
-            gpu_event(gpu, now_s, "gpu.recovery_action", severity, data, f"recovery action {action} ({name})")
-        ]
+        return [_action_event(gpu, now_s, action)]
 
     def _changes(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         out = []
@@ -95,24 +96,33 @@ class GpuStateCollector(Collector):
         if missing == self._missing:
             return []
         self._missing = missing
-        unnamed = max(0, missing - count.lost)
-        data: Mapping[str, Scalar] = {
-            "gpus": count.answering,
-            "expected": count.expected,
-            "missing": missing,
-            "unnamed": unnamed,
-            "basis": count.basis,
-        }
-        return [
-            UnsentEvent(
-                kind="gpu.count",
-                component=components.NODE,
-                severity=Severity.ERROR if missing else Severity.INFO,
-                data=data,
-                evidence=f"{count.answering} of {count.expected} GPUs answer (expected by: {count.basis})",
-                age_s=max(0.0, now_s - count.mono_s),
-            )
-        ]
+        return [_count_event(count, now_s)]
+
+
+def _action_event(gpu: GpuHealth, now_s: float, action: int) -> UnsentEvent:
+    name = ACTIONS.get(action, "unknown")
+    severity = Severity.ERROR if action else Severity.INFO
+    data: dict[str, Scalar] = {"action": action, "name": name}
+    return gpu_event(gpu, now_s, "gpu.recovery_action", severity, data, f"recovery action {action} ({name})")
+
+
+def _count_event(count: GpuCount, now_s: float) -> UnsentEvent:
+    missing = max(0, count.expected - count.answering)
+    data: Mapping[str, Scalar] = {
+        "gpus": count.answering,
+        "expected": count.expected,
+        "missing": missing,
+        "unnamed": max(0, missing - count.lost),
+        "basis": count.basis,
+    }
+    return UnsentEvent(
+        kind="gpu.count",
+        component=components.NODE,
+        severity=Severity.ERROR if missing else Severity.INFO,
+        data=data,
+        evidence=f"{count.answering} of {count.expected} GPUs answer (expected by: {count.basis})",
+        age_s=max(0.0, now_s - count.mono_s),
+    )
 
 
 def _announced(event: GpuEvent, now_s: float) -> list[UnsentEvent]:

@@ -54,38 +54,51 @@ class GpuUseCollector(Collector):
             return []
         return [*self._spinning(sample, now_s), *self._orphaned(sample, now_s)]
 
+    def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if not isinstance(sample, Gpu) or sample.lost or sample.utilization is None:
+            return
+        for kind, can_tell, event in (
+            (
+                "gpu.spinning",
+                sample.power_w is not None and sample.bdf in self._limit_w,
+                self._spinning_event,
+            ),
+            ("gpu.orphaned", sample.memory_used_mb is not None and sample.holders_known, _orphaned_event),
+        ):
+            spell = self._spells.get((sample.bdf, kind))
+            if can_tell and (spell is None or spell.reported):
+                lasted_s = round(sample.mono_s - spell.since_s, 1) if spell else 0.0
+                yield event(sample, now_s, spell is not None, lasted_s)
+
     def _spinning(self, gpu: Gpu, now_s: float) -> list[UnsentEvent]:
         limit_w = self._limit_w.get(gpu.bdf, 0.0)
         if gpu.power_w is None or not limit_w or gpu.utilization is None:
             return []
         spinning = gpu.utilization >= _FULL and gpu.power_w < _IDLE_POWER * limit_w and bool(gpu.processes)
         lasted_s = self._due(gpu, "gpu.spinning", spinning)
-        if lasted_s is None:
-            return []
+        return [] if lasted_s is None else [self._spinning_event(gpu, now_s, spinning, lasted_s)]
+
+    def _spinning_event(self, gpu: Gpu, now_s: float, spinning: bool, lasted_s: float) -> UnsentEvent:
+        power_w, limit_w = gpu.power_w or 0.0, self._limit_w.get(gpu.bdf, 0.0)
         data: dict[str, Scalar] = {
             "active": spinning,
             "lasted_s": lasted_s,
-            "utilization": gpu.utilization,
-            "power_w": gpu.power_w,
+            "utilization": gpu.utilization or 0,
+            "power_w": power_w,
             "limit_w": limit_w,
             "job": clip(next((process.job for process in gpu.processes if process.job), "")),
             "unit": clip(next((process.unit for process in gpu.processes if process.unit), "")),
         }
-        evidence = (
-            f"{gpu.utilization} % utilisation at {gpu.power_w:.0f} of {limit_w:.0f} W for {lasted_s:.0f} s"
-        )
-        return [gpu_event(gpu, now_s, "gpu.spinning", _severity(spinning), data, evidence)]
+        evidence = f"{gpu.utilization} % utilisation at {power_w:.0f} of {limit_w:.0f} W for {lasted_s:.0f} s"
+        return gpu_event(gpu, now_s, "gpu.spinning", _severity(spinning), data, evidence)
 
     def _orphaned(self, gpu: Gpu, now_s: float) -> list[UnsentEvent]:
         if gpu.memory_used_mb is None or not gpu.holders_known:
             return []
         orphaned = gpu.utilization == 0 and not gpu.processes and gpu.memory_used_mb > _ORPHANED_MB
         lasted_s = self._due(gpu, "gpu.orphaned", orphaned)
-        if lasted_s is None:
-            return []
-        data: dict[str, Scalar] = {"active": orphaned, "lasted_s": lasted_s, "memory_mb": gpu.memory_used_mb}
-        evidence = f"{gpu.memory_used_mb} MiB in use, no process, utilisation {gpu.utilization} %"
-        return [gpu_event(gpu, now_s, "gpu.orphaned", _severity(orphaned), data, evidence)]
+        return [] if lasted_s is None else [_orphaned_event(gpu, now_s, orphaned, lasted_s)]
 
     def _due(self, gpu: Gpu, kind: str, active: bool) -> float | None:
         """How long it has lasted, when that is to be reported (again) or it has ended; else None."""
@@ -104,6 +117,15 @@ class GpuUseCollector(Collector):
             return None
         spell.reported_s, spell.reported = at_s, True
         return round(at_s - spell.since_s, 1)
+
+
+def _orphaned_event(gpu: Gpu, now_s: float, orphaned: bool, lasted_s: float) -> UnsentEvent:
+    memory_mb = gpu.memory_used_mb or 0
+    data: dict[str, Scalar] = {"active": orphaned, "lasted_s": lasted_s, "memory_mb": memory_mb}
+    evidence = (
+        f"{memory_mb} MiB in use, {len(gpu.processes) or 'no'} process, utilisation {gpu.utilization} %"
+    )
+    return gpu_event(gpu, now_s, "gpu.orphaned", _severity(orphaned), data, evidence)
 
 
 def _severity(active: bool) -> Severity:

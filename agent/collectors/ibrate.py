@@ -77,6 +77,28 @@ class IbRateCollector(Collector):
             self._changed = False
             yield from self._judge()
 
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector: what was judged with the last tick."""
+        key = (sample.device, sample.port) if isinstance(sample, IbPort) else ("", 0)
+        if key not in self._ports:
+            return
+        shape, peers = _shape(self._ports[key]), self._peers(key)
+        for what, value in shape.items():
+            expected, by = self._expected(key, what, peers)
+            degraded = (key, what) in self._degraded
+            if degraded or expected:  # else it was compared with nothing
+                yield self._told(key, what, value, expected, by, degraded=degraded)
+
+    def _peers(self, key: _Key) -> list[_Shape]:
+        """Shapes of the other ports that are compared with this one; a card whose model is not known has none."""
+        one = self._ports[key]
+        kind = (one.model, one.link_layer, one.port)
+        return [
+            _shape(port)
+            for other, port in self._ports.items()
+            if one.model and other != key and (port.model, port.link_layer, port.port) == kind
+        ]
+
     def _take(self, port: IbPort) -> None:
         key = (port.device, port.port)
         if port.device in self._exempt or f"{port.device}.{port.port}" in self._exempt:
@@ -112,8 +134,13 @@ class IbRateCollector(Collector):
             self._degraded[key, what] = by
         else:
             by = self._degraded.pop((key, what))
+        yield self._told(key, what, value, expected, by, degraded=degraded)
+
+    def _told(
+        self, key: _Key, what: str, value: str, expected: str, by: str, *, degraded: bool
+    ) -> UnsentEvent:
         port = self._ports[key]
-        yield UnsentEvent(
+        return UnsentEvent(
             kind="ib.degraded",
             component=f"port/{key[0]}.{key[1]}",
             severity=Severity.WARNING if degraded else Severity.INFO,

@@ -54,7 +54,7 @@ CONGESTION_COUNTERS = frozenset(
 _FACTORS = {"port_xmit_wait": 10_000.0}
 ERROR_COUNTERS = frozenset((*LIMITS, *LOSS_COUNTERS))
 MISSING_SAMPLES = 3  # a device is gone when it is missing from so many in a row: a driver reload is shorter
-_PORT_UP = "LinkUp"
+_PORT_UP, _ACTIVE = "LinkUp", "ACTIVE"
 
 
 class InfinibandCollector(Collector):
@@ -90,6 +90,18 @@ class InfinibandCollector(Collector):
             yield from self._port(sample)
         elif isinstance(sample, IbDevices):
             yield from self._devices(sample)
+
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector: states of ports that are active or had a link, and devices. What counters show happened."""
+        if isinstance(sample, IbDevices):
+            yield from (_device(device, present=True) for device in sample.names)
+            for device, missing in self._missing.items():
+                if missing >= MISSING_SAMPLES:
+                    yield _device(device, present=False)
+        elif isinstance(sample, IbPort):
+            key = (sample.device, sample.port)
+            if self._ports.get(key) == sample and (sample.state == _ACTIVE or key in self._was_up):
+                yield _port_state(sample, sample)
 
     def _port(self, now: IbPort) -> Iterator[UnsentEvent]:
         key = (now.device, now.port)
@@ -150,14 +162,7 @@ class InfinibandCollector(Collector):
         # A port without a cable may change between Polling and Sleep for ever: only one that was up is of interest.
         moved = now.phys_state != before.phys_state and (now.device, now.port) in self._was_up
         if changed or moved:
-            yield UnsentEvent(
-                kind="ib.port_state",
-                component=_component(now),
-                severity=Severity.INFO if now.state == "ACTIVE" else Severity.WARNING,
-                data={"state": now.state, "before": before.state, "phys_state": now.phys_state},
-                evidence=f"{now.device} port {now.port} {before.state}/{before.phys_state}"
-                f" -> {now.state}/{now.phys_state}",
-            )
+            yield _port_state(before, now)
 
     def _counters(self, before: IbPort, now: IbPort) -> Iterator[UnsentEvent]:
         interval_s = round(max(0.0, now.mono_s - before.mono_s), 3)
@@ -224,6 +229,17 @@ class InfinibandCollector(Collector):
 
 def _component(port: IbPort) -> str:
     return f"port/{port.device}.{port.port}"
+
+
+def _port_state(before: IbPort, now: IbPort) -> UnsentEvent:
+    return UnsentEvent(
+        kind="ib.port_state",
+        component=_component(now),
+        severity=Severity.INFO if now.state == _ACTIVE else Severity.WARNING,
+        data={"state": now.state, "before": before.state, "phys_state": now.phys_state},
+        evidence=f"{now.device} port {now.port} {before.state}/{before.phys_state}"
+        f" -> {now.state}/{now.phys_state}",
+    )
 
 
 def _device(device: str, *, present: bool) -> UnsentEvent:

@@ -54,6 +54,16 @@ class InventoryCollector(Collector):
                 if sample.bdf in self._cards:
                     yield from self._gpu(self._cards[sample.bdf])
 
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector: what the node is compared with its peers by. That it has changed was a change."""
+        if isinstance(sample, Inventory) and self._node is not None:
+            yield UnsentEvent(
+                kind="node.inventory",
+                component=NODE,
+                severity=Severity.INFO,
+                data={**self._node, "changed": False},
+            )
+
     def _inventory(self, now: Inventory) -> Iterator[UnsentEvent]:
         node = _node(now)
         if node != self._node:

@@ -114,6 +114,7 @@ class JobLogCollector(Collector):
     name: ClassVar[str] = "joblog"
     wants: ClassVar[tuple[type, ...]] = (JobLine, Tick)
     kinds: ClassVar[tuple[str, ...]] = ("job.cuda_error", "job.nccl_error", "job.rdma_error", "job.nan_loss")
+    one_off: ClassVar[str] = "lines of a job's log"
     options: ClassVar[tuple[type[Any], ...]] = (JobLogOptions,)
 
     def __init__(self, options: JobLogOptions) -> None:

@@ -21,6 +21,7 @@ class KernelLinesCollector(Collector):
     name: ClassVar[str] = "kernel_lines"
     wants: ClassVar[tuple[type, ...]] = (Line, Tick)
     kinds: ClassVar[tuple[str, ...]] = tuple(kind for area in areas() for kind in area.kinds)
+    one_off: ClassVar[str] = "lines of the kernel log"
 
     def __init__(self, *, burst_s: float = 5.0, nics: Mapping[str, str] | None = None) -> None:
         """`burst_s`: see Bursts; `nics`: see CollectorSetup. A card that it does not name keeps its PCI address."""

@@ -28,6 +28,8 @@ class LinkCollector(Collector):
         self._names = frozenset(name for name in ignore if not name.endswith("*"))
         self._prefixes = tuple(name[:-1] for name in ignore if name.endswith("*"))
         self._links: dict[str, LinkState] = {}
+        # Those that had a link: of all others it is ordinary that they have none.
+        self._were_up: set[str] = set()
 
     def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector."""
@@ -37,12 +39,18 @@ class LinkCollector(Collector):
             former = self._links.pop(sample.before, None)
             if former is not None:
                 self._links[sample.name] = former
+            if sample.before in self._were_up:
+                self._were_up.remove(sample.before)
+                self._were_up.add(sample.name)
         before = self._links.pop(sample.name, None)
         if sample.removed:
+            self._were_up.discard(sample.name)
             if before is not None:
                 yield _removed(sample, before)
             return
         self._links[sample.name] = sample
+        if _up(sample):
+            self._were_up.add(sample.name)
         if before is None:  # the state at start, or a new interface: it has lost nothing
             return
         if sample.mtu and before.mtu and sample.mtu != before.mtu:
@@ -51,6 +59,15 @@ class LinkCollector(Collector):
         went_up_or_down = _up(sample) != _up(before)
         set_down = before.admin_up and not sample.admin_up
         if went_up_or_down or set_down:
+            yield _state(sample)
+
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector: links that are up, or were. A removal is a change."""
+        if (
+            isinstance(sample, LinkState)
+            and sample.name in self._were_up
+            and self._links.get(sample.name) == sample
+        ):
             yield _state(sample)
 
     def _ignored(self, name: str) -> bool:

@@ -61,19 +61,24 @@ class MountCollector(Collector):
             self._reported_s[sample.path] = sample.mono_s
             yield _state(sample, before)
         if sample.state == "ok" and self._full_percent:
-            free_mb = sample.free_bytes >> 20
             plenty = not sample.remote and sample.free_bytes > _FEW_BYTES
-            yield from self._space(
-                sample, "bytes", sample.total_bytes, sample.free_bytes, free_mb, plenty=plenty
-            )
-            yield from self._space(sample, "inodes", sample.files, sample.files_free, sample.files_free)
+            yield from self._space(sample, "bytes", plenty=plenty)
+            yield from self._space(sample, "inodes")
 
-    def _space(
-        self, mount: Mount, what: str, total: int, free: int, left: int, *, plenty: bool = False
-    ) -> Iterator[UnsentEvent]:
-        if total <= 0:
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if not isinstance(sample, Mount):
             return
-        used = round(100.0 * (1 - min(1.0, free / total)), 2)
+        yield _state(sample, sample.state)
+        if sample.state == "ok" and self._full_percent:
+            for what in ("bytes", "inodes"):
+                if _amounts(sample, what)[0] > 0:
+                    yield _space(sample, what, full=(sample.path, what) in self._full)
+
+    def _space(self, mount: Mount, what: str, *, plenty: bool = False) -> Iterator[UnsentEvent]:
+        if _amounts(mount, what)[0] <= 0:
+            return
+        used = _used_percent(mount, what)
         key = (mount.path, what)
         was = key in self._full
         full = used >= self._full_percent - (_BACK_PERCENT if was else 0.0) and not plenty
@@ -83,20 +88,35 @@ class MountCollector(Collector):
             self._full[key] = mount.mono_s
         else:
             del self._full[key]
-        yield UnsentEvent(
-            kind="mount.space",
-            component=_component(mount.path),
-            severity=Severity.WARNING if full else Severity.INFO,
-            data={
-                "what": what,
-                "full": full,
-                "used_percent": used,
-                "free": left,
-                "fstype": clip(mount.fstype),
-                "remote": mount.remote,
-            },
-            evidence=clip(f"{mount.path} ({mount.fstype}): {used} % of the {what} in use"),
-        )
+        yield _space(mount, what, full=full)
+
+
+def _amounts(mount: Mount, what: str) -> tuple[int, int]:
+    """How much there is, and how much of it is free."""
+    return (mount.total_bytes, mount.free_bytes) if what == "bytes" else (mount.files, mount.files_free)
+
+
+def _used_percent(mount: Mount, what: str) -> float:
+    total, free = _amounts(mount, what)
+    return round(100.0 * (1 - min(1.0, free / total)), 2)
+
+
+def _space(mount: Mount, what: str, *, full: bool) -> UnsentEvent:
+    used = _used_percent(mount, what)
+    return UnsentEvent(
+        kind="mount.space",
+        component=_component(mount.path),
+        severity=Severity.WARNING if full else Severity.INFO,
+        data={
+            "what": what,
+            "full": full,
+            "used_percent": used,
+            "free": mount.free_bytes >> 20 if what == "bytes" else mount.files_free,
+            "fstype": clip(mount.fstype),
+            "remote": mount.remote,
+        },
+        evidence=clip(f"{mount.path} ({mount.fstype}): {used} % of the {what} in use"),
+    )
 
 
 def _state(mount: Mount, before: str) -> UnsentEvent:

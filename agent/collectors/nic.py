@@ -43,6 +43,7 @@ class NicCollector(Collector):
     name: ClassVar[str] = "nic"
     wants: ClassVar[tuple[type, ...]] = (NicCounters,)
     kinds: ClassVar[tuple[str, ...]] = ("link.errors", "link.congestion")
+    one_off: ClassVar[str] = "counters that have grown"
     options: ClassVar[tuple[type[Any], ...]] = (CongestionOptions,)
 
     def __init__(self, options: CongestionOptions) -> None:

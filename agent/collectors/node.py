@@ -79,6 +79,16 @@ class NodeCollector(Collector):
         elif isinstance(sample, Pressure):
             yield from self._pressure(sample)
 
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector."""
+        if isinstance(sample, Modules):
+            yield from (_module(module, loaded=False) for module in sorted(self._missing))
+            yield from (_module(module, loaded=True) for module in sorted(sample.loaded - self._missing))
+        elif isinstance(sample, Memory) and sample.total_mb > 0 and self._memory_low_percent:
+            yield _memory(sample, low=self._low)
+        elif isinstance(sample, Pressure) and self._pressure_percent.get(sample.resource):
+            yield _pressure(sample, high=sample.resource in self._high)
+
     def _modules(self, now: Modules) -> Iterator[UnsentEvent]:
         before = self._loaded if self._loaded is not None else self._needed
         self._loaded = now.loaded
@@ -97,13 +107,7 @@ class NodeCollector(Collector):
         if low == self._low:
             return
         self._low = low
-        yield UnsentEvent(
-            kind="node.memory",
-            component=NODE,
-            severity=Severity.WARNING if low else Severity.INFO,
-            data={"low": low, "available_mb": now.available_mb, "total_mb": now.total_mb},
-            evidence=f"/proc/meminfo: {now.available_mb} of {now.total_mb} MiB available ({percent:.1f} %)",
-        )
+        yield _memory(now, low=low)
 
     def _pressure(self, now: Pressure) -> Iterator[UnsentEvent]:
         threshold = self._pressure_percent.get(now.resource, 0.0)
@@ -114,18 +118,33 @@ class NodeCollector(Collector):
         if high == was:
             return
         (self._high.add if high else self._high.discard)(now.resource)
-        yield UnsentEvent(
-            kind="node.pressure",
-            component=NODE,
-            severity=Severity.WARNING if high else Severity.INFO,
-            data={
-                "resource": now.resource,
-                "high": high,
-                "full_percent": now.full_percent,
-                "some_percent": now.some_percent,
-            },
-            evidence=f"/proc/pressure/{now.resource}: full avg60={now.full_percent} some avg60={now.some_percent}",
-        )
+        yield _pressure(now, high=high)
+
+
+def _memory(now: Memory, *, low: bool) -> UnsentEvent:
+    percent = 100.0 * now.available_mb / now.total_mb
+    return UnsentEvent(
+        kind="node.memory",
+        component=NODE,
+        severity=Severity.WARNING if low else Severity.INFO,
+        data={"low": low, "available_mb": now.available_mb, "total_mb": now.total_mb},
+        evidence=f"/proc/meminfo: {now.available_mb} of {now.total_mb} MiB available ({percent:.1f} %)",
+    )
+
+
+def _pressure(now: Pressure, *, high: bool) -> UnsentEvent:
+    return UnsentEvent(
+        kind="node.pressure",
+        component=NODE,
+        severity=Severity.WARNING if high else Severity.INFO,
+        data={
+            "resource": now.resource,
+            "high": high,
+            "full_percent": now.full_percent,
+            "some_percent": now.some_percent,
+        },
+        evidence=f"/proc/pressure/{now.resource}: full avg60={now.full_percent} some avg60={now.some_percent}",
+    )
 
 
 def _module(module: str, *, loaded: bool) -> UnsentEvent:

@@ -256,6 +256,14 @@ class Tick:
     mono_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A source has taken all its samples again, for agent.look. Only `Collector.restate` gets it."""
+
+    source: str
+    mono_s: float = 0.0
+
+
 Sample = (
     Line
     | Overrun
@@ -273,5 +281,6 @@ Sample = (
     | JobLine
     | Checkpoint
     | Tick
+    | Looked
     | NodeSample
 )

@@ -22,29 +22,51 @@ class ServiceCollector(Collector):
 
     def __init__(self) -> None:
         self._states: dict[str, tuple[str, bool]] = {}
+        # Units of which anything was reported.
+        self._reported: set[str] = set()
 
     def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector."""
         if not isinstance(sample, Unit):
             return
-        state = (sample.active, sample.sub == _CRASHED)
+        state = _shown(sample)
         before = self._states.get(sample.name)
         self._states[sample.name] = state
         # Sub-states are steps on the way (start-pre, stop-sigterm ...): only a crash is a fact.
         if state == before or (sample.first and sample.active != "failed"):
             return
-        try:
-            component = components.check(f"service/{sample.name}")
-        except ContractError:
+        self._reported.add(sample.name)
+        yield from _state(sample)
+
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector. A unit that is on its way is neither well nor failed; one that never ran may have no work."""
+        if not isinstance(sample, Unit) or self._states.get(sample.name) != _shown(sample):
             return
-        data: dict[str, str] = {"active": sample.active, "sub": sample.sub}
-        if sample.result:
-            data["result"] = sample.result
-        severity = Severity.ERROR if state[1] else _SEVERITIES.get(sample.active, Severity.INFO)
-        yield UnsentEvent(
-            kind="service.state",
-            component=component,
-            severity=severity,
-            data=data,
-            evidence=f"{sample.name}: {sample.active} ({sample.sub}) {sample.result}".rstrip(),
-        )
+        if (
+            sample.active in ("active", "failed")
+            or (sample.active == "inactive" and sample.name in self._reported)
+            or sample.sub == _CRASHED
+        ):
+            yield from _state(sample)
+
+
+def _shown(unit: Unit) -> tuple[str, bool]:
+    return unit.active, unit.sub == _CRASHED
+
+
+def _state(unit: Unit) -> Iterator[UnsentEvent]:
+    try:
+        component = components.check(f"service/{unit.name}")
+    except ContractError:
+        return
+    data: dict[str, str] = {"active": unit.active, "sub": unit.sub}
+    if unit.result:
+        data["result"] = unit.result
+    crashed = unit.sub == _CRASHED
+    yield UnsentEvent(
+        kind="service.state",
+        component=component,
+        severity=Severity.ERROR if crashed else _SEVERITIES.get(unit.active, Severity.INFO),
+        data=data,
+        evidence=f"{unit.name}: {unit.active} ({unit.sub}) {unit.result}".rstrip(),
+    )

@@ -49,6 +49,15 @@ class StuckCollector(Collector):
         age_s = max(0.0, now_s - sample.mono_s)
         return self._lost(sample) if sample.lost else self._sample(sample, sample.mono_s, age_s)
 
+    def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if not isinstance(sample, Gpu) or sample.lost or sample.utilization is None:
+            return ()
+        idle, age_s = self._idle.get(sample.bdf), max(0.0, now_s - sample.mono_s)
+        if idle is None:
+            return (_busy(sample, age_s),)
+        return (_idle(sample, sample.mono_s - idle.since_s, age_s),) if idle.reported else ()
+
     def _lost(self, gpu: Gpu) -> tuple[UnsentEvent, ...]:
         # Neither idle nor busy: gpu.lost reports it, and no gpu.busy follows what was reported idle.
         self._idle.pop(gpu.bdf, None)

@@ -43,6 +43,13 @@ class SubnetCollector(Collector):
             self._reported_s[key] = sample.mono_s
             yield _unsent(sample, answers=False)
 
+    def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
+        """See Collector. A single query without an answer is no condition."""
+        if isinstance(sample, SmAnswer):
+            answers = sample.state == subnet.MASTER
+            if answers or (sample.device, sample.port) in self._reported_s:
+                yield _unsent(sample, answers=answers)
+
 
 def _unsent(sample: SmAnswer, *, answers: bool) -> UnsentEvent:
     port = f"{sample.device} port {sample.port}"

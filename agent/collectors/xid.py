@@ -32,6 +32,7 @@ class XidCollector(Collector):
     name: ClassVar[str] = "xid"
     wants: ClassVar[tuple[type, ...]] = (Line, GpuEvent, Tick)
     kinds: ClassVar[tuple[str, ...]] = ("gpu.xid", "gpu.off_bus")
+    one_off: ClassVar[str] = "XIDs in the kernel log and from NVML"
 
     def __init__(self, *, driver: str = "", burst_s: float = 5.0) -> None:
         """`driver`: version of the NVIDIA driver, empty when not known; `burst_s`: see Bursts."""

@@ -37,6 +37,8 @@ class Result:
     # File name of the evidence bundle; empty: none.
     evidence: str = ""
     evidence_bytes: int = 0
+    # Sources of kinds that could not look, comma separated; see Done.
+    blind: str = ""
     # Further fields of its event: figures, alike, untested.
     data: Mapping[str, Scalar] = field(default_factory=dict)
 
@@ -195,6 +197,7 @@ def _result(raw: Mapping[str, Any]) -> Result:
         took_s=raw["took_s"],
         evidence=raw["evidence"],
         evidence_bytes=raw.get("evidence_bytes", 0),
+        blind=raw.get("blind", ""),
         data=raw.get("data", {}),
     )
 

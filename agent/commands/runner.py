@@ -159,6 +159,8 @@ class Runner:
         if result.evidence:
             data["evidence"] = subjects.bundle(self._node, entry.id)
             data["evidence_bytes"] = result.evidence_bytes
+        if result.blind:
+            data["blind"] = result.blind
         self._uplink.put(
             UnsentEvent(kind="command.result", component="node", severity=Severity.INFO, data=data),
             self._host.mono_s(),
@@ -292,6 +294,7 @@ def _result(outcome: Outcome, done: Done) -> Result:
         why=done.text,
         evidence=done.evidence,
         evidence_bytes=done.evidence_bytes,
+        blind=done.blind,
         data=data,
     )
 

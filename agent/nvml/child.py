@@ -5,12 +5,14 @@ enum (2 MB). Before each call it writes the call's name and start on the board, 
 agent; that costs no system call. On stdout it writes one JSON object per line:
 
     {"absent": why}                    there is no library or driver; the process ends
-    {"at": s, "gpus": [GPU, ...]}      one sample; see SampledGpu.sample
+    {"at": s, "gpus": [GPU, ...], "skipped": [...], "look": n}
+                                       one sample; see SampledGpu.sample; look: the latest one that was asked for
     {"at": s, "event": [bdf, type, data, count]}
 
 `at` is CLOCK_MONOTONIC. A value that this driver or card does not report is null. It only reads: no allocation, no CUDA
 context. An ordinary sample has what changes from second to second; each SLOW_EVERY-th also the counters, most of them
 read in one call; each RARE_EVERY-th what hardly ever changes. After an event its GPU's counters are in the next sample.
+When the agent has raised the number of its look on the board, the next sample has everything, of lost GPUs too.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import time
 
 import pynvml
 
-from agent.nvml.wire import BOARD, json_text
+from agent.nvml.wire import BOARD, BOARD_BYTES, LOOK, json_text
 
 TYPE_CHECKING = False  # typing itself would cost 0.6 MB
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ _REOPEN_S = 30.0  # NVML sees a returned GPU only after it was opened again
 _SIGKILL, _PR_SET_PDEATHSIG = 9, 1
 _XID = 0x8
 _CHUNK = 64  # field values in one call
+_LOOK_S = 5.0  # how often a long pause is interrupted to see whether the agent wants a look
 # nvmlEventType*. Clock and P-state events are left out: a busy GPU sends dozens of them per second; the reasons of a
 # slowdown are sampled instead. ECC single and double, XID, power source, MIG, ECC storm, retirement and its failure,
 # poison (non-fatal, fatal), GPU unavailable, recovery action.
@@ -93,6 +96,11 @@ class Nvml:
         self.skips = {(index, name): now_s + for_s for index, name, for_s in skips or ()}
         self._board = board
         self._missing: set[str] = set()  # functions that this driver's library does not have
+
+    def look(self) -> int:
+        """The number of the latest look that the agent has asked for."""
+        number: int = LOOK.unpack_from(self._board, BOARD.size)[0]
+        return number
 
     def open(self) -> None:
         """nvmlInit; any error of it is a GoneError."""
@@ -299,11 +307,12 @@ class Session:
         self.gpus = [SampledGpu(nvml, index) for index in range(self.count)]
         self._events = self._subscribe()
 
-    def stale(self) -> bool:
-        """Must NVML be opened again: has the number of GPUs changed, or may a lost one have returned?"""
+    def stale(self, *, asked: bool) -> bool:
+        """Must NVML be opened again: has the number of GPUs changed, or may a lost one have returned? `asked`: for a look."""
         count = self.nvml.call(-1, "nvmlDeviceGetCount")
         lost = any(gpu.sample["lost"] or gpu.handle is None for gpu in self.gpus)
-        return count not in (self.count, None) or (lost and time.monotonic() - self.opened_s > _REOPEN_S)
+        may_return = asked or time.monotonic() - self.opened_s > _REOPEN_S
+        return count not in (self.count, None) or (lost and may_return)
 
     def close(self) -> None:
         """Frees what NVML holds, before it is opened again."""
@@ -311,12 +320,13 @@ class Session:
             self.nvml.call(-1, "nvmlEventSetFree", self._events)
         self.nvml.call(-1, "nvmlShutdown")
 
-    def wait(self, until_s: float) -> None:
-        """Sends events until then. Of an event that repeats only the first is sent at once, and the number of the others at the
-        end.
+    def wait(self, until_s: float, look: int) -> None:
+        """Sends events until then, or until another look than this is asked for. Of an event that repeats only the first is
+        sent at once, and the number of the others at the end.
         """
         repeats: dict[tuple[str, int, int], int] = {}
-        while (left_s := until_s - time.monotonic()) > 0:
+        while (left_s := min(until_s - time.monotonic(), _LOOK_S)) > 0 and self.nvml.look() == look:
+            slice_s = time.monotonic() + left_s
             event = None
             if self._events is not None:
                 try:
@@ -333,7 +343,7 @@ class Session:
                 if what not in repeats:
                     send(event=[*what, 1])
                 repeats[what] = repeats.get(what, -1) + 1
-            elif (left_s := until_s - time.monotonic()) > 0:
+            elif (left_s := slice_s - time.monotonic()) > 0:
                 time.sleep(left_s)
         for what, count in repeats.items():
             if count:
@@ -374,19 +384,21 @@ def main(board_fd: int, interval_s: float, slow_every: int, rare_every: int, ski
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # no orphan keeps the driver open
     calls = [skip.split(":") for skip in skips]
     nvml = Nvml(
-        mmap.mmap(board_fd, BOARD.size), [(int(index), name, float(for_s)) for index, name, for_s in calls]
+        mmap.mmap(board_fd, BOARD_BYTES), [(int(index), name, float(for_s)) for index, name, for_s in calls]
     )
     try:
         session = Session(nvml)
-        number = 0
+        number, looked, look = 0, 0, nvml.look()
         while True:
             next_s = time.monotonic() + interval_s
+            asked = look != looked
             for gpu in session.gpus:
-                gpu.update(slow=number % slow_every == 0, rare=number % rare_every == 0)
-            send(gpus=[gpu.sample for gpu in session.gpus], skipped=list(nvml.skips))
+                gpu.update(slow=asked or number % slow_every == 0, rare=asked or number % rare_every == 0)
+            send(gpus=[gpu.sample for gpu in session.gpus], skipped=list(nvml.skips), look=look)
             number += 1
-            session.wait(next_s)
-            if session.stale():
+            session.wait(next_s, looked := look)
+            look = nvml.look()
+            if session.stale(asked=look != looked):
                 session.close()
                 session = Session(nvml)
                 number = 0

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from agent.host import Host
-from agent.nvml.wire import BOARD
+from agent.nvml.wire import BOARD, BOARD_BYTES, LOOK
 
 _CHILD = Path(__file__).resolve().with_name("start.py")
 MAX_UNKILLABLE = 3  # children that survive SIGKILL; with as many, no new one is started
@@ -95,8 +95,8 @@ class Child:
     async def __aenter__(self) -> "Child":
         fd = os.memfd_create("nvml-board")
         try:
-            os.ftruncate(fd, BOARD.size)
-            self._board = mmap.mmap(fd, BOARD.size)
+            os.ftruncate(fd, BOARD_BYTES)
+            self._board = mmap.mmap(fd, BOARD_BYTES)
             self._last_s = now_s()
             # The start counts as a call, so that a library that hangs while it is loaded is noticed too.
             BOARD.pack_into(self._board, 0, int(self._last_s * 1e9), -1, b"start")
@@ -119,6 +119,10 @@ class Child:
         finally:
             os.close(fd)
         return self
+
+    def look(self, number: int) -> None:
+        """Asks for a sample of everything; the message that has it says `look`: `number`."""
+        LOOK.pack_into(self._board, BOARD.size, number)
 
     async def receive(self) -> dict[str, Any]:
         """The next sample or event. Hung, Absent, or OSError when the child died."""

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 # The board, a page of memory that both see: the start of the call in ns (0: none), NVML index (-1: none), name.
 BOARD = struct.Struct("=Qi52s")
+# After it on the board: the number of the latest look that the agent has asked for (a whole sample).
+LOOK = struct.Struct("=Q")
+BOARD_BYTES = BOARD.size + LOOK.size
 
 
 def json_text(value: Any) -> str:

@@ -60,3 +60,11 @@ class Source(Protocol):
     async def once(self, emit: Emit) -> None:
         """Emit what there is now."""
         ...
+
+    async def look(self, emit: Emit) -> None:
+        """Take all samples again while `run` works, also of what has not changed, and give them to this `emit` instead of
+        that of `run`; returns when they are emitted. OSError when that cannot be done now.
+
+        The caller limits the time. A source that follows what is written has nothing to take: it reads to the end.
+        """
+        ...

@@ -22,7 +22,9 @@ class BondSource(Source):
         self._host = host
         # Name → text at the last poll.
         self._known: dict[str, str] = {}
-        self._poller = Poller(self._poll, what=self.name, period_s=period_s, hang_s=hang_s)
+        self._poller = Poller(
+            self._poll, what=self.name, period_s=period_s, hang_s=hang_s, forget=self._forget
+        )
 
     @classmethod
     def of(cls, setup: SourceSetup) -> Self:
@@ -33,10 +35,17 @@ class BondSource(Source):
         """Follow the bonds until cancelled."""
         await self._poller.run(emit)
 
+    async def look(self, emit: Emit) -> None:
+        """See Source."""
+        await self._poller.look(emit)
+
     async def once(self, emit: Emit) -> None:
         """The bonds as they are now."""
         for sample in self._poll():
             emit(sample)
+
+    def _forget(self) -> None:
+        self._known = dict.fromkeys(self._known, "")
 
     def _poll(self) -> list[Sample]:
         now_s = self._host.mono_s()

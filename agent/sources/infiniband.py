@@ -56,7 +56,9 @@ class InfinibandSource(Source):
         self._counters = counters
         self._root = root
         self._ports: dict[str, list[_Port]] = {}
-        self._poller = Poller(self._poll, what=self.name, period_s=options.ib_interval_s, hang_s=hang_s)
+        self._poller = Poller(
+            self._poll, what=self.name, period_s=options.ib_interval_s, hang_s=hang_s, forget=self._forget
+        )
 
     @classmethod
     def of(cls, setup: SourceSetup) -> Self:
@@ -66,6 +68,10 @@ class InfinibandSource(Source):
     async def run(self, emit: Emit) -> None:
         """Follow the ports until cancelled."""
         await self._poller.run(emit)
+
+    async def look(self, emit: Emit) -> None:
+        """See Source."""
+        await self._poller.look(emit)
 
     async def once(self, emit: Emit) -> None:
         """The ports as they are now."""
@@ -91,6 +97,11 @@ class InfinibandSource(Source):
             ):  # it vanished meanwhile; if it is still listed, it is opened again at the next poll
                 self._drop(name)
         return samples
+
+    def _forget(self) -> None:
+        for ports in self._ports.values():
+            for port in ports:
+                port.forget()
 
     def _open(self, device: str) -> list["_Port"]:
         ports = []
@@ -174,6 +185,10 @@ class _Port:
             counters=values,
             mono_s=mono_s,
         )
+
+    def forget(self) -> None:
+        """The next reading is also one of what changes slowly."""
+        self._polls = 0
 
     def _changed(self) -> bool:
         """Reads the files of the port's state; has any of them changed?"""

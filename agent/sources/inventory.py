@@ -58,6 +58,10 @@ class InventorySource(Source):
         """Follow the inventory until cancelled."""
         await self._poller.run(emit)
 
+    async def look(self, emit: Emit) -> None:
+        """See Source."""
+        await self._poller.look(emit)
+
     async def once(self, emit: Emit) -> None:
         """The inventory now."""
         for sample in self._poll():

@@ -65,7 +65,7 @@ class JournalSource(Source):
         self._job_field = job_field
         self._markers = tuple(marker.encode() for marker in markers)
         self._cursor = (checkpoints or {}).get(_CURSOR, "")
-        self._any_read = False
+        self._any_read = self._following = False
         self._stored_s = host.mono_s()
         self._last = (
             program,
@@ -103,10 +103,19 @@ class JournalSource(Source):
         # --no-tail: all that came since, not the last ten. Without any entry yet there is no cursor.
         options = ("--no-tail", f"--after-cursor={self._cursor}") if self._cursor else ("--lines=0",)
         self._any_read = False
-        await self._read((*self._argv, "--follow", *options), emit, markers=self._markers)
+        self._following = True
+        try:
+            await self._read((*self._argv, "--follow", *options), emit, markers=self._markers)
+        finally:
+            self._following = False
         if not self._any_read:
             self._cursor = ""  # it may be one that the journal no longer has
         raise OSError("journal: journalctl ended")
+
+    async def look(self, emit: Emit) -> None:  # noqa: ARG002  lines are no state: they go their usual way
+        """See Source. journalctl is told of each new message, and there is no way to ask whether it has them all."""
+        if not self._following:
+            raise OSError("journal: journalctl does not run")
 
     async def _end(self) -> str:
         """The cursor of the journal's last entry; empty when it has none."""

@@ -65,6 +65,8 @@ class KmsgSource(Source):
         self._path = path
         self._open = opener
         self._clock = KernelClock(host)
+        # While it is followed: reads some of what has been written; was it all?
+        self._drain: Callable[[], bool] | None = None
 
     @classmethod
     def of(cls, setup: SourceSetup) -> Self:
@@ -89,19 +91,30 @@ class KmsgSource(Source):
             elif self._position[0] != boot:
                 self._position = (boot, -1)
 
-            def readable() -> None:
+            def readable() -> bool:
                 try:
-                    self._read(fd, emit, boot)
+                    return self._read(fd, emit, boot)
                 except OSError as error:
                     loop.remove_reader(fd)
                     if not broken.done():
                         broken.set_exception(error)
+                    return False
 
             loop.add_reader(fd, readable)
+            self._drain = readable
             await broken
         finally:
+            self._drain = None
             loop.remove_reader(fd)
             os.close(fd)
+
+    async def look(self, emit: Emit) -> None:  # noqa: ARG002  lines are no state: they go their usual way
+        """See Source: what the kernel has written up to now is read."""
+        while self._drain is not None:
+            if self._drain():
+                return
+            await asyncio.sleep(0)
+        raise OSError("kmsg: the kernel log is not open")
 
     async def once(self, emit: Emit) -> None:
         """All records that there are now: the kernel's ring, or a recorded text file in any encoding."""
@@ -123,12 +136,13 @@ class KmsgSource(Source):
         finally:
             os.close(fd)
 
-    def _read(self, fd: int, emit: Emit, boot: str) -> None:
+    def _read(self, fd: int, emit: Emit, boot: str) -> bool:
+        """Reads up to _BATCH records; were they all?"""
         for _ in range(_BATCH):
             record = _next_record(fd)
             if record is None:
                 self._clock.live = True  # what comes next is read as soon as it is written
-                return
+                return True
             seq = _seq(record)
             if seq is None:
                 continue
@@ -145,6 +159,7 @@ class KmsgSource(Source):
                 if line.facility in self._facilities:
                     emit(line)
             self._position = (boot, seq)
+        return False
 
 
 class KernelClock:

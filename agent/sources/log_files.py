@@ -50,11 +50,15 @@ class LogFiles:
         self._files: dict[str, Tail] | None = None
         self._followed: list[Tail] = []
         self._rescan_at_s = 0.0
-        self._poller = Poller(self._poll, what=name, period_s=poll_s, hang_s=hang_s)
+        self._poller = Poller(self._poll, what=name, period_s=poll_s, hang_s=hang_s, forget=self._forget)
 
     async def run(self, emit: Emit) -> None:
         """Follow the files until cancelled."""
         await self._poller.run(emit)
+
+    async def look(self, emit: Emit) -> None:
+        """See Source."""
+        await self._poller.look(emit)
 
     async def once(self, emit: Emit) -> None:
         """Every line of the files that there are now."""
@@ -68,6 +72,9 @@ class LogFiles:
             for line, _ in tail.rest(self._markers):
                 emit(self._sample(tail, line))
             tail.close()
+
+    def _forget(self) -> None:
+        self._rescan_at_s = 0.0
 
     def _poll(self) -> list[Sample]:
         now_s = self._host.mono_s()

@@ -49,6 +49,8 @@ class MountSource(Source):
         self._period_s, self._deadline_s = options.mount_interval_s, options.mount_deadline_s
         # Path → its last query.
         self._queries: dict[str, _Query] = {}
+        # A look and a period do not share the answers of one query.
+        self._turn = asyncio.Lock()
 
     @classmethod
     def of(cls, setup: SourceSetup) -> Self:
@@ -61,8 +63,16 @@ class MountSource(Source):
             await self.once(emit)
             await asyncio.sleep(self._period_s)
 
+    async def look(self, emit: Emit) -> None:
+        """See Source."""
+        await self.once(emit)
+
     async def once(self, emit: Emit) -> None:
         """Every file system once; returns after the deadline at the latest."""
+        async with self._turn:
+            await self._query_all(emit)
+
+    async def _query_all(self, emit: Emit) -> None:
         listed = {mount.path: mount for mount in watched(self._host, self._expected)}
         now_s = self._host.mono_s()
         for path in self._expected:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from agent.collectors.samples import LinkState
@@ -14,6 +15,16 @@ from agent.sources.base import Emit, Source, SourceSetup
 _GROUP_LINK = 1
 _OPERSTATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up")
 _SO_RCVBUFFORCE = 33  # beyond net.core.rmem_max; needs CAP_NET_ADMIN
+
+
+@dataclass(slots=True, kw_only=True)
+class _Look:
+    """The whole state is asked for out of turn."""
+
+    emit: Emit
+    done: asyncio.Future[None]
+    # Dumps that must have ended since.
+    dumps: int
 
 
 class NetlinkSource(Source):
@@ -28,6 +39,8 @@ class NetlinkSource(Source):
         self._buffer_bytes = buffer_bytes
         # Interface index → name, to see renames and what vanished without a message.
         self._names: dict[int, str] = {}
+        # While it is followed.
+        self._sock: socket.socket | None = None
         self._dumped: set[int] = set()
         self._seq = 0
         # Sequence number of the dump in progress; 0: none.
@@ -35,6 +48,7 @@ class NetlinkSource(Source):
         # Another dump is needed when it is done.
         self._again = False
         self._first = True
+        self._look: _Look | None = None
 
     @classmethod
     def of(cls, setup: SourceSetup) -> Self:
@@ -54,8 +68,9 @@ class NetlinkSource(Source):
                     while (data := _receive(sock)) is not None:
                         if not data:  # the kernel dropped messages: request the whole state again
                             self._request_dump(sock)
+                        take = emit if self._look is None else self._look.emit
                         for sample in self._samples(data):
-                            emit(sample)
+                            take(sample)
                         if self._again and not self._dump:
                             self._request_dump(sock)
                 except OSError as error:
@@ -66,11 +81,25 @@ class NetlinkSource(Source):
             self._dump = 0
             self._request_dump(sock)
             loop.add_reader(sock, readable)
+            self._sock = sock
             readable()  # the kernel has answered already: no change from now on is taken for the first state
             try:
                 await broken
             finally:
+                self._sock = None
                 loop.remove_reader(sock)
+
+    async def look(self, emit: Emit) -> None:
+        """See Source: a dump that begins now."""
+        if self._sock is None:
+            raise OSError("netlink: the socket is not open")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._look = _Look(emit=emit, done=done, dumps=2 if self._dump else 1)
+        try:
+            self._request_dump(self._sock)
+            await done
+        finally:
+            self._look = None
 
     async def once(self, emit: Emit) -> None:
         """The interfaces as they are now."""
@@ -112,6 +141,10 @@ class NetlinkSource(Source):
                         name=name, admin_up=False, carrier=False, operstate="", removed=True, mono_s=now_s
                     )
                 self._dump, self._first = 0, False
+                if self._look is not None:
+                    self._look.dumps -= 1
+                    if not self._look.dumps and not self._look.done.done():
+                        self._look.done.set_result(None)
 
     def _link(self, body: bytes, removed: bool, of_dump: bool, now_s: float) -> Iterator[LinkState]:
         family, _, index, flags, _ = wire.IFINFO.unpack_from(body)

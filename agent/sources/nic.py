@@ -71,6 +71,10 @@ class NicSource(Source):
         """Follow the counters until cancelled."""
         await self._poller.run(emit)
 
+    async def look(self, emit: Emit) -> None:
+        """See Source."""
+        await self._poller.look(emit)
+
     async def once(self, emit: Emit) -> None:
         """The counters as they are now; of a recorded machine none."""
         for sample in self._poll() if self._host.live else ():

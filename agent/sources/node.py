@@ -53,6 +53,10 @@ class NodeSource(Source):
         """Follow the machine until cancelled."""
         await self._poller.run(emit)
 
+    async def look(self, emit: Emit) -> None:
+        """See Source."""
+        await self._poller.look(emit)
+
     async def once(self, emit: Emit) -> None:
         """The machine as it is now."""
         for sample in self._poll():

@@ -1,7 +1,8 @@
 """NVML through a child process (agent/nvml/child.py): a hung driver costs a child, never the agent."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,6 +17,7 @@ from agent.process_owner import owner_of
 from agent.sources.base import Emit, Source, SourceSetup
 
 _PAUSES_S = (0.5, 2.0, 10.0, 30.0, 60.0)  # after the first, second, ... hang without an answer in between
+_LIKE_READY = ("ready", "answers")
 _BUS_EVERY_S = 300.0  # between looks at the PCI bus; udev reports at once what leaves it
 
 
@@ -30,6 +32,19 @@ class NvmlSourceOptions:
         least=0,
         example=8,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """A sample of everything that was asked for."""
+
+    number: int
+    emit: Emit
+    done: asyncio.Future[None]
+
+    def fail(self, why: str) -> None:
+        if not self.done.done():
+            self.done.set_exception(OSError(f"nvml: {why}"))
 
 
 class NvmlSource(Source):
@@ -77,6 +92,12 @@ class NvmlSource(Source):
         self._count = (0, 0, 0)
         # Since when; None: it was emitted.
         self._count_s: float | None = None
+        self._look: _Look | None = None
+        self._looks = 0
+        # Ends the pause after a hang, or until a missing library is looked for again.
+        self._wake = asyncio.Event()
+        self._following = False
+        self._child: Child | None = None
 
     @classmethod
     def of(cls, setup: SourceSetup) -> Self:
@@ -95,28 +116,89 @@ class NvmlSource(Source):
             await asyncio.get_running_loop().create_future()
         await self._pause.run_between_pauses(lambda: self._follow(emit))
 
+    async def look(self, emit: Emit) -> None:
+        """See Source. A child that hung is tried again; of calls that are left out because they hang nothing is known."""
+        if not self._following:
+            raise OSError("nvml: an action has the driver for itself")
+        self._looks += 1
+        look = self._look = _Look(
+            number=self._looks, emit=emit, done=asyncio.get_running_loop().create_future()
+        )
+        self._bus_s = None
+        self._wake.set()
+        if self._child is not None:
+            self._child.look(look.number)
+        try:
+            await look.done
+        finally:
+            self._look = None
+
     async def _follow(self, emit: Emit) -> None:
+        self._following = True
+        try:
+            await self._follow_children(emit)
+        finally:
+            self._following = False
+            self._cannot_look("an action has the driver for itself, or the source broke")
+
+    async def _follow_children(self, emit: Emit) -> None:
         hangs = 0
         while True:
             try:
                 async with Child(self._timing, self._env, self._unkillable, self._skip_list()) as child:
-                    while True:
-                        self._take(await child.receive(), emit)
-                        hangs = 0
+                    with self._looking_through(child):
+                        while True:
+                            self._take(await child.receive(), emit)
+                            hangs = 0
             except Absent as absent:
                 self._skips = {}
                 if self._state != "absent":
                     self._emit_state(emit, "absent", reason=str(absent))
-                await asyncio.sleep(self._timing.retry_s)
+                self._nothing_to_look_at(str(absent))
+                await self._sleep(self._timing.retry_s)
             except Hung as hung:
                 self._hung(hung, emit)
+                self._cannot_look(f"{hung.call} did not return within {hung.waited_s:.1f} s")
                 if self._unkillable.count() < MAX_UNKILLABLE:
-                    await asyncio.sleep(_PAUSES_S[min(hangs, len(_PAUSES_S) - 1)])
+                    await self._sleep(_PAUSES_S[min(hangs, len(_PAUSES_S) - 1)])
                 hangs += 1
             while (unkillable := self._unkillable.count()) >= MAX_UNKILLABLE:
+                why = f"{unkillable} killed children do not die"
                 if self._state != "blind":
-                    self._emit_state(emit, "blind", reason=f"{unkillable} killed children do not die")
+                    self._emit_state(emit, "blind", reason=why)
+                self._cannot_look(why)
                 await asyncio.sleep(min(1.0, self._timing.retry_s))
+
+    @contextmanager
+    def _looking_through(self, child: Child) -> Iterator[None]:
+        self._child = child
+        if self._look is not None:
+            child.look(self._look.number)
+        try:
+            yield
+        finally:
+            self._child = None
+
+    async def _sleep(self, pause_s: float) -> None:
+        """For `pause_s`, or until somebody wants to look."""
+        self._wake.clear()
+        if self._look is None or self._look.done.done():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._wake.wait()
+
+    def _cannot_look(self, why: str) -> None:
+        if self._look is not None:
+            self._look.fail(why)
+
+    def _nothing_to_look_at(self, why: str) -> None:
+        """Without a library there is nothing to miss, unless there are GPUs."""
+        if self._look is None:
+            return
+        if self._known or gpus_on_bus(self._bus_host):
+            self._look.fail(why)
+        elif not self._look.done.done():
+            self._look.done.set_result(None)
 
     async def once(self, emit: Emit) -> None:
         """One sample. A recorded machine has no NVML: nothing is emitted."""
@@ -173,12 +255,18 @@ class NvmlSource(Source):
             if bdf := address(where):
                 emit(GpuEvent(bdf=bdf, type=kind, data=data, count=count, mono_s=message["at"]))
             return
+        look = self._look
+        if look is not None and (look.done.done() or message["look"] < look.number):
+            look = None
+        emit = emit if look is None else look.emit
         skipped = {(index, call) for index, call in message["skipped"]}
         self._skips = {call: since for call, since in self._skips.items() if call in skipped}
         if self._state in ("", "absent"):
             self._emit_state(emit, "ready", gpus=len(message["gpus"]))
         elif self._state in ("hung", "blind") and not self._skips:
             self._emit_state(emit, "answers", gpus=len(message["gpus"]))
+        elif look is not None and self._state in _LIKE_READY:
+            emit(NvmlState(state="answers", gpus=len(message["gpus"]), mono_s=message["at"]))
         present: dict[str, dict[str, Any]] = {}
         # Index → why; GPUs whose address NVML did not report.
         nameless: dict[int, str] = {}
@@ -200,10 +288,14 @@ class NvmlSource(Source):
         for bdf, raw in present.items():
             self._known[bdf] = self._gpu(bdf, raw, message["at"])
             emit(self._known[bdf])
-            if raw["health"]:
+            if raw["health"] or (look is not None and not raw["lost"]):
                 emit(self._merged(bdf, raw, message["at"]))
         unseen = self._unseen(nameless, message["at"], emit, at_once=at_once)
-        self._counted(unseen, message["at"], emit, at_once=at_once)
+        self._counted(unseen, message["at"], emit, at_once=at_once, again=look is not None)
+        if look is not None and self._skips:
+            look.fail(f"not called, as it hung: {', '.join(sorted({call for _, call in self._skips}))}")
+        elif look is not None:
+            look.done.set_result(None)
 
     def _merged(self, bdf: str, raw: dict[str, Any], at_s: float) -> GpuHealth:
         merged = self._health.get(bdf, {}) | raw["health"]
@@ -228,14 +320,15 @@ class NvmlSource(Source):
             emit(Gpu(index=-1, bdf=bdf, uuid="", lost=why, mono_s=at_s))
         return len(late)
 
-    def _counted(self, unseen: int, at_s: float, emit: Emit, *, at_once: bool) -> None:
+    def _counted(self, unseen: int, at_s: float, emit: Emit, *, at_once: bool, again: bool = False) -> None:
         lost = sum(1 for gpu in self._known.values() if gpu.lost) + unseen
         answering = sum(1 for gpu in self._known.values() if not gpu.lost)
         expected = self._expected or len(self._bus.keys() | self._known.keys())
         count = (answering, lost, expected)
         if count != self._count:
             self._count, self._count_s = count, at_s
-        if self._count_s is None or (at_s - self._count_s < self._timing.settle_s and not at_once):
+        settling = self._count_s is not None and at_s - self._count_s < self._timing.settle_s and not at_once
+        if settling or (self._count_s is None and not again):
             return
         self._count_s = None
         basis = "config" if self._expected else "pci" if self._bus else "seen"

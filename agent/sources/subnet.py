@@ -63,6 +63,10 @@ class SubnetSource(Source):
         """Query until cancelled."""
         await self._poller.run(emit)
 
+    async def look(self, emit: Emit) -> None:
+        """See Source."""
+        await self._poller.look(emit)
+
     async def once(self, emit: Emit) -> None:
         """Query once."""
         for sample in self._poll():

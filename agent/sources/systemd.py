@@ -55,6 +55,8 @@ class SystemdSource(Source):
         self._address = bus_address
         # Unit → active, sub, result.
         self._states: dict[str, tuple[str, str, str]] = {}
+        # The bus and the units' paths while it is followed.
+        self._followed: tuple[MessageBus, dict[str, str]] | None = None
 
     @classmethod
     def of(cls, setup: SourceSetup) -> Self | None:
@@ -85,9 +87,29 @@ class SystemdSource(Source):
                 paths[path] = unit
                 # Queried after the match was added: a change in between comes as a signal, none is missed.
                 self._initial(unit, await dbus.properties(bus, path), emit)
-            with suppress(EOFError):  # how dbus-fast reports that the other side went away
-                await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast has no type there
+            self._followed = bus, paths
+            try:
+                with suppress(EOFError):  # how dbus-fast reports that the other side went away
+                    await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast has no type there
+            finally:
+                self._followed = None
             raise OSError(f"systemd: {self._address} closed the connection")
+
+    async def look(self, emit: Emit) -> None:
+        """See Source."""
+        if self._followed is None:
+            raise OSError("systemd: the units are not followed yet")
+        bus, paths = self._followed
+        try:
+            for path, unit in paths.items():
+                self._changed(unit, await dbus.properties(bus, path), emit)
+        except (dbus.NoAnswer, dbus.ErrorReply) as error:
+            raise OSError(f"systemd: {error}") from error
+        # All at once, as they are now: those that were read first may have changed again.
+        mono_s = self._host.mono_s()
+        for unit in paths.values():
+            active, sub, result = self._states[unit]
+            emit(Unit(name=unit, active=active, sub=sub, result=result, mono_s=mono_s))
 
     async def once(self, emit: Emit) -> None:
         """The units' states as they are now."""

@@ -1,6 +1,7 @@
 """Kernel uevents of devices that appear and vanish. Directly from the kernel: works where no udevd runs."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import pyudev
@@ -22,6 +23,8 @@ class UdevSource(Source):
     def __init__(self, host: Host, *, subsystems: tuple[str, ...] = SUBSYSTEMS) -> None:
         self._host = host
         self._subsystems = subsystems
+        # Reads what has come; while it is followed.
+        self._drain: Callable[[], None] | None = None
 
     @classmethod
     def of(cls, setup: SourceSetup) -> Self:
@@ -55,10 +58,18 @@ class UdevSource(Source):
                     broken.set_exception(error)
 
         loop.add_reader(fd, readable)
+        self._drain = readable
         try:
             await broken
         finally:
+            self._drain = None
             loop.remove_reader(fd)
+
+    async def look(self, emit: Emit) -> None:  # noqa: ARG002  uevents are changes: they go their usual way
+        """See Source: what the kernel has sent up to now is read."""
+        if self._drain is None:
+            raise OSError("udev: the socket is not open")
+        self._drain()
 
     async def once(self, emit: Emit) -> None:
         """Nothing: uevents are changes, not a state."""

@@ -72,7 +72,7 @@ class Liveness:
         self._count = 0
 
     def restart(self) -> None:
-        """Starts the interval anew: a new connection, or this brain has just become the leader."""
+        """Starts the interval again: a new connection, or this brain has just become the leader."""
         self._since = self._swept = self._clock()
         self._reported.clear()
 

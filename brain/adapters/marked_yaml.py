@@ -20,14 +20,15 @@ class Diagnostic:
     """An error or a warning for the author of a file."""
 
     file: str
-    # From 1
+    # From 1; 0: not a file but a folder
     line: int
     # As in "rules.gpu-lost.when"; empty: the whole file
     key: str
     text: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.key + ': ' if self.key else ''}{self.text}"
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{where}: {self.key + ': ' if self.key else ''}{self.text}"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from brain.core.pack.spec import Override, Pack, Place, Rule, Runbook, Settings,
 _SYMPTOM, _RULE, _RUNBOOK = TypeAdapter(Symptom), TypeAdapter(Rule), TypeAdapter(Runbook)
 _OVERRIDE = TypeAdapter(Override)
 _PACK = TypeAdapter(Pack)
+CATALOG = "catalog"  # below the rules: what the vendor says of its codes, compiled into agent/contract
 _SECTIONS: dict[str, tuple[TypeAdapter[Any], type]] = {
     "symptoms": (_SYMPTOM, Symptom),
     "rules": (_RULE, Rule),
@@ -121,7 +122,7 @@ def scan(rules_dir: Path, runbooks_dir: Path) -> Sources:
 
 def _files(folder: Path, sources: Sources) -> Iterator[Path]:
     if not folder.is_dir():
-        sources.errors.append(Diagnostic(file=str(folder), line=1, key="", text="there is no such folder"))
+        sources.errors.append(Diagnostic(file=str(folder), line=0, key="", text="there is no such folder"))
         return
     for path in sorted(folder.iterdir()):
         if path.suffix == ".yml":
@@ -129,6 +130,19 @@ def _files(folder: Path, sources: Sources) -> Iterator[Path]:
                 Diagnostic(
                     file=f"{folder.name}/{path.name}", line=1, key="", text="name it .yaml: .yml is not read"
                 )
+            )
+        elif (
+            path.is_dir() and path.name != CATALOG and not path.name.startswith(".")
+        ):  # a mounted ConfigMap has `..data`
+            lost = sorted(path.rglob("*.y*ml"))
+            sources.errors.extend(
+                Diagnostic(
+                    file=f"{folder.name}/{inner.relative_to(folder)}",
+                    line=1,
+                    key="",
+                    text=f"move it to {folder.name}/: folders below are not read",
+                )
+                for inner in lost
             )
         elif path.suffix == ".yaml":
             yield path

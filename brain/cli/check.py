@@ -39,10 +39,10 @@ class Report:
 
 
 @click.command()
+@click.option("--rules", type=click.Path(path_type=Path), help="Folder of the rules; default: gpuward's own.")
 @click.option(
-    "--rules", type=click.Path(path_type=Path), help="Folder of the rules; default: those of gpuward."
+    "--runbooks", type=click.Path(path_type=Path), help="Folder of the runbooks; default: gpuward's own."
 )
-@click.option("--runbooks", type=click.Path(path_type=Path), help="Folder of the runbooks; likewise.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, for scripts.")
 def check(rules: Path | None, runbooks: Path | None, as_json: bool) -> None:
     """Validates rules and runbooks, runs their examples, counts coverage. Exit status 1 on any error."""
@@ -84,7 +84,7 @@ def _count(report: Report, pack: Pack) -> None:
     counted = {symptom.of for symptom in pack.symptoms}
     report.symptoms_used = sum(symptom.name in from_rules | counted for symptom in pack.symptoms)
     led_to = {rule.runbook for rule in pack.rules if rule.runbook}
-    report.runbooks_reachable = len(led_to | {book.name for book in pack.runbooks if book.request})
+    report.runbooks_reachable = len(led_to | {runbook.name for runbook in pack.runbooks if runbook.request})
     report.rules_with_examples = sum(
         any(example.expect.nothing for example in rule.examples)
         and any(not example.expect.nothing for example in rule.examples)
@@ -109,7 +109,7 @@ def _text(report: Report) -> str:
         ]
     if report.faults:
         many = len(report.faults)
-        lines.append(f"{many} error{'s' if many > 1 else ''}: nothing of this is put into force")
+        lines.append(f"{many} error{'s' if many > 1 else ''}: no brain will load these rules and runbooks")
     else:
         lines.append("all well")
     return "\n".join(lines)

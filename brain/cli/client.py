@@ -77,12 +77,12 @@ class Client:
 
     def _request(self, path: tuple[str, ...], query: str = "") -> urllib.request.Request:
         parts = "/".join(quote(part, safe="") for part in path)
+        if not self._url.lower().startswith(("http://", "https://")):
+            raise click.UsageError(f"--url {self._url!r} must begin with http:// or https://")
         try:
             request = urllib.request.Request(f"{self._url}/api/{parts}{f'?{query}' if query else ''}")  # noqa: S310 - http(s), checked
         except ValueError as error:
             raise click.UsageError(f"--url {self._url!r}: {error}") from error
-        if request.type not in ("http", "https"):
-            raise click.UsageError(f"--url {self._url!r} must begin with http:// or https://")
         if self._token_file is not None:
             try:
                 request.add_header("Authorization", f"Bearer {self._token_file.read_text().strip()}")

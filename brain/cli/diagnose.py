@@ -20,10 +20,10 @@ _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are instal
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--driver", default="", help="Driver version, e.g. 580.82; default: as the log says.")
+@click.option("--rules", type=click.Path(path_type=Path), help="Folder of the rules; default: gpuward's own.")
 @click.option(
-    "--rules", type=click.Path(path_type=Path), help="Folder of the rules; default: those of gpuward."
+    "--runbooks", type=click.Path(path_type=Path), help="Folder of the runbooks; default: gpuward's own."
 )
-@click.option("--runbooks", type=click.Path(path_type=Path), help="Folder of the runbooks; likewise.")
 @click.option("--lang", type=click.Choice(["en", "zh"]), default="en", help="Language of the advice.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, for scripts.")
 def diagnose(
@@ -67,7 +67,7 @@ def _text(found: Diagnosis, lang: str) -> str:
         )
     if not found.incidents:
         blocks.append(f"Nothing wrong found in {found.lines} lines.")
-    tail = f"{found.lines} lines read, {found.meaningful} mean something, {found.lines - found.meaningful} do not."
+    tail = f"{found.lines} lines read: {found.meaningful} with a known meaning, {found.lines - found.meaningful} without."
     return "\n\n".join((*blocks, tail))
 
 

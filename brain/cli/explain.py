@@ -21,7 +21,7 @@ _LABEL = 12
 @as_json
 @for_client
 def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
-    """The whole chain of one incident. ID: an incident, run, step or page, or how one begins."""
+    """The whole chain of one incident. ID: an incident, run, step or page, or the beginning of its id."""
     found = client.get("explain", id_)
     if plain:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))

@@ -16,7 +16,7 @@ COMMANDS: dict[str, Lazy] = {
     "run": lazy("brain.cli.run:run", "The brain service."),
     "status": lazy("brain.cli.queries:status", "The state of the brain, and the holds and modes in force."),
     "incidents": lazy("brain.cli.queries:incidents", "Open incidents."),
-    "nodes": lazy("brain.cli.queries:nodes", "The nodes and their newest beats."),
+    "nodes": lazy("brain.cli.queries:nodes", "The nodes and their newest heartbeats."),
     "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
     "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
     "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they happen."),

@@ -41,7 +41,9 @@ def status(client: Client, plain: bool) -> None:
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="Closed and explained ones too.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Closed ones too, and those that another incident explains."
+)
 @as_json
 @for_client
 def incidents(client: Client, everything: bool, plain: bool) -> None:
@@ -59,7 +61,7 @@ def incidents(client: Client, everything: bool, plain: bool) -> None:
 @as_json
 @for_client
 def nodes(client: Client, plain: bool) -> None:
-    """The nodes and their newest beats."""
+    """The nodes and their newest heartbeats."""
     found = client.get("nodes")["nodes"]
     if plain:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
@@ -116,4 +118,5 @@ def _hold(hold: dict[str, Any]) -> str:
 
 
 def _mode(mode: dict[str, Any]) -> str:
-    return f"{mode['mode']}: runbook {mode['runbook']} on nodes {mode['nodes']} ({mode['who'] or 'configuration'})"
+    where = f"nodes {mode['nodes']}" if mode["nodes"] else "what is wider than a node"
+    return f"{mode['mode']}: runbook {mode['runbook']} on {where} ({mode['who'] or 'configuration'})"

@@ -20,7 +20,11 @@ _SHOWN = 15  # notes under the table
 
 @click.command()
 @click.option(
-    "--last", type=click.IntRange(0, 1000), default=10, show_default=True, help="Begin with so many notes."
+    "--last",
+    type=click.IntRange(0, 1000),
+    default=10,
+    show_default=True,
+    help="How many past notes to begin with.",
 )
 @as_json
 @for_client

@@ -34,7 +34,8 @@ def routes(brain: BrainView) -> list[web.RouteDef]:
             raise web.HTTPNotFound(text=str(error)) from error
         if content is None:
             raise web.HTTPNotFound(
-                text=f"{name} is not in the object store: not sent yet, or too old; it may still be on {node}, in the "
+                text=f"{name} is not in the object store: not sent yet, too old, or the node is simulated and makes "
+                f"none; it may still be on {node}, in the "
                 f"`evidence` folder of the agent's data_dir"
             )
         file = re.sub(r"[^A-Za-z0-9._-]+", "-", name)

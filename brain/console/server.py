@@ -17,7 +17,7 @@ from brain.config import ConsoleConfig
 from brain.console import drill, evidence, shapes
 from brain.console.brain_view import BrainView
 from brain.console.explain import explain
-from brain.console.verbs import InvalidCommand, parse
+from brain.console.verbs import InvalidCommand, check_names, parse
 from brain.core.effects import Note
 from brain.core.inputs import OperatorCommand
 
@@ -218,6 +218,9 @@ class Console:
             # Not request.json(), which accepts lone surrogates: a log in UTF-8 cannot hold them.
             body = orjson.loads(await request.read())
             verb, args, who = parse(body)
+            state = self._brain.live.state
+            if self._brain.live.caught_up and state.pack is not None:
+                check_names(verb, args, state.pack, {*state.nodes, *self._brain.newest_beats()})
         except (orjson.JSONDecodeError, InvalidCommand) as error:
             raise web.HTTPBadRequest(text=str(error)) from error
         command = OperatorCommand(id=f"s:{uuid.uuid4().hex}", who=who, verb=verb, args=args)

@@ -60,12 +60,12 @@ def evidence(raw: Mapping[str, Any]) -> Json:
 
 def run(raw: Mapping[str, Any]) -> Json:
     """Returns a run with the rungs of its runbook and the results of its steps."""
-    book = raw["runbook"]
+    runbook = raw["runbook"]
     return {
         "id": raw["id"],
         "incident": raw["incident"],
-        "runbook": book["name"],
-        "summary": book["summary"],
+        "runbook": runbook["name"],
+        "summary": runbook["summary"],
         "pack": raw["pack"],
         "state": raw["state"],
         "why": raw["why"],
@@ -75,7 +75,7 @@ def run(raw: Mapping[str, Any]) -> Json:
         "ended_at": iso(raw["ended_at"]),
         "rung": raw["rung"] + 1,
         "rungs": [
-            {"name": rung["name"], "do": rung["do"], "params": rung["params"]} for rung in book["rungs"]
+            {"name": rung["name"], "do": rung["do"], "params": rung["params"]} for rung in runbook["rungs"]
         ],
         "approved_by": (raw["approved"] or {}).get("who", ""),
         "steps": [step(item) | {"evidence": bundle(raw, item)} for item in raw["steps"]],

@@ -1,10 +1,12 @@
 """The operator commands that the API accepts, checked before they go on the log. The engine decides their effect."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from agent.contract.messages import clip
-from brain.core.pack.spec import Mode, Scalar
+from brain.console import scopes
+from brain.core.pack.spec import Mode, Pack, Scalar
 
 MAX_TEXT = 1000
 # verb -> (required arguments, optional arguments)
@@ -52,3 +54,22 @@ def parse(body: Any) -> tuple[str, dict[str, Scalar], str]:
     if verb == "mode" and args["mode"] not in [mode.value for mode in Mode]:
         raise InvalidCommand(f"`mode` must be one of {', '.join(mode.value for mode in Mode)}")
     return verb, dict(args), who.strip()
+
+
+def check_names(verb: str, args: Mapping[str, Scalar], pack: Pack, nodes: Collection[str]) -> None:
+    """InvalidCommand when a hold or a mode is for something that does not exist: it would have no effect, silently.
+
+    `nodes`: those that have been heard of. A release is not checked, so that a hold of an earlier version can be ended.
+    """
+    if verb == "hold" and (text := scopes.mistake(str(args["scope"]), nodes, pack.places)):
+        raise InvalidCommand(text)
+    if verb == "mode":
+        _want_match("runbook", str(args["runbook"]), [runbook.name for runbook in pack.runbooks])
+        _want_match("node", str(args.get("nodes", "*")), [*nodes, *pack.places, ""])
+
+
+def _want_match(what: str, pattern: str, names: list[str]) -> None:
+    """A pattern for nodes may be for those to come; one plain name is not."""
+    if any(fnmatchcase(name, pattern) for name in names) or (what == "node" and set("*?[") & set(pattern)):
+        return
+    raise InvalidCommand(f"no {what} {pattern!r}{scopes.have(pattern, sorted(set(names) - {''}))}")

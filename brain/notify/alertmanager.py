@@ -27,7 +27,7 @@ _BATCH = 200  # alerts in one post
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertmanagerOptions:
-    """What a table of `type = "alertmanager"` holds."""
+    """The keys of a table with `type = "alertmanager"`."""
 
     # every instance of the cluster: each gets all alerts, as Prometheus sends them
     urls: tuple[str, ...]

@@ -31,7 +31,7 @@ _STATUS = re.compile(r"error[=: ]+(\d{3})\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppriseOptions:
-    """What a table of `type = "apprise"` holds."""
+    """The keys of a table with `type = "apprise"`."""
 
     # file with one Apprise URL
     url_file: Path

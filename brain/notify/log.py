@@ -15,7 +15,7 @@ from brain.options import options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """What a table of `type = "log"` holds."""
+    """The keys of a table with `type = "log"`."""
 
     # the file; its folder must exist
     path: Path

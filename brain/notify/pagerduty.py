@@ -28,7 +28,7 @@ _SEVERITY = {"P0": "critical", "P1": "error", "P2": "warning", "P3": "info"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagerDutyOptions:
-    """What a table of `type = "pagerduty"` holds."""
+    """The keys of a table with `type = "pagerduty"`."""
 
     # file with the integration key of an Events API v2 integration
     routing_key_file: Path

@@ -38,7 +38,7 @@ _AS_CODE = ("evidence", "type", "incidents", "tried", "proposed", "证据", "命
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackOptions:
-    """What a table of `type = "slack"` holds: webhook_file, or token_file and channel."""
+    """The keys of a table with `type = "slack"`: webhook_file, or token_file and channel."""
 
     # file with the URL of an incoming webhook
     webhook_file: Path | None = None

@@ -26,7 +26,7 @@ from brain.options import options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookOptions:
-    """What a table of `type = "webhook"` holds."""
+    """The keys of a table with `type = "webhook"`."""
 
     # http:// or https://; redirects are not followed
     url: str

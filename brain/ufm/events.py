@@ -110,7 +110,8 @@ class UfmListener:
             return 0
         if newest < self._last:
             self._note(
-                "ufm.reset", f"UFM {self._ufm.name} numbers its events anew: {newest} after {self._last}"
+                "ufm.reset",
+                f"UFM {self._ufm.name} has begun to number its events again: {newest} after {self._last}",
             )
             self._remember(newest)
             return 0

@@ -49,6 +49,8 @@ class SimulatedResult:
     why: str
     took_s: float = 0.0
     changes: tuple[ScheduledChange, ...] = ()
+    # agent.look: sources of kinds that could not look, comma separated.
+    blind: str = ""
     # What it measured, and what nodes like it are made of.
     figures: tuple[Figure, ...] = ()
     alike: str = ""

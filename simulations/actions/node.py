@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 
 from agent.contract import components
+from agent.contract.commands import Outcome
 from agent.contract.figures import Figure
+from agent.contract.look import blind_sources
+from agent.contract.messages import clip
+from simulations import look
 from simulations.actions.base import (
     ASK_S,
     BOOT_S,
@@ -19,7 +23,7 @@ from simulations.actions.base import (
     refused,
     succeeded,
 )
-from simulations.changes import FixApplied, GoesDown, GpuReleased, JobEnds, UnitChanges, after
+from simulations.changes import FixApplied, GoesDown, GpuReleased, JobEnds, LooksAgain, UnitChanges, after
 from simulations.faults import Fix
 from simulations.state import MachineState
 
@@ -84,6 +88,27 @@ def collect_evidence(request: ActionRequest) -> SimulatedResult:
     return succeeded(f"evidence about {request.text('component')} collected (simulated)", COLLECT_S)
 
 
+def look_again(request: ActionRequest) -> SimulatedResult:
+    """The agent tells what lasts; while NVML hangs it is blind there."""
+    component = str(request.params.get("component", ""))
+    present = [
+        f"{one.kind} {one.component}"
+        for one in look.told_again(request.machine, component)
+        if look.is_present(one)
+    ]
+    count = len(present)
+    text = f"{count or 'no'} condition{' is' if count == 1 else 's are'} present"
+    text += f": {', '.join(present[:12])}" if count else ""
+    blind = blind_sources(look.blind(request.machine))
+    return SimulatedResult(
+        outcome=Outcome.OK,
+        why=clip(text),
+        took_s=COLLECT_S,
+        changes=(after(ASK_S, LooksAgain(component=component)),),
+        blind=blind,
+    )
+
+
 def find_usage(request: ActionRequest) -> SimulatedResult:
     """Changes nothing."""
     text = f"largest below {request.text('mount')}: ann/checkpoints 41 TB, tmp 3 TB (simulated)"
@@ -110,6 +135,7 @@ ACTIONS: Mapping[str, SimulatedAction] = {
     "node.accept": accept,
     "node.reboot": reboot,
     "process.signal": signal_job,
+    "agent.look": look_again,
     "evidence.collect": collect_evidence,
     "fs.usage": find_usage,
 }

@@ -90,7 +90,7 @@ DRILLS: tuple[Drill, ...] = (
         name="gpu-dead",
         summary="A GPU falls off the bus for good.",
         nodes="one",
-        ends="nothing: after reboot and power cycle the node is switched off and goes to a person",
+        ends="it is not healed; after reboot and power cycle the node is switched off and goes to a person",
         plan=_dead,
         heals=False,
     ),
@@ -105,7 +105,7 @@ DRILLS: tuple[Drill, ...] = (
         name="gpu-rows-spent",
         summary="A row of a GPU's memory can no longer be remapped.",
         nodes="one",
-        ends="nothing: the node is drained, the evidence kept, and a person replaces the card",
+        ends="it is not healed; the node is drained, the evidence kept, and a person replaces the card",
         plan=begin(
             Fault(
                 name="rows spent",
@@ -125,7 +125,7 @@ DRILLS: tuple[Drill, ...] = (
         name="gpu-ecc",
         summary="An uncorrectable error in a GPU's memory.",
         nodes="one",
-        ends="nothing needs to: the evidence is kept, and the incident closes after an hour without another",
+        ends="by itself: the evidence is kept, and the incident closes after an hour without another",
         plan=begin(
             Fault(
                 name="ECC error",

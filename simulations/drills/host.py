@@ -92,7 +92,7 @@ DRILLS: tuple[Drill, ...] = (
         name="memory-error",
         summary="The node's memory has an uncorrected error.",
         nodes="one",
-        ends="nothing: the node is drained and goes to a person",
+        ends="it is not healed; the node is drained and goes to a person",
         plan=always(
             after(0, ch.KernelLogs(text=_UNCORRECTED)),
             after(0, ch.FaultBegins(fault=Fault(name="broken DIMM", component="node", fixes=()))),
@@ -103,7 +103,7 @@ DRILLS: tuple[Drill, ...] = (
         name="disk-full",
         summary="A file system of the node is nearly full.",
         nodes="one",
-        ends="nothing: the largest directories are found, and it goes to a person",
+        ends="it is not healed; the largest directories are found, and it goes to a person",
         plan=begin(
             Fault(
                 name="full disk",
@@ -129,7 +129,7 @@ DRILLS: tuple[Drill, ...] = (
         name="repair",
         summary="No fault: simulated people repair everything that is broken on a node.",
         nodes="one",
-        ends="it is done at once",
+        ends="at once",
         plan=always(after(0, ch.Repaired())),
         breaks=False,
     ),

@@ -75,7 +75,7 @@ class Rehearsal:
 
 
 class Node:
-    """A commander with its clock, journal and what it sent up; `restart` starts it anew on the same
+    """A commander with its clock, journal and what it sent up; `restart` starts it again on the same
     journal.
     """
 

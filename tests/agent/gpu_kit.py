@@ -30,18 +30,18 @@ class MemoryUnits:
 
     def __init__(self, *running: str) -> None:
         self.running = list(running)
-        self.said: list[str] = []
+        self.calls: list[str] = []
         self.broken: set[str] = set()  # cannot be started
 
     async def active(self, unit: str) -> bool:
         return unit in self.running
 
     async def stop(self, unit: str) -> None:
-        self.said.append(f"stop {unit}")
+        self.calls.append(f"stop {unit}")
         self.running.remove(unit)
 
     async def start(self, unit: str) -> None:
-        self.said.append(f"start {unit}")
+        self.calls.append(f"start {unit}")
         if unit in self.broken:
             raise ActionError(f"StartUnit of {unit}: it is failed (failed)")
         if unit not in self.running:

@@ -6,11 +6,24 @@ The lists are explicit, nothing is discovered at run time; so a file that nobody
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from agent.contract.kinds import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
+# End of a name -> its unit, as the documents write it
+UNITS: Mapping[str, tuple[str, ...]] = {
+    "s": ("s", "1/s"),
+    "bytes": ("bytes",),
+    "c": ("°C",),
+    "gbps": ("Gb/s",),
+    "kb": ("KiB",),
+    "mb": ("MiB",),
+    "percent": ("%",),
+    "w": ("W",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +35,9 @@ class Registry:
     # Name of the list in the folder's __init__.py.
     list_name: str
     # Names that every plug-in's class has in its body; no other class of the folder has all of them.
-    signs: frozenset[str]
+    members: frozenset[str]
+    # What every plug-in is a subclass of, and nothing else. Empty: a protocol
+    base: str = ""
     # What the list gets, with {module} and {name} of the class, and {key}, the value of its `name`.
     entry: str = "{name},"
     # The list has the classes themselves, not their names.
@@ -30,16 +45,25 @@ class Registry:
 
 
 COLLECTORS = Registry(
-    folder="agent/collectors", list_name="COLLECTORS", signs=frozenset({"name", "wants", "kinds"})
+    folder="agent/collectors",
+    list_name="COLLECTORS",
+    members=frozenset({"name", "wants", "kinds"}),
+    base="Collector",
 )
-SOURCES = Registry(folder="agent/sources", list_name="SOURCES", signs=frozenset({"name", "needs"}))
+SOURCES = Registry(
+    folder="agent/sources", list_name="SOURCES", members=frozenset({"name", "needs"}), base="Source"
+)
 LINES = Registry(
-    folder="agent/contract/lines", list_name="areas()", signs=frozenset({"kinds", "read"}), entry="{name}(),"
+    folder="agent/contract/lines",
+    list_name="areas()",
+    members=frozenset({"kinds", "read"}),
+    entry="{name}(),",
 )
 ACTIONS = Registry(
     folder="agent/actions",
     list_name="CLASSES",
-    signs=frozenset({"name", "plan", "run"}),
+    members=frozenset({"name", "plan", "run"}),
+    base="NodeAction",
     entry='"{key}": ("{module}", "{name}"),',
     imports=False,
 )
@@ -49,7 +73,7 @@ def unregistered(registry: Registry, listed: Collection[tuple[str, str]], root: 
     """One message for each class that looks like a plug-in and is not in `listed`: (module, class)."""
     package = registry.folder.replace("/", ".")
     found = []
-    for module, name, key in _classes(root / registry.folder, registry.signs):
+    for module, name, key in _classes(root / registry.folder, registry):
         if (f"{package}.{module}", name) in listed:
             continue
         text = (
@@ -62,33 +86,37 @@ def unregistered(registry: Registry, listed: Collection[tuple[str, str]], root: 
     return found
 
 
-def _classes(folder: Path, signs: frozenset[str]) -> Iterator[tuple[str, str, str]]:
-    """(module, class, its `name`) of those that have all the signs in their bodies; protocols are shapes, not plug-ins."""
-    for path in sorted(folder.glob("*.py")):
+def _classes(folder: Path, registry: Registry) -> Iterator[tuple[str, str, str]]:
+    """(module, class, its `name`) of each plug-in, also in a folder below; protocols and bases (`_Name`) are none."""
+    for path in sorted(folder.rglob("*.py")):
+        module = ".".join(path.relative_to(folder).with_suffix("").parts)
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and signs <= _names(node) and "Protocol" not in _bases(node):
-                yield path.stem, node.name, _value_of_name(node)
+            if isinstance(node, ast.ClassDef) and "Protocol" not in _bases(node) and node.name[0] != "_":
+                values = class_values(node)
+                if registry.base in _bases(node) or registry.members <= set(values):
+                    yield module, node.name, values.get("name", "")
 
 
 def _bases(node: ast.ClassDef) -> set[str]:
-    return {base.id for base in node.bases if isinstance(base, ast.Name)}
+    return {ast.unparse(base).partition("[")[0] for base in node.bases}
 
 
-def _names(node: ast.ClassDef) -> set[str]:
-    found: set[str] = set()
+def class_values(node: ast.ClassDef) -> dict[str, str]:
+    """Names in the body of a class, with their values where those are texts; annotated or not."""
+    found: dict[str, str] = {}
     for item in node.body:
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-            found.add(item.target.id)
+        targets: list[ast.expr] = []
+        if isinstance(item, ast.AnnAssign):
+            targets = [item.target]
+        elif isinstance(item, ast.Assign):
+            targets = item.targets
         elif isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(item.name)
+            found[item.name] = ""
+        for target in targets:
+            value = item.value if isinstance(item, ast.AnnAssign | ast.Assign) else None
+            if isinstance(target, ast.Name):
+                found[target.id] = str(value.value) if isinstance(value, ast.Constant) else ""
     return found
-
-
-def _value_of_name(node: ast.ClassDef) -> str:
-    for item in node.body:
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.target.id == "name":
-            return str(item.value.value) if isinstance(item.value, ast.Constant) else ""
-    return ""
 
 
 def unlisted_areas(declared: Collection[str], root: Path = ROOT) -> list[str]:
@@ -119,7 +147,7 @@ def undeclared(
     """One message for each kind that `claims` (whose → kinds) names and nothing declares."""
     return [
         f"{whose} emits {kind}, which is not declared. Add to KINDS in {_home(kind, root)}\n"
-        f'    Kind(name="{kind}", component=..., severity=..., source=..., summary=..., fields=...),'
+        f'    Kind(name="{kind}", component=..., severity=..., source=..., summary=..., fields=..., example=...),'
         for whose, names in claims.items()
         for kind in names
         if kind not in kinds
@@ -162,4 +190,40 @@ def unlisted_options(class_name: str, listed: Collection[type], read: Collection
         f"    options: ClassVar[tuple[type[Any], ...]] = ({part.__name__},)"
         for part in read
         if part not in listed
+    ]
+
+
+def hidden(folder: str, table_name: str, table: Mapping[str, Any]) -> list[str]:
+    """One message for each declaration in a file's `table_name` that is not the one of its name in the whole table.
+
+    Its file is not in the whole table, or two declarations have one name: the later one hides the earlier.
+    """
+    package = folder.replace("/", ".")
+    return [
+        f"{folder}/{path.name}: {one.name} is not in the whole table, or declared twice: see {folder}/__init__.py"
+        for path in sorted((ROOT / folder).glob("*.py"))
+        if path.stem != "__init__"
+        for one in getattr(import_module(f"{package}.{path.stem}"), table_name, ())
+        if table.get(one.name) is not one
+    ]
+
+
+def without_unit(whose: str, name: str, unit: str, meaning: str) -> list[str]:
+    """A message when a name ends with a unit and its declaration says another one or none, or has no meaning."""
+    wanted = UNITS.get(name.rpartition("_")[2], ()) if "_" in name else ()
+    messages = [f"{whose}: {name} has no sentence that explains it"] if not meaning.strip() else []
+    if wanted and unit not in wanted:
+        messages.append(f"{whose}: {name} needs the unit {' or '.join(wanted)}, not {unit!r}")
+    return messages
+
+
+def silent_in_looks(collectors: Collection[type]) -> list[str]:
+    """One message for each collector that neither tells its conditions again nor says why it has none, or does both."""
+    return [
+        f"{one.__module__.replace('.', '/')}.py: {one.__name__} has {'both' if why else 'neither'} of `restate`, which tells a "
+        "condition that lasts again when the node is to look (agent.look), and why it keeps none\n"
+        '    one_off: ClassVar[str] = "lines of a log"'
+        for one in collectors
+        for why in (getattr(one, "one_off", ""),)
+        if ("restate" in vars(one)) == bool(why)
     ]

@@ -21,9 +21,9 @@ KEY = "A" * 43 + "="
 
 
 def test_defaults_are_safe() -> None:
-    """Without a file the agent may only collect evidence, and believes only the kernel."""
+    """Without a file the agent may only look and collect evidence, and believes only the kernel."""
     config = load(None)
-    assert config.allow == ("evidence.collect",)
+    assert config.allow == ("agent.look", "evidence.collect")
     assert config.options(KmsgSourceOptions).kmsg_facilities == (0,)
     assert config.services == ()
     assert config.trusted_keys == {}

@@ -118,7 +118,7 @@ async def test_a_lost_gpu_is_found_again(node: GpuNode) -> None:
     async with kernel(node, FIRST) as done:
         assert (await action.run(ONE)).text == f"GPU {FIRST} is back on the PCI bus and answers"
         assert done == ["remove", "rescan"]
-    assert node.units.said == [f"stop {unit}" for unit in SERVICES] + [
+    assert node.units.calls == [f"stop {unit}" for unit in SERVICES] + [
         f"start {unit}" for unit in reversed(SERVICES)
     ]
 
@@ -192,9 +192,9 @@ async def test_the_fabric_manager_is_restarted(node: GpuNode) -> None:
     with pytest.raises(ActionError, match=f"could not register with the fabric: {SECOND}"):
         await action.run({})
     node.units.running.remove(FABRIC_MANAGER)
-    node.units.said.clear()
+    node.units.calls.clear()
     await action.recover({})
-    assert node.units.said == [f"start {FABRIC_MANAGER}"]
+    assert node.units.calls == [f"start {FABRIC_MANAGER}"]
 
 
 async def test_a_restarted_fabric_manager_is_no_refusal(node: GpuNode) -> None:
@@ -203,7 +203,7 @@ async def test_a_restarted_fabric_manager_is_no_refusal(node: GpuNode) -> None:
     with pytest.raises(ActionError, match="there is no NVML here") as caught:
         await FabricManagerRestart(node.kit).run({})
     assert type(caught.value) is ActionError
-    assert node.units.said == [f"stop {FABRIC_MANAGER}", f"start {FABRIC_MANAGER}"]
+    assert node.units.calls == [f"stop {FABRIC_MANAGER}", f"start {FABRIC_MANAGER}"]
 
 
 async def test_no_fabric_manager_without_nvswitches(tmp_path: Path, library: Path) -> None:
@@ -224,7 +224,7 @@ async def test_the_fabric_manager_is_started_whatever_happens(
 
     monkeypatch.setattr(node.units, "stop", slowly)
     running = asyncio.create_task(FabricManagerRestart(node.kit).run({}))
-    while not node.units.said:
+    while not node.units.calls:
         await asyncio.sleep(0.01)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -243,4 +243,4 @@ async def test_the_driver_is_not_unloaded_under_a_process(node: GpuNode) -> None
     (node.tree / "sys/module/nvidia").mkdir(parents=True)
     with pytest.raises(Refused, match="built into this kernel"):
         await DriverReload(node.kit).run({})
-    assert node.rmmod.calls == node.units.said == []
+    assert node.rmmod.calls == node.units.calls == []

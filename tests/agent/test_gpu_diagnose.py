@@ -60,7 +60,7 @@ async def test_all_pass(node: GpuNode) -> None:
     assert await GpuDiagnose(node.kit).plan(LEVEL) == ["run dcgmi diag -r 2, at most 900 s"]
     assert (await GpuDiagnose(node.kit).run(LEVEL)).text == "diagnostics of level 2: 3 passed"
     assert node.dcgmi.calls == ["diag -r 2 -j"]
-    assert node.units.said == [], "DCGM itself is needed"
+    assert node.units.calls == [], "DCGM itself is needed"
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,7 @@ async def test_the_child_is_small_and_lazy(tmp_path: Path, library: Path, bus: P
 NVIDIA = Path("/dev/nvidia0")
 
 
+@pytest.mark.optional("a GPU")
 @pytest.mark.skipif(not NVIDIA.exists(), reason="no NVIDIA device (/dev/nvidia0): nothing to sample")
 async def test_a_real_driver_is_sampled() -> None:
     """Every GPU answers with its address, and what a data-centre driver always provides is there."""

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from agent import config_file
 from agent.actions import CLASSES
 from agent.collectors import COLLECTORS
-from agent.collectors.base import CollectorSetup
+from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.clock import ClockOptions
 from agent.config import AgentConfig
+from agent.contract.actions import ACTIONS
 from agent.contract.kinds import KINDS
 from agent.contract.lines import areas
 from agent.host import Host
@@ -49,7 +51,7 @@ class MadeUpArea:
         return None
 """
 KIND = 'KINDS = (Kind(name="node.made_up", component="node"),)\n'
-ACTION = """\
+NODE_ACTION = """\
 class FanSpin(NodeAction):
     name: ClassVar[str] = "fan.spin"
 
@@ -92,6 +94,71 @@ def test_every_collector_is_listed() -> None:
     )
 
 
+PLAIN = 'class Made(Source):\n    name = "made"\n'
+
+
+@pytest.mark.parametrize("file", ["made.py", "more/made.py"])
+def test_a_forgotten_plug_in_is_named_however_it_is_written(tmp_path: Path, file: str) -> None:
+    """Without annotations, with half of its attributes inherited, in a folder below."""
+    path = tmp_path / "agent/sources" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(PLAIN)
+    (message,) = registration.unregistered(registration.SOURCES, listed(SOURCES), tmp_path)
+    assert f"{file}: Made is not registered" in message.replace("more.made", "more/made")
+
+
+def test_a_forgotten_area_without_annotations_is_named(tmp_path: Path) -> None:
+    """It has no base to be known by."""
+    text = 'class MadeArea:\n    kinds = ("node.made",)\n\n    def read(self, text): ...\n'
+    root = folder_with(tmp_path, "agent/contract/lines", "made.py", text)
+    assert len(registration.unregistered(registration.LINES, (), root)) == 1
+
+
+def test_no_two_sources_have_one_name() -> None:
+    """`list`, the metrics and agent.source_failed tell them apart by it."""
+    names = [source.name for source in SOURCES]
+    assert len(names) == len(set(names))
+
+
+def test_no_declaration_is_hidden() -> None:
+    """A second declaration of one name would win without a word, and a file that is in no table declare nothing."""
+    nothing(registration.hidden("agent/contract/kinds", "KINDS", KINDS))
+    nothing(registration.hidden("agent/contract/actions", "ACTIONS", ACTIONS))
+
+
+def test_a_hidden_declaration_is_named() -> None:
+    """With its file."""
+    others = {name: kind for name, kind in KINDS.items() if name != "node.clock"}
+    (message,) = registration.hidden("agent/contract/kinds", "KINDS", others)
+    assert message.startswith(
+        "agent/contract/kinds/host.py: node.clock is not in the whole table, or declared twice"
+    )
+
+
+def test_every_option_and_field_has_its_unit_and_is_explained() -> None:
+    """The reference and deploy/agent.toml show them; a name that ends with a unit has that one."""
+    for kind in KINDS.values():
+        for one in kind.fields:
+            nothing(registration.without_unit(kind.name, one.name, one.unit, one.summary))
+    for group in config_file.groups():
+        for option in group.options:
+            nothing(registration.without_unit(group.part, option.key, option.unit, option.doc))
+    for action in ACTIONS.values():
+        for param in action.params:
+            assert param.summary.strip(), f"{action.name}: {param.name} has no sentence that explains it"
+
+
+def test_a_missing_unit_is_named() -> None:
+    """And a missing sentence."""
+    assert registration.without_unit("clock", "offset_s", "", "how far") == [
+        "clock: offset_s needs the unit s or 1/s, not ''"
+    ]
+    assert registration.without_unit("clock", "well", "", " ") == [
+        "clock: well has no sentence that explains it"
+    ]
+    assert registration.without_unit("clock", "s", "", "an address without a unit") == []
+
+
 def test_a_forgotten_collector_is_named(tmp_path: Path) -> None:
     """With both lines that it needs."""
     root = folder_with(tmp_path, "agent/collectors", "made_up.py", COLLECTOR)
@@ -102,6 +169,22 @@ def test_a_forgotten_collector_is_named(tmp_path: Path) -> None:
         "and to COLLECTORS\n"
         "    MadeUpCollector,"
     )
+
+
+def test_every_collector_restates_or_says_why_not() -> None:
+    """One that keeps a condition and forgets `restate` would be silent in every look: a verification would pass."""
+    nothing(registration.silent_in_looks(COLLECTORS))
+
+
+def test_a_collector_that_forgets_its_conditions_is_named() -> None:
+    """With the line for one that keeps none."""
+
+    class MadeUpCollector(Collector):
+        """Neither."""
+
+    (message,) = registration.silent_in_looks([MadeUpCollector])
+    assert "MadeUpCollector has neither of `restate`" in message
+    assert message.endswith('one_off: ClassVar[str] = "lines of a log"')
 
 
 def test_every_source_is_listed() -> None:
@@ -146,7 +229,7 @@ def test_every_action_is_listed() -> None:
 
 def test_a_forgotten_action_is_named(tmp_path: Path) -> None:
     """With the line that it needs; its class is not imported before it is used."""
-    root = folder_with(tmp_path, "agent/actions", "fan_spin.py", ACTION)
+    root = folder_with(tmp_path, "agent/actions", "fan_spin.py", NODE_ACTION)
     (message,) = registration.unregistered(registration.ACTIONS, action_classes(), root)
     assert message == (
         "agent/actions/fan_spin.py: FanSpin is not registered. In agent/actions/__init__.py add to CLASSES\n"

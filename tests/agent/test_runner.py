@@ -112,7 +112,7 @@ async def test_a_cancelled_command_ends_in_order(tmp_path: Path) -> None:
     late = await node.commander.handle(cancellation())
     assert (late.answer, late.why) == (Answer.KNOWN, "it ended: failed")
     again = await node.commander.handle(signed(order().payload()))
-    assert (again.answer, node.action.runs) == (Answer.KNOWN, 1), "and it does not begin anew"
+    assert (again.answer, node.action.runs) == (Answer.KNOWN, 1), "and it does not begin again"
 
 
 async def test_cancelled_before_it_began(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ async def test_a_task_that_loses_its_first_cancellation_still_ends(monkeypatch: 
     monkeypatch.setattr(tasks, "CANCEL_AGAIN_S", 0.01)
     swallowed = []
 
-    async def deaf() -> None:
+    async def busy() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
         swallowed.append(True)
@@ -22,10 +22,10 @@ async def test_a_task_that_loses_its_first_cancellation_still_ends(monkeypatch: 
     async def broken() -> None:
         raise OSError("it fails by itself")
 
-    deaf_task, broken_task = asyncio.create_task(deaf()), asyncio.create_task(broken())
+    busy_task, broken_task = asyncio.create_task(busy()), asyncio.create_task(broken())
     await asyncio.sleep(0)
     async with asyncio.timeout(60):
-        await tasks.end(deaf_task, broken_task)
+        await tasks.end(busy_task, broken_task)
     assert swallowed
-    assert deaf_task.cancelled()
+    assert busy_task.cancelled()
     assert isinstance(broken_task.exception(), OSError)

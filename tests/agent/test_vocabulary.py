@@ -50,7 +50,11 @@ def test_collectors_have_names_of_their_own_and_want_samples() -> None:
 def test_kinds_are_well_formed() -> None:
     """Component types exist, and each example has the declared fields."""
     for kind in KINDS.values():
-        assert set(kind.component.split(",")) <= set(TYPES), kind.name
-        assert kind.example is not None, kind.name
-        assert set(kind.example) <= {field.name for field in kind.fields}, kind.name
-        assert {field.name for field in kind.fields if field.always} <= set(kind.example), kind.name
+        assert set(kind.component.split(",")) <= set(TYPES), f"{kind.name}: unknown type of component"
+        assert kind.example is not None, (
+            f'{kind.name} needs `example={{"<field>": <value>, ...}}`, or {{}} without fields'
+        )
+        declared = {field.name for field in kind.fields}
+        assert set(kind.example) <= declared, f"{kind.name}: its example has fields that are not declared"
+        always = {field.name for field in kind.fields if field.always}
+        assert always <= set(kind.example), f"{kind.name}: its example lacks {always - set(kind.example)}"

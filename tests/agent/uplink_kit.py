@@ -14,7 +14,7 @@ from agent.uplink.spool import Spool
 
 @dataclass(slots=True)
 class Clock:
-    """The node's clocks and boot id, in the test's hands."""
+    """The node's clocks and boot id, which the test sets."""
 
     mono_s: float = 1000.0
     wall: datetime = field(default_factory=lambda: datetime(2026, 1, 1, tzinfo=UTC))

@@ -4,9 +4,12 @@ The tables are explicit, nothing is discovered at run time; so a file that no ta
 """
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.agent.registration import class_values
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTIONS = "brain/actions"
@@ -56,12 +59,12 @@ def action_classes(root: Path = ROOT) -> list[ActionClass]:
 
 
 def _action(node: ast.ClassDef) -> str:
-    methods = {item.name for item in node.body if isinstance(item, ast.AsyncFunctionDef)}
-    for item in node.body:
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.target.id == "name":
-            named = isinstance(item.value, ast.Constant) and {"plan", "run"} <= methods
-            return str(item.value.value) if named and isinstance(item.value, ast.Constant) else ""
-    return ""
+    values = class_values(node)
+    return (
+        values.get("name", "")
+        if {"plan", "run"} <= set(values) and "Protocol" not in map(ast.unparse, node.bases)
+        else ""
+    )
 
 
 def undeclared(classes: Collection[ActionClass], declared: Collection[str]) -> list[str]:
@@ -101,17 +104,21 @@ def not_built(classes: Collection[ActionClass], built: Collection[str], root: Pa
 
 
 def _where_to_build(one: ActionClass, root: Path) -> str:
-    has_area = any(
-        isinstance(node, ast.FunctionDef) and node.name == "area"
-        for node in ast.parse((root / one.file).read_text(encoding="utf-8")).body
-    )
-    if has_area:
-        return f"In {one.file} add it to what `area` returns\n    {one.name}(...)"
+    for path in (root / one.file, *sorted((root / ACTIONS).glob("*.py"))):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        has_area = any(isinstance(node, ast.FunctionDef) and node.name == "area" for node in body)
+        if has_area and (path == root / one.file or one.module in _imported(body)):
+            file = path.relative_to(root)
+            return f"In {file} add it to what `area` returns\n    {one.name}(...)"
     stem = Path(one.file).stem
     return (
         f"In {one.file} add a function `area(site: Site) -> list[Action]`, and in {ACTIONS}/__init__.py import {stem} and "
         f"add to AREAS\n    {stem}.area,"
     )
+
+
+def _imported(body: list[ast.stmt]) -> set[str | None]:
+    return {node.module for node in body if isinstance(node, ast.ImportFrom)}
 
 
 def unregistered(folder: str, table: Table, types: Mapping[str, str], root: Path = ROOT) -> list[str]:
@@ -126,6 +133,30 @@ def unregistered(folder: str, table: Table, types: Mapping[str, str], root: Path
                 f'    "{module}": "{place}",'
             )
     return messages
+
+
+def strangers(folder: str, known: Collection[str], root: Path = ROOT) -> list[str]:
+    """One message for each plug-in of a folder that nothing could find: a `build` or a channel in no table."""
+    package = folder.replace("/", ".")
+    found = [(module, "build") for module, _, _ in _builders(root / folder)]
+    found += [(module, "build") for module in _senders(root / folder)]
+    return [
+        f"{folder}/{module}.py: its `{function}` is in no table: see CONTRIBUTING.md for its parameters"
+        for module, function in dict.fromkeys(found)
+        if f"{package}.{module}:{function}" not in known
+    ]
+
+
+def _senders(folder: Path) -> Iterator[str]:
+    """Modules with a class that looks like a channel."""
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if (
+                isinstance(node, ast.ClassDef)
+                and {"send", "close"} <= set(class_values(node))
+                and "Protocol" not in map(ast.unparse, node.bases)
+            ):
+                yield path.stem
 
 
 def _builders(folder: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:
@@ -178,7 +209,7 @@ def unlisted_commands(places: Collection[str], root: Path = ROOT) -> list[str]:
 
 
 def _is_command(node: ast.FunctionDef) -> bool:
-    commands = any(ast.unparse(one).startswith("click.command(") for one in node.decorator_list)
+    commands = any(re.match(r"(click\.)?(command|group)\b", ast.unparse(one)) for one in node.decorator_list)
     return commands and not node.name.startswith("_")
 
 

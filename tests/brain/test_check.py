@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_read(folder: Path) -> None:
     assert result.exit_code == 1
     assert result.output.splitlines() == [
         f"rules/gpu.yaml:{line}: rules.gpu-lost.severity: must be 'P0', 'P1', 'P2' or 'P3', not 'urgent'",
-        "1 error: nothing of this is put into force",
+        "1 error: no brain will load these rules and runbooks",
     ]
 
 
@@ -100,4 +100,4 @@ def test_no_folder(tmp_path: Path) -> None:
     """A wrong path is an error, not an empty pack that is well."""
     result = run(tmp_path)
     assert result.exit_code == 1
-    assert f"{tmp_path / 'rules'}:1: there is no such folder" in result.output
+    assert f"{tmp_path / 'rules'}: there is no such folder" in result.output

@@ -44,7 +44,7 @@ def test_a_lost_gpu(tmp_path: Path) -> None:
     assert "gpuward would run gpu-lost:" in output
     assert "1. evidence: evidence.collect(component=gpu/0000:3b:00" in output
     assert "gpu-017:3: NVRM: Xid (PCI:0000:5d:00): 31" in output.partition("on which no rule acts")[2]
-    assert output.endswith("5 lines read, 3 mean something, 2 do not.\n")
+    assert output.endswith("5 lines read: 3 with a known meaning, 2 without.\n")
 
 
 def test_json_has_stable_keys() -> None:

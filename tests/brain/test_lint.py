@@ -280,6 +280,7 @@ RULES: tuple[tuple[dict[str, Any], str], ...] = (
         "rules.gpu-lost.examples: there is none that expects an incident 'gpu-lost'",
     ),
     ({"examples": RULE.examples[:1]}, "rules.gpu-lost.examples: there is none that expects `nothing: true`"),
+    ({"examples": RULE.examples * 2}, "examples.2.name: there are two examples"),
     ({"examples": examples(expect=Expect())}, "examples.2.expect: expects nothing at all"),
     (
         {"examples": examples(expect=Expect(nothing=True, incidents=0))},
@@ -293,7 +294,10 @@ RULES: tuple[tuple[dict[str, Any], str], ...] = (
         {"examples": examples(replace(LOST, kernel="x"))},
         "examples.2.given.0: needs exactly one of kernel, event and",
     ),
-    ({"examples": examples(Given())}, "examples.2.given.0: needs exactly one of kernel, event and silent"),
+    (
+        {"examples": examples(Given())},
+        "examples.2.given.0: needs exactly one of kernel, event and unreachable",
+    ),
     (
         {"examples": examples(replace(LOST, event="gpu.gone"))},
         "given.0.event: there is no event kind 'gpu.gone'",
@@ -348,7 +352,7 @@ RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
     (
         {"return_to_service": (Rung(name="stop", do="service.stop", params={"unit": "x"}),)},
         {},
-        "return_to_service.0: the way back must disrupt nothing",
+        "return_to_service.0: a return to service must disrupt nothing",
     ),
     (
         {
@@ -357,10 +361,10 @@ RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
             )
         },
         {},
-        "return_to_service.0: the way back must disrupt nothing",
+        "return_to_service.0: a return to service must disrupt nothing",
     ),
     ({"tries": 0}, {}, "runbooks.mend.tries: tries must be at least 1"),
-    ({"scope": "fabric"}, {}, "runbooks.mend.scope: a scope is of what people start"),
+    ({"scope": "fabric"}, {}, "runbooks.mend.scope: only a runbook with `request: true` has a scope"),
     (
         {"scope": "fabric", "request": True},
         {},
@@ -427,9 +431,9 @@ def test_a_rung_may_be_more_careful_than_its_action() -> None:
 
 def test_a_failed_example_is_reported() -> None:
     """The sentence says what was expected and what came."""
-    wrong = replace(RULE.examples[0], expect=Expect(nothing=True))
+    wrong = replace(RULE.examples[0], name="lost again", expect=Expect(nothing=True))
     rule = replace(RULE, examples=(*RULE.examples, wrong))
     assert proof.failures(replace(PACK, rules=(rule,)), ACTIONS) == [
-        "rules.gpu-lost.examples.2: lost: expected no incident, "
+        "rules.gpu-lost.examples.2: lost again: expected no incident, "
         "came: gpu-lost at gpu/n1/0000:3b:00 with runbook mend"
     ]

@@ -227,6 +227,17 @@ def test_one_name_is_used_once(tmp_path: Path) -> None:
     assert "runbooks/other.yaml:1: runbook 'look' exists already (runbooks/look.yaml:1)" in str(raised.value)
 
 
+def test_rules_in_a_folder_below_are_not_passed_over(tmp_path: Path) -> None:
+    """They would never fire. Nothing is said of the vendor's catalogue, and of the hidden folders of a mounted ConfigMap."""
+    rules, runbooks = write(tmp_path)
+    for name in ("catalog", "..data", "site"):
+        (rules / name).mkdir()
+        (rules / name / "more.yaml").write_text("rules: {}\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as raised:
+        packs.load(rules, runbooks)
+    assert str(raised.value) == "rules/site/more.yaml:1: move it to rules/: folders below are not read"
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     """A missing folder, a file that is not UTF-8, and a wrong ending are reported too."""
     rules, _ = write(tmp_path)
@@ -238,5 +249,5 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert str(raised.value).splitlines() == [
         "rules/late.yml:1: name it .yaml: .yml is not read",
         "rules/latin.yaml:2: is not UTF-8 text",
-        f"{tmp_path / 'nowhere'}:1: there is no such folder",
+        f"{tmp_path / 'nowhere'}: there is no such folder",
     ]

@@ -3,6 +3,7 @@
 The checks are functions (registration.py), so that the tests can also show them a gap.
 """
 
+import configparser
 import inspect
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -12,6 +13,7 @@ from typing import Any, get_args
 
 import pytest
 
+from agent.contract.actions import ACTIONS as NODE_ACTIONS
 from brain.actions import bmc_tables, build, scheduler, switches
 from brain.adapters import codec
 from brain.cli.lazy import Lazy
@@ -28,7 +30,7 @@ from docs.plug_ins import TABLES as TABLES_OF_TYPES
 from docs.plug_ins import WITHOUT_TYPE, options_of
 from tests.brain import registration
 from tests.brain.actions.idle_fleet import FLEET
-from tests.brain.registration import Table
+from tests.brain.registration import ROOT, Table
 
 TABLES = [
     (registration.CHANNELS, registration.CHANNEL_TYPES, notifier.TYPES),
@@ -94,6 +96,13 @@ async def test_every_action_of_the_brain_is_declared_performed_and_built(tmp_pat
     assert len(classes) == len(BRAIN_ACTIONS), "each is recognised, and none is performed twice"
 
 
+def test_no_action_is_declared_twice() -> None:
+    """The later declaration would win without a word: with its own repeat class, and what it disrupts."""
+    assert not set(BRAIN_ACTIONS) & set(NODE_ACTIONS)
+    text = (ROOT / registration.DECLARATIONS).read_text(encoding="utf-8")
+    assert text.count("        _spec(\n") == len(BRAIN_ACTIONS)
+
+
 def test_a_forgotten_declaration_of_an_action_is_named(tmp_path: Path) -> None:
     """With the row of the table, and the other way round with the class."""
     root = folder_with(tmp_path, "brain/actions/identify.py", ACTION)
@@ -128,6 +137,17 @@ def test_an_action_that_no_site_gets_is_named(tmp_path: Path) -> None:
         "    Identify(...)"
     ]
     assert registration.not_built([found], {"bmc.identify"}, root) == []
+
+
+def test_an_action_of_an_area_in_several_files_is_sent_to_the_file_that_builds_it(tmp_path: Path) -> None:
+    """The area is the file with `area` that imports the class's module."""
+    root = folder_with(tmp_path, "brain/actions/identify.py", ACTION)
+    area = "from brain.actions.identify import Identify\n\n\ndef area(site):\n    return []\n"
+    (root / "brain/actions/bmc.py").write_text(area, encoding="utf-8")
+    assert registration.not_built(registration.action_classes(root), {"bmc.nmi"}, root) == [
+        "brain/actions/identify.py: Identify is never built. In brain/actions/bmc.py add it to what `area` returns\n"
+        "    Identify(...)"
+    ]
 
 
 @pytest.mark.parametrize(("folder", "table", "types"), TABLES, ids=IDS)
@@ -179,6 +199,45 @@ def test_a_forgotten_type_is_named(tmp_path: Path, folder: str, table: Table, te
     others = [other for place, other, _ in TABLES if place == folder and other != table]
     for other in others:
         assert registration.unregistered(folder, other, {}, root) == []
+
+
+# `build` of these makes the whole from the tables.
+WHOLE = {"brain.notify.notifier:build", "brain.actions.__init__:build", "brain.actions.bmc_tables:build"}
+
+
+@pytest.mark.parametrize("folder", [registration.CHANNELS, registration.ACTIONS])
+def test_every_build_function_is_in_a_table(folder: str) -> None:
+    """Also one whose parameters are those of no table."""
+    known = {place for _, _, types in TABLES for place in types.values()}
+    nothing(registration.strangers(folder, known | WHOLE))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def build(name, options): ...\n",
+        "class Matrix:\n    async def send(self): ...\n    async def close(self): ...\n",
+    ],
+)
+def test_a_channel_that_fits_no_table_is_named(tmp_path: Path, text: str) -> None:
+    """Other parameters, or no function at all."""
+    root = folder_with(tmp_path, "brain/notify/matrix.py", text)
+    (message,) = registration.strangers(registration.CHANNELS, (), root)
+    assert message.startswith("brain/notify/matrix.py: its `build` is in no table")
+
+
+def test_every_way_to_the_same_thing_is_under_its_import_rule() -> None:
+    """Most modules of brain/actions are parts of a backend: the contract lists the backends, and a new one would miss it."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / ".importlinter")
+    apart = set(config["importlinter:contract:backends-apart"]["modules"].split())
+    built = {
+        place.partition(":")[0]
+        for folder, _, types in TABLES
+        if folder == registration.ACTIONS
+        for place in types.values()
+    }
+    nothing([f".importlinter: backends-apart: modules: add\n    {name}" for name in sorted(built - apart)])
 
 
 def test_every_operator_command_is_known_to_engine_console_and_command_line() -> None:

@@ -10,7 +10,7 @@ from brain.core.effects import AskJobs, Effect, Perform
 from brain.core.inputs import Input, JobsAnswer, PackLoaded
 from brain.core.pack.spec import Mode, Pack, Place, Runbook, Rung, Window
 from brain.core.state import RunState
-from tests.brain.test_way_back import World
+from tests.brain.test_return_to_service import World
 from tests.brain.world import Story, pack
 
 INSPECT = Runbook(

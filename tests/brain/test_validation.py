@@ -15,7 +15,7 @@ from brain.core.inputs import Input, StepResult
 from brain.core.pack.spec import Mode, Pack, Runbook, Rung, Verify
 from brain.core.state import RunState
 from brain.notify.compose import compose
-from tests.brain.test_way_back import LADDER, World
+from tests.brain.test_return_to_service import LADDER, World
 from tests.brain.world import pack
 
 DRAIN, BOUNCE, RESUME = "scheduler.drain", "link.bounce", "scheduler.resume"

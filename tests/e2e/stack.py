@@ -165,7 +165,7 @@ class Stack:
         )
 
     def wait_for(self, look: Callable[[], T], what: str, within_s: float = 60.0) -> T:
-        """The first true answer of `look`; the test fails with everybody's last words when there is none in time."""
+        """The first true answer of `look`; the test fails with the last lines of every log when there is none in time."""
         began = time.monotonic()
         deadline = began + within_s
         while not (found := look()):

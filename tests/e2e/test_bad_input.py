@@ -1,4 +1,4 @@
-"""What is broken, forged, huge or torn: each is a clear word or a counted fact, never a crash, and healing goes on."""
+"""What is broken, forged, huge or torn: each is a clear error or a counted fact, never a crash, and healing goes on."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.root, pytest.mark.slow]
 
 
 def publish(whole: Stack, subject: str, body: bytes) -> None:
-    """Anything, onto the log, as nobody in particular."""
+    """Publishes anything to the log, without a node's credentials."""
 
     async def send() -> None:
         async with client(whole.nats.url) as connection:

@@ -134,7 +134,7 @@ class Points:
                         [line for line in file if line.endswith("\n")],
                         os.fstat(file.fileno()).st_ino,
                     )
-                if now != inode:  # it is written anew at each start of the agent
+                if now != inode:  # it is written again at each start of the agent
                     seen, inode = 0, now
             for line in lines[seen:]:
                 with contextlib.suppress(ValueError):
@@ -226,7 +226,7 @@ class Points:
         return any(gpu in page["title"] for page in self.whole.pages())
 
 
-def test_whoever_dies_at_whatever_boundary_nothing_is_done_twice_and_every_run_ends(tmp_path: Path) -> None:
+def test_a_death_at_any_boundary_does_nothing_twice_and_every_run_ends(tmp_path: Path) -> None:
     """36 deaths: three victims side by side, each at all twelve boundaries."""
     stacks = [Points(tmp_path / victim, victim) for victim in VICTIMS]
 

@@ -21,7 +21,7 @@ from tests.real.netns import Namespace, missing, namespace
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 AUTO = '[[modes]]\nmode = "auto"\n'
-HANDS = f'{HEARD}\nallow = ["evidence.collect", "link.bounce", "service.restart"]'
+ALLOWED = f'{HEARD}\nallow = ["evidence.collect", "link.bounce", "service.restart"]'
 
 
 def address() -> str:
@@ -86,7 +86,7 @@ def test_an_xid_79_in_the_real_kernel_log_becomes_an_incident_that_quotes_the_li
 @pytest.mark.component("iproute2")
 def test_a_link_that_goes_down_is_bounced_verified_and_resolved(tmp_path: Path, lab: Namespace) -> None:
     """(b) rtnetlink → incident → page → link.bounce in the namespace → verified → resolution; one page, one resolution."""
-    with stack(tmp_path, brain=AUTO, agent=HANDS) as whole:
+    with stack(tmp_path, brain=AUTO, agent=ALLOWED) as whole:
         lab.ip("link", "set", "va", "down")
         incident = whole.wait_for(lambda: whole.incidents("link-down", over=True), "the agent heard it")[0]
         assert incident["scope"] == "link/lab-1/va"
@@ -163,7 +163,7 @@ def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_st
         whole.start_receiver()
         whole.write_brain_config(AUTO)
         whole.start_brain()
-        whole.write_agent_config(HANDS)
+        whole.write_agent_config(ALLOWED)
         whole.start_agent()
         lab.ip("link", "set", "va", "down")
         journal = tmp_path / "agent" / "journal.jsonl"

@@ -142,7 +142,7 @@ def test_up_heals_three_faults_at_once_and_goes_on_after_a_restart(tmp_path: Pat
                 for name, node in (("gpu-off-bus", "sim-02"), ("gpu-needs-reset", "sim-03"))
             }  # fmt: skip
             link = up.gpuward("drill", "link-down", "--node", "sim-01", "--wait")
-            assert "It ends: link.bounce on it." in link
+            assert "How it ends: link.bounce on it." in link
             assert link.index("run.performing") < link.index("run.succeeded") < link.index("incident.closed")
             said = {}
             for name, process in drills.items():
@@ -188,7 +188,7 @@ def test_up_heals_three_faults_at_once_and_goes_on_after_a_restart(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_what_stands_in_the_way_is_said_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_what_prevents_a_start_is_reported_and_nothing_is_left_behind(tmp_path: Path) -> None:
     """A folder in use, a taken port, a folder that is a file, a wrong drill, a part that dies."""
     data = tmp_path / "data"
     with running(data, nodes=1) as up:

@@ -35,6 +35,7 @@ def test_seeds_and_their_mutations(name: str) -> None:
             attempt(TARGETS[name], bytes(data).decode("utf-8", "replace"))
 
 
+@pytest.mark.optional("atheris")
 @pytest.mark.skipif(
     importlib.util.find_spec("atheris") is None, reason="atheris is not installed: make fuzz does it"
 )

@@ -17,15 +17,15 @@ def main(wanted: list[str]) -> int:
         print(f"no such module: {', '.join(unknown)} (have: {', '.join(one.name for one in MODULES)})")
         return 2
     listed = survivors.load()
-    complaints = survivors.strangers(listed)
+    findings = survivors.of_unknown_modules(listed)
     print(report.HEAD)
     for module in MODULES:
         if not wanted or module.name in wanted:
             mutants, took_s = workplace.tried(module)
             print(report.line(module, mutants, took_s), flush=True)
-            complaints += report.judged(module, mutants, [one for one in listed if one.module == module.name])
-    print("\n".join(complaints) or "every survivor is listed with its reason")
-    return 1 if complaints else 0
+            findings += report.judged(module, mutants, [one for one in listed if one.module == module.name])
+    print("\n".join(findings) or "every survivor is listed with its reason")
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from tests.mutants.survivors import Survivor
 from tests.mutants.workplace import Mutant
 
 LEAST = 95.0  # per cent killed
+MOST_REFUSED = 9  # for one mutant that is tried
 HEAD = f"{'module':<12}{'mutants':>8}{'killed':>8}{'survived':>10}{'killed %':>10}{'seconds':>9}"
 
 
@@ -20,17 +21,24 @@ def judged(module: Module, mutants: list[Mutant], listed: list[Survivor]) -> lis
     """What is wrong: too few killed, a survivor that is not listed, an entry that is not true any more."""
     counted = [one for one in mutants if not one.refused]
     alive = [one for one in counted if not one.killed]
-    complaints = []
+    findings = []
     if _share(counted) < LEAST:
-        complaints.append(f"{module.name}: {_share(counted):.1f} % killed, at least {LEAST:.0f} % must be")
+        findings.append(f"{module.name}: {_share(counted):.1f} % killed, at least {LEAST:.0f} % must be")
     for one in alive:
         if not any(entry.names(one) for entry in listed):
-            complaints.append(_unlisted(module, one))
-    for entry in listed:
+            findings.append(_unlisted(module, one))
+    if len(counted) * MOST_REFUSED < len(mutants) - len(counted):
+        findings.append(
+            f"{module.name}: {len(mutants) - len(counted)} of {len(mutants)} were refused: is mypy broken?"
+        )
+    for entry in dict.fromkeys(listed):
+        times = sum(entry.names(one) for one in alive)
+        if times > listed.count(entry):
+            findings.append(f"survivors.toml: names {times} mutants that survive, with one reason: {entry}")
         if not any(entry.names(one) for one in alive):
             gone = "is killed now" if any(entry.names(one) for one in counted) else "does not exist any more"
-            complaints.append(f"survivors.toml: {gone}: {entry}")
-    return complaints
+            findings.append(f"survivors.toml: {gone}: {entry}")
+    return findings
 
 
 def _share(counted: list[Mutant]) -> float:

@@ -37,7 +37,7 @@ def load() -> list[Survivor]:
     return listed
 
 
-def strangers(listed: list[Survivor]) -> list[str]:
+def of_unknown_modules(listed: list[Survivor]) -> list[str]:
     """Entries of modules that are not mutated."""
     known = {module.name for module in MODULES}
     return [f"survivors.toml: no such module: {one}" for one in listed if one.module not in known]

@@ -29,7 +29,7 @@ class Node:
         self.session = "s1"
         self.commands: list[Command] = []
         self.answer = Answer.ACCEPTED
-        self.deaf = False
+        self.unreachable = False
         self.heard_at: list[float] = []
         self._client = client
         self._key = key
@@ -69,7 +69,7 @@ class Node:
 
     async def _hear(self, message: Msg) -> None:
         self.heard_at.append(time.perf_counter())
-        if self.deaf:
+        if self.unreachable:
             return
         raw = orjson.loads(message.data)
         answer, why = Answer.ACCEPTED, ""

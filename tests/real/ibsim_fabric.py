@@ -99,7 +99,7 @@ class Fabric:
         return ""
 
     def mirror(self, host: str) -> Path:
-        """Writes the tree of `host`'s port anew; the machine's root. A file is replaced, never half written."""
+        """Writes the tree of `host`'s port again; the machine's root. A file is replaced, never half written."""
         # smpquery wants a port that is not disabled.
         port = _fields(
             self.ask(host, "smpquery", "portinfo", "-D", "0", "1")

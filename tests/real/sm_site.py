@@ -34,7 +34,7 @@ class Site:
     def __init__(self, net: Fabric, hosts: tuple[str, ...] = ("H1", "H2", "H3", "H4")) -> None:
         self.net = net
         self.units: dict[str, subprocess.Popen[bytes] | None] = dict.fromkeys(hosts)
-        self.deaf: set[str] = set()  # nodes whose agent cannot be reached
+        self.unreachable: set[str] = set()  # nodes whose agent cannot be reached
         self.orders: list[tuple[str, str]] = []  # (node, action) that changed something
         self.ids: list[str] = []
 
@@ -57,7 +57,7 @@ class Site:
         return StepResult(id="r", step=f"{of.id}.{part}", outcome=outcome, why=why)
 
     async def _answer(self, node: str, action: str, params: Mapping[str, Scalar]) -> tuple[Outcome, str]:
-        if node in self.deaf:
+        if node in self.unreachable:
             return Outcome.UNREACHABLE, f"{node}: no agent listens there"
         if action == "ib.sm_state":
             root = await asyncio.to_thread(self.net.mirror, node)

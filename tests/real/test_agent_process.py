@@ -215,3 +215,48 @@ async def test_sigkill_while_kernel_lines_come(tmp_path: Path) -> None:
         assert [len(again), len(set(seen))] == [number, number]
         started = await events(server, "agent.started", 2)
         assert len(started) >= 2
+
+
+async def test_a_look_tells_what_lasts_before_its_result(tmp_path: Path) -> None:
+    """A port goes down between two polls that are an hour apart. On the log: the port and what is well, then the result,
+    which names the source that cannot run here.
+    """
+    folder = tmp_path / "ib/mlx5_0/ports/1"
+    folder.mkdir(parents=True)
+
+    def port(state: str, phys_state: str) -> None:
+        for name, text in {"state": state, "phys_state": phys_state, "link_layer": "InfiniBand"}.items():
+            (folder / name).write_text(f"{text}\n")
+
+    async def look(server: NatsServer, hello: Reply, number: int) -> list[dict[str, Any]]:
+        assert (await ask(server, signed(hello, action="agent.look", params={}))).answer is Answer.ACCEPTED
+        result = (await events(server, "command.result", number))[-1]
+        log = [orjson.loads(body) for body in await whole_log(server.url)]
+        return log[: log.index(result) + 1]
+
+    port("4: ACTIVE", "5: LinkUp")
+    options = (
+        f"ib_root={tmp_path}/ib",
+        "ib_interval_s=3600",
+        "services=slurmd",
+        f"dbus_address=unix:path={tmp_path}/none",
+    )
+    with nats_server(tmp_path) as server:
+        await make_log(server.url)
+        with agent(tmp_path, server, *options):
+            await events(server, "agent.source_failed", 1)
+            hello = await ask(server, b'{"hello": true}')
+            *facts, result = await look(server, hello, 1)
+            assert result["data"]["outcome"] == "ok", result
+            assert "systemd" in result["data"]["blind"].split(",")
+            ports = [fact for fact in facts if fact["kind"] == "ib.port_state"]
+            assert [fact["data"]["state"] for fact in ports] == ["ACTIVE"]
+            assert {"node.memory", "node.inventory"} <= {fact["kind"] for fact in facts}
+            port("1: DOWN", "2: Polling")
+            *facts, result = await look(server, hello, 2)
+            ports = [fact for fact in facts if fact["kind"] == "ib.port_state"]
+            assert [fact["data"]["state"] for fact in ports] == ["ACTIVE", "DOWN", "DOWN"], (
+                "as a change, and told again"
+            )
+            assert ports[-1]["age_s"] < 5
+            assert "ib.port_state port/mlx5_0.1" in result["data"]["why"]

@@ -76,8 +76,8 @@ async def test_a_fault_is_explained_back_to_the_kernel_line(tmp_path: Path) -> N
         assert "no incident" in missing.output
 
 
-async def test_what_people_say_is_on_the_log_and_answered(tmp_path: Path) -> None:
-    """Hold, release, mode, ack: with the name; a word that cannot be done says so and fails."""
+async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> None:
+    """Hold, release, mode, ack: with the operator's name; a command that cannot be carried out fails, and says why."""
     async with lab(tmp_path) as whole:
         node = await whole.node("n1")
         incident = await gpu_lost(whole, node)
@@ -92,14 +92,16 @@ async def test_what_people_say_is_on_the_log_and_answered(tmp_path: Path) -> Non
         assert "no hold" in again.output
         assert (await cli(whole, "ack", incident["id"])).exit_code == 0
         assert (await whole.get(f"/api/incidents/{incident['id']}"))["pages"]["acked_by"] == "ann"
-        assert (await cli(whole, "mode", "no-*", "approve", "--nodes", "n1")).exit_code == 0
-        assert {"runbook": "no-*", "nodes": "n1", "mode": "approve", "who": "ann"} in (
+        assert (await cli(whole, "mode", "link-*", "approve", "--nodes", "n1")).exit_code == 0
+        assert {"runbook": "link-*", "nodes": "n1", "mode": "approve", "who": "ann"} in (
             await whole.get("/api/status")
         )["modes"]
         assert (await cli(whole, "hold", "all", "--why", "x", "--for", "soon")).exit_code == 2
         wrong: list[tuple[str, dict[str, Any]]] = [
             ("dance", {}), ("hold", {"scope": "all"}), ("mode", {"runbook": "a", "mode": "yolo"}),
             ("ack", {"id": "x", "extra": "y"}), ("hold", {"scope": "all", "why": "x", "for_s": -1}),
+            ("hold", {"scope": "nod/n1", "why": "x"}), ("hold", {"scope": "node/n2", "why": "x"}),
+            ("mode", {"runbook": "nothing-at-all", "mode": "auto"}),
         ]  # fmt: skip
         for verb, args in wrong:
             status, answer = await whole.say(verb, **args)
@@ -261,7 +263,7 @@ async def test_a_restarted_brain_knows_what_it_knew(tmp_path: Path) -> None:
 async def test_an_input_that_crashes_the_brain_twice_is_quarantined_and_paged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The brain is built anew from its snapshot, stumbles once more, then goes on without it."""
+    """The brain is restored from its snapshot, fails once more, then goes on without the input."""
     handle = Engine.handle
 
     def stumble(self: Engine, given: Input, now: float) -> Any:

@@ -102,7 +102,7 @@ class Cell:
             yield now, Delivery(id=f"d:{effect.id}:{now}", page=effect.id, ok=True, channel="test")
         elif isinstance(effect, Perform):
             step = effect.step
-            if step.where == "node":  # it only reads; the agents of this story have no hands
+            if step.where == "node":  # it only reads; the agents of this story may perform no action
                 yield (
                     now + 1,
                     StepResult(id=f"r:{step.id}", step=step.id, outcome=Outcome.OK, why="collected"),

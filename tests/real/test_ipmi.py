@@ -79,7 +79,7 @@ async def test_a_power_cycle_brings_another_process(host: Host, site: Callable[.
 async def test_a_request_whose_answer_is_lost_is_unknown_and_sent_once(
     host: Host, site: Callable[..., Actions], tmp_path: Path
 ) -> None:
-    """The BMC freezes with the request in its hands: whoever wants it again must know what became of it."""
+    """The BMC freezes after it has got the request: a repeat must first find out what became of it."""
     tool = wrapper(tmp_path, f'echo "$@" >> {tmp_path}/calls')
     host.set("freezes")
     with pytest.raises(TimedOut, match="may or may not"):

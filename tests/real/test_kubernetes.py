@@ -2,7 +2,7 @@
 
 What it cannot prove: that a real API server admits our requests (RBAC, admission webhooks, its own validation), that its
 field managers behave as ours do, that the disruption controller counts as it does here, and that evicted pods really
-begin anew elsewhere. No Kubernetes server can be installed from Debian.
+begin again elsewhere. No Kubernetes server can be installed from Debian.
 """
 
 import asyncio

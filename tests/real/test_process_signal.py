@@ -106,7 +106,9 @@ async def test_one_that_does_not_end(action: ProcessSignal, monkeypatch: pytest.
     """A process that ignores the signal is a failure that names it; SIGKILL helps."""
     action._end_s = 0.2
     with process(JOB, STUBBORN) as one:
-        with pytest.raises(ActionError, match=rf"1 of 1 processes live .* after SIGTERM: .*pid {one.pid}, S"):
+        with pytest.raises(
+            ActionError, match=rf"1 of 1 processes are still alive .* after SIGTERM: .*pid {one.pid}, S"
+        ):
             await action.run({"job": JOB})
         action._end_s = 60.0
         await action.run({"job": JOB, "signal": "SIGKILL"})

@@ -48,7 +48,9 @@ async def test_an_administrators_lock_is_respected(box: nspawn.Machine) -> None:
     """`block`: refused, with who and why, in the plan too; `delay` does not forbid."""
     action = NodeReboot(box.bus_address, go_down_s=0.1)
     for ask in (action.plan, action.run):
-        with pytest.raises(Refused, match=r"ann \(uid 0, pid \d+\) forbids to shut the node down: flashing"):
+        with pytest.raises(
+            Refused, match=r"ann \(uid 0, pid \d+\) inhibits the shutdown of the node: flashing"
+        ):
             await until_locked(ask)
     box.run("systemctl", "stop", "block.service")
     assert await action.plan({}) == [

@@ -103,7 +103,7 @@ async def test_a_drain_waits_for_the_running_job_and_resume_takes_it_off(cluster
 
 
 async def test_jobs_that_do_not_end_are_told_or_requeued_to_another_node(cluster: Cluster) -> None:
-    """`fail` and `go_on` leave the job alone; `requeue` lets it begin anew elsewhere."""
+    """`fail` and `go_on` leave the job alone; `requeue` lets it begin again elsewhere."""
     slurm = scheduler(cluster)
     for node in ("gpu2", "gpu3", "gpu4"):
         cluster.run(

@@ -128,12 +128,12 @@ async def test_a_sick_master_is_stopped_when_another_can_take_over(site: Site) -
     site.net.console('Error "H2"[1] 100')
     site.net.until(lambda: not master(site, "H2"), "H2 still answers")
     act = remedies(site)
-    site.deaf = {"H1"}
+    site.unreachable = {"H1"}
     with pytest.raises(Refused, match="no other host can take over from H2"):
         await act["sm.stop_master"].run(order("stop", "s3"))
     assert site.units["H2"] is not None
     assert site.units["H2"].poll() is None
-    site.deaf = set()
+    site.unreachable = set()
     lines = await act["sm.stop_master"].plan(order("plan", "s3"))
     assert lines[:2] == ["start opensm.service on H1, to take over", "stop opensm.service on H2"]
     done = await act["sm.stop_master"].run(order("stop", "s3"))
@@ -148,10 +148,10 @@ async def test_a_killed_master_without_a_standby_is_started_again(site: Site) ->
     process.send_signal(signal.SIGKILL)
     process.wait()
     site.net.until(lambda: not master(site, "H1"), "H1 still answers")
-    site.deaf = {"H2"}
+    site.unreachable = {"H2"}
     done = await remedies(site)["sm.start_standby"].run(order("start", "s2"))
     assert done.text.startswith("started opensm.service on H1")
     assert "H2 could not be asked (unreachable: H2: no agent listens there)" in done.text
-    site.deaf = {"H1", "H2", "H3", "H4"}
+    site.unreachable = {"H1", "H2", "H3", "H4"}
     with pytest.raises(Unreachable, match="no node could be asked"):
         await remedies(site)["sm.status"].run(order("look", "s1"))

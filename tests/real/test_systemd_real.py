@@ -48,6 +48,13 @@ async def test_a_unit_that_dies_is_emitted(box: nspawn.Machine) -> None:
             ["failed"],
             ["inactive"],
         ]
+        again = Emitted()
+        await source.look(again.emit)
+        assert [states(again, name) for name in (UNIT, "broken.service", "absent.service")] == [
+            ["active"],
+            ["failed"],
+            ["inactive"],
+        ], "agent.look: although nothing has changed"
         await asyncio.to_thread(box.run, "systemctl", "kill", "-s", "KILL", UNIT)
         await emitted.until(lambda h: states(h, UNIT)[-1] == "failed")
         failed = emitted[-1]

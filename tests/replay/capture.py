@@ -1,6 +1,6 @@
 """A pytest plugin that writes down the log of every engine that the tests run: `pytest -p tests.replay.capture`.
 
-`python -m tests.replay capture` uses it to make recordings anew. What hypothesis draws is left out: it is random.
+`python -m tests.replay capture` uses it to make the recordings again. What hypothesis draws is left out: it is random.
 """
 
 import json

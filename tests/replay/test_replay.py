@@ -6,12 +6,16 @@ import pytest
 
 from tests.replay import recording, words
 
+WHAT_TO_DO = """\
+The engine no longer does with this log what it did when the log was recorded.
+If you did not mean that, it is a bug. If you did: `python -m tests.replay again`, and say in the commit what differs and why.
+If only a word or a key was renamed: a row in tests/replay/words.py."""
 GROUPS = ("drills", "examples", "stories", "random")
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_recorded_log_gives_what_it_gave(group: str) -> None:
-    """Effect by effect and state by state. A change that is meant to differ makes the recordings anew, and says why."""
+    """Effect by effect and state by state. A change that is meant to differ makes the recordings again, and says why."""
     found, packs = recording.load(group)
     player = recording.Player(packs)
     for one in found:
@@ -40,4 +44,30 @@ def test_the_recordings_are_worth_something() -> None:
 
 
 def _same(was: Any, came: Any, where: str) -> None:
-    assert words.today(came) == words.today(was), where
+    was, came = words.today(was), words.today(came)
+    if was != came:
+        pytest.fail(f"{where}\n{chr(10).join(_differences(was, came, 'it'))}\n{WHAT_TO_DO}", pytrace=False)
+
+
+def _differences(was: Any, came: Any, path: str) -> list[str]:
+    """The parts that differ, each in a line."""
+    if isinstance(was, dict) and isinstance(came, dict):
+        names = [*was, *(name for name in came if name not in was)]
+        pairs = [(was.get(name, "(absent)"), came.get(name, "(absent)"), f"{path}.{name}") for name in names]
+    elif isinstance(was, list) and isinstance(came, list) and len(was) == len(came):
+        pairs = [(*two, f"{path}[{number}]") for number, two in enumerate(zip(was, came, strict=True))]
+    else:
+        return [f"{path}: was {was!r:.500}, is {came!r:.500}"]
+    return [line for one, other, where in pairs if one != other for line in _differences(one, other, where)]
+
+
+def test_a_difference_is_shown_with_what_to_do() -> None:
+    """Not two states of a hundred lines, one below the other."""
+    was = {"runs": {"r": {"state": "acting", "tries": 1}}, "now": 5.0}
+    came = {"runs": {"r": {"state": "acting", "tries": 2, "why": ""}}, "now": 5.0}
+    assert _differences(was, came, "it") == [
+        "it.runs.r.tries: was 1, is 2",
+        "it.runs.r.why: was '(absent)', is ''",
+    ]
+    with pytest.raises(pytest.fail.Exception, match=r"python -m tests\.replay again"):
+        _same(was, came, "drill: input 5")

@@ -130,6 +130,27 @@ async def test_a_drill_reaches_the_log_and_is_healed_by_a_command_of_the_brain(
     assert results[0].data["outcome"] == Outcome.OK.value
 
 
+async def test_a_look_tells_the_conditions_before_its_result(server: real.NatsServer, tmp_path: Path) -> None:
+    """driver-hung and a link that is down: both are told again, all else is told well, and then the result says blind."""
+    await real.make_log(server.url)
+    async with running(SimulatedFleet(config(server, tmp_path))), brain(server.url) as (client, nodes):
+        for name in ("driver-hung", "link-down"):
+            await drill(client, name, "sim-01")
+        await events_until(server.url, saw("link.state"))
+        assert await nodes.perform(client, step("s1", "agent.look"), 1) is None
+        events = [
+            event for event in await events_until(server.url, saw("command.result")) if event.node == "sim-01"
+        ]
+    *facts, result = events
+    assert (result.kind, result.data["outcome"]) == ("command.result", "ok")
+    assert result.data["blind"] == "NVML,udev or NVML"
+    last = {(event.kind, event.component): event for event in facts}
+    assert last["link.state", "link/eth1"].data["up"] is False
+    assert last["link.state", "link/eth2"].data["up"] is True
+    assert sum(event.kind == "nvml.hung" for event in facts) == 2
+    assert "gpu.answers" not in {event.kind for event in facts}
+
+
 async def test_ids_and_ages_are_as_an_agent_makes_them(server: real.NatsServer, tmp_path: Path) -> None:
     """Numbers grow by one within the spool of a node; an event that had to wait carries its age."""
     async with running(SimulatedFleet(config(server, tmp_path))), real.client(server.url) as client:

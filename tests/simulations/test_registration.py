@@ -45,11 +45,16 @@ def not_declared(simulated: Iterable[str], declared: Collection[str], file: str)
 def not_listed(folder: Path, table: str, listed: Collection[str], list_name: str) -> list[str]:
     """A name to add to the list of a package, for each of its files that has such a table."""
     return [
-        f"{folder.parent.name}/{folder.name}/__init__.py: import {file.stem}, and add it to {list_name}"
-        for file in sorted(folder.glob("*.py"))
+        f"{folder.parent.name}/{folder.name}/__init__.py: import {_name(folder, file)}, and add it to {list_name}"
+        for file in sorted(folder.rglob("*.py"))
         if re.search(rf"^{table}\b", file.read_text(encoding="utf-8"), re.MULTILINE)
-        and file.stem not in ("__init__", *listed)
+        and file != folder / "__init__.py"
+        and _name(folder, file) not in listed
     ]
+
+
+def _name(folder: Path, file: Path) -> str:
+    return ".".join(file.relative_to(folder).with_suffix("").parts)
 
 
 def without_story(names: Iterable[str], stories: Collection[str]) -> list[str]:

@@ -108,6 +108,24 @@ ACTIONS = (
         tests=True,
     ),
     ActionSpec(
+        name="agent.look",
+        summary="Looks again: every source takes its samples now, and the node tells afresh which conditions are present and "
+        "which are well; these facts stand on the log before the result, which names the sources that could not look.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=30,
+        params=(
+            Param(
+                name="component",
+                type="component",
+                summary="only what concerns it is told; of an interface, bond, port or network card all of them "
+                "(default: everything)",
+                required=False,
+            ),
+        ),
+        heals=False,
+    ),
+    ActionSpec(
         name="fs.usage",
         summary="Finds the largest directories of a watched mount, within a time limit; reads only.",
         disrupts=Disrupts.NOTHING,

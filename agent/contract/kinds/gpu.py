@@ -111,6 +111,15 @@ KINDS: tuple[Kind, ...] = (
         example={"by": "nvml"},
     ),
     Kind(
+        name="gpu.answers",
+        component="gpu",
+        severity=INFO,
+        source="NVML",
+        summary="NVML answers for a GPU: only said when the node is told to look again (agent.look), of every GPU that does.",
+        fields=(field("index", "int", "NVML index"),),
+        example={"index": 3},
+    ),
+    Kind(
         name="gpu.idle",
         component="gpu",
         severity=WARNING,

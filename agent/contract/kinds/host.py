@@ -103,7 +103,7 @@ KINDS: tuple[Kind, ...] = (
         name="node.clock_step",
         component="node",
         severity=Severity.WARNING,
-        source="clocks",
+        source="adjtimex",
         summary="The wall clock jumped by more than `clock_offset_s`: it was set.",
         fields=(Field(name="step_s", type="float", summary="how far; negative: back", unit="s"),),
         example={"step_s": -3600.0},
@@ -112,7 +112,7 @@ KINDS: tuple[Kind, ...] = (
         name="node.inventory",
         component="node",
         severity=Severity.INFO,
-        source="/proc, /sys",
+        source="/proc and /sys",
         summary="What the node is made of, at start and on change. Its parts are node.inventory.gpu and node.inventory.nic.",
         fields=(
             Field(
@@ -157,7 +157,7 @@ KINDS: tuple[Kind, ...] = (
         name="node.inventory.gpu",
         component="gpu",
         severity=Severity.INFO,
-        source="/proc/driver/nvidia, PCI",
+        source="/proc and /sys",
         summary="One GPU of the inventory: at start, and when it was replaced or changed.",
         fields=(
             Field(name="model", type="text", summary="empty: not known"),
@@ -178,7 +178,7 @@ KINDS: tuple[Kind, ...] = (
         name="node.inventory.nic",
         component="nic",
         severity=Severity.INFO,
-        source="/sys/class/infiniband",
+        source="/proc and /sys",
         summary="One InfiniBand or RoCE device of the inventory: at start, and when it was replaced or changed.",
         fields=(
             Field(name="model", type="text", summary="hca_type; empty: not known"),

@@ -27,7 +27,7 @@ KINDS: tuple[Kind, ...] = (
         name="ib.sm_sl",
         component="port",
         severity=Severity.INFO,
-        source="/sys/class/infiniband sm_sl",
+        source="/sys/class/infiniband",
         summary="The service level to the subnet manager changed.",
         fields=(
             Field(name="sm_sl", type="int", summary="service level now"),
@@ -39,7 +39,7 @@ KINDS: tuple[Kind, ...] = (
         name="ib.congestion",
         component="port",
         severity=Severity.INFO,
-        source="/sys/class/infiniband counters and hw_counters",
+        source="/sys/class/infiniband",
         summary="A congestion counter (CNP, ECN, waiting) grew faster than `congestion_per_s` over a minute. By itself no error.",
         fields=(
             Field(name="counter", type="text", summary="file name, e.g. np_cnp_sent"),

@@ -101,7 +101,7 @@ def _when(rule: Rule, path: _Path, symptoms: Mapping[str, Symptom]) -> Iterator[
         return
     named = dict.fromkeys(conditions.symptoms_in(rule.when))
     if not named:
-        yield Finding(path=here, text="names no symptom: nothing would make anybody look at it")
+        yield Finding(path=here, text="names no symptom: no situation would be matched against it")
     for name in named:
         if not _sees(rule.scope, symptoms[name].scope):
             text = f"a situation of scope {rule.scope} never shows {name}, which is of scope {symptoms[name].scope}"
@@ -128,8 +128,12 @@ def _examples(rule: Rule, path: _Path, runbooks: set[str]) -> Iterator[Finding]:
         yield Finding(path=here, text=f"there is none that expects an incident {cause_of(rule)!r}")
     if not any(example.expect.nothing for example in rule.examples):
         yield Finding(path=here, text="there is none that expects `nothing: true`")
+    names: set[str] = set()
     for index, example in enumerate(rule.examples):
         at = (*here, index)
+        if example.name in names:
+            yield Finding(path=(*at, "name"), text=f"there are two examples {example.name!r}")
+        names.add(example.name)
         yield from _expect(example, (*at, "expect"), runbooks)
         if not example.given:
             yield Finding(path=at, text="nothing is given")
@@ -151,7 +155,7 @@ def _expect(example: Example, path: _Path, runbooks: set[str]) -> Iterator[Findi
 
 def _given(given: Given, path: _Path) -> Iterator[Finding]:
     if bool(given.kernel) + bool(given.event) + given.unreachable != 1:
-        yield Finding(path=path, text="needs exactly one of kernel, event and silent")
+        yield Finding(path=path, text="needs exactly one of kernel, event and unreachable")
     if given.at < 0 or given.age_s < 0 or given.nodes < 1:
         yield Finding(path=path, text="at and age_s must not be negative, nodes at least 1")
     if not given.event:

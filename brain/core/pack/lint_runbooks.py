@@ -47,7 +47,7 @@ def _runbook(runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:
     if runbook.every_s and runbook.every_s < MIN_EVERY_S:
         yield Finding(path=(*path, "every_s"), text=f"must be at least {MIN_EVERY_S:g} s")
     if runbook.scope != "node" and not runbook.request:
-        yield Finding(path=(*path, "scope"), text="a scope is of what people start: it needs `request: true`")
+        yield Finding(path=(*path, "scope"), text="only a runbook with `request: true` has a scope")
     if not runbook.rungs:
         yield Finding(path=(*path, "rungs"), text="a ladder needs a rung")
     if runbook.tries < 1 or runbook.tries_within_s <= 0:
@@ -78,7 +78,9 @@ def _rungs(
             yield from _params(rung, actions, path, rules, symptoms, request=runbook.request)
             disrupts = rung.disrupts or (Disrupts.NOTHING if spec.tests else spec.disrupts)
             if part == "return_to_service" and disrupts is not Disrupts.NOTHING:
-                yield Finding(path=path, text="the way back must disrupt nothing: no gate may block it")
+                yield Finding(
+                    path=path, text="a return to service must disrupt nothing: no gate may block it"
+                )
             if spec.where == "node":
                 yield from _node_action(rung, path, runbook, rules)
 

@@ -132,7 +132,7 @@ def _unlike(symptom: Symptom, path: _Path) -> Iterator[Finding]:
             path=(*path, "alike"), text="needs the fields in which nodes that are compared are equal"
         )
     if symptom.at_least < MIN_PEERS:
-        yield Finding(path=(*path, "at_least"), text=f"must be at least {MIN_PEERS}: fewer are no rule")
+        yield Finding(path=(*path, "at_least"), text=f"must be at least {MIN_PEERS}: fewer say too little")
     if not 0.5 < symptom.share <= 1:
         yield Finding(path=(*path, "share"), text="is the share of the usual value: more than 0.5, at most 1")
 

@@ -73,7 +73,7 @@ def test_states_as_older_versions_write_them() -> None:
 
 
 async def test_the_first_table_that_fits_has_the_node() -> None:
-    """A node that nobody has is refused with what to do; only its way back is clear, since nothing was drained."""
+    """A node that nobody has is refused with what to do; only its return to service is allowed, since nothing was drained."""
     tables = {
         "train": {"type": "slurm", "nodes": "gpu*"},
         "serve": {"type": "kubernetes", "nodes": "*", "url": "https://127.0.0.1:1"},

@@ -1,4 +1,4 @@
-"""What the remedies of a subnet manager decide when nodes are deaf, orders are refused, and a brain begins again."""
+"""What the remedies of a subnet manager decide when nodes cannot be reached, commands are refused, and a brain starts again."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -175,7 +175,7 @@ async def test_started_managers_that_do_not_become_master_are_a_failure() -> Non
 
 
 async def test_a_standby_that_runs_is_not_started() -> None:
-    """With one on every host there is nothing to start: the sick one must go."""
+    """With one on every host there is nothing to start: the faulty one must go."""
     cluster = frozen_master()
     cluster.running["sm2"] = "STANDBY"
     cluster.takes_over = False
@@ -183,7 +183,7 @@ async def test_a_standby_that_runs_is_not_started() -> None:
         await remedies(cluster)["sm.start_standby"].run(order())
 
 
-async def test_a_sick_master_goes_only_when_another_can_take_over() -> None:
+async def test_a_faulty_master_is_stopped_only_when_another_can_take_over() -> None:
     """The successor is started first and stays when it is the better one; without it nothing is stopped."""
     cluster = frozen_master()
     cluster.says[("sm2", "service.start")] = (Outcome.REFUSED, "masked")
@@ -203,7 +203,7 @@ async def test_a_sick_master_goes_only_when_another_can_take_over() -> None:
     assert cluster.orders == [("sm2", "service.start", "ufm-opensm.service")]
 
 
-async def test_a_standby_that_waits_for_the_sick_one_takes_over_when_that_is_stopped() -> None:
+async def test_a_standby_takes_over_when_the_faulty_master_is_stopped() -> None:
     """Both call themselves something; the one that the ports follow in vain is stopped, once for one step."""
     cluster = frozen_master()
     cluster.running["sm2"] = "STANDBY"
@@ -223,8 +223,8 @@ async def test_a_standby_that_waits_for_the_sick_one_takes_over_when_that_is_sto
     assert "inc-1.r1.s2.a1.stop-sm1" in cluster.ids
 
 
-async def test_a_stop_of_which_nobody_knows_is_said_so() -> None:
-    """And one that was refused, as refused: the next rung is people."""
+async def test_a_stop_with_an_unknown_outcome_is_reported_as_unknown() -> None:
+    """And one that was refused, as refused: the next rung pages people."""
     for answer, error in ((TimedOut("no result"), TimedOut), ((Outcome.REFUSED, "not allowed"), Refused)):
         cluster = frozen_master()
         cluster.running["sm2"] = "STANDBY"
@@ -234,7 +234,7 @@ async def test_a_stop_of_which_nobody_knows_is_said_so() -> None:
             await remedies(cluster)["sm.stop_master"].run(order())
 
 
-async def test_questions_are_asked_anew_and_orders_are_not() -> None:
+async def test_queries_are_repeated_and_commands_are_not() -> None:
     """A brain that begins the step again after a crash must not take an old answer for the fabric's state."""
     ids = []
     for _ in range(2):
@@ -246,7 +246,7 @@ async def test_questions_are_asked_anew_and_orders_are_not() -> None:
 
 
 async def test_nodes_that_cannot_be_asked_are_named_and_without_any_nothing_is_done() -> None:
-    """One of the two that are asked is enough; a host that is deaf may still be seen from elsewhere by its GUID."""
+    """One of the two that are asked is enough; a host that cannot be reached may still be seen from elsewhere by its GUID."""
     cluster = Cluster()
     cluster.says = {
         ("n1", "ib.sm_state"): (Outcome.UNREACHABLE, "gone"),
@@ -276,8 +276,8 @@ def look(**nodes: subnet.SubnetView) -> FabricView:
     return FabricView(hosts=hosts, ask=("n1", "n2", "n3"), seen=nodes, unreachable={})
 
 
-def test_a_master_that_answers_anybody_is_never_sick() -> None:
-    """A node without an answer may be ill itself: most count, and one answer is enough to spare the master."""
+def test_a_master_that_answers_any_node_is_never_faulty() -> None:
+    """A node without an answer may itself be faulty: one answer is enough to leave the master alone."""
     well, ill = seen(5, 1, "MASTER"), seen(6, 1, "none")
     sm1, sm2 = seen(1, 1, "none", "MASTER"), seen(3, 1, "none", "")
     assert look(n1=well, n2=well, n3=ill, sm1=sm1, sm2=sm2).works
@@ -287,7 +287,7 @@ def test_a_master_that_answers_anybody_is_never_sick() -> None:
     assert [host.node for host in look(n1=ill, n2=ill, sm1=sm1, sm2=sm2).hung()] == ["sm1"]
 
 
-def test_the_sick_one_is_followed_in_vain_or_calls_itself_master() -> None:
+def test_the_faulty_one_is_followed_in_vain_or_calls_itself_master() -> None:
     """The one that was just started calls itself master too, and is not it."""
     ill, fresh = seen(5, 1, "none"), seen(5, 0, "none")
     frozen, mute = seen(1, 1, "none", "MASTER"), seen(1, 1, "none", "")

@@ -98,10 +98,10 @@ async def test_a_port_without_a_known_cable_or_between_switches_is_refused(folde
         await act.run(order("n2"))
 
 
-async def test_a_question_that_fails_is_asked_again_before_anybody_goes_on_to_a_harder_remedy(
+async def test_a_query_that_fails_is_repeated_before_a_harder_remedy_is_tried(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lost packet or a busy switch; one that fails for good is said, and nothing was done."""
+    """A lost packet or a busy switch; one that fails for good is reported, and nothing was done."""
     monkeypatch.setattr("brain.actions.switch_command.RETRY_S", 0.01)
     act = actions(folder)["switch.port_bounce"]
     (folder / "busy").write_text("once\ntwice\n")
@@ -158,7 +158,7 @@ async def test_a_bounce_that_fails_half_way_sets_the_port_up_again(folder: Path)
 
 
 def test_a_wrong_table_or_map_is_refused_by_name(folder: Path) -> None:
-    """No name can be an option of the tool or a word of a shell; one switch port has one cable."""
+    """No name can be an option of the tool or a part of a shell command; one switch port has one cable."""
     good = {"command": ["/bin/x", "{switch}", "{port}", "{do}"], "cables": folder / "cables.yaml"}
     for more, why in (
         (

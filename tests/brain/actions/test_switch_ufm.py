@@ -109,7 +109,7 @@ async def test_what_is_not_sure_is_refused(fake: FakeUfm, client: Ufm) -> None:
     assert fake.actions == []
 
 
-async def test_a_switch_that_lies_or_fails(fake: FakeUfm, client: Ufm) -> None:
+async def test_a_switch_that_reports_falsely_or_fails(fake: FakeUfm, client: Ufm) -> None:
     """Read back: a port that stays up was not disabled. A job that fails says so."""
     act = actions(client)
     fake.lies = True
@@ -163,7 +163,7 @@ async def test_a_cancelled_bounce_sets_the_port_up_again(fake: FakeUfm, client: 
 
 
 async def test_user_and_password_use_the_other_path(fake: FakeUfm, tmp_path: Path) -> None:
-    """Basic authentication lives below /ufmRest; a wrong password is the operator's to mend."""
+    """Basic authentication lives below /ufmRest; a wrong password is for the operator to correct."""
     (tmp_path / "good").write_text(PASSWORD)
     (tmp_path / "bad").write_text("no")
     tables = {

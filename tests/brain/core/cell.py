@@ -250,7 +250,7 @@ def site_sets(mode: str, runbook: str = "*", nodes: str = "*") -> Given:
     return given
 
 
-def person_sets(mode: str, runbook: str = "*", nodes: str = "*") -> Given:
+def operator_sets(mode: str, runbook: str = "*", nodes: str = "*") -> Given:
     """A person says a mode."""
 
     def given(cell: Cell) -> None:

@@ -30,7 +30,9 @@ class Climb(Story):
     ) -> None:
         self.effects: list[Effect] = []
         self._answers = 0
-        book = Runbook(name="bounce", summary="mend a link", rungs=rungs, return_to_service=return_to_service)
+        book = Runbook(
+            name="bounce", summary="repair a link", rungs=rungs, return_to_service=return_to_service
+        )
         super().__init__(replace(pack(mode, **settings), runbooks=(book,)))
         self.link(up=False, at=1)
         self.run(3)
@@ -71,7 +73,7 @@ class Climb(Story):
 
     @property
     def steps(self) -> list[str]:
-        """What was performed: rung and attempt, `s1.a1`; on the way back `b1.a1`."""
+        """What was performed: rung and attempt, `s1.a1`; during the return to service `b1.a1`."""
         return [perform.step.id.partition(".r1.")[2] for perform in self.performed]
 
     @property

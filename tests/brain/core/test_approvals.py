@@ -73,7 +73,7 @@ def at_rung(number: int) -> Given:
     return given
 
 
-def on_its_way_back() -> Given:
+def returning_to_service() -> Given:
     """A rung has worked."""
 
     def given(cell: Cell) -> None:
@@ -101,7 +101,7 @@ HOT = f"hot@{GPU}"
             [approved(), runbook(rungs=RESET_WITH_FORCE)], "it was for another step", id="the same action with other parameters"
         ),
         pytest.param([approved(), on("gpu/n1/0000:5e:00")], "it was for another step", id="another GPU"),
-        pytest.param([approved(), on_its_way_back()], "it was for another step", id="the run is on its way back"),
+        pytest.param([approved(), returning_to_service()], "it was for another step", id="the run is on its way back"),
         pytest.param([approved(), worse("P0")], "the incident is P0 now", id="the incident is more urgent"),
         pytest.param([approved(), worse("P2")], "", id="the incident is less urgent"),
         pytest.param([approved(), shown_by(2)], "2 nodes show it now", id="one node more shows it"),

@@ -120,7 +120,7 @@ def test_an_incident_with_two_pages_in_one_is_forgotten_once() -> None:
 # Which matches are one fault
 
 
-def test_the_signs_of_one_gpu_are_one_incident_whichever_comes_first() -> None:
+def test_the_symptoms_of_one_gpu_are_one_incident_in_any_order() -> None:
     """The driver names the GPU, then a job of the node complains: the incident stays at the GPU, with both symptoms."""
     story = Story()
     story.event(10, "gpu.xid", GPU, code=79)
@@ -288,7 +288,7 @@ def active(number: int) -> SymptomState:
 
 
 def test_an_incident_names_so_many_symptoms_and_facts_and_counts_the_rest() -> None:
-    """A fault with a thousand signs must not grow without bounds."""
+    """A fault with a thousand symptoms must not grow without bounds."""
     cell = Cell()
     cell.incident.symptoms, cell.incident.symptom_count = [], 0
     ctx = cell.ctx()

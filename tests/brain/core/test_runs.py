@@ -12,7 +12,7 @@ from brain.core.pack.spec import Mode, Runbook, Rung, Verify
 from brain.core.state import Run, RunState, StepRecord
 from tests.brain.core.cell import GPU, LADDER, NOW, Cell, Given, sick
 from tests.brain.core.climb import LINK, QUIET, Climb, rung
-from tests.brain.test_way_back import World
+from tests.brain.test_return_to_service import World
 from tests.brain.world import pack
 
 COLLECT = Rung(name="collect", do="evidence.collect", params={"component": "node"})
@@ -354,7 +354,7 @@ def test_an_approval_is_asked_for_once() -> None:
 def test_another_question_is_asked_again() -> None:
     """It waits for an approval because its facts are old; then bea wants to be asked for everything."""
     small = pack()
-    book = Runbook(name="bounce", summary="mend a link", rungs=(rung("a"),))
+    book = Runbook(name="bounce", summary="repair a link", rungs=(rung("a"),))
     story = World(replace(small, runbooks=(book,)))
     story.event(1000, "link.state", "link/eth1", up=False, age_s=300)
     story.run(1010)

@@ -1,4 +1,4 @@
-"""What a page says: everything to decide in bed, the same words in text and JSON."""
+"""What a page says: everything that a decision at night needs, the same in text and JSON."""
 
 import json
 

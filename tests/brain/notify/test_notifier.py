@@ -129,7 +129,7 @@ async def test_without_configuration_pages_are_kept_in_a_file(tmp_path: Path) ->
     assert "RESOLVED" in text
 
 
-async def test_the_file_is_bounded_and_a_failure_is_said(tmp_path: Path) -> None:
+async def test_the_file_is_bounded_and_a_failure_is_reported(tmp_path: Path) -> None:
     """It is renamed when full; a folder that is gone is Unreachable, not a crash."""
     log = PageLog("log", tmp_path / "pages.log", max_bytes=10_000)
     for _ in range(30):

@@ -84,7 +84,7 @@ async def test_one_alert_from_open_to_resolved(tmp_path: Path) -> None:
     ]
 
 
-async def test_what_pagerduty_says_no_to_is_told_from_what_may_come_later(tmp_path: Path) -> None:
+async def test_what_pagerduty_rejects_is_not_retried_and_the_rest_is(tmp_path: Path) -> None:
     """400: never. 429: again when it says so, within the deadline. 500, hanging, away: again by the engine."""
     async with receiving(events_api) as it:
         channel = pagerduty(it.url, tmp_path, timeout_s=20.0)

@@ -69,7 +69,7 @@ def bot(url: str, folder: Path) -> Slack:
 
 
 async def test_what_follows_stands_in_the_thread(tmp_path: Path) -> None:
-    """One message for the incident; its repeat and its end are shown in the channel too. A deleted one is begun anew."""
+    """One message for the incident; its repeat and its end are shown in the channel too. A deleted one is sent again."""
     work = Workspace()
     async with receiving(work.api) as it:
         channel = bot(it.url, tmp_path)

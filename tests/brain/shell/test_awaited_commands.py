@@ -94,7 +94,7 @@ async def test_a_result_before_the_sending_is_over_counts(nats: CurrentClient) -
         assert await order(found) == OK
 
 
-async def test_the_first_of_two_results_counts_and_others_are_nobodys(nats: CurrentClient) -> None:
+async def test_the_first_of_two_results_counts_and_results_of_others_do_not(nats: CurrentClient) -> None:
     """Results of other commands, among them the engine's own steps, change nothing."""
     sender = Sender()
     found = awaiting(sender, nats)
@@ -108,7 +108,7 @@ async def test_the_first_of_two_results_counts_and_others_are_nobodys(nats: Curr
     assert await task == OK
 
 
-async def test_no_result_is_an_outcome_that_nobody_knows(nats: CurrentClient) -> None:
+async def test_no_result_is_an_unknown_outcome(nats: CurrentClient) -> None:
     """After the command's time and a grace; and the id is free again."""
     short = Order(id=STEP.id, incident="", node="", params={}, timeout_s=0.05, why="")
     found = awaiting(Sender(), nats)
@@ -120,7 +120,7 @@ async def test_no_result_is_an_outcome_that_nobody_knows(nats: CurrentClient) ->
 
 
 @pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.UNREACHABLE])
-async def test_what_was_not_begun_is_said_at_once(nats: CurrentClient, outcome: Outcome) -> None:
+async def test_what_was_not_begun_is_reported_at_once(nats: CurrentClient, outcome: Outcome) -> None:
     """No result will come for it."""
     assert await order(awaiting(Sender(outcome), nats)) == (outcome, "said the sender")
 

@@ -1,4 +1,4 @@
-"""The tables `[bmc.<name>]`: what is wrong in them is said at the brain's start, by key."""
+"""The tables `[bmc.<name>]`: what is wrong in them is reported when the brain starts, by key."""
 
 import tomllib
 from dataclasses import fields

@@ -77,7 +77,7 @@ def write(model: ReadModel, told: Story) -> None:
 
 
 def test_the_read_model_made_again_is_the_same(tmp_path: Path) -> None:
-    """Written once, twice, or anew after its file was lost: the same rows."""
+    """Written once, twice, or again after its file was lost: the same rows."""
     told = story()
     for name in ("a", "b"):
         model = ReadModel(tmp_path / name)

@@ -64,7 +64,7 @@ async def test_a_leader_writes_the_intent_and_performs_only_what_it_reads_back(s
 
 
 async def test_an_intent_of_an_older_epoch_is_void(start: Start) -> None:
-    """A deposed brain's intent comes onto the log behind its successor: nobody performs it."""
+    """A former leader's intent is on the log after its successor's epoch: nobody performs it."""
     brain, log = start("b1"), lost_gpu("b1")
     brain.lease.give(1)
     await brain.read(log)

@@ -118,7 +118,7 @@ async def test_a_restarted_brain_and_another_leader_continue_at_the_last_event(
     assert await other.events.poll() == 1
 
 
-async def test_a_ufm_that_numbers_its_events_anew_and_a_storm(
+async def test_a_ufm_that_starts_to_number_its_events_again_and_a_storm(
     fake: FakeUfm, client: Ufm, tmp_path: Path
 ) -> None:
     """Both are noted; of a storm the newest events are published."""

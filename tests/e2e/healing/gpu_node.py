@@ -6,7 +6,7 @@
 
 The board is the fake NVML library, a recorded PCI bus, which the agent's unit sees in the place of the real one, and
 NVIDIA's services and tools: what they do to the board is what they do to a GPU. A GPU is well again after a reset, which
-nvidia-smi refuses while a process holds a device, and after a boot, when the driver is loaded anew.
+nvidia-smi refuses while a process holds a device, and after a boot, when the driver is loaded again.
 """
 
 import threading
@@ -25,7 +25,7 @@ RECOVERY, RESET, REBOOT = (230, 0), 1, 2  # NVML's field, and what the driver ma
 DCGM, EXPORTER, FABRIC, PERSISTENCED = (
     "nvidia-dcgm.service", "dcgm-exporter.service", "nvidia-fabricmanager.service", "nvidia-persistenced.service",
 )  # fmt: skip
-HANDS = (
+ALLOWED = (
     *("evidence.collect", "service.restart", "fabricmanager.restart"),
     *("node.reboot", "gpu.reset", "gpu.power_limit"),
     *("gpu.links_check", "port.check", "gpu.diagnose", "node.accept"),
@@ -66,7 +66,7 @@ class GpuNode:
         self.fabric, self.exporter = Tool(self.lab / "fabricmanager"), Tool(self.lab / "exporter")
         self._tools()
         config = whole.write_agent_config(
-            f"allow = {list(HANDS)}\nservices = ['{DCGM}', '{EXPORTER}']\nwatch_services = ['{FABRIC}']\n"
+            f"allow = {list(ALLOWED)}\nservices = ['{DCGM}', '{EXPORTER}']\nwatch_services = ['{FABRIC}']\n"
             f"dcgmi = '{self.dcgmi.path}'\n"
             f"nvidia_smi = '{self.smi.path}'\nnvml_interval_s = 0.5\nidle_window_s = 2\n"
             "sm_interval_s = 0\ndisk_full_percent = 0\n"

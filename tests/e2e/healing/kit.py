@@ -36,7 +36,9 @@ class Healing:
     opened_s: float  # the incident
     first_step_s: float
     remedied_s: float  # the last step of the ladder began and its result came: the remedy is done
-    verified_s: float  # the run has succeeded, way back included: what its verifications waited for is in it
+    verified_s: (
+        float  # the run has succeeded, return to service included: what its verifications waited for is in it
+    )
 
 
 def healed(
@@ -83,7 +85,7 @@ def healed(
 
 
 def _ladder(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The run's notes until its way back begins."""
+    """The run's notes until its return to service begins."""
     return itertools.takewhile(lambda note: note["kind"] != "run.returning", run["notes"])
 
 

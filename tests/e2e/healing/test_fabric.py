@@ -42,12 +42,12 @@ def test_a_subnet_manager_that_died_and_ports_that_lost_their_link(tmp_path: Pat
             net.until(functools.partial(active, net, node), f"{node} did not become active")
         first = f'topology = "{_places(tmp_path)}"\n'
         with Wires(net) as wires, brain(tmp_path, _config(net), first=first) as whole:
-            hands = dict.fromkeys(FABRIC, 'allow = ["evidence.collect", "ib.sm_state"]')
-            hands |= dict.fromkeys(SECOND, 'allow = ["evidence.collect", "ib.port_reset", "port.check"]')
-            hands["H1"] = (
+            configs = dict.fromkeys(FABRIC, 'allow = ["evidence.collect", "ib.sm_state"]')
+            configs |= dict.fromkeys(SECOND, 'allow = ["evidence.collect", "ib.port_reset", "port.check"]')
+            configs["H1"] = (
                 f'allow = ["ib.sm_state", "service.start"]\nservices = ["{UNIT}"]\ndbus_address = "{box.bus_address}"'
             )
-            with agents(whole, {node: f"{on(net, node)}{more}" for node, more in hands.items()}):
+            with agents(whole, {node: f"{on(net, node)}{more}" for node, more in configs.items()}):
                 began = time.time()
                 master.kill()
                 net.ask("H6", "ibportstate", "-C", "ibsim0", "-P", "1", "-D", "0", "1", "disable")
@@ -143,7 +143,7 @@ def on(net: Fabric, node: str) -> str:
 
 class Wires:
     """The hosts' /sys follows the fabric; and what the simulator lacks: a cable with both ends polling trains, unless the
-    switch's end hangs, which begins anew when it has been disabled."""
+    switch's end hangs, which begins again when it has been disabled."""
 
     def __init__(self, net: Fabric) -> None:
         self._net, self._end = net, threading.Event()

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "-"),
     pytest.mark.timeout(400),
 ]
-HANDS = """
+ALLOWED = """
 allow = ["evidence.collect", "link.bounce", "mtu.set", "nic.reset", "bond.failover", "module.load"]
 kernel_modules = ["rdma_cm"]
 node_interval_s = 1.0
@@ -75,7 +75,7 @@ def node(folder: Path, name: str, *, cards: int) -> Iterator[LiveGuest]:
 
 def start_agent(whole: Stack, name: str, guest: LiveGuest) -> None:
     """As on a node: without aiohttp, which nats-py would load where it is, in four seconds there."""
-    text = whole.write_agent_config(HANDS).read_text()
+    text = whole.write_agent_config(ALLOWED).read_text()
     for before, now in (
         (f'node = "{whole.node}"', f'node = "{name}"'),
         (whole.nats.url, f"nats://{HOST}:{whole.nats.port}"),

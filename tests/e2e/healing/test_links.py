@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.component("iproute2"),
     pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
 ]
-HANDS = f'{HEARD}\nallow = ["evidence.collect", "link.bounce", "mtu.set"]'
+ALLOWED = f'{HEARD}\nallow = ["evidence.collect", "link.bounce", "mtu.set"]'
 WHERE = "veth in a network namespace"
 
 
@@ -38,7 +38,7 @@ def _lab() -> Iterator[Namespace]:
 
 def test_a_link_that_was_set_down_and_an_mtu_that_was_lost(tmp_path: Path, lab: Namespace) -> None:
     """Two faults at once on two links of a node: link.bounce and mtu.set, each verified, and nobody else is touched."""
-    with stack(tmp_path, brain=AUTO, agent=HANDS) as whole:
+    with stack(tmp_path, brain=AUTO, agent=ALLOWED) as whole:
         began = time.time()
         lab.ip("link", "set", "va", "down")
         lab.ip("link", "set", "vc", "mtu", "1500")

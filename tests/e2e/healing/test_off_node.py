@@ -1,4 +1,4 @@
-"""Faults that are mended from outside the node: by its BMC over IPMI, in a real Slurm, by the API of a Kubernetes.
+"""Faults that are repaired from outside the node: by its BMC over IPMI, in a real Slurm, by the API of a Kubernetes.
 
 A machine is its agent's process, which OpenIPMI's simulator starts and kills. Each that says something in the kernel log
 does so under a facility of its own: this machine has one log for all.

@@ -1,4 +1,4 @@
-"""Gates that people set: holds, modes, maintenance windows. What they stop, where, and until when."""
+"""Gates that operators set: holds, modes, maintenance windows. What they stop, where, and until when."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.brain.core.cell import (
     in_maintenance,
     no_modes,
     on,
-    person_sets,
+    operator_sets,
     runbook,
     shadow,
     site_sets,
@@ -70,24 +70,24 @@ def test_hold(givens: list[Given], answer: Verdict | None) -> None:
         pytest.param([no_modes(), site_sets("auto", "reset-gpu", "n1")], "n1", "auto", id="both fit"),
         pytest.param([site_sets("approve"), site_sets("observe", nodes="n1")], "n1", "observe", id="the last setting wins"),
         pytest.param([site_sets("observe", nodes="n1"), site_sets("approve")], "n1", "approve", id="the last, not the narrowest"),
-        pytest.param([site_sets("observe"), person_sets("auto")], "n1", "auto", id="a person's word wins over the site's"),
-        pytest.param([person_sets("observe")], "n1", "observe", id="also the cautious one"),
-        pytest.param([person_sets("observe"), person_sets("approve")], "n1", "approve", id="the last word of people wins"),
-        pytest.param([person_sets("observe", nodes="sim-*")], "n1", "auto", id="said of other nodes"),
-        pytest.param([person_sets("observe", nodes="sim-*")], "sim-7", "observe", id="said of these nodes"),
-        pytest.param([person_sets("observe", runbook="drain-*")], "n1", "auto", id="said of other runbooks"),
-        pytest.param([person_sets("observe", runbook="reset-*")], "n1", "observe", id="said of this runbook"),
-        pytest.param([person_sets("observe", "reset-gpu", "n2")], "n1", "auto", id="said of this runbook on another node"),
-        pytest.param([person_sets("observe", "drain-node", "n1")], "n1", "auto", id="said of another runbook on this node"),
+        pytest.param([site_sets("observe"), operator_sets("auto")], "n1", "auto", id="a person's word wins over the site's"),
+        pytest.param([operator_sets("observe")], "n1", "observe", id="also the cautious one"),
+        pytest.param([operator_sets("observe"), operator_sets("approve")], "n1", "approve", id="the last word of people wins"),
+        pytest.param([operator_sets("observe", nodes="sim-*")], "n1", "auto", id="said of other nodes"),
+        pytest.param([operator_sets("observe", nodes="sim-*")], "sim-7", "observe", id="said of these nodes"),
+        pytest.param([operator_sets("observe", runbook="drain-*")], "n1", "auto", id="said of other runbooks"),
+        pytest.param([operator_sets("observe", runbook="reset-*")], "n1", "observe", id="said of this runbook"),
+        pytest.param([operator_sets("observe", "reset-gpu", "n2")], "n1", "auto", id="said of this runbook on another node"),
+        pytest.param([operator_sets("observe", "drain-node", "n1")], "n1", "auto", id="said of another runbook on this node"),
         pytest.param([shadow()], "n1", "observe", id="a brain in shadow mode observes"),
-        pytest.param([shadow(), person_sets("auto")], "n1", "observe", id="whatever people say"),
+        pytest.param([shadow(), operator_sets("auto")], "n1", "observe", id="whatever people say"),
         pytest.param([runbook(at_most=Mode.APPROVE)], "n1", "approve", id="auto, but the runbook wants an approval"),
         pytest.param([runbook(at_most=Mode.OBSERVE)], "n1", "observe", id="auto, but the runbook only observes"),
         pytest.param(
             [runbook(at_most=Mode.APPROVE), site_sets("observe")], "n1", "observe", id="the site is stricter than the runbook"
         ),
         pytest.param(
-            [runbook(at_most=Mode.APPROVE), person_sets("auto")], "n1", "approve", id="no person may loosen the runbook"
+            [runbook(at_most=Mode.APPROVE), operator_sets("auto")], "n1", "approve", id="no person may loosen the runbook"
         ),
     ],
 )  # fmt: skip
@@ -103,21 +103,21 @@ WANTS_APPROVAL = ask_a_person("mode", "reset-gpu is in approve mode")
 
 @table(
     ("auto", [], None),
-    ("observe", [person_sets("observe")], OBSERVES),
-    ("observe, and approved", [person_sets("observe"), approved()], OBSERVES),
-    ("observe, and a person started it", [person_sets("observe"), started_by("bea")], OBSERVES),
-    ("approve", [person_sets("approve")], WANTS_APPROVAL),
-    ("approve, and approved", [person_sets("approve"), approved()], None),
-    ("approve, and a person started it: that is agreement", [person_sets("approve"), started_by("bea")], None),
-    ("approve, and the schedule started it: that is none", [person_sets("approve"), started_by("schedule")], WANTS_APPROVAL),
+    ("observe", [operator_sets("observe")], OBSERVES),
+    ("observe, and approved", [operator_sets("observe"), approved()], OBSERVES),
+    ("observe, and a person started it", [operator_sets("observe"), started_by("bea")], OBSERVES),
+    ("approve", [operator_sets("approve")], WANTS_APPROVAL),
+    ("approve, and approved", [operator_sets("approve"), approved()], None),
+    ("approve, and a person started it: that is agreement", [operator_sets("approve"), started_by("bea")], None),
+    ("approve, and the schedule started it: that is none", [operator_sets("approve"), started_by("schedule")], WANTS_APPROVAL),
     (
         "approve, the schedule started it and a person approved",
-        [person_sets("approve"), started_by("schedule"), approved()],
+        [operator_sets("approve"), started_by("schedule"), approved()],
         None,
     ),
     (
         "approve, and the approval is void",
-        [person_sets("approve"), approved(until=NOW - 1)],
+        [operator_sets("approve"), approved(until=NOW - 1)],
         ask_a_person("mode", "reset-gpu is in approve mode; the approval of bea is void: its time is over"),
     ),
     ("the site wants approval for other nodes", [site_sets("approve", nodes="sim-*")], None),

@@ -84,6 +84,12 @@ KINDS: tuple[Kind, ...] = (
             field("took_s", "float", "duration", "s"),
             field("evidence", "text", "name of the evidence bundle: `<node>/<command>`", always=False),
             field("evidence_bytes", "int", "its size", "bytes", always=False),
+            field(
+                "blind",
+                "text",
+                "agent.look: sources (as of kinds, comma separated) that could not look; left out when all of them did",
+                always=False,
+            ),
             field("figures", "text", "measured figures, as JSON (agent/contract/figures.py)", always=False),
             field("alike", "text", "equal on nodes whose figures may be compared", always=False),
             field("untested", "text", "what could not be tested, and why", always=False),

@@ -7,7 +7,7 @@ import pytest
 from agent.contract.commands import Outcome
 from brain.core.inputs import NodeState
 from brain.core.pack.spec import Match, Mode, Pack, Priority, Rule, Runbook, Rung, Symptom, Verify
-from tests.brain.test_way_back import World
+from tests.brain.test_return_to_service import World
 from tests.brain.world import GPU, KNOWN, pack
 
 REBOOT = Rung(name="reboot", do="node.reboot", verify=Verify(within_s=200, for_s=5, reset_on_act=("*",)))

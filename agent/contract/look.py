@@ -1,0 +1,77 @@
+"""What the action agent.look tells again, and what its result means.
+
+It tells the conditions that last, those that are present and those that are well: facts of the kinds `RESTATED`. A kind
+that means that something happened is never told again. A source that could not look is named in the result's `blind`, by
+the `source` of its kinds: silence about those proves nothing, and no fact of them is fresh.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from agent.contract.components import NODE, type_of
+
+RESTATED = frozenset(
+    (
+        *("gpu.lost", "gpu.answers", "gpu.removed", "gpu.idle", "gpu.busy", "gpu.spinning", "gpu.orphaned"),
+        *("gpu.remap", "gpu.retired_pages", "gpu.sram_threshold", "gpu.throttle", "gpu.temperature"),
+        *("gpu.pcie_degraded", "gpu.nvlink_state", "gpu.nvlink_ber", "gpu.fabric", "gpu.recovery_action"),
+        *("gpu.count", "nvml.hung", "nvml.answers"),
+        *(
+            "ib.port_state",
+            "ib.device",
+            "ib.degraded",
+            "ib.sm_answer",
+            "link.state",
+            "bond.slaves",
+            "bond.lacp",
+        ),
+        *("service.state", "mount.state", "mount.space", "node.module", "node.memory", "node.pressure"),
+        *("node.clock", "node.inventory"),
+    )
+)
+
+# Source of the agent (agent/sources) → `source` of kinds.
+SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
+    "kmsg": ("kernel log",),
+    "udev": ("udev", "udev or NVML"),
+    "netlink": ("rtnetlink",),
+    "infiniband": ("/sys/class/infiniband",),
+    "nic": ("ethtool counters",),
+    "bond": ("/proc/net/bonding",),
+    "node": ("/proc/modules", "/proc/meminfo", "/proc/pressure", "adjtimex"),
+    "mounts": ("statvfs",),
+    "inventory": ("/proc and /sys",),
+    "nvml": ("NVML", "udev or NVML"),
+    "systemd": ("systemd",),
+    "joblog": ("job log",),
+    "journal": ("job log",),
+    "subnet": ("sminfo",),
+    "fabric_manager": ("fabric manager's log",),
+}
+# What the agent says of itself and of its commands rests on no source.
+OWN = frozenset(("agent", "uplink", "commands"))
+# What is one cable or card has a name of each of these types, and they do not tell that they belong together.
+_NETWORK = frozenset(("link", "bond", "port", "nic"))
+
+
+def blind_sources(sources: Iterable[str]) -> str:
+    """The result's `blind` when these sources of the agent could not look."""
+    return ",".join(
+        dict.fromkeys(name for source in sources for name in SOURCES_OF_KINDS.get(source, (source,)))
+    )
+
+
+def concerns(component: str) -> Callable[[str], bool]:
+    """Whether what is told of another component concerns this one: itself and its parts, the node, and of the network all."""
+    if component in ("", NODE):
+        return lambda _: True
+    network = type_of(component) in _NETWORK
+
+    def wanted(other: str) -> bool:
+        return (
+            other in (NODE, component)
+            or other.startswith(f"{component}/")
+            or component.startswith(f"{other}/")
+            or (network and type_of(other) in _NETWORK)
+        )
+
+    return wanted

@@ -1,0 +1,45 @@
+"""Whether a scope that an operator names exists. A hold on a misspelt scope would stop nothing, and nobody would know."""
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+
+from brain.core.pack.spec import Place
+from brain.core.pack.topology import CELL, SCOPES, WIDE, node_of, type_of
+
+ALL = "all"
+_SHOWN = 5  # names that a text lists
+
+
+def mistake(scope: str, nodes: Collection[str], places: Mapping[str, Place]) -> str:
+    """Returns what is wrong with a scope and what could be meant; empty: it exists.
+
+    `nodes`: the nodes that have been heard of. A component of a node is not checked: one that is lost may be held too.
+    """
+    if scope in (ALL, CELL):
+        return ""
+    kind, name = type_of(scope), scope.partition("/")[2]
+    known = sorted({*nodes, *places})
+    if not name or kind not in SCOPES:
+        if scope in known:
+            return f"no scope {scope!r}: did you mean node/{scope}?"
+        forms = "node/NODE, gpu/NODE/PCI-ADDRESS, leaf/NAME"
+        return f"no scope {scope!r}: want {ALL} or TYPE/NAME, such as {forms} (types: {', '.join(SCOPES)})"
+    if kind in WIDE:
+        known = sorted({getattr(place, kind) for place in (*places.values(), Place())} - {""})
+        return "" if name in known else f"no {kind} {name!r}{have(name, known)}"
+    node = node_of(scope)
+    if node not in known:
+        return f"no node {node!r}{have(node, known)}"
+    if kind != "node" and not name.partition("/")[2]:
+        return f"no scope {scope!r}: a {kind} is named {kind}/{node}/NAME"
+    return ""
+
+
+def have(name: str, known: list[str]) -> str:
+    """Returns the end of an error: which of the names that exist may be meant."""
+    close = get_close_matches(name, known, n=_SHOWN)
+    if close:
+        return f": did you mean {', '.join(sorted(close))}?"
+    if not known:
+        return ": none is known"
+    return f" (have: {', '.join(known[:_SHOWN])}{', ...' if len(known) > _SHOWN else ''})"

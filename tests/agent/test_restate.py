@@ -1,0 +1,323 @@
+"""agent.look: what collectors tell again of the conditions that last, the present ones and the well ones."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.collectors import collectors
+from agent.collectors.base import CollectorSetup
+from agent.collectors.samples import (
+    Device,
+    Gpu,
+    GpuCount,
+    GpuEvent,
+    GpuHealth,
+    GpuProcess,
+    IbDevices,
+    IbPort,
+    Line,
+    LinkState,
+    Looked,
+    NvmlState,
+    Overrun,
+    Sample,
+    SmAnswer,
+    Tick,
+    Unit,
+)
+from agent.collectors.samples_node import (
+    Bond,
+    BondSlave,
+    Inventory,
+    Memory,
+    Modules,
+    Mount,
+    NicCounters,
+    Pressure,
+    WallClock,
+)
+from agent.contract import kinds
+from agent.contract.look import RESTATED, SOURCES_OF_KINDS, blind_sources, concerns
+from agent.contract.messages import UnsentEvent
+from agent.sources import SOURCES
+from agent.supervisor import Feeder
+from tests.agent.uplink_kit import Clock, FakeHost, open_spool
+
+BDF, ON = "0000:3b:00", "gpu/0000:3b:00"
+JOB = GpuProcess(pid=7, memory_mb=70_000, name="python", job="4711")
+GPU = Gpu(index=0, bdf=BDF, uuid="GPU-1", utilization=50, power_w=300.0, temperature_c=60, slowdowns=0)
+HELD = replace(GPU, processes=(JOB,), memory_used_mb=70_000)
+PORT = IbPort(
+    device="mlx5_0", port=1, state="ACTIVE", phys_state="LinkUp", rate="400 Gb/sec (4X NDR)", lid=1, sm_lid=1,
+    link_layer="InfiniBand", model="MT4129",
+)  # fmt: skip
+PORTS = tuple(replace(PORT, device=f"mlx5_{number}") for number in range(3))
+LINK = LinkState(name="eth1", admin_up=True, carrier=True, operstate="up")
+BOND = Bond(
+    name="bond0", mode="802.3ad", partner="aa:bb:cc:dd:ee:ff", aggregator="1",
+    slaves=(BondSlave(name="eth2", up=True, aggregator="1"), BondSlave(name="eth3", up=True, aggregator="1")),
+)  # fmt: skip
+MOUNT = Mount(path="/lustre", fstype="lustre", remote=True, state="ok", total_bytes=100, free_bytes=50, files=100,
+              files_free=50)  # fmt: skip
+CLOCK = WallClock(synchronised=True, offset_s=0.0, max_error_s=0.1, ahead_s=1000.0)
+UNIT = Unit(name="slurmd.service", active="active", sub="running")
+
+
+def health(**values: int | float | str) -> GpuHealth:
+    """Keys with `__` for dots."""
+    return GpuHealth(
+        index=0, bdf=BDF, values={key.replace("__", "."): value for key, value in values.items()}
+    )
+
+
+def over(sample: Any, *seconds: float, **changes: Any) -> list[Sample]:
+    """The same sample, at several times."""
+    return [replace(sample, mono_s=at_s, **changes) for at_s in seconds]
+
+
+def told(
+    tmp_path: Path, before: Sequence[Sample], look: Sequence[Sample], component: str = ""
+) -> list[UnsentEvent]:
+    """What a node with all collectors tells again, after `before`, from the samples of `look`."""
+    clock = Clock(mono_s=0.0)
+    spool = open_spool(tmp_path / "spool.db", clock)
+    setup = CollectorSetup(values={"kernel_modules": ("nvidia",), "job_nan_loss": True})
+    feeder = Feeder(FakeHost(clock), collectors(setup), spool)
+    for sample in (*before, *look):
+        clock.mono_s = max(clock.mono_s, sample.mono_s)
+        feeder.emit(sample)
+    feeder.emit(Tick(mono_s=clock.mono_s))
+    spool.close()
+    return feeder.restate(look, concerns(component))
+
+
+Row = tuple[Sequence[Sample], Sequence[Sample], str, str, dict[str, Any]]
+# Name → what came before, what the look samples, kind and component of what is told again, and some of its data.
+PRESENT: dict[str, Row] = {
+    "GPU lost": ([GPU, replace(GPU, lost="lost")], [replace(GPU, lost="lost")], "gpu.lost", ON, {"reason": "lost"}),
+    "GPU removed": (
+        [Device(change="remove", subsystem="pci", sysname=f"{BDF}.0", pci_class=0x030200, vendor=0x10DE)],
+        [Looked(source="udev")], "gpu.removed", ON, {},
+    ),
+    "GPU idle": (over(HELD, *range(0, 700, 30), utilization=0), over(HELD, 700, utilization=0), "gpu.idle", ON,
+                 {"job": "4711", "idle_s": 700.0}),
+    "GPU spinning": ([health(power_limit=700_000), *over(HELD, *range(0, 700, 30), utilization=100, power_w=90.0)],
+                     over(HELD, 700, utilization=100, power_w=90.0), "gpu.spinning", ON, {"active": True}),
+    "GPU orphaned": (over(GPU, *range(0, 700, 30), utilization=0, memory_used_mb=9000),
+                     over(GPU, 700, utilization=0, memory_used_mb=9000), "gpu.orphaned", ON, {"active": True}),
+    "rows wait": ([], [health(remap__pending=1, remap__failure=0, remap__corrected=0, remap__uncorrected=1)],
+                  "gpu.remap", ON, {"pending": True}),
+    "pages wait": ([], [health(retired__pending=1, retired__single_bit=0, retired__double_bit=1)],
+                   "gpu.retired_pages", ON, {"pending": True}),
+    "SRAM spent": ([], [health(sram_threshold=1)], "gpu.sram_threshold", ON, {"exceeded": True}),
+    "GPU slowed down": (over(GPU, 1, 2, 3, slowdowns=0x88), over(GPU, 4, slowdowns=0x88), "gpu.throttle", ON,
+                        {"active": True, "power_brake": True}),
+    "power cap in force": (over(GPU, 1, 2, 3, slowdowns=0x80), over(GPU, 4, slowdowns=0), "gpu.throttle", ON,
+                           {"active": True, "power_brake": True}),
+    "GPU hot": ([], [health(margin=-2)], "gpu.temperature", ON, {"active": True, "sensor": "gpu"}),
+    "PCIe narrow": ([], [health(pcie__width=8, pcie__width_max=16, pcie__generation=5, pcie__generation_max=5)],
+                    "gpu.pcie_degraded", ON, {"active": True, "width": 8}),
+    "NVLink down": ([health(nvlink__0__state=1, nvlink__1__state=1)], [health(nvlink__0__state=1, nvlink__1__state=0)],
+                    "gpu.nvlink_state", ON, {"down": 1, "links": "1", "expected": 2}),
+    "NVLink errors": ([], [health(nvlink__0__state=1, nvlink__0__effective_ber=0x50A)], "gpu.nvlink_ber", ON,
+                      {"active": True, "link": 0}),
+    "fabric error": ([], [health(fabric__state=3, fabric__status=7, fabric__health=0)], "gpu.fabric", ON,
+                     {"healthy": False, "trouble": "error 7"}),
+    "recovery wanted": ([], [health(recovery_action=1)], "gpu.recovery_action", ON, {"name": "reset"}),
+    "GPU missing": ([], [GpuCount(answering=7, lost=0, expected=8, basis="config")], "gpu.count", "node",
+                    {"missing": 1, "unnamed": 1}),
+    "port down": ([PORT], [replace(PORT, state="DOWN", phys_state="Polling")], "ib.port_state", "port/mlx5_0.1",
+                  {"state": "DOWN"}),
+    "IB device gone": ([IbDevices(names=("mlx5_0",)), *[IbDevices(names=())] * 3], [IbDevices(names=())], "ib.device",
+                       "nic/mlx5_0", {"present": False}),
+    "port slow": ([*PORTS, replace(PORTS[0], rate="200 Gb/sec (4X HDR)"), Tick(mono_s=5.0)],
+                  [replace(PORTS[0], rate="200 Gb/sec (4X HDR)")], "ib.degraded", "port/mlx5_0.1",
+                  {"what": "rate", "value": "200", "expected": "400", "degraded": True}),
+    "SM lost": ([SmAnswer(device="mlx5_0", port=1, sm_lid=1, state="")] * 2,
+                [SmAnswer(device="mlx5_0", port=1, sm_lid=1, state="")], "ib.sm_answer", "port/mlx5_0.1",
+                {"answers": False}),
+    "link down": ([LINK], [replace(LINK, carrier=False, operstate="down")], "link.state", "link/eth1", {"up": False}),
+    "link down for long": ([LINK, replace(LINK, carrier=False, operstate="down")],
+                           [replace(LINK, carrier=False, operstate="down")], "link.state", "link/eth1", {"up": False}),
+    "link down under another name": (
+        [LINK, replace(LINK, name="ens5", before="eth1", carrier=False, operstate="down")],
+        [replace(LINK, name="ens5", carrier=False, operstate="down")], "link.state", "link/ens5", {"up": False}),
+    "bond degraded": ([], [replace(BOND, slaves=(replace(BOND.slaves[0], up=False), BOND.slaves[1]))], "bond.slaves",
+                      "bond/bond0", {"degraded": True, "down": "eth2"}),
+    "no LACP partner": ([], [replace(BOND, partner="00:00:00:00:00:00")], "bond.lacp", "bond/bond0",
+                        {"answers": False}),
+    "unit failed": ([], [replace(UNIT, active="failed", sub="failed", first=True)], "service.state",
+                    "service/slurmd.service", {"active": "failed"}),
+    "unit stopped": ([UNIT, replace(UNIT, active="inactive", sub="dead")],
+                     [replace(UNIT, active="inactive", sub="dead")], "service.state", "service/slurmd.service",
+                     {"active": "inactive"}),
+    "mount hung": ([], [replace(MOUNT, state="hung", waited_s=40.0)], "mount.state", "mount//lustre",
+                   {"state": "hung"}),
+    "mount full": ([], [replace(MOUNT, free_bytes=1)], "mount.space", "mount//lustre", {"full": True, "what": "bytes"}),
+    "module missing": ([], [Modules(loaded=frozenset(("mlx5_core",)))], "node.module", "node",
+                       {"module": "nvidia", "loaded": False}),
+    "memory low": ([], [Memory(total_mb=1000, available_mb=5)], "node.memory", "node", {"low": True}),
+    "memory pressure": ([], [Pressure(resource="memory", some_percent=50.0, full_percent=40.0)], "node.pressure", "node",
+                        {"high": True}),
+    "clock off": (over(CLOCK, 0, 200, synchronised=False), over(CLOCK, 210, synchronised=False), "node.clock", "node",
+                  {"well": False}),
+}  # fmt: skip
+WELL: dict[str, Row] = {
+    "GPU answers": ([], [GPU], "gpu.answers", ON, {"index": 0}),
+    "GPU answers after a loss": ([GPU, replace(GPU, lost="lost")], [GPU], "gpu.answers", ON, {"index": 0}),
+    "NVML answers": ([NvmlState(state="hung", call="nvmlInit", waited_s=10.0)], [NvmlState(state="answers")],
+                     "nvml.answers", "node", {}),
+    "GPU busy": ([], [HELD], "gpu.busy", ON, {"utilization": 50}),
+    "GPU not spinning": ([health(power_limit=700_000)], [HELD], "gpu.spinning", ON, {"active": False}),
+    "GPU not orphaned": ([], [HELD], "gpu.orphaned", ON, {"active": False}),
+    "no rows wait": ([], [health(remap__pending=0, remap__failure=0, remap__corrected=0, remap__uncorrected=1)],
+                     "gpu.remap", ON, {"pending": False, "failure": False}),
+    "no pages wait": ([], [health(retired__pending=0, retired__single_bit=3)], "gpu.retired_pages", ON,
+                      {"pending": False}),
+    "SRAM well": ([], [health(sram_threshold=0)], "gpu.sram_threshold", ON, {"exceeded": False}),
+    "full speed": ([], [GPU], "gpu.throttle", ON, {"active": False}),
+    "cool": ([], [health(margin=20)], "gpu.temperature", ON, {"active": False}),
+    "PCIe wide": ([], [health(pcie__width=16, pcie__width_max=16, pcie__generation=5, pcie__generation_max=5)],
+                  "gpu.pcie_degraded", ON, {"active": False}),
+    "NVLinks up": ([], [health(nvlink__0__state=1)], "gpu.nvlink_state", ON, {"down": 0, "active": 1}),
+    "fabric well": ([], [health(fabric__state=3, fabric__status=0, fabric__health=0)], "gpu.fabric", ON,
+                    {"healthy": True}),
+    "no recovery wanted": ([], [health(recovery_action=0)], "gpu.recovery_action", ON, {"action": 0}),
+    "all GPUs there": ([], [GpuCount(answering=8, lost=0, expected=8, basis="config")], "gpu.count", "node",
+                       {"missing": 0}),
+    "port active": ([], [PORT], "ib.port_state", "port/mlx5_0.1", {"state": "ACTIVE"}),
+    "IB device there": ([], [IbDevices(names=("mlx5_0",))], "ib.device", "nic/mlx5_0", {"present": True}),
+    "port fast": ([*PORTS, Tick(mono_s=5.0)], [PORTS[0]], "ib.degraded", "port/mlx5_0.1",
+                  {"what": "rate", "degraded": False}),
+    "SM answers": ([], [SmAnswer(device="mlx5_0", port=1, sm_lid=1, state="MASTER")], "ib.sm_answer", "port/mlx5_0.1",
+                   {"answers": True}),
+    "link up": ([], [replace(LINK, first=True)], "link.state", "link/eth1", {"up": True}),
+    "bond whole": ([], [BOND], "bond.slaves", "bond/bond0", {"degraded": False, "up": 2}),
+    "LACP partner": ([], [BOND], "bond.lacp", "bond/bond0", {"answers": True, "apart": 0}),
+    "unit active": ([], [replace(UNIT, first=True)], "service.state", "service/slurmd.service", {"active": "active"}),
+    "mount answers": ([replace(MOUNT, state="hung")], [MOUNT], "mount.state", "mount//lustre", {"state": "ok"}),
+    "mount not full": ([], [MOUNT], "mount.space", "mount//lustre", {"full": False}),
+    "module loaded": ([], [Modules(loaded=frozenset(("nvidia",)))], "node.module", "node",
+                      {"module": "nvidia", "loaded": True}),
+    "memory enough": ([], [Memory(total_mb=1000, available_mb=500)], "node.memory", "node", {"low": False}),
+    "no pressure": ([], [Pressure(resource="memory", some_percent=0.0, full_percent=0.0)], "node.pressure", "node",
+                    {"high": False}),
+    "clock right": ([], [CLOCK], "node.clock", "node", {"well": True}),
+    "inventory": ([], [Inventory(kernel="6.1", driver="580", cpus=96, memory_mb=1024, product="x", bios="1", gpus=(),
+                                 nics=())], "node.inventory", "node", {"changed": False}),
+}  # fmt: skip
+# What happened, or is ordinary, is not told again.
+NOTHING: dict[str, tuple[Sequence[Sample], Sequence[Sample]]] = {
+    "an XID": ([], [Line(text=f"NVRM: Xid (PCI:{BDF}): 79, GPU has fallen off the bus.", mono_s=1.0, seq=1)]),
+    "an NVML event": ([], [GpuEvent(bdf=BDF, type=0x2, data=0)]),
+    "lost log records": ([], [Overrun(lost=5, mono_s=1.0)]),
+    "counters that grew": (
+        [NicCounters(name="eth1", counters={"rx_discards_phy": 1})],
+        [NicCounters(name="eth1", counters={"rx_discards_phy": 9})],
+    ),
+    "a port that never had a cable": ([], [replace(PORT, state="DOWN", phys_state="Polling")]),
+    "a link that never had a cable": ([], [replace(LINK, carrier=False, operstate="down")]),
+    "a unit that was never started": ([], [replace(UNIT, active="inactive", sub="dead", first=True)]),
+    "a unit on its way": ([UNIT], [replace(UNIT, active="activating", sub="start-pre")]),
+    "one query without an answer": ([], [SmAnswer(device="mlx5_0", port=1, sm_lid=1, state="")]),
+    "a clock that is off for a moment": ([CLOCK], over(CLOCK, 10, synchronised=False)),
+    "a bit error rate that is well": ([], [health(nvlink__0__effective_ber=0x50F)]),
+    "no values": ([], [health()]),
+}
+
+
+@pytest.mark.parametrize("name", PRESENT)
+def test_a_present_condition_is_told_again(tmp_path: Path, name: str) -> None:
+    """With the kind and component with which it began, fresh, as something that is wrong."""
+    before, look, kind, component, data = PRESENT[name]
+    (found,) = [
+        one for one in told(tmp_path, before, look)
+        if one.kind == kind and one.component == component and one.data.items() >= data.items()
+    ]  # fmt: skip
+    assert found.severity.value not in ("info", "unknown")
+    assert found.age_s == 0
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_what_is_well_is_told_well(tmp_path: Path, name: str) -> None:
+    """Although no clearing event is due: it may have been lost, or there was none as the agent was new."""
+    before, look, kind, component, data = WELL[name]
+    found = [
+        one for one in told(tmp_path, before, look)
+        if one.kind == kind and one.component == component and one.data.items() >= data.items()
+    ]  # fmt: skip
+    assert found
+    assert {one.severity.value for one in found} == {"info"}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_happened_is_not_told_again(tmp_path: Path, name: str) -> None:
+    """Nor what is ordinary on this machine, nor what is not decided yet."""
+    before, look = NOTHING[name]
+    assert told(tmp_path, before, look) == []
+
+
+def test_the_tables_have_every_kind_that_is_told_again() -> None:
+    """And the brain knows of each: by RESTATED. A hung NVML is told anew, as it is tried again."""
+    rows = [*PRESENT.values(), *WELL.values()]
+    assert {kind for _, _, kind, _, _ in rows} | {"nvml.hung"} == RESTATED
+
+
+def test_a_gpu_that_answers_has_not_returned(tmp_path: Path) -> None:
+    """gpu.returned ends what a fatal XID began: a look must not."""
+    assert "gpu.returned" not in {
+        one.kind for one in told(tmp_path, [GPU, replace(GPU, lost="lost"), GPU], [GPU])
+    }
+
+
+def test_nothing_is_told_well_beside_a_present_condition(tmp_path: Path) -> None:
+    """The gauge of the memory is above its limit, that of the GPU is not: a symptom of either must not end."""
+    look = [health(margin=20, threshold__memory_max=95, memory_temp=97)]
+    found = [(one.data["sensor"], one.data["active"]) for one in told(tmp_path, [], look)]
+    assert found == [("memory", True)]
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (LINK, replace(LINK, carrier=False, operstate="down", mono_s=1.0)),
+        (PORT, replace(PORT, state="DOWN", phys_state="Polling", mono_s=1.0)),
+        (UNIT, replace(UNIT, active="failed", sub="failed", mono_s=1.0)),
+        (BOND, replace(BOND, slaves=BOND.slaves[:1], mono_s=1.0)),
+    ],
+)
+def test_what_has_changed_since_its_sample_is_not_told(tmp_path: Path, first: Sample, then: Sample) -> None:
+    """It went down before the look was over: that it was up must not follow as if it were news."""
+    found = told(tmp_path, [], [first, then])
+    assert found
+    assert "info" not in {one.severity.value for one in found}
+
+
+@pytest.mark.parametrize(
+    ("component", "others"),
+    [
+        ("", (True, True, True, True)),
+        ("node", (True, True, True, True)),
+        (ON, (True, False, True, False)),
+        (f"{ON}/gi5", (True, False, True, False)),
+        ("port/mlx5_0.1", (False, True, True, False)),
+        ("service/slurmd.service", (False, False, True, True)),
+    ],
+)
+def test_a_look_at_one_component(component: str, others: tuple[bool, ...]) -> None:
+    """Of a GPU, of the network, of the node, of a unit: only what concerns the component."""
+    wanted = concerns(component)
+    assert tuple(map(wanted, (ON, "link/eth1", "node", "service/slurmd.service"))) == others
+
+
+def test_every_source_stands_behind_its_kinds() -> None:
+    """Whoever adds a source or a kind says which silence proves nothing while it is blind."""
+    assert set(SOURCES_OF_KINDS) == {source.name for source in SOURCES}
+    named = {name for names in SOURCES_OF_KINDS.values() for name in names}
+    own = {"agent", "uplink", "commands"}
+    assert {kind.source for kind in kinds.KINDS.values()} == named | own
+    assert not any("," in name for name in named)
+    assert blind_sources(("nvml", "udev")) == "NVML,udev or NVML,udev"
