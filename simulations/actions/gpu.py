@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agent.contract import components
+from agent.contract.figures import Figure
 from simulations.actions.base import (
     ASK_S,
     COLLECT_S,
@@ -11,8 +12,10 @@ from simulations.actions.base import (
     SimulatedAction,
     SimulatedResult,
     failed,
+    faulty_gpus,
     fixed,
     jobs_hold_gpus,
+    measured,
     no_unit,
     refused,
     succeeded,
@@ -59,11 +62,24 @@ def diagnose(request: ActionRequest) -> SimulatedResult:
     machine = request.machine
     if machine.jobs:
         return jobs_hold_gpus(machine)
-    faulty = [gpu.component for gpu in machine.gpus.values() if not gpu.present]
-    faulty += [fault.component for fault in machine.faults.values() if fault.component.startswith("gpu/")]
-    if faulty:
+    if faulty := faulty_gpus(machine):
         return failed(f"the diagnosis failed at {', '.join(faulty)}", COLLECT_S)
     return succeeded(f"dcgmi diag -r {request.params['level']}: all passed (simulated)", COLLECT_S)
+
+
+def check_links(request: ActionRequest) -> SimulatedResult:
+    """Fails when a GPU is lost, or has a fault."""
+    faulty = faulty_gpus(request.machine)
+    figures = (
+        Figure(name="gpus", value=sum(gpu.present for gpu in request.machine.gpus.values())),
+        Figure(name="gpu.pcie_lanes", value=16),
+        Figure(name="gpu.nvlinks", value=17 if faulty else 18),
+    )
+    if faulty:
+        return measured(failed(f"links are not as expected: {', '.join(faulty)}", ASK_S), *figures)
+    return measured(
+        succeeded("8 GPUs answer, PCIe x16 or more, 18 NVLinks each (simulated)", ASK_S), *figures
+    )
 
 
 def rescan(request: ActionRequest) -> SimulatedResult:
@@ -95,6 +111,7 @@ ACTIONS: Mapping[str, SimulatedAction] = {
     "gpu.power_limit": limit_power,
     "gpu.persistence": enable_persistence,
     "gpu.diagnose": diagnose,
+    "gpu.links_check": check_links,
     "pci.rescan": rescan,
     "driver.reload": reload_driver,
     "fabricmanager.restart": restart_fabric_manager,

@@ -252,12 +252,15 @@ class Rung:
     repeat: Repeat | None = None
     # precheck on the situation; if it is false, the rung is skipped
     when: Mapping[str, Any] = field(default_factory=dict)
+    # in return_to_service: only if one of these rungs of the ladder was begun, so that a node is tested by what was done to
+    # it; empty: always
+    after: tuple[str, ...] = ()
     # None: the rung heals nothing (evidence, page), and the ladder goes on
     verify: Verify | None = None
     # next: the next rung · stop: the run fails · quit: the run ends and has succeeded
     on_failure: Literal["next", "stop", "quit"] = "next"
     # after a refusal, when nothing was done; empty: as on_failure. With `next`, a requested run succeeds without the
-    # rung: not every node has what an inspection looks at.
+    # rung, and a node returns to service without the test: not every node has what an inspection looks at. People are told.
     on_refusal: Literal["", "next", "stop"] = ""
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 

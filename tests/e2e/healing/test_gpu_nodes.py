@@ -131,7 +131,10 @@ def test_services_that_died_and_a_driver_that_only_a_reboot_mends(fleet: Fleet) 
     service = fleet.healed("gpu1", "service-failed", f"service/{DCGM}", SYSTEMD, began)
     manager = fleet.healed("gpu1", "fabric-manager-down", f"service/{FABRIC}", SYSTEMD, began)
     assert service.actions == ("service.restart",)
-    assert manager.actions == ("evidence.collect", "fabricmanager.restart", "scheduler.resume")
+    assert manager.actions == (
+        *("evidence.collect", "fabricmanager.restart"),
+        *("gpu.links_check", "scheduler.resume"),
+    )
     after = {unit: node.pid(unit) for unit in before}
     assert {unit for unit, pid in after.items() if pid == before[unit]} == {EXPORTER, PERSISTENCED}
     assert "0" not in after.values()
@@ -141,7 +144,10 @@ def test_services_that_died_and_a_driver_that_only_a_reboot_mends(fleet: Fleet) 
     fleet.whole.wait_for(lambda: not fleet.in_service("gpu1"), "Slurm has drained it")
     node.box.boot_again()
     reboot = fleet.healed("gpu1", "gpu-fatal-xid", f"gpu/{FIRST}", SYSTEMD, began)
-    assert reboot.actions == ("evidence.collect", "scheduler.drain", "node.reboot", "scheduler.resume")
+    assert reboot.actions == (
+        *("evidence.collect", "scheduler.drain", "node.reboot"),
+        *("gpu.links_check", "port.check", "gpu.diagnose", "node.accept", "scheduler.resume"),
+    )
     assert fleet.boot("gpu1") not in ("", boot)
     assert len(node.boots.calls) == 2, "once, and no more"
     assert "230 0 0\n" in (node.nvml.folder / "gpu0/fields").read_text()
@@ -154,7 +160,12 @@ def test_a_gpu_is_reset_when_its_job_has_ended(fleet: Fleet) -> None:
     """Drained in Slurm, reset while its services are stopped, and back in service; the other GPU is left alone."""
     node = fleet.nodes["gpu2"]
     reset = fleet.healed("gpu2", "gpu-fatal-xid", f"gpu/{FIRST}", DRIVER)
-    assert reset.actions == ("evidence.collect", "scheduler.drain", "gpu.reset", "scheduler.resume")
+    assert reset.actions == (
+        *("evidence.collect", "scheduler.drain", "gpu.reset"),
+        *("gpu.links_check", "gpu.diagnose", "node.accept", "scheduler.resume"),
+    )
+    assert node.dcgmi.calls == ["diag -r 2 -j"]
+    assert node.all_reduce.calls == ["-g 2"]
     assert node.smi.calls == ["--gpu-reset -i GPU-0"]
     assert "230 0 0\n" in (node.nvml.folder / "gpu0/fields").read_text()
     assert {node.box.run("systemctl", "is-active", unit).stdout for unit in node.units} == {"active\n"}
