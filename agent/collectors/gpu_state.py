@@ -9,11 +9,8 @@ from agent.collectors.samples import GpuCount, GpuEvent, GpuHealth, Sample
 from agent.contract import components
 from agent.contract.errors import ContractError
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
+from agent.contract.xid_facts import RECOVERY, UNKNOWN_RECOVERY
 
-# nvmlDeviceGpuRecoveryAction_t (field 230), as in XID 154.
-ACTIONS = {
-    0: "none", 1: "reset", 2: "reboot", 3: "drain_p2p", 4: "drain_and_reset", 5: "recover_imex_domain",
-}  # fmt: skip
 # nvmlEventType*; the xid collector has XIDs (8).
 EVENTS = {
     0x1: ("ecc_single_bit", Severity.INFO),
@@ -67,7 +64,7 @@ class GpuStateCollector(Collector):
         if not isinstance(action, int) or action == self._actions.get(gpu.bdf, 0):
             return []
         self._actions[gpu.bdf] = action
-        name = ACTIONS.get(action, "unknown")
+        name, _ = RECOVERY.get(action, UNKNOWN_RECOVERY)
         severity = Severity.ERROR if action else Severity.INFO
         data: dict[str, Scalar] = {"action": action, "name": name}
         return [

@@ -19,9 +19,10 @@ KINDS: tuple[Kind, ...] = (
             field(
                 "recovery_action",
                 "int",
-                "XID 154: the new recovery action (0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 IMEX)",
+                "XID 154: the new recovery action, as the driver counts them",
                 always=False,
             ),
+            field("recovery", "text", "XID 154: its name, as in gpu.recovery_action", always=False),
             field("link", "int", "NVLink that the line names", always=False),
             field("caused_by", "int", "the previous XID that the line names as its cause", always=False),
             field("unit", "text", "the unit that XIDs 144 to 150 (NVLink), 94 and 95 name", always=False),

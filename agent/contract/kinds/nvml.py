@@ -205,12 +205,14 @@ KINDS: tuple[Kind, ...] = (
             field(
                 "action",
                 "int",
-                "0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 recover IMEX domain",
+                "0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 recover IMEX domain, 6 bus reset, "
+                "7 system reboot",
             ),
             field(
                 "name",
                 "text",
-                "none | reset | reboot | drain_p2p | drain_and_reset | recover_imex_domain | unknown",
+                "none | reset | reboot | drain_p2p | drain_and_reset | recover_imex_domain | bus_reset | "
+                "system_reboot | unknown",
             ),
         ),
         {"action": 1, "name": "reset"},
