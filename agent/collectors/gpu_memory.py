@@ -11,7 +11,8 @@ from agent.contract.messages import Scalar, Severity, UnsentEvent
 
 _CORRECTED_S = 60.0  # corrected errors of one location are reported at most so often
 _MOST_GPUS = 64  # more than a node has
-_REMAP = ("pending", "failure", "corrected", "uncorrected")
+_ROWS = ("pending", "failure", "corrected", "uncorrected")
+_REMAP = ("pending", "failure", "banks_none", "corrected", "uncorrected")
 _RETIRED = ("pending", "single_bit", "double_bit")
 _Values = Mapping[str, int | float | str]
 
@@ -117,8 +118,8 @@ class GpuMemoryCollector(Collector):
         now = tuple(_int(gpu.values, f"{what}.{name}") for name in names)
         before = self._states.get((gpu.bdf, what))
         self._states[gpu.bdf, what] = now
-        if before is None:  # rows and pages of the past are history; what is pending now is not
-            flags = 2 if what == "remap" else 1
+        if before is None:  # rows and pages of the past are history; what is now is not
+            flags = 3 if what == "remap" else 1
             before = (*(0,) * flags, *now[flags:])
         return before if before != now else None
 
@@ -126,7 +127,7 @@ class GpuMemoryCollector(Collector):
         before = self._changed(gpu, "remap", _REMAP)
         if before is None:
             return []
-        values = {name: _int(gpu.values, f"remap.{name}") for name in _REMAP}
+        values = {name: _int(gpu.values, f"remap.{name}") for name in _ROWS}
         data: dict[str, Scalar] = {
             **values,
             "pending": bool(values["pending"]),
@@ -135,7 +136,7 @@ class GpuMemoryCollector(Collector):
         for name in ("partial", "low", "none"):
             if f"remap.banks_{name}" in gpu.values:
                 data[f"banks_{name}"] = _int(gpu.values, f"remap.banks_{name}")
-        grown = (values["corrected"], values["uncorrected"]) > before[2:]
+        grown = (values["corrected"], values["uncorrected"]) > before[3:]
         worst = Severity.FATAL if values["failure"] else Severity.ERROR
         severity = worst if data["failure"] or data["pending"] else _mild_severity(grown)
         evidence = "row remapping: " + ", ".join(f"{name} {value}" for name, value in values.items())

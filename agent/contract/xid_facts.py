@@ -77,6 +77,8 @@ def xid_event(xid: Xid, *, driver: str = "", evidence: str = "") -> UnsentEvent:
     if xid.code == 74 and nvlink_ignored(xid.message):
         data["action"], severity = "IGNORE", Severity.INFO
     data |= details(xid.code, xid.message)
+    if data.get("repair_at") == 1:
+        data["persists"] = True
     data |= {key: value for key, value in optional.items() if value is not None}
     return UnsentEvent(
         kind="gpu.xid",

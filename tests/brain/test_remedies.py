@@ -74,3 +74,56 @@ def test_a_recovery_action_of_a_newer_driver_leads_to_no_action() -> None:
     story = Story(shipped())
     story.event(10, "gpu.recovery_action", GPU, action=8, name="unknown")
     assert outcome(story.run(600)) == (["gpu-unknown-xid"], [])
+
+
+ROW_SPENT = HEAD + "64, Row Remapper Error: (0x0000000001234000) - All reserved rows for bank are remapped"
+ROW_MARKED = HEAD + "63, pid=1896, Row Remapper: New row marked for remapping, reset gpu to activate."
+DOUBLE_BIT = HEAD + "48, pid=7, name=a, An uncorrectable double bit error (DBE) has been detected on GPU"
+ON_LINK_4 = HEAD + "74, NVLink: fatal error detected on link 4({}, 0x0, 0x0, {}, 0x0, 0x0, 0x0)"
+IDLE = "scheduler.idle"
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause", "actions"),
+    [
+        ((ROW_MARKED,), "gpu-memory-reset", [EVIDENCE, IDLE, DRAIN, "gpu.reset", RESUME]),
+        ((ROW_SPENT,), "gpu-memory-replace", REPLACED),
+        ((ROW_MARKED, ROW_SPENT), "gpu-memory-replace", REPLACED),
+        ((DOUBLE_BIT, ROW_SPENT, WANTS + "0x1 (GPU Reset Required)"), "gpu-memory-replace", REPLACED),
+        ((DOUBLE_BIT, HEAD + "171, Uncorrectable DRAM error"), "gpu-fatal-xid", IN_BAND),
+        ((HEAD + "172, Uncorrectable SRAM error",), "gpu-fatal-xid", IN_BAND),
+        ((HEAD + "54, External power connector is not attached",), "gpu-power-connector", [EVIDENCE, DRAIN]),
+        ((HEAD + "92, High single-bit ECC error rate",), "gpu-ecc", []),
+        ((HEAD + "122, SPI PMU RPC read failure",), "gpu-firmware-flash", [EVIDENCE, DRAIN]),
+        ((HEAD + "123, SPI PMU RPC write failure",), "gpu-firmware-flash", [EVIDENCE, DRAIN]),
+        ((ON_LINK_4.format("0x10", "0x0"),), "gpu-nvlink-errors", [EVIDENCE]),
+        ((ON_LINK_4.format("0x0", "0x40000"),), "gpu-nvlink-down", IN_BAND),
+    ],
+)  # fmt: skip
+def test_what_an_xid_leads_to(lines: tuple[str, ...], cause: str, actions: list[str]) -> None:
+    """One incident, and the vendor's remedy: a spent row is never reset and sent back to its jobs."""
+    assert outcome(told(*lines)) == ([cause], actions)
+
+
+def test_a_link_that_errs_again_is_reset_with_all_others() -> None:
+    """XID 74: once it is only watched; as often as its registers allow, all GPUs of the drained node are reset."""
+    story = told(ON_LINK_4.format("0x10", "0x0"), repeats=3, persists=True)
+    assert outcome(story) == (["gpu-nvlink-down"], IN_BAND)
+    (reset,) = (one.step for one in story.performed if one.step.action == "gpu.reset")
+    assert reset.params == {"gpu": "node"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        HEAD + "13, pid=41, name=a, Graphics SM Warp Exception on (GPC 1, TPC 3, SM 0): Out Of Range Address",
+        HEAD + "31, pid=42, name=b, Ch 00000008, intr 00000000. MMU Fault",
+    ],
+)
+def test_what_recurs_at_one_place_is_diagnosed_when_the_node_is_idle(line: str) -> None:
+    """A program that fails once is its owner's; the third at one place is the GPU's, and that can wait."""
+    assert outcome(told(line)) == ([], [])
+    story = told(line, repeats=3)
+    assert outcome(story) == (["gpu-suspected"], [EVIDENCE, IDLE, DRAIN, "gpu.diagnose", RESUME])
+    (incident,) = story.incidents()
+    assert incident.state.value == "closed"

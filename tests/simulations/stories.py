@@ -19,6 +19,7 @@ FAULTY = "sim-03"
 DRILL_AT_S = 30.0
 Expected = tuple[str, str, list[str]]  # cause of the incident, its end, what was done about it
 
+_IDLE = "scheduler.idle"
 _EVIDENCE, _DRAIN, _RESUME, _PAGE = "evidence.collect", "scheduler.drain", "scheduler.resume", "page"
 STORIES: dict[str, Expected] = {
     "gpu-off-bus": (
@@ -32,6 +33,8 @@ STORIES: dict[str, Expected] = {
         [_EVIDENCE, _DRAIN, "pci.rescan", "node.reboot", "bmc.power_cycle", "node.isolate", _PAGE],
     ),
     "gpu-needs-reset": ("gpu-fatal-xid", "closed", [_EVIDENCE, _DRAIN, "gpu.reset", _RESUME]),
+    "gpu-row-marked": ("gpu-memory-reset", "closed", [_EVIDENCE, _IDLE, _DRAIN, "gpu.reset", _RESUME]),
+    "gpu-cluster-bad": ("gpu-suspected", "needs_human", [_EVIDENCE, _IDLE, _DRAIN, "gpu.diagnose", _PAGE]),
     "gpu-rows-spent": ("gpu-memory-replace", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
     "gpu-ecc": ("gpu-ecc", "needs_human", [_EVIDENCE, _PAGE]),
     "gpu-hot": ("gpu-thermal", "closed", [_EVIDENCE, "gpu.power_limit"]),

@@ -56,6 +56,23 @@ KINDS: tuple[Kind, ...] = (
             field("registers", "text", "XID 74: the seven registers", always=False),
             field("advice", "text", "XID 74: the catalogue's advice for the bits that are set", always=False),
             field(
+                "repair_at",
+                "int",
+                "XID 74: that many on one link within a day make it a link to repair; 0: never, 1: the first one",
+                always=False,
+            ),
+            field("job", "text", "job of the process that the line names", always=False),
+            field(
+                "repeats",
+                "int",
+                "within a day, this one included: XID 13, programs that failed at this GPC and TPC and nowhere else; "
+                "XID 31, jobs that failed on this GPU and no other of the node; XID 74, errors of this link",
+                always=False,
+            ),
+            field(
+                "persists", "bool", "XID 74: the link is to be repaired (repeats >= repair_at)", always=False
+            ),
+            field(
                 "unproven",
                 "bool",
                 "the action was decoded by a bit layout (NVLink5, driver 575 or newer) that no real line has confirmed yet",

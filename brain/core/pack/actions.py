@@ -75,6 +75,21 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             heals=False,
         ),
         _spec(
+            "scheduler.idle",
+            "Waits until the node has no jobs, without a drain: jobs run on, and new ones may start.",
+            Disrupts.NOTHING,
+            Repeat.SAFE,
+            604_800,
+            (
+                Param(
+                    name="wait_s",
+                    type="float",
+                    summary="at most so long, 0 to 604,800 s (default 604,800)",
+                    required=False,
+                ),
+            ),
+        ),
+        _spec(
             "scheduler.resume",
             "Takes our own drain off the node; a drain of somebody else stays.",
             Disrupts.NOTHING,
