@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.congestion import CongestionOptions, CongestionWindow
 from agent.collectors.samples import IbDevices, IbPort, Sample
-from agent.contract.messages import Severity, UnsentEvent
+from agent.contract.messages import Scalar, Severity, UnsentEvent
 
 # Legacy counters stick at their maximum instead of wrapping: they show nothing more there, which is a state of its own.
 LIMITS = {
@@ -150,11 +150,19 @@ class InfinibandCollector(Collector):
         # A port without a cable may change between Polling and Sleep for ever: only one that was up is of interest.
         moved = now.phys_state != before.phys_state and (now.device, now.port) in self._was_up
         if changed or moved:
+            data: dict[str, Scalar] = {
+                "state": now.state,
+                "before": before.state,
+                "phys_state": now.phys_state,
+            }
+            # The drivers of Ethernet cards call every port without a carrier so.
+            if now.phys_state == "Disabled" and now.link_layer != "Ethernet":
+                data["disabled"] = True
             yield UnsentEvent(
                 kind="ib.port_state",
                 component=_component(now),
                 severity=Severity.INFO if now.state == "ACTIVE" else Severity.WARNING,
-                data={"state": now.state, "before": before.state, "phys_state": now.phys_state},
+                data=data,
                 evidence=f"{now.device} port {now.port} {before.state}/{before.phys_state}"
                 f" -> {now.state}/{now.phys_state}",
             )

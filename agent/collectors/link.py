@@ -49,9 +49,10 @@ class LinkCollector(Collector):
             yield _mtu(sample, before)
         yield from _unseen_changes(sample, before)
         went_up_or_down = _up(sample) != _up(before)
+        set_up = sample.admin_up and not before.admin_up
         set_down = before.admin_up and not sample.admin_up
-        if went_up_or_down or set_down:
-            yield _state(sample)
+        if went_up_or_down or set_up or set_down:
+            yield _state(sample, set_up=set_up)
 
     def _ignored(self, name: str) -> bool:
         if name in self._names or name.startswith(self._prefixes):
@@ -67,7 +68,7 @@ def _up(link: LinkState) -> bool:
     return link.admin_up and link.carrier and link.operstate in _OPERATIONAL
 
 
-def _state(link: LinkState) -> UnsentEvent:
+def _state(link: LinkState, *, set_up: bool) -> UnsentEvent:
     up = _up(link)
     data: dict[str, Scalar] = {
         "up": up,
@@ -77,6 +78,8 @@ def _state(link: LinkState) -> UnsentEvent:
     }
     if link.slave:
         data["slave"] = True
+    if set_up and not up:
+        data["set_up"] = True
     return UnsentEvent(
         kind="link.state",
         component=f"link/{link.name}",

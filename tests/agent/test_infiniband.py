@@ -140,6 +140,15 @@ def test_a_port_goes_down_and_comes_back() -> None:
     ]
 
 
+def test_a_disabled_port_is_told_from_one_without_a_link() -> None:
+    """By its physical state; the drivers of Ethernet cards report that one for every port without a carrier."""
+    states = [port(1.0), port(2.0, "DOWN", "Disabled", sm=0), port(3.0, "DOWN", "Polling", sm=0)]
+    for layer, said in (("InfiniBand", [True, None]), ("Ethernet", [None, None])):
+        samples = [replace(one, link_layer=layer) for one in states]
+        found = events_of(InfinibandCollector(CongestionOptions()), *samples)
+        assert [one.data.get("disabled") for one in found] == said
+
+
 def test_an_uncabled_port_is_quiet() -> None:
     """A port that has never been up may change between physical states without an event."""
     collector = InfinibandCollector(CongestionOptions())
