@@ -78,6 +78,7 @@ class InfinibandCollector(Collector):
         self._was_up: set[tuple[str, int]] = set()
         # Device → samples in a row in which it was missing.
         self._missing: dict[str, int] = {}
+        self._moved: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:
@@ -212,11 +213,16 @@ class InfinibandCollector(Collector):
 
     def _devices(self, now: IbDevices) -> Iterator[UnsentEvent]:
         for device in now.names:
-            if self._missing.get(device, 0) >= MISSING_SAMPLES:
+            if self._missing.get(device, 0) >= MISSING_SAMPLES or device in self._moved:
                 yield _device(device, present=True)
             self._missing[device] = 0
+        for device in now.moved:
+            if device not in self._moved:
+                self._forget(device)
+                yield _device(device, present=False, moved=True)
+        self._moved = frozenset(now.moved)
         for device in self._missing:
-            if device in now.names:
+            if device in now.names or device in now.moved:
                 continue
             self._missing[device] += 1
             if self._missing[device] == MISSING_SAMPLES:
@@ -234,11 +240,12 @@ def _component(port: IbPort) -> str:
     return f"port/{port.device}.{port.port}"
 
 
-def _device(device: str, *, present: bool) -> UnsentEvent:
+def _device(device: str, *, present: bool, moved: bool = False) -> UnsentEvent:
+    how = "is back" if present else "is in another network namespace" if moved else "is gone"
     return UnsentEvent(
         kind="ib.device",
         component=f"nic/{device}",
-        severity=Severity.INFO if present else Severity.ERROR,
-        data={"present": present},
-        evidence=f"/sys/class/infiniband/{device} {'is back' if present else 'is gone'}",
+        severity=Severity.INFO if present or moved else Severity.ERROR,
+        data={"present": present, "moved": True} if moved else {"present": present},
+        evidence=f"/sys/class/infiniband/{device} {how}",
     )

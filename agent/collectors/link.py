@@ -22,7 +22,9 @@ class LinkCollector(Collector):
 
     name: ClassVar[str] = "link"
     wants: ClassVar[tuple[type, ...]] = (LinkState,)
-    kinds: ClassVar[tuple[str, ...]] = ("link.state", "link.removed", "link.mtu", "link.carrier_changes")
+    kinds: ClassVar[tuple[str, ...]] = (
+        "link.state", "link.removed", "link.moved", "link.mtu", "link.carrier_changes",
+    )  # fmt: skip
 
     def __init__(self, *, ignore: tuple[str, ...] = ("lo",)) -> None:
         self._names = frozenset(name for name in ignore if not name.endswith("*"))
@@ -40,7 +42,7 @@ class LinkCollector(Collector):
         before = self._links.pop(sample.name, None)
         if sample.removed:
             if before is not None:
-                yield _removed(sample, before)
+                yield _moved(sample) if sample.moved else _removed(sample, before)
             return
         self._links[sample.name] = sample
         if before is None:  # the state at start, or a new interface: it has lost nothing
@@ -114,6 +116,15 @@ def _unseen_changes(link: LinkState, before: LinkState) -> Iterator[UnsentEvent]
             data={"unseen": unseen, "value": link.carrier_changes},
             evidence=f"{link.name}: carrier_changes {before.carrier_changes} -> {link.carrier_changes}",
         )
+
+
+def _moved(link: LinkState) -> UnsentEvent:
+    return UnsentEvent(
+        kind="link.moved",
+        component=f"link/{link.name}",
+        severity=Severity.INFO,
+        evidence=f"{link.name}: moved into another network namespace",
+    )
 
 
 def _removed(link: LinkState, before: LinkState) -> UnsentEvent:

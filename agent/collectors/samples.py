@@ -55,6 +55,8 @@ class LinkState:
     # Since the interface was made; None: not known.
     carrier_changes: int | None = None
     removed: bool = False
+    # With `removed`: it goes on in another network namespace, as a container's.
+    moved: bool = False
     # Part of the dump at start, not a change.
     first: bool = False
     # Its former name, when this sample reports that it was renamed.
@@ -95,6 +97,8 @@ class IbDevices:
     """Which InfiniBand devices there are now."""
 
     names: tuple[str, ...]
+    # Those that are not seen here any more and that their driver has still: they are in another network namespace.
+    moved: tuple[str, ...] = ()
     mono_s: float = 0.0
 
 

@@ -81,7 +81,10 @@ KINDS: tuple[Kind, ...] = (
         severity=ERROR,
         source="/sys/class/infiniband",
         summary="An InfiniBand device vanished or came back (severity info).",
-        fields=(field("present", "bool", "it is there now"),),
+        fields=(
+            field("present", "bool", "it is there now"),
+            field("moved", "bool", "true: not vanished, but in another network namespace", always=False),
+        ),
         example={"present": False},
     ),
     Kind(
@@ -106,6 +109,15 @@ KINDS: tuple[Kind, ...] = (
         severity=ERROR,
         source="rtnetlink",
         summary="A network interface vanished.",
+        fields=(),
+        example={},
+    ),
+    Kind(
+        name="link.moved",
+        component="link",
+        severity=INFO,
+        source="rtnetlink",
+        summary="A network interface went into another network namespace, as that of a container, and works there.",
         fields=(),
         example={},
     ),
