@@ -123,7 +123,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
         ),
         _spec(
             "bmc.evidence",
-            "Reads power state, sensors and event log of the node's BMC.",
+            "Reads power state, sensors and event log of the node's BMC. Sensors that are not well fail the step.",
             Disrupts.NOTHING,
             Repeat.SAFE,
             60,
