@@ -22,6 +22,7 @@ CLASSES: Mapping[str, tuple[str, str]] = {
     "gpu.diagnose": ("gpu_diagnose", "GpuDiagnose"),
     "gpu.persistence": ("gpu_persistence", "GpuPersistence"),
     "gpu.power_limit": ("gpu_power_limit", "GpuPowerLimit"),
+    "gpu.power_restore": ("gpu_power_restore", "GpuPowerRestore"),
     "gpu.reset": ("gpu_reset", "GpuReset"),
     "ib.inspect": ("ib_inspect", "IbInspect"),
     "ib.port_reset": ("ib_port_reset", "IbPortReset"),

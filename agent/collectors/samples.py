@@ -65,6 +65,19 @@ class LinkState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredPower:
+    """A GPU's power limit that gpuward has lowered and not restored."""
+
+    bdf: str
+    # As it was set, and as it was before, mW.
+    limit_mw: int
+    before_mw: int
+    # It was set in an earlier boot: it no longer stands.
+    over: bool = False
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IbPort:
     """One look at a port under /sys/class/infiniband."""
 
@@ -265,6 +278,7 @@ Sample = (
     | Overrun
     | Device
     | LinkState
+    | LoweredPower
     | IbPort
     | IbDevices
     | SmAnswer

@@ -127,3 +127,49 @@ def test_what_recurs_at_one_place_is_diagnosed_when_the_node_is_idle(line: str) 
     assert outcome(story) == (["gpu-suspected"], [EVIDENCE, IDLE, DRAIN, "gpu.diagnose", RESUME])
     (incident,) = story.incidents()
     assert incident.state.value == "closed"
+
+
+def test_a_lowered_power_limit_is_an_open_incident_until_the_node_is_returned() -> None:
+    """The heat is gone and its incident with it; the debt stays, and whoever returns the node pays it."""
+    story = Story(shipped())
+    slowed: dict[str, Any] = {
+        "reasons": "hw_slowdown,hw_thermal",
+        "thermal": True,
+        "hardware": True,
+        "power_brake": False,
+    }
+    capped: dict[str, Any] = {"limit_w": 490.0, "before_w": 700.0}
+    story.event(10, "gpu.throttle", GPU, active=True, lasted_s=2.0, **slowed)
+    story.run(44)
+    assert outcome(story)[1] == [EVIDENCE, "gpu.power_limit"]
+    story.event(45, "gpu.power_capped", GPU, active=True, **capped)
+    story.event(60, "gpu.throttle", GPU, active=False, lasted_s=20.0, **slowed)
+    story.run(3600)
+    assert [one.state.value for one in story.incidents("gpu-thermal")] == ["closed"]
+    (debt,) = story.incidents("gpu-power-capped")
+    assert debt.state.value == "open"
+    story.say(3700, "return", node="n1")
+    story.run(3710)
+    assert outcome(story)[1][2:] == ["gpu.power_restore", RESUME]
+    story.event(3711, "gpu.power_capped", GPU, active=False, **capped)
+    story.run(4000)
+    (debt,) = story.incidents("gpu-power-capped")
+    assert debt.state.value == "closed"
+
+
+def test_the_drivers_own_slowdown_lowers_nothing() -> None:
+    """Near the temperature limit it is normal: it is listed, and nobody is paged."""
+    story = Story(shipped())
+    story.event(
+        10,
+        "gpu.throttle",
+        GPU,
+        active=True,
+        reasons="sw_thermal",
+        thermal=True,
+        hardware=False,
+        power_brake=False,
+        lasted_s=2.0,
+    )
+    assert outcome(story.run(600)) == (["gpu-warm"], [])
+    assert story.time.pages == []

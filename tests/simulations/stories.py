@@ -92,7 +92,7 @@ STORIES: dict[str, Expected] = {
 }
 # Runbook that people or a schedule start -> what is done on an idle, healthy node.
 REQUESTS = {
-    "return-node": [_RESUME],
+    "return-node": ["gpu.power_restore", _RESUME],
     "inspect-node": [_DRAIN, "gpu.diagnose", "bmc.evidence", _EVIDENCE, _RESUME],
     "inspect-fabric": ["sm.status", "fabric.inspect"],
 }
