@@ -119,7 +119,7 @@ def cuda_error(component: str, *, name: str, job: str) -> UnsentEvent:
 
 def port_state(port: SimulatedPort, *, before: str) -> UnsentEvent:
     """From /sys/class/infiniband: a port went up or down."""
-    state, phys = ("ACTIVE", "LinkUp") if port.up else ("DOWN", "Disabled")
+    state, phys = ("ACTIVE", "LinkUp") if port.up else ("DOWN", "Polling")
     return UnsentEvent(
         kind="ib.port_state",
         component=port.component,

@@ -24,6 +24,7 @@ CLASSES: Mapping[str, tuple[str, str]] = {
     "gpu.links_check": ("gpu_links_check", "GpuLinksCheck"),
     "gpu.persistence": ("gpu_persistence", "GpuPersistence"),
     "gpu.power_limit": ("gpu_power_limit", "GpuPowerLimit"),
+    "gpu.power_restore": ("gpu_power_restore", "GpuPowerRestore"),
     "gpu.reset": ("gpu_reset", "GpuReset"),
     "ib.inspect": ("ib_inspect", "IbInspect"),
     "ib.port_reset": ("ib_port_reset", "IbPortReset"),

@@ -47,6 +47,11 @@ def limit_power(request: ActionRequest) -> SimulatedResult:
     return fixed(text, ASK_S, component, Fix.LIMIT_POWER)
 
 
+def restore_power(_: ActionRequest) -> SimulatedResult:
+    """Changes nothing that is simulated."""
+    return succeeded("the power limits are as they were", ASK_S)
+
+
 def _on_bus(machine: MachineState, component: str) -> bool:
     gpu = machine.gpus.get(components.name_of(component))
     return gpu is not None and gpu.present
@@ -109,6 +114,7 @@ def restart_fabric_manager(request: ActionRequest) -> SimulatedResult:
 ACTIONS: Mapping[str, SimulatedAction] = {
     "gpu.reset": reset_gpu,
     "gpu.power_limit": limit_power,
+    "gpu.power_restore": restore_power,
     "gpu.persistence": enable_persistence,
     "gpu.diagnose": diagnose,
     "gpu.links_check": check_links,

@@ -20,6 +20,7 @@ DRILL_AT_S = 30.0
 Expected = tuple[str, str, list[str]]  # cause of the incident, its end, what was done about it
 
 _LINKS, _PORTS, _DIAGNOSE, _ACCEPT = "gpu.links_check", "port.check", "gpu.diagnose", "node.accept"
+_IDLE = "scheduler.idle"
 _EVIDENCE, _DRAIN, _RESUME, _PAGE = "evidence.collect", "scheduler.drain", "scheduler.resume", "page"
 # After a reset of GPUs, and after a boot.
 _TESTED_GPUS = (_LINKS, _DIAGNOSE, _ACCEPT)
@@ -36,6 +37,12 @@ STORIES: dict[str, Expected] = {
         [_EVIDENCE, _DRAIN, "pci.rescan", "node.reboot", "bmc.power_cycle", "node.isolate", _PAGE],
     ),
     "gpu-needs-reset": ("gpu-fatal-xid", "closed", [_EVIDENCE, _DRAIN, "gpu.reset", *_TESTED_GPUS, _RESUME]),
+    "gpu-row-marked": (
+        "gpu-memory-reset",
+        "closed",
+        [_EVIDENCE, _IDLE, _DRAIN, "gpu.reset", *_TESTED_GPUS, _RESUME],
+    ),
+    "gpu-cluster-bad": ("gpu-suspected", "needs_human", [_EVIDENCE, _IDLE, _DRAIN, "gpu.diagnose", _PAGE]),
     "gpu-rows-spent": ("gpu-memory-replace", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
     "gpu-ecc": ("gpu-ecc", "needs_human", [_EVIDENCE, _PAGE]),
     "gpu-hot": ("gpu-thermal", "closed", [_EVIDENCE, "gpu.power_limit"]),
@@ -109,7 +116,7 @@ STORIES: dict[str, Expected] = {
 }
 # Runbook that people or a schedule start -> what is done on an idle, healthy node.
 REQUESTS = {
-    "return-node": [_LINKS, _PORTS, _RESUME],
+    "return-node": [_LINKS, _PORTS, "gpu.power_restore", _RESUME],
     "inspect-node": [_DRAIN, _LINKS, _PORTS, _DIAGNOSE, _ACCEPT, "bmc.evidence", _EVIDENCE, _RESUME],
     "accept-node": [_DRAIN, _LINKS, _PORTS, _DIAGNOSE, _ACCEPT, _EVIDENCE, _RESUME],
     "inspect-fabric": ["sm.status", "fabric.inspect"],

@@ -18,7 +18,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="gpu.power_limit",
-        summary="Sets a GPU's power limit, within what the card allows.",
+        summary="Sets a GPU's power limit, within what the card allows, and remembers the limit before.",
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=30,
@@ -30,6 +30,15 @@ ACTIONS = (
                 summary="of the card's default limit, 40 to 100",
             ),
         ),
+    ),
+    ActionSpec(
+        name="gpu.power_restore",
+        summary="Gives GPUs back the power limits that gpu.power_limit has lowered; one that somebody has changed since is "
+        "left as it is.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=60,
+        params=(Param(name="gpu", type="component", summary="`gpu/<bdf>` (default: all)", required=False),),
     ),
     ActionSpec(
         name="gpu.persistence",

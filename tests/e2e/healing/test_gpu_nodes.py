@@ -40,6 +40,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
     pytest.mark.timeout(400),
 ]
+CAPPED = ("gpu-thermal", "gpu-power-capped", "gpu-warm")
 RPC_TIMED_OUT = 119  # XID
 WITHIN_S = 250.0  # on a slow machine; the longest takes 95 s, most of it by its rule and its verification
 SYSTEMD, DRIVER = "systemd in a container", "NVML library in C and a PCI bus, in a container"
@@ -196,4 +197,5 @@ def test_a_hot_gpu_cools_when_it_may_draw_less(fleet: Fleet) -> None:
     assert int((node.nvml.folder / "gpu1/temp").read_text()) < 90
     assert fleet.slurm.job(fleet.jobs["gpu3"]) == ("RUNNING", "gpu3")
     assert fleet.in_service("gpu3")
-    assert fleet.causes("gpu3") == ["gpu-thermal"]
+    # The lowered limit is a debt with an incident of its own; near its limit the driver slows the GPU down by itself.
+    assert {"gpu-thermal", "gpu-power-capped"} <= set(fleet.causes("gpu3")) <= {*CAPPED}
