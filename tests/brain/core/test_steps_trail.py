@@ -163,5 +163,6 @@ def test_a_way_back_that_fails() -> None:
     it.answer("failed")
     assert it.state.value == "exhausted"
     assert it.climber.why == (
-        "r worked: the symptoms have been gone for 10 s, but resume failed: a person must bring it back into service"
+        "r worked: the symptoms have been gone for 10 s, but resume failed: so it is: "
+        "a person must bring it back into service"
     )
