@@ -328,8 +328,12 @@ class Engine:
 
     def _match_ended(self, ctx: Context, rule: str, scope: str, why: str) -> None:
         incident = incidents.match_ended(ctx, rule, scope)
-        if incident is not None:
-            self._recover(ctx, incident, IncidentTrigger.CLEARED, why)
+        if incident is None:
+            return
+        self._recover(ctx, incident, IncidentTrigger.CLEARED, why)
+        run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+        if run is not None and run.state in (RunState.HELD, RunState.APPROVAL):
+            runs.proceed(ctx, run)  # the reason for which it waits to act is gone
 
     def _match_continues(self, ctx: Context, rule: str, scope: str, changed: list[SymptomState]) -> None:
         """The rule's incident takes over new facts of the symptoms that the rule names."""

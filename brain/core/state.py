@@ -188,6 +188,8 @@ class Run:
     why: str = ""
     # whether it has its node to itself, for disruptive rungs
     claimed: bool = False
+    # the rung, and why it waits, for which people were last asked to approve
+    wanted: str = ""
     # the last approval, which may be void now
     approved: Approval | None = None
     # verifying: since when the symptoms are gone; 0: they are not

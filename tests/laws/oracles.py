@@ -10,13 +10,14 @@ from typing import Protocol
 from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Outcome
 from brain.core.effects import Effect, Note, Perform, SendPage, ShowIncident, ShowRun, Step
-from brain.core.inputs import Delivery, EventSeen, Input, Intent, NodeState
-from brain.core.pack.spec import Match, Pack
+from brain.core.inputs import Delivery, EventSeen, Input, Intent, Leader, NodeState, OperatorCommand
+from brain.core.pack.spec import Match, Pack, Symptom
 from brain.core.state import Incident, Run
 from tests.laws.cell import Cell
 from tests.laws.story import UNKNOWN_XID, Story, disruptive, forged
 
 OVER = ("succeeded", "exhausted", "observed", "cancelled")
+MOST_ASKED = 8  # for several reasons, one after the other
 FRESH_S = 5.0  # a fact that was younger when it came is news
 Found = Iterator[str]
 
@@ -201,9 +202,7 @@ class SharedCause:
 
     def _heard(self, pack: Pack, given: EventSeen, now: float) -> None:
         event = given.event
-        for symptom in pack.symptoms:
-            if symptom.detect != "seen":
-                continue
+        for symptom in _seen(pack.version, pack).get(event.kind, ()):
             if any(_fits(match, given) for match in symptom.clear):
                 self._active.get(symptom.name, {}).pop(event.node, None)
             elif event.age_s < FRESH_S and any(_fits(match, given) for match in symptom.on):
@@ -211,6 +210,20 @@ class SharedCause:
 
     def end(self, story: Story) -> Found:
         return iter(())
+
+
+_SEEN: dict[str, dict[str, list[Symptom]]] = {}
+
+
+def _seen(version: str, pack: Pack) -> dict[str, list[Symptom]]:
+    """Kind of event -> the symptoms that one such event begins or ends."""
+    if version not in _SEEN:
+        kinds = _SEEN[version] = {}
+        for symptom in pack.symptoms:
+            for kind in dict.fromkeys(match.kind for match in (*symptom.on, *symptom.clear)):
+                if symptom.detect == "seen":
+                    kinds.setdefault(kind, []).append(symptom)
+    return _SEEN[version]
 
 
 def _fits(match: Match, given: EventSeen) -> bool:
@@ -426,6 +439,28 @@ class SameAfterRestart:
         yield from (f"after a restart {given} has other effects" for given in story.differ)
 
 
+class NobodyIsAskedTwice:
+    """Law 14, and the users' nights: for one step people are asked once to approve, as long as nothing has changed."""
+
+    law = 14
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[str, str], int] = {}
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        if isinstance(given, (OperatorCommand, Leader)):
+            self._asked.clear()  # something has changed
+        for effect in effects:
+            if isinstance(effect, Note) and effect.kind == "page.sent" and ": approval wanted" in effect.text:
+                key = effect.incident, effect.text
+                self._asked[key] = self._asked.get(key, 0) + 1
+                if self._asked[key] == MOST_ASKED:
+                    yield f"{MOST_ASKED} pages say of {effect.incident}: {effect.text}"
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
 class IntentFirst:
     """Laws 4 and 16: a step leaves only after the present leader's intent has come back, or again under the same id."""
 
@@ -453,6 +488,7 @@ def all_of_them() -> list[Oracle]:
         PagesArrive(),
         EverythingEnds(),
         IntentFirst(),
+        NobodyIsAskedTwice(),
         NoOldNews(),
         ForItselfOnly(),
         WayBack(),

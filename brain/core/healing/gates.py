@@ -17,7 +17,7 @@ from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import CELL, WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.paging import escalation
-from brain.core.state import Disruption, Incident, Run, SymptomState
+from brain.core.state import Disruption, Incident, Run, RunState, SymptomState
 
 
 class Answer(StrEnum):
@@ -223,7 +223,8 @@ def stale(case: Case) -> Verdict | None:
     if not why or approvals.valid(ctx, run):
         return None
     newest = _newest(ctx, incident)
-    looked = run.looked_at > newest and run.looked_at >= ctx.now - ctx.compiled.settings.stale_s
+    recent = run.looked_at >= ctx.now - ctx.compiled.settings.stale_s
+    looked = run.looked_at > newest and (recent or run.state is RunState.APPROVAL)
     if looks.needless(run) or looked or looks.given_up(ctx, run):
         seen = "the node has looked again and reports nothing new" if looked else run.unseen
         reason = f"{why}: {seen or 'a fresh fact'}; an approval is needed"
@@ -248,7 +249,7 @@ def old_news(ctx: Context, run: Run, incident: Incident) -> str:
     if node is not None and newest < node.booted_at - BOOT_JITTER_S:
         return f"{run.node} has started anew since its newest fact"
     if ctx.now - newest > limit:
-        return f"its newest fact is {ctx.now - newest:.0f} s old"
+        return f"its newest fact is over {limit:.0f} s old"
     return ""
 
 

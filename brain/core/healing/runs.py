@@ -52,7 +52,7 @@ TRANSITIONS: dict[tuple[RunState, RunTrigger], RunState] = {
 }
 OVER = (S.SUCCEEDED, S.EXHAUSTED, S.OBSERVED, S.CANCELLED)
 INTENT_S = 30.0  # an intent that has not come back on the log after this long is written again
-APPROVAL_S = 60.0  # how often a run that waits for an approval is judged anew: its reason may be gone
+APPROVAL_S = 300.0  # how often a run that waits for an approval is judged anew: its reason may be gone
 LOOKED_S = 300.0  # how old a look may be when a node is given back
 
 
@@ -353,13 +353,13 @@ def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, ver
             approvals.end_if_void(ctx, run)
             if run.state is not S.APPROVAL or run.why != why:
                 transition(ctx, run, T.APPROVAL_REQUESTED, why)
+            if (
+                run.wanted != why
+            ):  # people are asked once, however often the run has waited for something else since
+                run.wanted = why
                 _ask_plan(ctx, run, incident, rung)
-                escalation.page(
-                    ctx,
-                    incident,
-                    "update",
-                    f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id}",
-                )
+                text = f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id}"
+                escalation.page(ctx, incident, "update", text)
             ctx.set_timer(f"run:{run.id}", ctx.now + APPROVAL_S)
 
 
