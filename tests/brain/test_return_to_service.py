@@ -148,7 +148,9 @@ def test_changed_circumstances_void_an_approval(change: str, says: str) -> None:
     if change == "symptom":
         # The flapping symptom joins no link-down incident by itself; a second match of the rule would bring it.
         other = "link_flaps@link/n1/eth1"
-        story.engine.state.symptoms[other] = SymptomState(name="link_flaps", scope="link/n1/eth1", active=True)
+        story.engine.state.symptoms[other] = SymptomState(
+            name="link_flaps", scope="link/n1/eth1", active=True
+        )
         story.engine.state.incidents[incident.id].symptoms.append(other)
     story.say(120 if change == "time" else 30, "release", scope="node/n1")
     story.run(140)

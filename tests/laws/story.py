@@ -54,7 +54,9 @@ from tests.laws import fleet
 from tests.laws.cell import Cell, HoldTold, NodeTruth, StepUnderWay
 
 UNKNOWN_XID = 4242  # no catalogue has it
-QUIET_END_S = 1.2 * 86400.0  # how long a story goes on after its last move: all that waits must have ended or told
+QUIET_END_S = (
+    1.2 * 86400.0
+)  # how long a story goes on after its last move: all that waits must have ended or told
 
 See = Callable[[Input, float, list[Effect]], None]
 
