@@ -1,9 +1,11 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks bench fuzz mutants docs lock clean
+.PHONY: help setup up test quick lint hooks bench fuzz mutants stories docs lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
 FUZZ_S ?= 60
+STORIES ?= 10000
+FIRST ?= 1
 # Most tests wait for processes and clocks: twice as many at a time as a small machine has processors. A file's tests stay
 # together.
 WORKERS ?= 4
@@ -43,6 +45,9 @@ fuzz: setup      ## coverage-guided fuzzing of every parser, FUZZ_S seconds each
 mutants: setup   ## do the tests notice when the safety core is wrong? All modules, or MODULES="gates" (installs mutmut)
 	@$(BIN)/python -m pip install -q --require-hashes -r deploy/dev/mutants.txt
 	@$(BIN)/python -m tests.mutants $(MODULES)
+
+stories: setup   ## random stories against the safety laws (docs/safety.md): STORIES of them, from the story FIRST on
+	@$(BIN)/python -m tests.laws --stories $(STORIES) --first $(FIRST) --workers 2
 
 docs: setup      ## regenerates docs/reference.md, docs/actions.md and deploy/agent.toml
 	@$(BIN)/python -m docs.generate

@@ -46,17 +46,18 @@ def hold(client: Client, scope: str, why: str, for_s: float | None, plain: bool)
 @as_json
 @for_client
 def release(client: Client, scope: str, plain: bool) -> None:
-    """Ends the hold on SCOPE."""
+    """Ends the hold on SCOPE. Where several holds are on it, name one by its id (`gpuward status` lists them)."""
     _show(client.submit("release", scope=scope), plain)
 
 
 @click.command()
 @click.argument("id_", metavar="ID")
+@click.option("--rung", default="", help="Only if the run still waits for this rung, which the page named.")
 @as_json
 @for_client
-def approve(client: Client, id_: str, plain: bool) -> None:
+def approve(client: Client, id_: str, rung: str, plain: bool) -> None:
     """Approves the next step of the run of ID (a run or its incident)."""
-    _show(client.submit("approve", id=id_), plain)
+    _show(client.submit("approve", **({"id": id_, "rung": rung} if rung else {"id": id_})), plain)
 
 
 @click.command()

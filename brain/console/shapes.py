@@ -104,6 +104,7 @@ def holds(state: State) -> list[Json]:
     """Returns the holds in force."""
     return [
         {
+            "id": hold.id,
             "scope": hold.scope,
             "who": hold.who,
             "why": hold.why,

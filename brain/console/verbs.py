@@ -13,7 +13,7 @@ MAX_TEXT = 1000
 VERBS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "hold": (("scope", "why"), ("for_s",)),
     "release": (("scope",), ()),
-    "approve": (("id",), ()),
+    "approve": (("id",), ("rung",)),
     "deny": (("id",), ("why",)),
     "ack": (("id",), ()),
     "close": (("id",), ("why",)),

@@ -23,7 +23,7 @@ def core(*names: str) -> tuple[str, ...]:
     return tuple(f"{BRAIN}/core/test_{name}.py" for name in names)
 
 
-GATES = core("gates_of_people", "gates_of_evidence", "gates_of_counts", "gates_of_jobs", "gates_together")
+GATES = core("gates_of_operators", "gates_of_evidence", "gates_of_counts", "gates_of_jobs", "gates_together")
 
 
 def agent(*names: str) -> tuple[str, ...]:

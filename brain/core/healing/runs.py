@@ -358,7 +358,8 @@ def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, ver
             ):  # people are asked once, however often the run has waited for something else since
                 run.wanted = why
                 _ask_plan(ctx, run, incident, rung)
-                text = f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id}"
+                named = f"'{rung.name}'" if " " in rung.name else rung.name
+                text = f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id} --rung {named}"
                 escalation.page(ctx, incident, "update", text)
             ctx.set_timer(f"run:{run.id}", ctx.now + APPROVAL_S)
 
