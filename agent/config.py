@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent import dbus
+from agent import acceptance, dbus
 from agent.contract.actions import ACTIONS
 from agent.host import Host
 from agent.options import Chosen, absolute_path, chosen, option
@@ -184,6 +184,23 @@ class AgentConfig:
     )
     bug_report_bytes: int = option(
         16 * 1024 * 1024, "a larger bug report is left out of the bundle", unit="bytes", least=65536
+    )
+
+    acceptance: Mapping[str, Mapping[str, Any]] = option(
+        {},
+        "programs that node.accept runs, one table each: `argv` (absolute path and arguments), `limit_s`, `quick` (true: before "
+        "each return to service too), `figures` (`json`, or a regular expression with named groups), `floors` and `ceilings` "
+        "(figure = number), `gpus` (false: it needs no GPU); examples: docs/acceptance.md",
+        example={
+            "all_reduce": {
+                "argv": ("/opt/nccl-tests/all_reduce_perf", "-b", "1G", "-e", "8G", "-f", "2", "-g", "8"),
+                "limit_s": 300,
+                "quick": True,
+                "figures": r"Avg bus bandwidth\s*:\s*(?P<bus_gb_per_s>[0-9.]+)",
+                "floors": {"bus_gb_per_s": 150},
+            }
+        },
+        check=acceptance.check,
     )
 
     # What is set of the options that collectors and sources declare: key → value.

@@ -97,6 +97,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "list of texts": lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
     "list of whole numbers": lambda value: isinstance(value, list) and all(type(one) is int for one in value),
     "table": lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
+    "tables": lambda value: isinstance(value, dict) and all(isinstance(one, dict) for one in value.values()),
 }
 
 

@@ -29,6 +29,7 @@ TYPES: Mapping[Any, str] = {
     tuple[str, ...]: "list of texts",
     tuple[int, ...]: "list of whole numbers",
     Mapping[str, str]: "table",
+    Mapping[str, Mapping[str, Any]]: "tables",
 }
 
 

@@ -4,8 +4,10 @@ Drills plan them (simulations/drills), actions cause them (simulations/actions),
 what each does to the state of the machine and what its agent reports.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from agent.contract.messages import Scalar
 from simulations.faults import Fault, Fix
 
 # GPUs, and what holds them
@@ -194,6 +196,8 @@ class CommandEnds:
     took_s: float
     # agent.look: sources of kinds that could not look, comma separated.
     blind: str = ""
+    # Further fields of its event.
+    data: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 # The whole node

@@ -1,5 +1,7 @@
 """What the agent of a simulated machine reports of each state and change. Pure."""
 
+from collections.abc import Mapping
+
 from agent.contract.kinds import KINDS
 from agent.contract.messages import Scalar, Severity, UnsentEvent
 from simulations.parts import SimulatedGpu, SimulatedLink, SimulatedPort, SimulatedUnit
@@ -20,9 +22,18 @@ def agent_started(version: str, kernel: str, gpus: int) -> UnsentEvent:
     return UnsentEvent(kind="agent.started", component="node", severity=Severity.INFO, data=data)
 
 
-def command_result(command: str, outcome: str, why: str, took_s: float, *, blind: str = "") -> UnsentEvent:
-    """The event that ends a command."""
+def command_result(
+    command: str,
+    outcome: str,
+    why: str,
+    took_s: float,
+    more: Mapping[str, Scalar] | None = None,
+    *,
+    blind: str = "",
+) -> UnsentEvent:
+    """The event that ends a command. `more`: further fields of it, e.g. figures."""
     data: dict[str, Scalar] = {"command": command, "outcome": outcome, "why": why, "took_s": took_s}
+    data |= more or {}
     if blind:
         data["blind"] = blind
     return UnsentEvent(kind="command.result", component="node", severity=Severity.INFO, data=data)
@@ -108,7 +119,7 @@ def cuda_error(component: str, *, name: str, job: str) -> UnsentEvent:
 
 def port_state(port: SimulatedPort, *, before: str) -> UnsentEvent:
     """From /sys/class/infiniband: a port went up or down."""
-    state, phys = ("ACTIVE", "LinkUp") if port.up else ("DOWN", "Disabled")
+    state, phys = ("ACTIVE", "LinkUp") if port.up else ("DOWN", "Polling")
     return UnsentEvent(
         kind="ib.port_state",
         component=port.component,

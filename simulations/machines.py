@@ -121,7 +121,12 @@ class Machine:
             case ch.CommandEnds():
                 return [
                     events.command_result(
-                        change.command, change.outcome, change.why, change.took_s, blind=change.blind
+                        change.command,
+                        change.outcome,
+                        change.why,
+                        change.took_s,
+                        change.data,
+                        blind=change.blind,
                     )
                 ]
             case ch.GoesUnreachable():

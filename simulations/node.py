@@ -16,7 +16,7 @@ from typing import ClassVar
 import orjson
 
 from agent import __version__
-from agent.actions.base import Done, Params
+from agent.actions.base import Done, NotPassed, Params
 from agent.commands.commander import Commander
 from agent.commands.journal import Journal
 from agent.contract.actions import ACTIONS
@@ -212,9 +212,10 @@ class _MachineAction:
         await asyncio.sleep(result.took_s + self._slow_s)
         if result.outcome is Outcome.REFUSED:
             raise Refused(result.why)
+        done = Done(text=result.why, figures=result.figures, alike=result.alike, blind=result.blind)
         if result.outcome is not Outcome.OK:
-            raise ActionError(result.why)
-        return Done(text=result.why, blind=result.blind)
+            raise NotPassed(done) if result.figures else ActionError(result.why)
+        return done
 
     async def recover(self, params: Params) -> None:
         """Nothing is left half done: the changes of the action have come meanwhile."""

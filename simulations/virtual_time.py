@@ -201,6 +201,7 @@ class Simulator:
                 why=result.why,
                 took_s=result.took_s,
                 blind=result.blind,
+                data=result.data,
             )
             machine.apply([after(result.took_s, end)], now)
             self._schedule(step.node, now)

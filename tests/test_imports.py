@@ -25,7 +25,17 @@ RULES = {
         of=("brain.core",),
         only=VALUES
         | {"agent.contract", "brain.core"}
-        | {"base64", "bisect", "copy", "fnmatch", "functools", "hashlib", "heapq", "json"},
+        | {
+            "base64",
+            "bisect",
+            "copy",
+            "fnmatch",
+            "functools",
+            "hashlib",
+            "heapq",
+            "json",
+            "statistics.median",
+        },
         exempt=frozenset({("brain.core.pack.rulebook", "durable_rules_engine")}),  # the matcher, decision 3
     ),
     "the agent: what is installed on a node": Rule(of=("agent",), only=installed() | {"agent"}),

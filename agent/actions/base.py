@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
 
 from agent.contract.errors import ActionError, Refused
+from agent.contract.figures import Figure
 from agent.contract.messages import Scalar
 
 if TYPE_CHECKING:
@@ -27,6 +28,20 @@ class Done:
     evidence_bytes: int = 0
     # agent.look: sources of kinds that could not look, comma separated; empty: none, or another action.
     blind: str = ""
+    # What it measured.
+    figures: tuple[Figure, ...] = ()
+    # Equal on nodes whose figures may be compared; empty: they may not be.
+    alike: str = ""
+    # What it could not test, and why, one sentence each: a tool that is not installed is no fault of the node.
+    untested: tuple[str, ...] = ()
+
+
+class NotPassed(ActionError):
+    """The machine was tested and did not pass. `done` has the text, and what there is of evidence and figures."""
+
+    def __init__(self, done: Done) -> None:
+        super().__init__(done.text)
+        self.done = done
 
 
 class StillRunning(ActionError):

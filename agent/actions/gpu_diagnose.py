@@ -1,9 +1,10 @@
 """gpu.diagnose: `dcgmi diag` on an idle node; a failed test is named with its GPU and its first warning.
 
 Both forms of its JSON are read: that of DCGM 3 ("DCGM GPU Diagnostic", a status in each result) and that of DCGM 4
-("DCGM Diagnostic", results by entity, with a summary).
+("DCGM Diagnostic", results by entity, with a summary). Where DCGM is not installed nothing is tested: no fault of the node.
 """
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,11 +13,12 @@ from typing import Any, ClassVar, Self
 from agent.actions.action_setup import ActionSetup
 from agent.actions.base import Done, NodeAction, Params, number, report_progress
 from agent.actions.gpus import GpuKit
-from agent.contract.errors import ActionError, Unreachable
+from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.shared import tool
 
 # Seconds for a level; NVIDIA's guide names seconds, 2 minutes, and at most 30 minutes for 8 GPUs.
 DEADLINES_S = {1: 300.0, 2: 900.0, 3: 1740.0}
+_LOOK_S = 2.0
 MAX_NAMED = 10  # failed tests that are named; the others are counted
 
 
@@ -55,8 +57,10 @@ class GpuDiagnose(NodeAction):
         level = await self._checked(params)
         argv = [self._kit.config.dcgmi, "diag", "-r", str(level), "-j"]
         report_progress(f"dcgmi diag -r {level}")
-        ran = await tool.run(argv, deadline_s=DEADLINES_S[level])
-        found = results(ran.out, ran.last_line)
+        try:
+            ran, found = await self._diagnosed(argv, DEADLINES_S[level])
+        except Refused as error:
+            return Done(text="no diagnostics were run", untested=(f"GPU diagnostics: {error}",))
         passed = sum(1 for one in found if one.status == "Pass")
         if failed := [one for one in found if one.status == "Fail"]:
             texts = "; ".join(_text(one) for one in failed[:MAX_NAMED])
@@ -73,10 +77,26 @@ class GpuDiagnose(NodeAction):
     async def recover(self, params: Params) -> None:
         """Nothing to repair: the tests end with their tool, or by themselves."""
 
+    async def _diagnosed(self, argv: list[str], deadline_s: float) -> tuple[tool.Completed, list[DiagResult]]:
+        """Runs it; again for a while if DCGM's host engine does not answer, which may just have been started."""
+        end_s = self._kit.host.mono_s() + self._kit.settle_s
+        while True:
+            ran = await tool.run(argv, deadline_s=deadline_s)
+            try:
+                return ran, results(ran.out, ran.last_line)
+            except Unreachable:
+                if self._kit.host.mono_s() > end_s:
+                    raise
+                await asyncio.sleep(_LOOK_S)
+
     async def _checked(self, params: Params) -> int:
         level = int(number(params, "level", 1, 1, 3))
         pids = [pid for gpu in await self._kit.nvml.gpus() for pid in gpu.pids]
-        await self._kit.quiesce.check(named=pids)
+        try:
+            await self._kit.quiesce.check(named=pids)
+        except Refused as error:
+            # Nothing was done, and it may be possible later: no reason to return the node untested.
+            raise Unreachable(str(error)) from error
         return level
 
 

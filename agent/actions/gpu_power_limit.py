@@ -1,12 +1,17 @@
-"""gpu.power_limit: sets a GPU's power limit within what the card allows, and reads it back."""
+"""gpu.power_limit: sets a GPU's power limit within what the card allows, and reads it back.
 
+The limit before is remembered on disk; gpu.power_restore gives it back.
+"""
+
+import asyncio
 from typing import ClassVar, Self
 
 from agent.actions.action_setup import ActionSetup
 from agent.actions.base import Done, NodeAction, Params, number
 from agent.actions.gpus import GpuKit
 from agent.actions.nvml_client import GpuState, gpu_address
-from agent.contract.errors import ActionError, Refused
+from agent.contract.errors import ActionError, Refused, Unreachable
+from agent.shared.power_caps import SAME_MW, PowerCap
 
 LEAST_PERCENT, MOST_PERCENT = 40.0, 100.0
 
@@ -32,6 +37,7 @@ class GpuPowerLimit(NodeAction):
     async def run(self, params: Params) -> Done:
         """Sets it."""
         gpu, limit_mw = await self._checked(params)
+        await asyncio.to_thread(self._remember, gpu, limit_mw)
         await self._kit.nvml.set_power_limit(gpu, limit_mw)
         now = await self._kit.nvml.gpu(gpu.bdf)
         if now.limit_mw is None or abs(now.limit_mw - limit_mw) > 1000:  # some cards round to watts
@@ -39,6 +45,23 @@ class GpuPowerLimit(NodeAction):
                 f"the power limit of GPU {gpu.bdf} is {_w(now.limit_mw)}, not {_w(limit_mw)} as set"
             )
         return Done(text=f"the power limit of GPU {gpu.bdf} is {_w(now.limit_mw)}, was {_w(gpu.limit_mw)}")
+
+    def _remember(self, gpu: GpuState, limit_mw: int) -> None:
+        """Notes the limit before; one that we lowered already keeps its first. Unreachable: nothing may be set."""
+        caps, boot, before_mw = self._kit.power_caps, self._kit.host.boot_id(), gpu.limit_mw
+        for one in caps.read():
+            ours = one.bdf == gpu.bdf and one.uuid == gpu.uuid and one.boot == boot
+            if ours and before_mw is not None and abs(one.cap_mw - before_mw) <= SAME_MW:
+                before_mw = one.before_mw
+        if before_mw is None or before_mw <= limit_mw:
+            return  # it is not lowered
+        cap = PowerCap(bdf=gpu.bdf, uuid=gpu.uuid, cap_mw=limit_mw, before_mw=before_mw, boot=boot)
+        try:
+            caps.remember(cap)
+        except OSError as error:
+            raise Unreachable(
+                f"nothing was done: the limit before cannot be noted: {error.strerror}"
+            ) from error
 
     async def recover(self, params: Params) -> None:
         """Nothing to repair: it was set or it was not."""

@@ -12,6 +12,7 @@ from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.host import Host
 from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
+from agent.shared.power_caps import FILE, PowerCaps
 
 SETTLE_S = 60.0  # for a GPU to answer again, and for the fabric to be trained
 _LOOK_S = 0.5
@@ -28,6 +29,7 @@ class GpuKit:
     units: Units
     modules: Modules
     quiesce: Quiesce
+    power_caps: PowerCaps
     settle_s: float = SETTLE_S
 
     async def gpus(self) -> list[GpuState]:
@@ -110,4 +112,12 @@ def gpu_kit(host: Host, config: AgentConfig, modules: Modules, pause: NvmlPause)
         pause=pause,
         note=config.data_dir / "gpu_driver_note.json",
     )
-    return GpuKit(host=host, config=config, nvml=NvmlClient(), units=units, modules=modules, quiesce=quiesce)
+    return GpuKit(
+        host=host,
+        config=config,
+        nvml=NvmlClient(),
+        units=units,
+        modules=modules,
+        quiesce=quiesce,
+        power_caps=PowerCaps(config.data_dir / FILE),
+    )

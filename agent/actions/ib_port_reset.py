@@ -3,7 +3,7 @@ control path.
 
 `ibportstate` of infiniband-diags asks the port's own firmware, by the directed route that ends where it begins: it needs
 neither a subnet manager nor a LID. It disables the port and enables it again; a port that is found disabled afterwards
-was left half-way and is enabled.
+was left half-way and is enabled. One that is disabled before is left so.
 """
 
 import asyncio
@@ -130,6 +130,8 @@ class IbPortReset(NodeAction):
             raise Refused(
                 f"{port.text} is an {layer or 'unknown'} port: only InfiniBand ports train this way"
             )
+        if self._state(port)[1] == _DISABLED:
+            raise Refused(f"{port.text} is disabled: whoever did that enables it again")
         lid, sm_lid = (number(self._host.read(f"{port.folder}/{name}")) for name in ("lid", "sm_lid"))
         if number(self._host.read(f"{port.folder}/cap_mask")) & _IS_SM or (lid and lid == sm_lid):
             raise Refused(f"a subnet manager of the fabric runs on {port.text}")

@@ -1,4 +1,6 @@
-"""link.bounce: takes a network interface down and up again; never one that carries the control path."""
+"""link.bounce: takes a network interface down and up again; never one that carries the control path, nor one that somebody
+has set down.
+"""
 
 import asyncio
 import contextlib
@@ -36,7 +38,7 @@ class LinkBounce(NodeAction):
         """Down, pause, up, wait for the carrier."""
         name, down_s = await self._checked(params)
         now = await asyncio.to_thread(known, name)
-        state = "up" if now.running else "without carrier" if now.up else "set down"
+        state = "up" if now.running else "without carrier"
         return [
             f"set {name} down (now {state})",
             f"wait {down_s:g} s",
@@ -67,7 +69,8 @@ class LinkBounce(NodeAction):
         if not self._host.live:
             raise Refused("this is a recorded machine")
         name = named(self._host, str(params["link"]))
-        await asyncio.to_thread(known, name)
+        if not (await asyncio.to_thread(known, name)).up:
+            raise Refused(f"{name} is set down: whoever did that sets it up again")
         danger = "down, it could not be told to come up again"
         await asyncio.to_thread(off_the_control_path, self._host, self._peer, name, danger)
         return name, down_s

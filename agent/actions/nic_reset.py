@@ -21,7 +21,7 @@ from agent.actions.base import Done, NodeAction, Params
 from agent.actions.control_path import carriers
 from agent.actions.devlink import REPORTERS, Devlink
 from agent.actions.driver_modules import DriverModules
-from agent.actions.interfaces import bounce
+from agent.actions.interfaces import bounce, known
 from agent.actions.network_cards import NetworkCard, NetworkCards
 from agent.actions.nic_health import NicHealth
 from agent.actions.nic_saved import Saved, SavedInterfaces
@@ -173,9 +173,9 @@ class NicReset(NodeAction):
                 return f"{', '.join(saved.modules)} reloaded"
 
     async def _bounce(self, card: NetworkCard, saved: Saved) -> str:
-        names = [one.name for one in saved.interfaces if one.up and one.bdf == card.bdf]
-        if card.wanted in self._cards.interfaces(card.bdf) and card.wanted not in names:
-            names.append(card.wanted)  # it is set down; the bounce sets it up
+        names = [
+            one.name for one in saved.interfaces if one.up and one.bdf == card.bdf
+        ]  # not what is set down
         for name in names:
             await bounce(name, self._down_s)
         return f"{', '.join(names)} down and up" if names else "no interface of it is up"
@@ -187,6 +187,9 @@ class NicReset(NodeAction):
         if at_most not in list(Way):
             raise Refused(f"at_most must be one of {', '.join(Way)}, not {at_most!r}")
         card = self._cards.find(str(params["nic"]))
+        named = str(params["nic"]).startswith("link/") and card.wanted in self._cards.interfaces(card.bdf)
+        if named and not (await asyncio.to_thread(known, card.wanted)).up:
+            raise Refused(f"{card.wanted} is set down: whoever did that sets it up again")
         if why := await self._why_not(card, Way.LINK):
             raise Refused(f"{card.bdf} {why}")
         order = list(Way)

@@ -46,6 +46,36 @@ class GpuState:
     recovery: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvLink:
+    """One NVLink of a GPU."""
+
+    number: int
+    # A link that sleeps to save power is active.
+    active: bool
+    # 0: the driver does not report it.
+    mb_per_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuLinks:
+    """The links of one GPU as NVML shows them now. None: this driver or card does not report the value."""
+
+    # `0000:3b:00`; empty when NVML did not tell which GPU it is.
+    bdf: str
+    # As in GpuState.
+    lost: str
+    # PCIe lanes, and the most that card and slot can have together.
+    width: int | None
+    width_max: int | None
+    # PCIe generation, and the highest that card and system can have together.
+    generation: int | None
+    generation_max: int | None
+    # Performance state, 0 (most) to 15: below 0 the PCIe link may run slower to save power.
+    performance: int | None
+    nvlinks: tuple[NvLink, ...]
+
+
 class NvmlClient:
     """Reads and sets. `env` is added to the child's environment (tests: a library path)."""
 
@@ -60,6 +90,14 @@ class NvmlClient:
         except TimedOut as error:
             raise Unreachable(f"the NVIDIA driver does not answer: {error}") from error
         return [_gpu(raw) for raw in answer["gpus"]]
+
+    async def links(self) -> list[GpuLinks]:
+        """The links of all GPUs; errors as of `gpus`."""
+        try:
+            answer = await self._ask("links")
+        except TimedOut as error:
+            raise Unreachable(f"the NVIDIA driver does not answer: {error}") from error
+        return [_links(raw) for raw in answer["gpus"]]
 
     async def gpu(self, bdf: str) -> GpuState:
         """The GPU at this address; Refused when it is not shown or does not answer."""
@@ -108,14 +146,33 @@ def gpu_address(component: str) -> str:
         raise Refused(str(error)) from error
 
 
-def _gpu(raw: Mapping[str, Any]) -> GpuState:
+def _bdf(raw: Mapping[str, Any]) -> str:
     try:
-        bdf = components.bdf(raw["bus"])
+        return components.bdf(raw["bus"])
     except ContractError:
-        bdf = ""
+        return ""
+
+
+def _links(raw: Mapping[str, Any]) -> GpuLinks:
+    return GpuLinks(
+        bdf=_bdf(raw),
+        lost=raw["lost"],
+        width=raw["width"],
+        width_max=raw["width_max"],
+        generation=raw["generation"],
+        generation_max=raw["generation_max"],
+        performance=raw["performance"],
+        nvlinks=tuple(
+            NvLink(number=number, active=state != 0, mb_per_s=speed)
+            for number, state, speed in raw["nvlinks"]
+        ),
+    )
+
+
+def _gpu(raw: Mapping[str, Any]) -> GpuState:
     return GpuState(
         index=raw["index"],
-        bdf=bdf,
+        bdf=_bdf(raw),
         bus=raw["bus"],
         uuid=raw["uuid"],
         lost=raw["lost"],

@@ -12,6 +12,7 @@ from agent.contract.messages import Scalar, Severity, UnsentEvent
 # nvmlClocksEventReasons that mean a fault. Idle, application clocks, the software power cap, sync boost and display
 # clocks are ordinary.
 REASONS = {0x8: "hw_slowdown", 0x20: "sw_thermal", 0x40: "hw_thermal", 0x80: "power_brake"}
+_HARDWARE = 0x8 | 0x40 | 0x80
 _SAMPLES = 3  # with such a reason until it is reported: a single one is a change of load
 _CALM_S = 10.0  # without one until it is over
 _COOLER_C = 3.0  # so far below the limit a temperature is normal again
@@ -125,6 +126,7 @@ def _throttled(gpu: Gpu, now_s: float, slow: _Slow, *, active: bool) -> UnsentEv
         "active": active,
         "reasons": names,
         "thermal": bool(slow.seen & 0x60),
+        "hardware": bool(slow.seen & _HARDWARE),
         "power_brake": bool(slow.seen & 0x80),
         "lasted_s": lasted_s,
     }

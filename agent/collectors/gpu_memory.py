@@ -11,7 +11,8 @@ from agent.contract.messages import Scalar, Severity, UnsentEvent
 
 _CORRECTED_S = 60.0  # corrected errors of one location are reported at most so often
 _MOST_GPUS = 64  # more than a node has
-_REMAP = ("pending", "failure", "corrected", "uncorrected")
+_ROWS = ("pending", "failure", "corrected", "uncorrected")
+_REMAP = ("pending", "failure", "banks_none", "corrected", "uncorrected")
 _RETIRED = ("pending", "single_bit", "double_bit")
 _Values = Mapping[str, int | float | str]
 
@@ -128,8 +129,8 @@ class GpuMemoryCollector(Collector):
         now = tuple(_int(gpu.values, f"{what}.{name}") for name in names)
         before = self._states.get((gpu.bdf, what))
         self._states[gpu.bdf, what] = now
-        if before is None:  # rows and pages of the past are history; what is pending now is not
-            flags = 2 if what == "remap" else 1
+        if before is None:  # rows and pages of the past are history; what is now is not
+            flags = 3 if what == "remap" else 1
             before = (*(0,) * flags, *now[flags:])
         return before if before != now else None
 
@@ -138,7 +139,7 @@ class GpuMemoryCollector(Collector):
         if before is None:
             return []
         counts = (_int(gpu.values, "remap.corrected"), _int(gpu.values, "remap.uncorrected"))
-        return [_remap_event(gpu, now_s, grown=counts > before[2:])]
+        return [_remap_event(gpu, now_s, grown=counts > before[3:])]
 
     def _retired(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         before = self._changed(gpu, "retired", _RETIRED)
@@ -161,7 +162,7 @@ def _reported(gpu: GpuHealth, what: str, names: tuple[str, ...]) -> bool:
 
 
 def _remap_event(gpu: GpuHealth, now_s: float, *, grown: bool) -> UnsentEvent:
-    values = {name: _int(gpu.values, f"remap.{name}") for name in _REMAP}
+    values = {name: _int(gpu.values, f"remap.{name}") for name in _ROWS}
     data: dict[str, Scalar] = {
         **values,
         "pending": bool(values["pending"]),

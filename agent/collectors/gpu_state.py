@@ -9,11 +9,8 @@ from agent.collectors.samples import GpuCount, GpuEvent, GpuHealth, Sample
 from agent.contract import components
 from agent.contract.errors import ContractError
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
+from agent.contract.xid_facts import RECOVERY, UNKNOWN_RECOVERY
 
-# nvmlDeviceGpuRecoveryAction_t (field 230), as in XID 154.
-ACTIONS = {
-    0: "none", 1: "reset", 2: "reboot", 3: "drain_p2p", 4: "drain_and_reset", 5: "recover_imex_domain",
-}  # fmt: skip
 # nvmlEventType*; the xid collector has XIDs (8).
 EVENTS = {
     0x1: ("ecc_single_bit", Severity.INFO),
@@ -100,7 +97,7 @@ class GpuStateCollector(Collector):
 
 
 def _action_event(gpu: GpuHealth, now_s: float, action: int) -> UnsentEvent:
-    name = ACTIONS.get(action, "unknown")
+    name, _ = RECOVERY.get(action, UNKNOWN_RECOVERY)
     severity = Severity.ERROR if action else Severity.INFO
     data: dict[str, Scalar] = {"action": action, "name": name}
     return gpu_event(gpu, now_s, "gpu.recovery_action", severity, data, f"recovery action {action} ({name})")

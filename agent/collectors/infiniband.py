@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.congestion import CongestionOptions, CongestionWindow
 from agent.collectors.samples import IbDevices, IbPort, Sample
-from agent.contract.messages import Severity, UnsentEvent
+from agent.contract.messages import Scalar, Severity, UnsentEvent
 
 # Legacy counters stick at their maximum instead of wrapping: they show nothing more there, which is a state of its own.
 LIMITS = {
@@ -78,6 +78,7 @@ class InfinibandCollector(Collector):
         self._was_up: set[tuple[str, int]] = set()
         # Device → samples in a row in which it was missing.
         self._missing: dict[str, int] = {}
+        self._moved: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:
@@ -209,11 +210,16 @@ class InfinibandCollector(Collector):
 
     def _devices(self, now: IbDevices) -> Iterator[UnsentEvent]:
         for device in now.names:
-            if self._missing.get(device, 0) >= MISSING_SAMPLES:
+            if self._missing.get(device, 0) >= MISSING_SAMPLES or device in self._moved:
                 yield _device(device, present=True)
             self._missing[device] = 0
+        for device in now.moved:
+            if device not in self._moved:
+                self._forget(device)
+                yield _device(device, present=False, moved=True)
+        self._moved = frozenset(now.moved)
         for device in self._missing:
-            if device in now.names:
+            if device in now.names or device in now.moved:
                 continue
             self._missing[device] += 1
             if self._missing[device] == MISSING_SAMPLES:
@@ -232,21 +238,26 @@ def _component(port: IbPort) -> str:
 
 
 def _port_state(before: IbPort, now: IbPort) -> UnsentEvent:
+    data: dict[str, Scalar] = {"state": now.state, "before": before.state, "phys_state": now.phys_state}
+    # The drivers of Ethernet cards call every port without a carrier so.
+    if now.phys_state == "Disabled" and now.link_layer != "Ethernet":
+        data["disabled"] = True
     return UnsentEvent(
         kind="ib.port_state",
         component=_component(now),
         severity=Severity.INFO if now.state == _ACTIVE else Severity.WARNING,
-        data={"state": now.state, "before": before.state, "phys_state": now.phys_state},
+        data=data,
         evidence=f"{now.device} port {now.port} {before.state}/{before.phys_state}"
         f" -> {now.state}/{now.phys_state}",
     )
 
 
-def _device(device: str, *, present: bool) -> UnsentEvent:
+def _device(device: str, *, present: bool, moved: bool = False) -> UnsentEvent:
+    how = "is back" if present else "is in another network namespace" if moved else "is gone"
     return UnsentEvent(
         kind="ib.device",
         component=f"nic/{device}",
-        severity=Severity.INFO if present else Severity.ERROR,
-        data={"present": present},
-        evidence=f"/sys/class/infiniband/{device} {'is back' if present else 'is gone'}",
+        severity=Severity.INFO if present or moved else Severity.ERROR,
+        data={"present": present, "moved": True} if moved else {"present": present},
+        evidence=f"/sys/class/infiniband/{device} {how}",
     )

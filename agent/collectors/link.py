@@ -22,7 +22,9 @@ class LinkCollector(Collector):
 
     name: ClassVar[str] = "link"
     wants: ClassVar[tuple[type, ...]] = (LinkState,)
-    kinds: ClassVar[tuple[str, ...]] = ("link.state", "link.removed", "link.mtu", "link.carrier_changes")
+    kinds: ClassVar[tuple[str, ...]] = (
+        "link.state", "link.removed", "link.moved", "link.mtu", "link.carrier_changes",
+    )  # fmt: skip
 
     def __init__(self, *, ignore: tuple[str, ...] = ("lo",)) -> None:
         self._names = frozenset(name for name in ignore if not name.endswith("*"))
@@ -46,7 +48,7 @@ class LinkCollector(Collector):
         if sample.removed:
             self._were_up.discard(sample.name)
             if before is not None:
-                yield _removed(sample, before)
+                yield _moved(sample) if sample.moved else _removed(sample, before)
             return
         self._links[sample.name] = sample
         if _up(sample):
@@ -57,9 +59,10 @@ class LinkCollector(Collector):
             yield _mtu(sample, before)
         yield from _unseen_changes(sample, before)
         went_up_or_down = _up(sample) != _up(before)
+        set_up = sample.admin_up and not before.admin_up
         set_down = before.admin_up and not sample.admin_up
-        if went_up_or_down or set_down:
-            yield _state(sample)
+        if went_up_or_down or set_up or set_down:
+            yield _state(sample, set_up=set_up)
 
     def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector: links that are up, or were. A removal is a change."""
@@ -68,7 +71,7 @@ class LinkCollector(Collector):
             and sample.name in self._were_up
             and self._links.get(sample.name) == sample
         ):
-            yield _state(sample)
+            yield _state(sample, set_up=False)
 
     def _ignored(self, name: str) -> bool:
         if name in self._names or name.startswith(self._prefixes):
@@ -84,7 +87,7 @@ def _up(link: LinkState) -> bool:
     return link.admin_up and link.carrier and link.operstate in _OPERATIONAL
 
 
-def _state(link: LinkState) -> UnsentEvent:
+def _state(link: LinkState, *, set_up: bool) -> UnsentEvent:
     up = _up(link)
     data: dict[str, Scalar] = {
         "up": up,
@@ -94,6 +97,8 @@ def _state(link: LinkState) -> UnsentEvent:
     }
     if link.slave:
         data["slave"] = True
+    if set_up and not up:
+        data["set_up"] = True
     return UnsentEvent(
         kind="link.state",
         component=f"link/{link.name}",
@@ -128,6 +133,15 @@ def _unseen_changes(link: LinkState, before: LinkState) -> Iterator[UnsentEvent]
             data={"unseen": unseen, "value": link.carrier_changes},
             evidence=f"{link.name}: carrier_changes {before.carrier_changes} -> {link.carrier_changes}",
         )
+
+
+def _moved(link: LinkState) -> UnsentEvent:
+    return UnsentEvent(
+        kind="link.moved",
+        component=f"link/{link.name}",
+        severity=Severity.INFO,
+        evidence=f"{link.name}: moved into another network namespace",
+    )
 
 
 def _removed(link: LinkState, before: LinkState) -> UnsentEvent:

@@ -14,7 +14,7 @@ from agent.collectors.samples import Sample
 from agent.collectors.samples_node import NicCounters
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import Severity, UnsentEvent
+from agent.contract.messages import Scalar, Severity, UnsentEvent
 
 # Lost or damaged packets, and the device's own watch for pause storms.
 ERRORS = re.compile(
@@ -29,6 +29,7 @@ CONGESTION = re.compile(
     r"|[rt]x_global_pause_duration|rx_ecn_mark|rx_ecn_mark_phy|rx_prio[0-7]_cong_discard"
     r"|rx_discards_phy_ecn"
 )
+_PRIORITY = re.compile(r"[rt]x_prio([0-7])_")
 _MOST = 100  # counters of one interface whose errors are reported in one sample
 
 
@@ -96,6 +97,24 @@ def _errors(component: str, before: NicCounters, now: NicCounters) -> Iterator[U
                 kind="link.errors",
                 component=component,
                 severity=Severity.WARNING,
-                data={"counter": counter, "delta": delta, "value": value, "interval_s": interval_s},
+                data={
+                    "counter": counter,
+                    "delta": delta,
+                    "value": value,
+                    "interval_s": interval_s,
+                    **_priority(counter, now),
+                },
                 evidence=f"{now.name} {counter} {old} -> {value}",
             )
+
+
+def _priority(counter: str, now: NicCounters) -> dict[str, Scalar]:
+    """The priority that a counter is about, and whether it is lossless: as the driver tells, or, where it does not, if
+    pause frames were ever sent or received for it.
+    """
+    match = _PRIORITY.match(counter)
+    if match is None:
+        return {}
+    priority = int(match[1])
+    paused = any(now.counters.get(f"{way}x_prio{priority}_pause") for way in "rt")
+    return {"priority": priority, "lossless": paused if now.lossless is None else priority in now.lossless}

@@ -55,10 +55,25 @@ class LinkState:
     # Since the interface was made; None: not known.
     carrier_changes: int | None = None
     removed: bool = False
+    # With `removed`: it goes on in another network namespace, as a container's.
+    moved: bool = False
     # Part of the dump at start, not a change.
     first: bool = False
     # Its former name, when this sample reports that it was renamed.
     before: str = ""
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredPower:
+    """A GPU's power limit that gpuward has lowered and not restored."""
+
+    bdf: str
+    # As it was set, and as it was before, mW.
+    limit_mw: int
+    before_mw: int
+    # It was set in an earlier boot: it no longer stands.
+    over: bool = False
     mono_s: float = 0.0
 
 
@@ -95,6 +110,8 @@ class IbDevices:
     """Which InfiniBand devices there are now."""
 
     names: tuple[str, ...]
+    # Those that are not seen here any more and that their driver has still: they are in another network namespace.
+    moved: tuple[str, ...] = ()
     mono_s: float = 0.0
 
 
@@ -269,6 +286,7 @@ Sample = (
     | Overrun
     | Device
     | LinkState
+    | LoweredPower
     | IbPort
     | IbDevices
     | SmAnswer

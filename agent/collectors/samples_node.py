@@ -46,6 +46,8 @@ class NicCounters:
     name: str
     # Only those that agent.collectors.nic names.
     counters: dict[str, int]
+    # Priorities with flow control (PFC), 0 to 7; None: the driver does not tell.
+    lossless: frozenset[int] | None = None
     mono_s: float = 0.0
 
 

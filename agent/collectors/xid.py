@@ -6,14 +6,16 @@ from typing import ClassVar, Self
 
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bursts import Bursts, Group
-from agent.collectors.samples import GpuEvent, Line, Sample, Tick
+from agent.collectors.samples import Gpu, GpuEvent, Line, Sample, Tick
+from agent.collectors.xid_repeats import XidRepeats, with_repeats
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import UnsentEvent
+from agent.contract.messages import UnsentEvent, clip
 from agent.contract.xid import Xid
 from agent.contract.xid_facts import XidReader, xid_event
 
 NVML_XID = 8  # nvmlEventTypeXidCriticalError
+_JOB_S = 600.0  # a process that no longer holds a GPU is known so long
 _PAIR_S = 2.0  # an NVML event and a kernel line of one (GPU, code) within this time are one fact
 
 
@@ -30,7 +32,7 @@ class XidCollector(Collector):
     """gpu.xid and gpu.off_bus; equal ones are one event."""
 
     name: ClassVar[str] = "xid"
-    wants: ClassVar[tuple[type, ...]] = (Line, GpuEvent, Tick)
+    wants: ClassVar[tuple[type, ...]] = (Line, Gpu, GpuEvent, Tick)
     kinds: ClassVar[tuple[str, ...]] = ("gpu.xid", "gpu.off_bus")
     one_off: ClassVar[str] = "XIDs in the kernel log and from NVML"
 
@@ -41,6 +43,9 @@ class XidCollector(Collector):
         # (GPU, code) → when a kernel line last showed it.
         self._seen_s: dict[tuple[str, int], float] = {}
         self._pending: dict[tuple[str, int], _Pending] = {}
+        self._repeats = XidRepeats()
+        # pid → its job, and when it last held a GPU.
+        self._jobs: dict[int, tuple[str, float]] = {}
 
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:
@@ -51,6 +56,9 @@ class XidCollector(Collector):
         """See Collector."""
         if isinstance(sample, Line):
             return self._line(sample, now_s)
+        if isinstance(sample, Gpu):
+            self._jobs |= {one.pid: (one.job, now_s) for one in sample.processes if one.job}
+            return ()
         if isinstance(sample, GpuEvent):
             return self._event(sample, now_s)
         if isinstance(sample, Tick):
@@ -65,9 +73,18 @@ class XidCollector(Collector):
                 pair = ("/".join(unsent.component.split("/")[:2]), int(unsent.data["code"]))
                 self._seen_s[pair] = now_s
                 self._pending.pop(pair, None)
+                unsent = self._known(unsent, now_s)
             unsent = replace(unsent, age_s=max(0.0, now_s - line.mono_s))
             out += self._bursts.offer(_key(unsent), unsent, now_s, group=_key(unsent)[:3])
         return out
+
+    def _known(self, unsent: UnsentEvent, now_s: float) -> UnsentEvent:
+        """The event with what the line does not say: the process's job, and how often it has come back."""
+        pid = unsent.data.get("pid")
+        job, _ = self._jobs.get(pid, ("", 0.0)) if isinstance(pid, int) else ("", 0.0)
+        if job:
+            unsent = replace(unsent, data={**unsent.data, "job": clip(job)})
+        return replace(unsent, data=with_repeats(unsent.data, self._repeats.of(unsent, now_s)))
 
     def _event(self, event: GpuEvent, now_s: float) -> list[UnsentEvent]:
         if event.type != NVML_XID:
@@ -89,6 +106,7 @@ class XidCollector(Collector):
     def _tick(self, now_s: float) -> list[UnsentEvent]:
         out = self._bursts.flush(now_s)
         self._seen_s = {pair: at_s for pair, at_s in self._seen_s.items() if now_s - at_s <= _PAIR_S}
+        self._jobs = {pid: one for pid, one in self._jobs.items() if now_s - one[1] <= _JOB_S}
         for pair in [pair for pair, one in self._pending.items() if now_s - one.since_s > _PAIR_S]:
             pending = self._pending.pop(pair)
             unsent = replace(pending.unsent, age_s=max(0.0, now_s - pending.at_s))
@@ -97,4 +115,5 @@ class XidCollector(Collector):
 
 
 def _key(unsent: UnsentEvent) -> Group:
-    return unsent.kind, unsent.component, unsent.data.get("code"), unsent.data.get("pid")
+    detail = tuple(unsent.data.get(name) for name in ("pid", "link", "repeats"))
+    return unsent.kind, unsent.component, unsent.data.get("code"), detail

@@ -39,6 +39,8 @@ class Result:
     evidence_bytes: int = 0
     # Sources of kinds that could not look, comma separated; see Done.
     blind: str = ""
+    # Further fields of its event: figures, alike, untested.
+    data: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +198,7 @@ def _result(raw: Mapping[str, Any]) -> Result:
         evidence=raw["evidence"],
         evidence_bytes=raw.get("evidence_bytes", 0),
         blind=raw.get("blind", ""),
+        data=raw.get("data", {}),
     )
 
 

@@ -10,9 +10,17 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from agent.actions.base import RUNNING_COMMAND, Action, Resumable, RunningCommand, StillRunning
+from agent.actions.base import (
+    RUNNING_COMMAND,
+    Action,
+    Done,
+    NotPassed,
+    Resumable,
+    RunningCommand,
+    StillRunning,
+)
 from agent.commands.journal import Entry, Journal, Result
-from agent.contract import subjects
+from agent.contract import figures, subjects
 from agent.contract.commands import Command, Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
@@ -146,6 +154,7 @@ class Runner:
             "outcome": result.outcome.value,
             "why": result.why,
             "took_s": result.took_s,
+            **result.data,
         }
         if result.evidence:
             data["evidence"] = subjects.bundle(self._node, entry.id)
@@ -176,13 +185,7 @@ class Runner:
         try:
             async with asyncio.timeout(command.timeout_s):
                 done = await action.run(command.params)
-            result = Result(
-                outcome=Outcome.OK,
-                why=done.text,
-                evidence=done.evidence,
-                evidence_bytes=done.evidence_bytes,
-                blind=done.blind,
-            )
+            result = _result(Outcome.OK, done)
         except StillRunning as error:
             still_running = True
             execution.progress = str(error)
@@ -191,7 +194,7 @@ class Runner:
         except (ActionError, OSError) as error:
             result = _failed(error)
             if execution.cancelled:
-                result = Result(outcome=Outcome.FAILED, why=f"{execution.cancelled}; {result.why}")
+                result = replace(result, outcome=Outcome.FAILED, why=f"{execution.cancelled}; {result.why}")
         except asyncio.CancelledError:
             if not execution.cancelled:
                 raise
@@ -280,7 +283,25 @@ class Runner:
             self._bundle_made()
 
 
+def _result(outcome: Outcome, done: Done) -> Result:
+    data: dict[str, Scalar] = {}
+    if done.figures:
+        data |= {"figures": figures.encode(done.figures), "alike": clip(done.alike, figures.MAX_ALIKE)}
+    if done.untested:
+        data["untested"] = clip("; ".join(done.untested))
+    return Result(
+        outcome=outcome,
+        why=done.text,
+        evidence=done.evidence,
+        evidence_bytes=done.evidence_bytes,
+        blind=done.blind,
+        data=data,
+    )
+
+
 def _failed(error: ActionError | OSError) -> Result:
+    if isinstance(error, NotPassed):
+        return _result(Outcome.FAILED, error.done)
     outcome = Outcome.FAILED
     if isinstance(error, Refused):
         outcome = Outcome.REFUSED

@@ -16,6 +16,7 @@ from nacl.signing import VerifyKey
 
 from agent.contract.commands import Command, decode_command
 from agent.contract.errors import ContractError, Refused
+from agent.contract.look import LOOK
 
 MAX_ENVELOPE_BYTES = 65536
 MAX_TIMEOUT_S = 3600.0
@@ -70,7 +71,7 @@ def verify(envelope: bytes, keys: Mapping[str, bytes], state: NodeState, now_mon
         raise BadCommand(
             f"expired {now_mono_s - command.not_after_s:.1f} s ago by this node's clock", command.id
         )
-    if command.action not in state.allow and not command.plan:
+    if command.action not in state.allow and command.action != LOOK and not command.plan:
         raise BadCommand(f"{command.action} is not on this node's allow-list", command.id)
     return command
 

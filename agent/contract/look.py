@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 from agent.contract.components import NODE, type_of
 
+LOOK = "agent.look"  # always allowed: it only reads
 RESTATED = frozenset(
     (
         *("gpu.lost", "gpu.answers", "gpu.removed", "gpu.idle", "gpu.busy", "gpu.spinning", "gpu.orphaned"),
         *("gpu.remap", "gpu.retired_pages", "gpu.sram_threshold", "gpu.throttle", "gpu.temperature"),
         *("gpu.pcie_degraded", "gpu.nvlink_state", "gpu.nvlink_ber", "gpu.fabric", "gpu.recovery_action"),
+        "gpu.power_capped",
         *("gpu.count", "nvml.hung", "nvml.answers"),
         *(
             "ib.port_state",
@@ -40,6 +42,7 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "node": ("/proc/modules", "/proc/meminfo", "/proc/pressure", "adjtimex"),
     "mounts": ("statvfs",),
     "inventory": ("/proc and /sys",),
+    "power_caps": ("NVML",),
     "nvml": ("NVML", "udev or NVML"),
     "systemd": ("systemd",),
     "joblog": ("job log",),

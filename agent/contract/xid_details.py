@@ -11,6 +11,7 @@ from typing import Final
 from agent.contract.messages import Scalar
 from agent.contract.nvlink4_table import ROWS
 
+UNKNOWN_REPAIR_AT: Final = 3  # more than two on one link
 _IGNORED: Final = "ignore"  # as the catalogue writes it
 _SM = re.compile(r"\(?GPC (?P<gpc>[0-9]{1,3}), TPC (?P<tpc>[0-9]{1,3})(?:, SM (?P<sm>[0-9]{1,3}))?\)?")
 _SM_ERROR = re.compile(r"\): (?P<error>[A-Za-z][\w /-]{1,80})")
@@ -49,7 +50,7 @@ def registers_advice(registers: tuple[int, ...]) -> tuple[str, bool]:
     unknown = False
     for at, value in enumerate(registers, 1):
         left = value
-        for register, bits, verdict in ROWS:
+        for register, bits, verdict, _ in ROWS:
             if register == at and value & bits:
                 left &= ~bits
                 if verdict not in verdicts:
@@ -59,6 +60,23 @@ def registers_advice(registers: tuple[int, ...]) -> tuple[str, bool]:
     if len(verdicts) > 1 and _IGNORED in verdicts:
         verdicts.remove(_IGNORED)
     return "; ".join([*verdicts, *(["bits that the catalogue does not know"] if unknown else [])]), ignored
+
+
+def registers_repair_at(registers: tuple[int, ...]) -> int:
+    """How many errors like this one, on one link within a day, make it a link to repair. 0: never; 1: this one does.
+
+    Bits that the catalogue does not know count like those that it calls likely hardware.
+    """
+    found: list[int] = []
+    for at, value in enumerate(registers, 1):
+        left = value
+        for register, bits, _, repair_at in ROWS:
+            if register == at and value & bits:
+                left &= ~bits
+                found.append(repair_at)
+        if left:
+            found.append(UNKNOWN_REPAIR_AT)
+    return min((one for one in found if one), default=0) if found else UNKNOWN_REPAIR_AT
 
 
 def _exception(message: str) -> Details:
@@ -134,10 +152,13 @@ def _nvlink(message: str) -> Details:
     """XID 74."""
     match = _REGISTERS.search(message)
     if match is None:
-        return {}
+        return {"repair_at": UNKNOWN_REPAIR_AT}
     registers = tuple(int(word.strip(), 16) for word in match[1].split(","))
     advice, _ = registers_advice(registers)
-    found: Details = {"registers": " ".join(f"0x{value:x}" for value in registers)}
+    found: Details = {
+        "registers": " ".join(f"0x{value:x}" for value in registers),
+        "repair_at": registers_repair_at(registers),
+    }
     if advice:
         found["advice"] = advice
     return found

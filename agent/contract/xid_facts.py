@@ -5,6 +5,7 @@ records of all others.
 """
 
 import re
+from collections.abc import Mapping
 
 from agent.contract.messages import MAX_EVIDENCE, Scalar, Severity, UnsentEvent, clip
 from agent.contract.nvlink5_table import ROWS
@@ -12,15 +13,19 @@ from agent.contract.xid import Nvlink5, OffBus, Xid, parse, parse_off_bus
 from agent.contract.xid_details import details, nvlink_ignored
 from agent.contract.xid_table import XIDS
 
-# Severity of the driver's recovery actions (XID 154). A value that is not here is of a newer driver: unknown.
-_RECOVERY = {
-    0: Severity.INFO,  # none
-    1: Severity.FATAL,  # reset the GPU
-    2: Severity.FATAL,  # reboot the node
-    3: Severity.WARNING,  # stop peer-to-peer work
-    4: Severity.ERROR,  # let jobs end, then reset
-    5: Severity.ERROR,  # recover the IMEX domain
+# The driver's recovery actions: nvmlDeviceGpuRecoveryAction_t of nvml.h, in XID 154 and in NVML's field 230. A value that
+# is not here is of a newer driver: unknown.
+RECOVERY: Mapping[int, tuple[str, Severity]] = {
+    0: ("none", Severity.INFO),
+    1: ("reset", Severity.FATAL),
+    2: ("reboot", Severity.FATAL),
+    3: ("drain_p2p", Severity.WARNING),
+    4: ("drain_and_reset", Severity.ERROR),
+    5: ("recover_imex_domain", Severity.ERROR),
+    6: ("bus_reset", Severity.FATAL),
+    7: ("system_reboot", Severity.FATAL),
 }
+UNKNOWN_RECOVERY = ("unknown", Severity.UNKNOWN)
 _V2_SINCE = 575  # since this driver NVLink5 reports have another bit layout
 _DRIVER = re.compile(
     r"NVRM: loading NVIDIA UNIX .{0,80}?Kernel Module.{0,40}?\s([0-9]{3,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)\b"
@@ -61,7 +66,7 @@ def xid_event(xid: Xid, *, driver: str = "", evidence: str = "") -> UnsentEvent:
         "caused_by": xid.caused_by,
     }
     if xid.recovery_action is not None:
-        severity = _RECOVERY.get(xid.recovery_action, Severity.UNKNOWN)
+        optional["recovery"], severity = RECOVERY.get(xid.recovery_action, UNKNOWN_RECOVERY)
     if xid.nvlink5 is not None:
         severity = Severity.FATAL if xid.nvlink5.fatal else Severity.WARNING
         optional["unit"] = clip(xid.nvlink5.unit)
@@ -72,6 +77,8 @@ def xid_event(xid: Xid, *, driver: str = "", evidence: str = "") -> UnsentEvent:
     if xid.code == 74 and nvlink_ignored(xid.message):
         data["action"], severity = "IGNORE", Severity.INFO
     data |= details(xid.code, xid.message)
+    if data.get("repair_at") == 1:
+        data["persists"] = True
     data |= {key: value for key, value in optional.items() if value is not None}
     return UnsentEvent(
         kind="gpu.xid",

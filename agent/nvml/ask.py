@@ -3,12 +3,13 @@
 Run as a file, so that it imports only the standard library and pynvml:
 
     python -I agent/nvml/ask.py look                         the state of all GPUs
+    python -I agent/nvml/ask.py links                        their PCIe links and NVLinks
     python -I agent/nvml/ask.py power_limit <bus id> <mW>
     python -I agent/nvml/ask.py persistence <bus id> <0|1>
 
-It prints one JSON object: `{"gpus": [...]}` (keys: see `_gpu`), `{"done": true}`, `{"absent": why}` where there is no
-NVML, or `{"error": <NVML return code>, "why": text}` where NVML refuses. A value that this driver or card does not report
-is null.
+It prints one JSON object: `{"gpus": [...]}` (keys: see `_gpu` and `_links`), `{"done": true}`, `{"absent": why}` where there
+is no NVML, or `{"error": <NVML return code>, "why": text}` where NVML refuses. A value that this driver or card does not
+report is null.
 """
 
 import ctypes
@@ -30,6 +31,8 @@ _LOST = {
     pynvml.NVML_ERROR_GPU_NOT_FOUND: "not_found",
 }
 _RECOVERY_ACTION = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, from R565
+# NVML_FI_DEV_NVLINK_*: how many links; speed (MB/s) and state (0 inactive, 1 active, 2 asleep) of each, from R530.
+_LINK_COUNT, _LINK_SPEED, _LINK_STATE = 91, 164, 165
 
 
 def _gpu(index: int) -> dict[str, Any]:
@@ -73,6 +76,46 @@ def _gpu(index: int) -> dict[str, Any]:
     return found
 
 
+def _links(index: int) -> dict[str, Any]:
+    """The links of one GPU now; `nvlinks` has [number, state, MB/s] of each link whose state NVML reports."""
+    found: dict[str, Any] = {
+        "bus": "", "lost": "", "width": None, "width_max": None, "generation": None, "generation_max": None,
+        "performance": None, "nvlinks": [],
+    }  # fmt: skip
+
+    def ask(name: str, *params: Any) -> Any:
+        try:
+            return getattr(pynvml, name)(*params)
+        except pynvml.NVMLError as error:
+            found["lost"] = found["lost"] or _LOST.get(error.value, "")
+            return None
+
+    handle = ask("nvmlDeviceGetHandleByIndex", index)
+    if handle is None:
+        return found
+    pci = ask("nvmlDeviceGetPciInfo", handle)
+    found["bus"] = _text(pci.busId) if pci is not None else ""
+    found["width"] = ask("nvmlDeviceGetCurrPcieLinkWidth", handle)
+    found["width_max"] = ask("nvmlDeviceGetMaxPcieLinkWidth", handle)
+    found["generation"] = ask("nvmlDeviceGetCurrPcieLinkGeneration", handle)
+    found["generation_max"] = ask("nvmlDeviceGetMaxPcieLinkGeneration", handle)
+    found["performance"] = ask("nvmlDeviceGetPerformanceState", handle)
+
+    def field(field_id: int, scope: int) -> int | None:
+        for value in ask("nvmlDeviceGetFieldValues", handle, [(field_id, scope)]) or ():
+            if value.nvmlReturn == pynvml.NVML_SUCCESS:
+                return int(value.value.uiVal)
+        return None
+
+    for link in range(min(field(_LINK_COUNT, 0) or 0, pynvml.NVML_NVLINK_MAX_LINKS)):
+        state = field(_LINK_STATE, link)
+        if state is None:  # drivers before 530
+            state = ask("nvmlDeviceGetNvLinkState", handle, link)
+        if state is not None:
+            found["nvlinks"].append([link, state, field(_LINK_SPEED, link) or 0])
+    return found
+
+
 def main(verb: str, *args: str) -> dict[str, Any]:
     """See the module's docstring."""
     try:
@@ -82,6 +125,8 @@ def main(verb: str, *args: str) -> dict[str, Any]:
     try:
         if verb == "look":
             return {"gpus": [_gpu(index) for index in range(pynvml.nvmlDeviceGetCount())]}
+        if verb == "links":
+            return {"gpus": [_links(index) for index in range(pynvml.nvmlDeviceGetCount())]}
         handle = pynvml.nvmlDeviceGetHandleByPciBusId(args[0].encode())
         if verb == "power_limit":
             pynvml.nvmlDeviceSetPowerManagementLimit(handle, int(args[1]))

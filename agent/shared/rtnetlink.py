@@ -47,7 +47,7 @@ class Interface:
 
 def interface(name: str) -> Interface:
     """The interface's state now; OSError (ENODEV) when there is none."""
-    answer = _call(wire.GETLINK, 0, wire.IFINFO.pack(0, 0, _index(name), 0, 0))
+    answer = call(wire.GETLINK, 0, wire.IFINFO.pack(0, 0, _index(name), 0, 0))
     _, _, _, flags, _ = wire.IFINFO.unpack_from(answer)
     values = dict(wire.attributes(answer, wire.IFINFO.size))
     master = wire.number(values.get(wire.MASTER, b""))
@@ -67,7 +67,7 @@ def interface(name: str) -> Interface:
 def set_up(name: str, up: bool) -> None:
     """Sets the interface up or down and returns when the kernel has done it; OSError (ENODEV, EPERM, ...)."""
     flags = wire.UP if up else 0
-    _call(wire.NEWLINK, wire.ACK, wire.IFINFO.pack(0, 0, _index(name), flags, wire.UP))
+    call(wire.NEWLINK, wire.ACK, wire.IFINFO.pack(0, 0, _index(name), flags, wire.UP))
 
 
 def set_mtu(name: str, mtu: int) -> None:
@@ -110,7 +110,7 @@ def interface_to(address: str) -> str:
     ip = ipaddress.ip_address(address)
     family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
     route = _ROUTE.pack(family, ip.max_prefixlen, 0, 0, 0, 0, 0, 0, 0)
-    answer = _call(wire.GETROUTE, 0, route + wire.attribute(_ROUTE_DST, ip.packed))
+    answer = call(wire.GETROUTE, 0, route + wire.attribute(_ROUTE_DST, ip.packed))
     index = wire.number(dict(wire.attributes(answer, _ROUTE.size)).get(_ROUTE_OIF, b""))
     if not index:
         raise OSError(f"the kernel names no interface on the way to {address}")
@@ -124,11 +124,11 @@ def _index(name: str) -> int:
 
 
 def _set(name: str, attributes: bytes) -> None:
-    _call(wire.NEWLINK, wire.ACK, wire.IFINFO.pack(0, 0, _index(name), 0, 0) + attributes)
+    call(wire.NEWLINK, wire.ACK, wire.IFINFO.pack(0, 0, _index(name), 0, 0) + attributes)
 
 
-def _call(kind: int, flags: int, body: bytes) -> bytes:
-    """The body of the answer to one request; empty for an acknowledgement."""
+def call(kind: int, flags: int, body: bytes) -> bytes:
+    """The body of the answer to one request; empty for an acknowledgement. OSError: the kernel's."""
     return next(_exchange(kind, flags, body), b"")
 
 

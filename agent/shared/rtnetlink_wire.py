@@ -15,6 +15,7 @@ UP, LOOPBACK, RUNNING, SLAVE, LOWER_UP = 0x1, 0x8, 0x40, 0x800, 0x10000
 
 # Attributes of an interface, and inside IFLA_LINKINFO.
 IFNAME, MTU, MASTER, OPERSTATE, LINKINFO, CARRIER_CHANGES, MIN_MTU, MAX_MTU = 3, 4, 10, 16, 18, 35, 50, 51
+NEW_NETNSID, NEW_IFINDEX = 45, 49  # in the DELLINK of an interface that goes on in another network namespace
 INFO_KIND, INFO_DATA = 1, 2
 
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence number, port

@@ -13,6 +13,7 @@ from agent.sources.netlink import NetlinkSource
 from agent.sources.nic import NicSource
 from agent.sources.node import NodeSource
 from agent.sources.nvml import NvmlSource
+from agent.sources.power_caps import PowerCapSource
 from agent.sources.subnet import SubnetSource
 from agent.sources.systemd import SystemdSource
 from agent.sources.udev import UdevSource
@@ -29,6 +30,7 @@ SOURCES: tuple[type[Source], ...] = (
     MountSource,
     InventorySource,
     NvmlSource,
+    PowerCapSource,
     SystemdSource,
     JobLogSource,
     JournalSource,

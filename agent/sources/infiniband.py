@@ -56,6 +56,8 @@ class InfinibandSource(Source):
         self._counters = counters
         self._root = root
         self._ports: dict[str, list[_Port]] = {}
+        # Device → folder of its PCI function, of all that were ever seen.
+        self._functions: dict[str, Path] = {}
         self._poller = Poller(
             self._poll, what=self.name, period_s=options.ib_interval_s, hang_s=hang_s, forget=self._forget
         )
@@ -86,7 +88,8 @@ class InfinibandSource(Source):
         names = self._host.listdir(self._root)
         for name in [name for name in self._ports if name not in names]:
             self._drop(name)
-        samples: list[Sample] = [IbDevices(names=tuple(names), mono_s=self._host.mono_s())]
+        moved = tuple(name for name in self._functions if name not in names and self._has_driver(name))
+        samples: list[Sample] = [IbDevices(names=tuple(names), moved=moved, mono_s=self._host.mono_s())]
         for name in names:
             if name not in self._ports:
                 self._ports[name] = self._open(name)
@@ -103,7 +106,17 @@ class InfinibandSource(Source):
             for port in ports:
                 port.forget()
 
+    def _has_driver(self, device: str) -> bool:
+        """Whether the device's driver has it, although it is not listed: the RDMA parts of a PCI function (auxiliary
+        devices such as mlx5_core.rdma.0, shown in every namespace) are bound as long as it has an InfiniBand device.
+        """
+        function = self._functions[device]
+        with suppress(OSError):
+            return any((part / "driver").exists() for part in function.glob("*.rdma.*"))
+        return False
+
     def _open(self, device: str) -> list["_Port"]:
+        self._functions[device] = self._host.path(f"{self._root}/{device}/device").resolve()
         ports = []
         for number in self._host.listdir(f"{self._root}/{device}/ports"):
             if number.isascii() and number.isdigit():

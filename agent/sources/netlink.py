@@ -175,6 +175,7 @@ class NetlinkSource(Source):
             mtu=wire.number(values.get(wire.MTU, b"")),
             carrier_changes=None if changes is None else wire.number(changes),
             removed=removed,
+            moved=removed and (wire.NEW_NETNSID in values or wire.NEW_IFINDEX in values),
             first=of_dump and self._first,
             before=known if known != name else "",
             mono_s=now_s,

@@ -18,6 +18,7 @@ from agent.collectors.samples_node import NicCounters
 from agent.config import IB_ROOT
 from agent.host import Host
 from agent.options import option
+from agent.shared import dcb
 from agent.sources.base import Emit, Source, SourceSetup
 from agent.sources.poll import Poller
 
@@ -95,7 +96,10 @@ class NicSource(Source):
                         raise
                     continue
                 if counters:
-                    samples.append(NicCounters(name=link, counters=counters, mono_s=self._host.mono_s()))
+                    sample = NicCounters(
+                        name=link, counters=counters, lossless=_lossless(link), mono_s=self._host.mono_s()
+                    )
+                    samples.append(sample)
         return samples
 
     def _read(self, sock: socket.socket, link: str) -> dict[str, int]:
@@ -121,6 +125,13 @@ def rdma_links(host: Host, ib_root: str) -> tuple[str, ...]:
         if any(host.read(f"{ib_root}/{device}/ports/{port}/link_layer") == "Ethernet" for port in ports):
             links.update(dict.fromkeys(host.listdir(f"{ib_root}/{device}/device/net")))
     return tuple(links)
+
+
+def _lossless(link: str) -> frozenset[int] | None:
+    try:
+        return dcb.lossless_priorities(link)
+    except OSError:  # most drivers have no DCB
+        return None
 
 
 def _count(sock: socket.socket, link: str) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import ClassVar, Protocol
 
-from agent.contract.errors import Refused
+from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import Scalar
 from brain.actions.marks import Mark
 from brain.config import BrainConfig
@@ -42,6 +42,15 @@ class Done:
     text: str
     # Readings, for the note and the evidence
     data: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+class Unwell(ActionError):
+    """What an action looked at is not well: the step has failed, and keeps what was read."""
+
+    def __init__(self, text: str, data: Mapping[str, Scalar]) -> None:
+        """As in Done."""
+        super().__init__(text)
+        self.data = data
 
 
 class Action(Protocol):

@@ -16,7 +16,7 @@ from typing import ClassVar
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, clip
 from brain.actions import bmc_tables
-from brain.actions.base import Action, Done, Order, Site
+from brain.actions.base import Action, Done, Order, Site, Unwell
 from brain.actions.bmc_base import Bmc, BmcRequest, Power, set_power, wait_for
 from brain.actions.bmc_tables import Bmcs
 from brain.actions.isolate import Isolate
@@ -58,7 +58,7 @@ class BmcEvidence(_BmcAction):
         return await self._plan(order, "read power state, sensors and event log")
 
     async def run(self, order: Order) -> Done:
-        """As in Action."""
+        """As in Action. Unwell when the BMC says so of a sensor."""
         async with self._bmcs.open(order.node, order.progress) as bmc:
             power = await bmc.power()
             found = await bmc.readings(max(order.timeout_s / 2, 1.0))
@@ -70,7 +70,10 @@ class BmcEvidence(_BmcAction):
             data["not read"] = clip("; ".join(found.missing), 400)
         bad = f"unhealthy: {', '.join(found.bad[:5])}" if found.bad else "all of them healthy"
         newest = f"; newest event: {found.events[0]}" if found.events else ""
-        return Done(text=f"{order.node} is {power!s}; {len(found.sensors)} sensors, {bad}{newest}", data=data)
+        text = f"{order.node} is {power!s}; {len(found.sensors)} sensors, {bad}{newest}"
+        if found.bad:
+            raise Unwell(text, data)
+        return Done(text=text, data=data)
 
 
 class PowerOn(_BmcAction):

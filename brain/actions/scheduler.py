@@ -19,6 +19,8 @@ from brain.options import plug_in
 
 Choice = Callable[[str], Scheduler | None]  # node -> the scheduler that has it
 MAX_WAIT_S = 86_400.0
+MAX_IDLE_WAIT_S = 604_800.0
+LOOK_S = 60.0  # at most between two looks whether a node is idle
 LEAVE_S = 120.0  # how long requeued jobs may take to leave the node (KillWait, grace periods)
 PLAN_S = 15.0  # how long a plan asks a scheduler that is away
 ENDING = ("completing", "terminating")  # states of jobs that are leaving
@@ -58,7 +60,7 @@ def area(site: Site) -> list[Action]:
     """As in Area. Without a scheduler there is only `scheduler.resume`, which then has nothing to do."""
     if not site.config.schedulers:
         return [Resume(site.schedulers)]
-    return [made(site.schedulers) for made in (Drain, Resume, Requeue, Reboot, Jobs)]
+    return [made(site.schedulers) for made in (Drain, Idle, Resume, Requeue, Reboot, Jobs)]
 
 
 class _SchedulerAction:
@@ -179,6 +181,39 @@ class Drain(_SchedulerAction):
         if says := [why for job, why in failed.items() if why and job in there]:
             raise ActionError(f"{order.node} is drained; not requeued: {'; '.join(says[:LISTED])}")
         return await self._left(scheduler, order, LEAVE_S)
+
+
+class Idle(_SchedulerAction):
+    """Waits until the node has no jobs. It takes jobs all the time: nobody waits for its sake."""
+
+    name: ClassVar[str] = "scheduler.idle"
+
+    async def plan(self, order: Order) -> list[str]:
+        """As in Action."""
+        scheduler, wait_s = self._scheduler(order), _idle_wait(order)
+        jobs = await scheduler.jobs(order.node)
+        if not jobs:
+            return [f"nothing: {order.node} has no jobs in {scheduler.name}"]
+        return [f"wait up to {wait_s:g} s until {order.node} has no jobs; now {_listed(jobs)}"]
+
+    async def run(self, order: Order) -> Done:
+        """As in Action. ActionError when it was never seen idle. A scheduler that does not answer is asked again."""
+        scheduler, reported = self._scheduler(order), ""
+        for pause_s in until(_idle_wait(order), first_s=1.0, most_s=LOOK_S):
+            try:
+                jobs = await scheduler.jobs(order.node)
+                if not jobs:
+                    return Done(text=f"{order.node} has no jobs")
+                progress = f"waiting for an idle moment: {_listed(jobs)}"
+            except PASSING as error:
+                progress = f"still waiting for an idle moment: {error}"
+            if progress != reported:
+                reported = progress
+                order.progress(progress)
+            await asyncio.sleep(pause_s)
+        if left := await scheduler.jobs(order.node):
+            raise ActionError(f"{order.node} was not idle in all that time; now {_listed(left)}")
+        return Done(text=f"{order.node} has no jobs")
 
 
 class Resume(_SchedulerAction):
@@ -325,6 +360,12 @@ def _owners(order: Order) -> frozenset[str] | None:
 
 def _of(owners: frozenset[str] | None) -> str:
     return ", ".join(sorted(owners)) if owners is not None else "ours"
+
+
+def _idle_wait(order: Order) -> float:
+    """Returns how long to wait for an idle moment, within the step's deadline."""
+    wait_s = number(order.params, "wait_s", MAX_IDLE_WAIT_S, 0.0, MAX_IDLE_WAIT_S)
+    return max(0.0, min(wait_s, order.timeout_s - SPARE_S))
 
 
 def _unprotected(node: str, jobs: Sequence[Job]) -> None:

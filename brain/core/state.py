@@ -195,6 +195,8 @@ class Run:
     # performing: when the step is given up; verifying: when the symptoms must be gone
     deadline: float = 0.0
     steps: list[StepRecord] = field(default_factory=list)
+    # what was not tested, one sentence each
+    untested: list[str] = field(default_factory=list)
     ended_at: float = 0.0
 
 
@@ -357,7 +359,7 @@ class Node:
     # boot id of its newest event
     boot: str = ""
     # when the first fact with this boot id occurred
-    booted_at: float = 0
+    booted_at: float = 0.0
     # id of the spool that its events come from
     spool: str = ""
     # newest sequence number of `spool`: an event with this or a lower one is a repeat
@@ -486,6 +488,8 @@ class State:
     inspected: dict[str, float] = field(default_factory=dict)
     # "<kind> <node>" -> the fields that `unlike` symptoms compare, as JSON
     peers: dict[str, str] = field(default_factory=dict)
+    # "<figure> <what the nodes are made of>" -> node -> its newest value, the newest last; bounded
+    figures: dict[str, dict[str, float]] = field(default_factory=dict)
     # id -> time, of inputs other than events and timers; bounded
     recent: dict[str, float] = field(default_factory=dict)
     # number of messages that could not be read

@@ -10,7 +10,7 @@ from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from agent.shared.tasks import end
 from brain import actions as known
-from brain.actions.base import Action, Order
+from brain.actions.base import Action, Order, Unwell
 from brain.core.effects import Step
 from brain.core.inputs import StepProgress, StepResult, result_of_brain
 
@@ -116,6 +116,8 @@ class Performer:
         except TimeoutError:
             why = f"not done within {step.timeout_s:g} s"
             return result_of_brain(step.id, epoch, Outcome.UNKNOWN, why)
+        except Unwell as error:
+            return result_of_brain(step.id, epoch, Outcome.FAILED, str(error), error.data)
         except (ActionError, OSError) as error:
             return result_of_brain(step.id, epoch, Outcome.FAILED, str(error))
         return result_of_brain(step.id, epoch, Outcome.OK, done.text, done.data)

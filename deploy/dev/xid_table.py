@@ -64,12 +64,12 @@ def nvlink4_table(catalog: dict[str, Any]) -> str:
         "",
         "from typing import Final",
         "",
-        "# (register, counted from 1; bits; what the vendor says)",
-        "ROWS: Final[tuple[tuple[int, int, str], ...]] = (",
+        "# (register, counted from 1; bits; what the vendor says; errors on one link until it is to be repaired, 0: never)",
+        "ROWS: Final[tuple[tuple[int, int, str, int], ...]] = (",
     ]
     for row in catalog["nvlink_xid74_rules"]:
         bits = sum(1 << bit for bit in row["bits"])
-        lines.append(f'    ({row["reg"]}, 0x{bits:08X}, "{row["verdict"]}"),')
+        lines.append(f'    ({row["reg"]}, 0x{bits:08X}, "{row["verdict"]}", {row["repair_at"]}),')
     return "\n".join([*lines, ")", ""])
 
 

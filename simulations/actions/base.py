@@ -6,9 +6,10 @@ only if it was stuck, not if its cable is cut; the reset of a GPU brings none ba
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.contract.commands import Outcome
+from agent.contract.figures import Figure, encode
 from agent.contract.messages import Scalar
 from simulations.changes import FixApplied, ScheduledChange, after
 from simulations.faults import Fix
@@ -50,6 +51,14 @@ class SimulatedResult:
     changes: tuple[ScheduledChange, ...] = ()
     # agent.look: sources of kinds that could not look, comma separated.
     blind: str = ""
+    # What it measured, and what nodes like it are made of.
+    figures: tuple[Figure, ...] = ()
+    alike: str = ""
+
+    @property
+    def data(self) -> dict[str, Scalar]:
+        """Further fields of the event with the result."""
+        return {"figures": encode(self.figures), "alike": self.alike} if self.figures else {}
 
 
 SimulatedAction = Callable[[ActionRequest], SimulatedResult]
@@ -85,3 +94,14 @@ def no_unit(machine: MachineState, name: str) -> SimulatedResult:
 def jobs_hold_gpus(machine: MachineState) -> SimulatedResult:
     """Refused: the processes of jobs hold GPUs."""
     return refused(f"processes of job {', '.join(machine.jobs)} hold GPUs")
+
+
+def measured(result: SimulatedResult, *figures: Figure) -> SimulatedResult:
+    """The result with these figures; all simulated machines are made of the same parts."""
+    return replace(result, figures=figures, alike="simulated; 8 NVIDIA H100; 8 MT4129")
+
+
+def faulty_gpus(machine: MachineState) -> list[str]:
+    """Components of the GPUs that are lost or have a fault."""
+    lost = [gpu.component for gpu in machine.gpus.values() if not gpu.present]
+    return lost + [fault.component for fault in machine.faults.values() if fault.component.startswith("gpu/")]

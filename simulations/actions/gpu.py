@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agent.contract import components
+from agent.contract.figures import Figure
 from simulations.actions.base import (
     ASK_S,
     COLLECT_S,
@@ -11,8 +12,10 @@ from simulations.actions.base import (
     SimulatedAction,
     SimulatedResult,
     failed,
+    faulty_gpus,
     fixed,
     jobs_hold_gpus,
+    measured,
     no_unit,
     refused,
     succeeded,
@@ -44,6 +47,11 @@ def limit_power(request: ActionRequest) -> SimulatedResult:
     return fixed(text, ASK_S, component, Fix.LIMIT_POWER)
 
 
+def restore_power(_: ActionRequest) -> SimulatedResult:
+    """Changes nothing that is simulated."""
+    return succeeded("the power limits are as they were", ASK_S)
+
+
 def _on_bus(machine: MachineState, component: str) -> bool:
     gpu = machine.gpus.get(components.name_of(component))
     return gpu is not None and gpu.present
@@ -59,11 +67,24 @@ def diagnose(request: ActionRequest) -> SimulatedResult:
     machine = request.machine
     if machine.jobs:
         return jobs_hold_gpus(machine)
-    faulty = [gpu.component for gpu in machine.gpus.values() if not gpu.present]
-    faulty += [fault.component for fault in machine.faults.values() if fault.component.startswith("gpu/")]
-    if faulty:
+    if faulty := faulty_gpus(machine):
         return failed(f"the diagnosis failed at {', '.join(faulty)}", COLLECT_S)
     return succeeded(f"dcgmi diag -r {request.params['level']}: all passed (simulated)", COLLECT_S)
+
+
+def check_links(request: ActionRequest) -> SimulatedResult:
+    """Fails when a GPU is lost, or has a fault."""
+    faulty = faulty_gpus(request.machine)
+    figures = (
+        Figure(name="gpus", value=sum(gpu.present for gpu in request.machine.gpus.values())),
+        Figure(name="gpu.pcie_lanes", value=16),
+        Figure(name="gpu.nvlinks", value=17 if faulty else 18),
+    )
+    if faulty:
+        return measured(failed(f"links are not as expected: {', '.join(faulty)}", ASK_S), *figures)
+    return measured(
+        succeeded("8 GPUs answer, PCIe x16 or more, 18 NVLinks each (simulated)", ASK_S), *figures
+    )
 
 
 def rescan(request: ActionRequest) -> SimulatedResult:
@@ -93,8 +114,10 @@ def restart_fabric_manager(request: ActionRequest) -> SimulatedResult:
 ACTIONS: Mapping[str, SimulatedAction] = {
     "gpu.reset": reset_gpu,
     "gpu.power_limit": limit_power,
+    "gpu.power_restore": restore_power,
     "gpu.persistence": enable_persistence,
     "gpu.diagnose": diagnose,
+    "gpu.links_check": check_links,
     "pci.rescan": rescan,
     "driver.reload": reload_driver,
     "fabricmanager.restart": restart_fabric_manager,

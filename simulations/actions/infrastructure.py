@@ -44,6 +44,13 @@ def drain(request: ActionRequest) -> SimulatedResult:
     return failed(f"jobs are left: {jobs}", ASK_S, _drained(request), *undone)
 
 
+def wait_until_idle(request: ActionRequest) -> SimulatedResult:
+    """Fails while jobs run, as they do not end by themselves."""
+    if request.machine.jobs:
+        return failed(f"never idle: {', '.join(request.machine.jobs)}", ASK_S)
+    return _ok("no jobs")
+
+
 def resume(request: ActionRequest) -> SimulatedResult:
     """Law 3: only our own drain."""
     reason = request.machine.drain_reason
@@ -136,6 +143,7 @@ def _up(device: str) -> ch.Change:
 
 ACTIONS: Mapping[str, SimulatedAction] = {
     "scheduler.drain": drain,
+    "scheduler.idle": wait_until_idle,
     "scheduler.resume": resume,
     "scheduler.requeue": requeue,
     "scheduler.reboot": reboot_when_idle,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agent.contract import components, fabric, subnet
+from agent.contract.figures import Figure
 from simulations.actions.base import (
     ASK_S,
     RESET_S,
@@ -10,7 +11,9 @@ from simulations.actions.base import (
     ActionRequest,
     SimulatedAction,
     SimulatedResult,
+    failed,
     fixed,
+    measured,
     refused,
     succeeded,
 )
@@ -102,12 +105,32 @@ def inspect_fabric(request: ActionRequest) -> SimulatedResult:
     return succeeded(fabric.text(up, len(machine.ports), found), request.number("watch_s", 60.0))
 
 
+def check_ports(request: ActionRequest) -> SimulatedResult:
+    """Fails for a named port or interface without a link, and for any port without one."""
+    machine, component = request.machine, str(request.params.get("component", components.NODE))
+    down = [port.component for port in machine.ports.values() if not port.up]
+    down += [
+        link.component for link in machine.links.values() if link.component == component and not link.carrier
+    ]
+    active = sum(port.up for port in machine.ports.values())
+    figures = (
+        Figure(name="port.mt4129.active", value=active),
+        Figure(name="port.mt4129.gbit_per_s", value=400),
+    )
+    if down:
+        return measured(
+            failed(f"ports are not as expected: {', '.join(down)} without a link", ASK_S), *figures
+        )
+    return measured(succeeded(f"{active} of {len(machine.ports)} ports active", ASK_S), *figures)
+
+
 ACTIONS: Mapping[str, SimulatedAction] = {
     "link.bounce": bounce_link,
     "nic.reset": reset_nic,
     "ib.port_reset": reset_port,
     "bond.failover": fail_over,
     "mtu.set": set_mtu,
+    "port.check": check_ports,
     "ib.sm_state": list_managers,
     "ib.inspect": inspect_fabric,
 }

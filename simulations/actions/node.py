@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from agent.contract import components
 from agent.contract.commands import Outcome
+from agent.contract.figures import Figure
 from agent.contract.look import blind_sources
 from agent.contract.messages import clip
 from simulations import look
@@ -14,6 +15,10 @@ from simulations.actions.base import (
     ActionRequest,
     SimulatedAction,
     SimulatedResult,
+    failed,
+    faulty_gpus,
+    jobs_hold_gpus,
+    measured,
     no_unit,
     refused,
     succeeded,
@@ -110,11 +115,24 @@ def find_usage(request: ActionRequest) -> SimulatedResult:
     return succeeded(text, COLLECT_S)
 
 
+def accept(request: ActionRequest) -> SimulatedResult:
+    """Measures an all-reduce, which a GPU with a fault slows down; not while a job holds GPUs."""
+    machine = request.machine
+    if machine.jobs:
+        return jobs_hold_gpus(machine)
+    faulty = faulty_gpus(machine)
+    figure = Figure(name="all_reduce.bus_gb_per_s", value=90.0 if faulty else 370.0)
+    if faulty:
+        return measured(failed("acceptance failed: all_reduce bus_gb_per_s is 90", COLLECT_S), figure)
+    return measured(succeeded("acceptance: all_reduce passed (simulated)", COLLECT_S), figure)
+
+
 ACTIONS: Mapping[str, SimulatedAction] = {
     "service.restart": restart_service,
     "service.start": start_service,
     "service.stop": stop_service,
     "module.load": load_module,
+    "node.accept": accept,
     "node.reboot": reboot,
     "process.signal": signal_job,
     "agent.look": look_again,

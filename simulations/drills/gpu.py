@@ -1,5 +1,7 @@
 """Drills of GPUs, their driver and their jobs. Pure."""
 
+from typing import Any
+
 from agent.contract.messages import Severity
 from simulations import changes as ch
 from simulations.changes import after
@@ -48,6 +50,20 @@ def _needs_reset(machine: MachineState) -> Plan:
         after(0, ch.KernelLogs(text=line)),
         after(0.5, ch.FaultBegins(fault=fault)),
     )
+
+
+def _row_marked(machine: MachineState) -> Plan:
+    bdf = _healthy_gpu(machine)
+    line = f"NVRM: Xid (PCI:{bdf}): 63, pid=1896, Row Remapper: New row marked for remapping, reset gpu to activate."
+    rows: dict[str, Any] = {"failure": False, "corrected": 0, "uncorrected": 1, "banks_none": 0}
+    fault = Fault(
+        name=f"row marked {bdf}",
+        component=f"gpu/{bdf}",
+        fixes=(Fix.RESET_GPU,),
+        symptoms=(event("gpu.remap", f"gpu/{bdf}", pending=True, **rows),),
+        recovery=(event("gpu.remap", f"gpu/{bdf}", _INFO, pending=False, **rows),),
+    )
+    return (after(0, ch.KernelLogs(text=line)), after(0.5, ch.FaultBegins(fault=fault)))
 
 
 def _idle_service(machine: MachineState) -> Plan:
@@ -100,6 +116,40 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="gpu.reset of the drained node's GPU",
         plan=_needs_reset,
+    ),
+    Drill(
+        name="gpu-row-marked",
+        summary="A row of a GPU's memory waits for a reset to be remapped: XID 63, and NVML.",
+        nodes="one",
+        ends="gpu.reset at the node's next idle moment",
+        plan=_row_marked,
+    ),
+    Drill(
+        name="gpu-cluster-bad",
+        summary="The third program of a day fails on one processing cluster of a GPU: XID 13.",
+        nodes="one",
+        ends="nothing: diagnosed at the node's next idle moment, the GPU does not pass, and the node stays drained",
+        plan=begin(
+            Fault(
+                name="bad processing cluster",
+                component=GPU,
+                fixes=(),
+                symptoms=(
+                    event(
+                        "gpu.xid",
+                        GPU,
+                        code=13,
+                        name="ROBUST_CHANNEL_GR_EXCEPTION",
+                        action="RESTART_APP",
+                        message="Graphics SM Warp Exception on (GPC 1, TPC 3, SM 0)",
+                        gpc=1,
+                        tpc=3,
+                        repeats=3,
+                    ),
+                ),
+            )
+        ),
+        heals=False,
     ),
     Drill(
         name="gpu-rows-spent",

@@ -17,6 +17,7 @@ from agent.config import AgentConfig
 from agent.contract.errors import ActionError
 from agent.host import Host
 from agent.nvml.pause import NvmlPause
+from agent.shared.power_caps import FILE, PowerCaps
 from tests.agent.nvml_kit import plug
 from tests.fixtures.nvml_fake import FakeNvml
 
@@ -110,6 +111,7 @@ class GpuNode:
             units=self.units,
             modules=modules,
             quiesce=quiesce,
+            power_caps=PowerCaps(folder / FILE),
             settle_s=0.5,
         )
 

@@ -10,9 +10,10 @@ from agent.actions.driver_reload import DriverReload
 from agent.actions.fabricmanager_restart import FabricManagerRestart
 from agent.actions.gpu_persistence import GpuPersistence
 from agent.actions.gpu_power_limit import GpuPowerLimit
+from agent.actions.gpu_power_restore import GpuPowerRestore
 from agent.actions.nvml_client import NvmlClient
 from agent.actions.pci_rescan import PciRescan
-from agent.contract.errors import ActionError, Refused, TimedOut
+from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from tests.agent.gpu_kit import FIRST, SECOND, SERVICES, GpuNode, kernel
 from tests.fixtures import nvml_fake
 
@@ -52,6 +53,42 @@ async def test_a_power_limit_is_set(node: GpuNode) -> None:
     done = await action.run(params)
     assert done.text == f"the power limit of GPU {FIRST} is 560 W, was 700 W"
     assert (told(node, 0, "power_limit_mw"), told(node, 1, "power_limit_mw")) == ("560000", "700000")
+
+
+async def test_a_lowered_limit_is_remembered_until_it_is_restored(node: GpuNode) -> None:
+    """The first limit counts, however often it is lowered; the note outlives the agent."""
+    node.nvml.set(0, power_limit_mw=650_000)
+    lower, restore = GpuPowerLimit(node.kit), GpuPowerRestore(node.kit)
+    assert await restore.plan({}) == ["nothing: no power limit is lowered by us"]
+    for percent in (70.0, 50.0):
+        await lower.run(ONE | {"percent": percent})
+    again = GpuPowerRestore(node.restarted())
+    (line,) = await again.plan(ONE)
+    assert line.startswith(f"set the power limit of GPU {FIRST} back from 350 W to 650 W")
+    assert (await again.run({})).text == f"the power limit of GPU {FIRST} is 650 W again"
+    assert told(node, 0, "power_limit_mw") == "650000"
+    assert (await again.run({})).text == "no power limit was lowered by us"
+
+
+async def test_a_limit_that_somebody_changed_since_is_left(node: GpuNode) -> None:
+    """Law 3; and what could not be restored is still remembered."""
+    lower, restore = GpuPowerLimit(node.kit), GpuPowerRestore(node.kit)
+    await lower.run(ONE | {"percent": 70.0})
+    node.nvml.set(0, refuses=0)  # says yes and does nothing
+    with pytest.raises(ActionError, match="could not be restored"):
+        await restore.run({})
+    assert len(node.kit.power_caps.read()) == 1
+    node.nvml.set(0, power_limit_mw=600_000)
+    assert "changed by somebody else" in (await restore.run({})).text
+    assert (told(node, 0, "power_limit_mw"), node.kit.power_caps.read()) == ("600000", [])
+
+
+async def test_a_limit_whose_former_value_cannot_be_noted_is_not_lowered(node: GpuNode) -> None:
+    """It could not be restored."""
+    node.kit.power_caps._path = Path("/proc/nowhere/power_caps.json")
+    with pytest.raises(Unreachable, match="nothing was done"):
+        await GpuPowerLimit(node.kit).run(ONE | {"percent": 70.0})
+    assert told(node, 0, "power_limit_mw") == "700000"
 
 
 @pytest.mark.parametrize("percent", [39.0, 101.0, float("nan")])

@@ -1,6 +1,7 @@
 """gpu.diagnose: what `dcgmi diag -j` says, in the formats of DCGM 3 and 4."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,22 @@ async def test_no_host_engine(node: GpuNode) -> None:
         await GpuDiagnose(node.kit).run(LEVEL)
 
 
+async def test_a_host_engine_that_is_just_starting(node: GpuNode) -> None:
+    """After a reset its service was started a moment ago: it is asked again for a while."""
+    node.kit = replace(node.kit, settle_s=60)
+    again = node.dcgmi.path.with_suffix(".again")
+    node.dcgmi.does(
+        f"[ -e {again} ] || {{ touch {again}; echo 'unable to establish a connection' >&2; exit 1; }}\n"
+        f"cat <<'X'\n{dcgm3('Pass')}\nX"
+    )
+    assert (await GpuDiagnose(node.kit).run(LEVEL)).text == "diagnostics of level 2: 3 passed"
+    assert len(node.dcgmi.calls) == 2
+
+
 async def test_only_on_an_idle_node(node: GpuNode) -> None:
-    """A process on a GPU stops it; those of NVIDIA's services do not. Levels are 1 to 3."""
+    """A process on a GPU stops it, for now; those of NVIDIA's services do not. Levels are 1 to 3."""
     node.dcgmi.does(f"cat <<'X'\n{dcgm3('Pass')}\nX")
-    with node.held("/dev/nvidia0"), pytest.raises(Refused, match="in use by python"):
+    with node.held("/dev/nvidia0"), pytest.raises(Unreachable, match="in use by python"):
         await GpuDiagnose(node.kit).run(LEVEL)
     with node.held("/dev/nvidia0", cgroup=f"0::/system.slice/{SERVICES[0]}"):
         await GpuDiagnose(node.kit).run(LEVEL)
@@ -119,3 +132,13 @@ async def test_the_first_named_of_many(node: GpuNode) -> None:
     node.dcgmi.does(f"echo '{json.dumps({'DCGM GPU Diagnostic': {'test_categories': tests}})}'")
     with pytest.raises(ActionError, match=r"x on GPU 9; and 40 more$"):
         await GpuDiagnose(node.kit).run(LEVEL)
+
+
+async def test_without_dcgm_nothing_is_tested_and_the_result_says_so(node: GpuNode) -> None:
+    """A tool that is not installed is no fault of the node."""
+    node.dcgmi.path.unlink()
+    done = await GpuDiagnose(node.kit).run(LEVEL)
+    assert done.text == "no diagnostics were run"
+    assert done.untested == (
+        f"GPU diagnostics: {node.dcgmi.path} cannot be started: No such file or directory",
+    )

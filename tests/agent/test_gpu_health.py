@@ -98,6 +98,13 @@ def test_a_slowdown_begins_grows_and_ends() -> None:
     ]
 
 
+@pytest.mark.parametrize(("reasons", "hardware"), [(0x20, False), (0x28, True), (0x40, True), (0x80, True)])
+def test_a_slowdown_says_whether_the_hardware_asks_for_it(reasons: int, hardware: bool) -> None:
+    """The driver's own slowdown near the limit is ordinary."""
+    (found,) = events_of(GpuHeatCollector(), seconds(replace(GPU, slowdowns=reasons), 0, 5))
+    assert found[2]["hardware"] is hardware
+
+
 def test_a_slowdown_that_comes_and_goes_is_one() -> None:
     """Every other second: it begins once and ends once."""
     flicker = [replace(GPU, mono_s=float(t), slowdowns=0x8 * (t % 2)) for t in range(60)]

@@ -140,6 +140,15 @@ def test_a_port_goes_down_and_comes_back() -> None:
     ]
 
 
+def test_a_disabled_port_is_told_from_one_without_a_link() -> None:
+    """By its physical state; the drivers of Ethernet cards report that one for every port without a carrier."""
+    states = [port(1.0), port(2.0, "DOWN", "Disabled", sm=0), port(3.0, "DOWN", "Polling", sm=0)]
+    for layer, said in (("InfiniBand", [True, None]), ("Ethernet", [None, None])):
+        samples = [replace(one, link_layer=layer) for one in states]
+        found = events_of(InfinibandCollector(CongestionOptions()), *samples)
+        assert [one.data.get("disabled") for one in found] == said
+
+
 def test_an_uncabled_port_is_quiet() -> None:
     """A port that has never been up may change between physical states without an event."""
     collector = InfinibandCollector(CongestionOptions())
@@ -165,6 +174,38 @@ def test_a_device_is_gone_after_three_samples() -> None:
     assert (gone.component, gone.data, gone.severity) == ("nic/mlx5_0", {"present": False}, Severity.ERROR)
     (back,) = events_of(collector, both, port(9.0, symbol_error=0), both)
     assert (back.component, back.data, back.severity) == ("nic/mlx5_0", {"present": True}, Severity.INFO)
+
+
+def test_a_device_in_another_network_namespace_is_not_gone() -> None:
+    """A container has it: an information, once; and so is its return."""
+    collector = InfinibandCollector(CongestionOptions())
+    here = IbDevices(names=("mlx5_0", "mlx5_1"))
+    moved = IbDevices(names=("mlx5_1",), moved=("mlx5_0",))
+    (said,) = events_of(collector, here, port(1.0), *[moved] * 5)
+    assert (said.component, said.data) == ("nic/mlx5_0", {"present": False, "moved": True})
+    (back,) = events_of(collector, here, port(9.0))
+    assert {said.severity, back.severity} == {Severity.INFO}
+    assert back.data == {"present": True}
+
+
+async def test_a_driver_that_has_its_device_has_moved_it(tmp_path: Path) -> None:
+    """The RDMA part of the PCI function stays bound when the device goes into a namespace, and goes with the driver."""
+    shutil.copytree(NODE / "sys/class/infiniband", tmp_path / "sys/class/infiniband", symlinks=True)
+    function = tmp_path / "sys/devices/0000:1a:00.0"
+    (function / "mlx5_core.rdma.0/driver").mkdir(parents=True)
+    device = tmp_path / "sys/class/infiniband/mlx5_0"
+    shutil.rmtree(device / "device", ignore_errors=True)
+    (device / "device").symlink_to(function)
+    source = InfinibandSource(Host(root=tmp_path), InfinibandSourceOptions())
+
+    async def devices() -> IbDevices:
+        return next(one for one in await once(source) if isinstance(one, IbDevices))
+
+    assert (await devices()).moved == ()
+    device.rename(tmp_path / "away")
+    assert (await devices()).moved == ("mlx5_0",)
+    shutil.rmtree(function / "mlx5_core.rdma.0")
+    assert (await devices()).moved == ()
 
 
 def test_the_service_level_to_the_subnet_manager() -> None:

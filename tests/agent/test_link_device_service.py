@@ -49,7 +49,10 @@ def removed(name: str) -> LinkState:
     [
         ([link("UC", first=True), link("U"), link("UC")], ["down", "up"]),
         ([link("UC", first=True), link("U"), link("U"), link("U")], ["down"]),
-        ([link("UC", first=True), link(""), link("U"), link("UC")], ["down", "up"]),
+        (
+            [link("UC", first=True), link(""), link("U"), link("UC")],
+            ["down", "down", "up"],
+        ),  # set up, and then trained
         (
             [link("UC", first=True), link("U"), link("")],
             ["down", "down"],
@@ -57,7 +60,7 @@ def removed(name: str) -> LinkState:
         ([link("U", first=True), link("U")], []),  # never had a cable
         ([link("U", first=True), link("UC"), link("U")], ["up", "down"]),  # had one since
         ([link("", first=True), link("")], []),
-        ([link("", first=True), link("U")], []),  # set up, no cable yet
+        ([link("", first=True), link("U")], ["down"]),  # set up, no cable yet
         ([link("UC"), link("UC")], []),  # a new interface
         ([link("UC", "lo", first=True), link("U", "lo")], []),
         ([link("UC", "a b", first=True), link("U", "a b")], []),  # a name that no component can have
@@ -68,6 +71,13 @@ def test_only_edges_of_links_are_facts(samples: list[Sample], edges: list[str]) 
     unsent_events = events_of(LinkCollector(), samples)
     assert ["up" if unsent.data["up"] else "down" for unsent in unsent_events] == edges
     assert all((unsent.severity is Severity.INFO) == unsent.data["up"] for unsent in unsent_events)
+
+
+def test_an_interface_that_is_set_up_again_and_has_no_carrier_says_so() -> None:
+    """So that one that stays without a carrier can be told from one that a person keeps down."""
+    samples = [link("UC", first=True), link(""), link("U"), link("UC"), link("U")]
+    reported = [(d.data["admin_up"], d.data.get("set_up")) for d in events_of(LinkCollector(), samples)]
+    assert reported == [(False, None), (True, True), (True, None), (True, None)]
 
 
 def test_a_slave_reports_that_it_is_one() -> None:

@@ -1,5 +1,8 @@
 """Driver counters of interfaces: which names matter, growth, resets, congestion by the minute."""
 
+import struct
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,8 @@ from agent.collectors.samples_node import NicCounters
 from agent.contract import kinds
 from agent.contract.messages import UnsentEvent
 from agent.host import Host
+from agent.shared import dcb
+from agent.shared import rtnetlink_wire as wire
 from agent.sources.nic import rdma_links
 from tests.agent.golden import FIXTURES
 
@@ -58,9 +63,50 @@ def test_loss_is_reported_at_once_and_flow_control_is_not() -> None:
         (
             "link.errors",
             "link/eth2",
-            {"counter": "rx_prio3_discards", "delta": 120, "value": 125, "interval_s": 10.0},
+            {
+                "counter": "rx_prio3_discards",
+                "delta": 120,
+                "value": 125,
+                "interval_s": 10.0,
+                "priority": 3,
+                "lossless": True,
+            },
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("told", "counters", "lossless"),
+    [
+        (frozenset({3}), {"rx_prio3_discards": 9}, True),
+        (frozenset({3}), {"rx_prio0_discards": 9, "tx_prio0_pause": 5}, False),
+        (None, {"rx_prio4_buf_discard": 9, "tx_prio4_pause": 5}, True),
+        (None, {"rx_prio0_discards": 9, "rx_prio0_pause": 0}, False),
+    ],
+)
+def test_drops_say_whether_their_priority_is_lossless(
+    told: frozenset[int] | None, counters: dict[str, int], lossless: bool
+) -> None:
+    """By the driver's word; where it has none, by whether the priority was ever paused."""
+    before = {name: 0 if "disc" in name else value for name, value in counters.items()}
+    samples = (replace(at(10.0 * n, **c), lossless=told) for n, c in enumerate((before, counters)))
+    (found,) = events_of(NicCollector(CongestionOptions()), *samples)
+    assert found.data["lossless"] is lossless
+
+
+def test_the_kernels_answer_about_flow_control() -> None:
+    """struct ieee_pfc as mlx5 fills it for priorities 3 and 4; an answer without it names none."""
+    pfc = wire.attribute(2, struct.pack("=BBBxH", 8, 0b11000, 0, 0) + bytes(130))
+    head = bytes(4) + wire.attribute(1, b"eth2\0")
+    assert dcb.of_answer(head + wire.attribute(13, wire.attribute(1, bytes(40)) + pfc)) == {3, 4}
+    assert (
+        dcb.of_answer(head + wire.attribute(13, b""))
+        == dcb.of_answer(head)
+        == dcb.of_answer(b"")
+        == frozenset()
+    )
+    with pytest.raises(OSError):
+        dcb.lossless_priorities("no-such-link0")
 
 
 def test_after_a_driver_reload_what_it_shows_is_new() -> None:

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import pytest
 
-from agent.actions.base import Done, Params, Resumable, StillRunning, report_progress
+from agent.actions.base import Done, NotPassed, Params, Resumable, StillRunning, report_progress
 from agent.commands.journal import Journal
 from agent.contract.commands import Answer, Command, decode_command
 from agent.contract.errors import ActionError, ContractError, TimedOut, Unreachable
+from agent.contract.figures import Figure
 from tests.agent.commander_kit import Node, Rehearsal, Tidy, accepted, order, signed, tasks_of
 
 ID = order().id
@@ -252,3 +253,42 @@ async def test_a_reboot_that_nobody_holds_up_any_more(
     await node.settled()
     assert node.results() == [(ID, "failed")]
     assert tasks_of(node) == []
+
+
+async def test_a_result_carries_figures_and_what_was_not_tested(tmp_path: Path) -> None:
+    """In the event's data, whether the test was passed or not; and after a restart of the agent too."""
+    done = Done(
+        text="acceptance",
+        evidence="bundle.tar.gz",
+        evidence_bytes=17,
+        figures=(Figure(name="bus_gb_per_s", value=371.5),),
+        alike="8 NVIDIA H100",
+        untested=("nvbandwidth: it is not installed",),
+    )
+    for error, outcome in ((None, "ok"), (NotPassed(done), "failed")):
+        node = Node(tmp_path / outcome, action=Measuring(done))
+        node.action.ends = error
+        await node.commander.handle(signed(order().payload()))
+        await node.settled()
+        node.restart("run-2")
+        node.commander.runner.report_result(node.journal[ID])
+        for event in node.sent:
+            assert (event.data["outcome"], event.data["why"]) == (outcome, "acceptance")
+            assert event.data["figures"] == '{"higher":{"bus_gb_per_s":371.5},"lower":{}}'
+            assert event.data["alike"] == "8 NVIDIA H100"
+            assert event.data["untested"] == "nvbandwidth: it is not installed"
+            assert event.data["evidence_bytes"] == 17
+        assert len(node.sent) == 2
+
+
+class Measuring(Rehearsal):
+    """Ends with what the test gave it."""
+
+    def __init__(self, done: Done) -> None:
+        super().__init__()
+        self.done = done
+
+    async def run(self, params: Params) -> Done:
+        """Without evidence of its own."""
+        await super().run(params)
+        return self.done

@@ -74,6 +74,37 @@ def test_a_sound_pack_has_no_problems() -> None:
     assert proof.failures(PACK, ACTIONS) == []
 
 
+def test_a_test_may_stand_in_the_way_back() -> None:
+    """Although elsewhere it disrupts the node."""
+    rung = Rung(name="test", do="gpu.diagnose", params={"level": 1}, after=("restart",))
+    assert found(replace(PACK, runbooks=(replace(RUNBOOK, return_to_service=(rung,)),))) == []
+
+
+def test_our_runbooks_resume_no_node_that_nothing_has_tested() -> None:
+    """Whatever took the whole node away or may have hurt its GPUs is followed by tests, and they precede the resume."""
+    pack = packs.load(ROOT / "rules", ROOT / "runbooks")
+    for book in pack.runbooks:
+        back = [ACTIONS[rung.do] for rung in book.return_to_service]
+        if "scheduler.resume" not in [spec.name for spec in back]:
+            continue
+        assert back[-1].name == "scheduler.resume", f"{book.name}: the resume is the last rung"
+        tests = [rung for rung in book.return_to_service if ACTIONS[rung.do].tests]
+        for rung in book.rungs:
+            spec = ACTIONS.get(rung.do)
+            if spec is not None and spec.heals and spec.disrupts is Disrupts.NODE:
+                fitting = [one.do for one in tests if not one.after or rung.name in one.after]
+                assert fitting, f"{book.name}: nothing tests what {rung.name} did"
+                if spec.silences:
+                    assert {"gpu.links_check", "port.check", "gpu.diagnose"} <= set(fitting), (
+                        book.name,
+                        rung.name,
+                    )
+        lenient = [rung.name for rung in tests if rung.on_refusal != "next"]
+        assert not lenient, (
+            f"{book.name}: {lenient} would keep a node out of service that does not allow them"
+        )
+
+
 def test_our_own_pack_has_no_problems() -> None:
     """gpuward's own rules and runbooks are sound, and all their examples pass."""
     assert proof.failures(packs.load(ROOT / "rules", ROOT / "runbooks"), ACTIONS) == []
@@ -312,6 +343,26 @@ RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
     ({"name": "Mend it"}, {}, "runbooks.Mend it: a runbook's name is in kebab-case"),
     ({"rungs": ()}, {}, "runbooks.mend.rungs: a ladder needs a rung"),
     ({"rungs": (RUNG, RUNG)}, {}, "runbooks.mend.rungs.1.name: there are two rungs 'restart'"),
+    (
+        {"return_to_service": (Rung(name="test", do="port.check", after=("reboot",)),)},
+        {},
+        "return_to_service.0.after.0: the ladder has no rung 'reboot' (has: restart)",
+    ),
+    ({}, {"after": ("restart",)}, "rungs.0.after: only a rung of return_to_service has `after`"),
+    (
+        {"return_to_service": (Rung(name="stop", do="service.stop", params={"unit": "x"}),)},
+        {},
+        "return_to_service.0: a return to service must disrupt nothing",
+    ),
+    (
+        {
+            "return_to_service": (
+                Rung(name="test", do="gpu.diagnose", params={"level": 1}, disrupts=Disrupts.NODE),
+            )
+        },
+        {},
+        "return_to_service.0: a return to service must disrupt nothing",
+    ),
     ({"tries": 0}, {}, "runbooks.mend.tries: tries must be at least 1"),
     ({"scope": "fabric"}, {}, "runbooks.mend.scope: only a runbook with `request: true` has a scope"),
     (

@@ -9,7 +9,7 @@ import pytest
 from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from brain.actions.base import Done, Order
+from brain.actions.base import Done, Order, Unwell
 from brain.core.effects import Step
 from brain.core.inputs import StepProgress, StepResult
 from brain.leader import performer
@@ -79,6 +79,16 @@ async def test_each_error_is_an_outcome(error: Exception, outcome: Outcome) -> N
     result = await own_steps.perform(step(), 3)
     assert isinstance(result, StepResult)
     assert (result.outcome, result.why, result.id) == (outcome, str(error), "r:inc-a.r1.s1.a1:3")
+
+
+async def test_what_was_read_is_kept_when_it_is_not_well() -> None:
+    """A look that found something wrong has failed, with its readings."""
+    own = Own(lambda _: raises(Unwell("unhealthy: PSU 2", {"sensor PSU 2": "no reading"})))
+    result = await Performer({"bmc.power_off": own}, may_act=lambda _: True, report=lambda _: None).perform(
+        step(), 3
+    )
+    assert result is not None
+    assert (result.outcome, dict(result.data)) == (Outcome.FAILED, {"sensor PSU 2": "no reading"})
 
 
 async def test_what_this_site_has_nothing_for_is_refused_and_says_where_to_read() -> None:

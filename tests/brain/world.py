@@ -207,12 +207,13 @@ class Story:
         node: str = "n1",
         *,
         age_s: float = 0.0,
+        severity: Severity = Severity.ERROR,
         **data: Any,
     ) -> Event:
         """A node sends an event, which arrives at `at`."""
         seq = self._seq[node] = self._seq.get(node, 0) + 1
         event = Event(
-            id=f"{node}:s1:{seq}", node=node, kind=kind, component=component, severity=Severity.ERROR, at="", age_s=age_s,
+            id=f"{node}:s1:{seq}", node=node, kind=kind, component=component, severity=severity, at="", age_s=age_s,
             boot="b", count=1, data=data, evidence=f"{kind} on {component}",
         )  # fmt: skip
         self.time.feed(EventSeen(event=event), at)

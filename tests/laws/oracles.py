@@ -9,12 +9,12 @@ from typing import Protocol
 
 from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Outcome
-from brain.core.effects import Effect, Perform, SendPage, ShowIncident, ShowRun, Step
+from brain.core.effects import Effect, Note, Perform, SendPage, ShowIncident, ShowRun, Step
 from brain.core.inputs import Delivery, EventSeen, Input, Intent, NodeState
 from brain.core.pack.spec import Match, Pack
 from brain.core.state import Incident, Run
 from tests.laws.cell import Cell
-from tests.laws.story import UNKNOWN_XID, Story, disruptive
+from tests.laws.story import UNKNOWN_XID, Story, disruptive, forged
 
 OVER = ("succeeded", "exhausted", "observed", "cancelled")
 FRESH_S = 5.0  # a fact that was younger when it came is news
@@ -332,6 +332,100 @@ class EverythingEnds:
                 yield f"{node.name} stays drained for {next(iter(node.drained_for))}, and no open incident says so"
 
 
+class NoOldNews:
+    """Law 13: no disruptive step of a fault begins when neither a fact nor the run's own work is younger than the limit."""
+
+    law = 13
+
+    def __init__(self) -> None:
+        self._facts: dict[tuple[str, str], float] = {}  # (node, kind) -> when the newest fact occurred
+        self._silent: set[str] = set()
+        self._incidents: dict[str, Incident] = {}
+        self._runs: dict[str, Run] = {}
+        self._moved: dict[str, float] = {}  # run -> when it last did something
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        if isinstance(given, EventSeen):
+            key = given.event.node, given.event.kind
+            self._facts[key] = max(self._facts.get(key, 0.0), now - given.event.age_s)
+        elif isinstance(given, NodeState):
+            (self._silent.discard if given.alive else self._silent.add)(given.node)
+            self._facts[given.node, "node.returned" if given.alive else "node.unreachable"] = now
+        for effect in effects:
+            if isinstance(effect, ShowRun):
+                self._runs[effect.run.id] = effect.run
+            elif isinstance(effect, ShowIncident):
+                self._incidents[effect.incident.id] = effect.incident
+            elif isinstance(effect, Note) and effect.kind in ("step.result", "run.not_verified"):
+                self._moved[effect.run] = now
+        for step in performed(effects):
+            run, incident = self._runs.get(step.run), self._incidents.get(step.incident)
+            if not disruptive(step) or not step.node or run is None or run.requested_by or incident is None:
+                continue
+            if step.incident in cell.approvals or step.node in self._silent or step.id in cell.under_way:
+                continue
+            kinds = {fact.kind for fact in incident.evidence}
+            newest = max((self._facts.get((step.node, kind), 0.0) for kind in kinds), default=now)
+            age = now - max(newest, self._moved.get(step.run, 0.0))
+            if age > cell.pack.settings.stale_s + FRESH_S:
+                yield f"{step.id} ({step.action}) begins on {step.node}, its newest fact is {age:.0f} s old"
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
+class ForItselfOnly:
+    """Law 15: what a node reports of a step that is not its own moves no run."""
+
+    law = 15
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        if (
+            isinstance(given, EventSeen)
+            and given.event.kind == "command.result"
+            and forged(cell, given.event)
+        ):
+            moved = [effect.run.id for effect in effects if isinstance(effect, ShowRun)]
+            step = cell.under_way[str(given.event.data["command"])].step
+            if step.run in moved:
+                yield f"{given.event.node} says how {step.id} of {step.node or 'the brain'} ended, and it counts"
+
+    def end(self, story: Story) -> Found:
+        return iter(())
+
+
+class WayBack:
+    """Law 7: a tripped breaker or a storm never blocks the way back."""
+
+    law = 7
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Run] = {}
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        for effect in effects:
+            if isinstance(effect, ShowRun):
+                self._runs[effect.run.id] = effect.run
+        return iter(())
+
+    def end(self, story: Story) -> Found:
+        for run in self._runs.values():
+            if run.worked and run.state not in OVER:
+                yield f"{run.id} never brings {run.node} back: {run.state}, {run.why}"
+
+
+class SameAfterRestart:
+    """The machine's law of restart (0 here): rebuilt from a snapshot the engine answers byte by byte as it would have."""
+
+    law = 0
+
+    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+        return iter(())
+
+    def end(self, story: Story) -> Found:
+        yield from (f"after a restart {given} has other effects" for given in story.differ)
+
+
 class IntentFirst:
     """Laws 4 and 16: a step leaves only after the present leader's intent has come back, or again under the same id."""
 
@@ -359,4 +453,8 @@ def all_of_them() -> list[Oracle]:
         PagesArrive(),
         EverythingEnds(),
         IntentFirst(),
+        NoOldNews(),
+        ForItselfOnly(),
+        WayBack(),
+        SameAfterRestart(),
     ]

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
+
 from agent.contract.actions.spec import Disrupts
 from agent.contract.commands import Outcome
 from agent.contract.kinds import KINDS
@@ -58,6 +60,8 @@ QUIET_END_S = (
 
 See = Callable[[Input, float, list[Effect]], None]
 
+TWIN_INPUTS = 60  # so long the engine that was not restarted goes along
+
 
 @dataclass(slots=True, kw_only=True)
 class Story:
@@ -67,6 +71,7 @@ class Story:
     cell: Cell
     log: list[tuple[Input, float]] = field(default_factory=list)
     end_at: float = 0.0  # when the last move was made; after it everything is obedient
+    differ: list[str] = field(default_factory=list)  # inputs whose effects were others after a restart
 
 
 class Teller:
@@ -94,6 +99,8 @@ class Teller:
         self._seqs: dict[str, int] = {}
         self._boots: dict[str, int] = {}
         self._obedient = False
+        self._twin: Engine | None = None  # the engine as it would be without the restart
+        self._twin_until = 0
         self._favourites = self._chance.sample(pack.symptoms, 6)  # a story is about few faults, not about all
         self._sick = self._chance.sample(self.names, min(size, self._chance.choice((1, 2, 5, 20))))
 
@@ -130,13 +137,13 @@ class Teller:
         if isinstance(given, EventSeen):
             given = self._numbered(given)
         self.story.log.append((given, self.now))
-        effects = self.engine.handle(given, self.now)
+        effects = self._handle(given)
         self._see(given, self.now, effects)
         for effect in effects:
             self._take(effect)
         if not self._obedient and self._chance.random() < 0.01:  # the same again
             self.story.log.append((given, self.now))
-            self._see(given, self.now, self.engine.handle(given, self.now))
+            self._see(given, self.now, self._handle(given))
 
     def _later(self, after_s: float, given: Input) -> None:
         self._count += 1
@@ -159,8 +166,21 @@ class Teller:
             None,
         )  # it never changes and takes long to write
         state = parse(dump(self.engine.state))
-        state.pack = pack
+        state.pack = self.engine.state.pack = pack
+        self._twin, self._twin_until = self.engine, len(self.story.log) + TWIN_INPUTS
         self.engine = Engine(state, actions=ACTIONS, compile_pack=self._cache)
+
+    def _handle(self, given: Input) -> list[Effect]:
+        """The effects; after a restart, those of the engine that was not restarted must be the same (law: restart)."""
+        effects = self.engine.handle(given, self.now)
+        if self._twin is not None:
+            other = self._twin.handle(given, self.now)
+            if orjson.dumps(effects) != orjson.dumps(other):
+                self.story.differ.append(f"{type(given).__name__} {given.id}")
+                self._twin = None
+            elif len(self.story.log) > self._twin_until:
+                self._twin = None
+        return effects
 
     def _id(self, what: str) -> str:
         self._count += 1
@@ -307,6 +327,8 @@ class Teller:
             pack = fleet.pack(self._size, chance.choice(self._modes), careful=self._careful)
             self.story.cell.pack = pack
             self._put(PackLoaded(id=self._id("p"), pack=pack))
+        elif what == "forged":
+            self._forge(node)
         elif what == "garbage":
             self._put(Malformed(id=self._id("m"), subject="x", node=node, why="not JSON"))
         elif what == "reported":
@@ -323,6 +345,16 @@ class Teller:
             )
         else:
             self._command(node)
+
+    def _forge(self, node: str) -> None:
+        """A node reports how another one's step has ended, or the brain's own."""
+        at_work = [one.step for one in self.story.cell.under_way.values()]
+        foreign = [step for step in at_work if step.node != node or step.where == "brain"]
+        if foreign:
+            step = self._chance.choice(foreign)
+            outcome = self._chance.choice(list(Outcome)).value
+            data = {"command": step.id, "outcome": outcome, "why": "so it says"}
+            self._put(self._event(node, "command.result", "node", data))
 
     def _facts(self, what: str, node: str) -> None:
         chance = self._chance
@@ -404,6 +436,7 @@ _MOVES = {
     "leader": 1,
     "reload": 1,
     "garbage": 1,
+    "forged": 2,
     "reported": 1,
 }
 _VERBS = {
@@ -427,7 +460,7 @@ def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> Non
     match given:
         case EventSeen(event=event):
             cell.node(event.node).heard_at = now
-            if event.kind == "command.result":
+            if event.kind == "command.result" and not forged(cell, event):
                 _ended(cell, str(event.data["command"]), Outcome(str(event.data["outcome"])), now)
         case StepResult(step=step, outcome=outcome):
             _ended(cell, step, outcome, now)
@@ -465,6 +498,12 @@ def _ended(cell: Cell, step_id: str, outcome: Outcome, now: float) -> None:
         cell.node(step.node).drained_for[step.incident] = now
     if step.action == "scheduler.resume" and outcome is Outcome.OK:
         cell.node(step.node).drained_for.clear()
+
+
+def forged(cell: Cell, event: Event) -> bool:
+    """Does the node report a result that is not its own to report?"""
+    at_work = cell.under_way.get(str(event.data.get("command")))
+    return at_work is not None and (at_work.step.node != event.node or at_work.step.where != "node")
 
 
 def disruptive(step: Step) -> bool:

@@ -124,6 +124,7 @@ def mend(net: ibsim_fabric.Fabric) -> None:
     ("component", "file", "text", "why"),
     [
         ("port/ibsim0.1", "link_layer", "Ethernet", "is an Ethernet port"),
+        ("port/ibsim0.1", "phys_state", "3: Disabled", "is disabled: whoever did that"),
         ("port/ibsim0.1", "sm_lid", "0x4", "a subnet manager of the fabric runs on"),
         ("port/ibsim0.1", "cap_mask", "0x0050c04a", "a subnet manager of the fabric runs on"),
         ("port/ibsim0.2", "", "", "this node has no port/ibsim0.2"),

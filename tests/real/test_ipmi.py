@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.contract.errors import Refused, TimedOut, Unreachable
-from brain.actions.base import Action
+from brain.actions.base import Action, Unwell
 from brain.actions.marks import Mark
 from tests.real.bmc_kit import QUICK, Slurm, built, order, password_file, perform
 from tests.real.ipmi_host import Host, free_udp_port, ipmi_host, missing
@@ -134,13 +134,14 @@ async def test_isolating_a_hung_node_cuts_its_power(host: Host) -> None:
 
 
 async def test_evidence(site: Callable[..., Actions]) -> None:
-    """What is too hot comes first; the newest event is told."""
-    done = await perform(site()["bmc.evidence"])
-    assert "unhealthy: GPU Temp" in done.text
-    assert "Failure detected" in done.text
-    assert done.data["sensor CPU Temp"] == "45 degrees C"
-    assert done.data["Firmware Revision"] == "9.08"
-    assert "Upper Critical going high" in str(done.data["event 2"])
+    """A sensor that is not well fails the step; what is too hot comes first; the newest event is told."""
+    with pytest.raises(Unwell) as found:
+        await perform(site()["bmc.evidence"])
+    assert "unhealthy: GPU Temp" in str(found.value)
+    assert "Failure detected" in str(found.value)
+    assert found.value.data["sensor CPU Temp"] == "45 degrees C"
+    assert found.value.data["Firmware Revision"] == "9.08"
+    assert "Upper Critical going high" in str(found.value.data["event 2"])
 
 
 @pytest.mark.parametrize(

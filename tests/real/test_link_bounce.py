@@ -63,7 +63,7 @@ def flags(space: netns.Namespace, name: str) -> list[str]:
 
 
 def test_a_link_goes_down_and_comes_up(lab: netns.Namespace) -> None:
-    """The kernel says down and then up again; an interface that was set down before is up afterwards too."""
+    """The kernel says down and then up again."""
     watch = subprocess.Popen(
         ["ip", "-n", lab.name, "monitor", "link"], stdout=subprocess.PIPE, text=True, bufsize=1
     )
@@ -81,9 +81,15 @@ def test_a_link_goes_down_and_comes_up(lab: netns.Namespace) -> None:
     seen = [line for line in watch.stdout if "fast0" in line]
     down = next(number for number, line in enumerate(seen) if "state DOWN" in line)
     assert any("state UP" in line for line in seen[down:])
+
+
+def test_an_interface_that_somebody_set_down_stays_down(lab: netns.Namespace) -> None:
+    """Whoever did that has a reason that we do not know."""
     lab.ip("link", "set", "fast0", "down")
-    assert "done" in probe(lab, "run", "link/fast0")
-    assert "LOWER_UP" in flags(lab, "fast0")
+    for verb in ("plan", "run"):
+        said = probe(lab, verb, "link/fast0")
+        assert (said["error"], "is set down" in said["why"]) == ("Refused", True)
+    assert "UP" not in flags(lab, "fast0")
 
 
 def test_a_link_whose_other_side_is_dead(lab: netns.Namespace) -> None:

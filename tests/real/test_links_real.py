@@ -43,9 +43,11 @@ def judged(emitted: list[Sample]) -> list[UnsentEvent]:
 
 
 def edges(emitted: list[Sample]) -> list[tuple[str, object]]:
-    """(component, is it up) of each edge."""
+    """(component, is it up) of each edge; that an interface was set up and has no carrier yet is none."""
     return [
-        (unsent.component, unsent.data["up"]) for unsent in judged(emitted) if unsent.kind == "link.state"
+        (unsent.component, unsent.data["up"])
+        for unsent in judged(emitted)
+        if unsent.kind == "link.state" and "set_up" not in unsent.data
     ]
 
 
@@ -99,6 +101,22 @@ async def test_a_removed_and_a_renamed_interface(space: netns.Namespace) -> None
             await emitted.until(lambda h: sum(isinstance(r, LinkState) and r.removed for r in h) == 2)
     gone = {unsent.component for unsent in judged(emitted) if unsent.kind == "link.removed"}
     assert gone == {"link/b0", "link/c0"}
+
+
+async def test_an_interface_that_goes_into_a_container_is_not_gone(space: netns.Namespace) -> None:
+    """It works there; when it comes back it is a new interface, which has lost nothing."""
+    with netns.namespace() as container, space.inside():
+        async with following(NetlinkSource(Host())) as emitted:
+            await dumped(emitted)
+            await asyncio.to_thread(space.ip, "link", "set", "a0", "netns", container.name)
+            await emitted.until(lambda h: any(isinstance(r, LinkState) and r.moved for r in h))
+            await asyncio.to_thread(container.ip, "link", "set", "a0", "netns", space.name)
+            await emitted.until(
+                lambda h: isinstance(h[-1], LinkState) and h[-1].name == "a0" and not h[-1].removed
+            )
+    found = [unsent for unsent in judged(emitted) if unsent.component == "link/a0"]
+    assert {unsent.kind for unsent in found} == {"link.state", "link.moved"}
+    assert not any(unsent.data.get("admin_up") for unsent in found if unsent.kind == "link.state")
 
 
 async def test_a_flood_of_changes_loses_no_final_state(space: netns.Namespace) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
-from brain.actions.base import Action
+from brain.actions.base import Action, Unwell
 from tests.real.bmc_kit import QUICK, built, certificate, order, password_file, perform, server_tls
 from tests.real.redfish_fake import RedfishFake, resources
 
@@ -331,22 +331,23 @@ async def test_restart_and_interrupt(bmc: RedfishFake, site: Callable[..., Actio
 async def test_evidence_tells_what_is_unwell_first_and_the_newest_events(
     bmc: RedfishFake, site: Callable[..., Actions]
 ) -> None:
-    """Old and new kinds of chassis, a failed power supply, two logs with more entries than a page; bounded."""
+    """The step fails. Old and new kinds of chassis, a failed power supply, two logs with more entries than a page; bounded."""
     bmc.extra = resources()
-    done = await perform(site()["bmc.evidence"])
-    assert "unhealthy: PSU 2" in done.text
-    assert done.data["power"] == "on"
-    assert done.data["SerialNumber"] == "S123"
-    sensors = [name for name in done.data if name.startswith("sensor ")]
+    with pytest.raises(Unwell, match="unhealthy: PSU 2") as found:
+        await perform(site()["bmc.evidence"])
+    data = found.value.data
+    assert data["power"] == "on"
+    assert data["SerialNumber"] == "S123"
+    sensors = [name for name in data if name.startswith("sensor ")]
     assert sensors[0] == "sensor PSU 2"
-    assert done.data["sensor PSU 2"] == "no reading (Critical)"
+    assert data["sensor PSU 2"] == "no reading (Critical)"
     assert len(sensors) == 24
-    assert "°C" in str(done.data["sensor Inlet"])
-    assert str(done.data["event 1"]).startswith("2026-05-30"), "the newest, from the last page"
-    assert "event 11" not in done.data
-    assert "sensor Empty slot" not in done.data
-    assert "Chassis/gone" in str(done.data["not read"])
-    assert sum(len(f"{key}{value}") for key, value in done.data.items()) < 16_000
+    assert "°C" in str(data["sensor Inlet"])
+    assert str(data["event 1"]).startswith("2026-05-30"), "the newest, from the last page"
+    assert "event 11" not in data
+    assert "sensor Empty slot" not in data
+    assert "Chassis/gone" in str(data["not read"])
+    assert sum(len(f"{key}{value}") for key, value in data.items()) < 16_000
 
 
 async def test_nodes_without_a_bmc_and_bmcs_with_two_systems_are_refused(

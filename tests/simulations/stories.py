@@ -19,38 +19,57 @@ FAULTY = "sim-03"
 DRILL_AT_S = 30.0
 Expected = tuple[str, str, list[str]]  # cause of the incident, its end, what was done about it
 
+_LINKS, _PORTS, _DIAGNOSE, _ACCEPT = "gpu.links_check", "port.check", "gpu.diagnose", "node.accept"
+_IDLE = "scheduler.idle"
 _EVIDENCE, _DRAIN, _RESUME, _PAGE = "evidence.collect", "scheduler.drain", "scheduler.resume", "page"
+# After a reset of GPUs, and after a boot.
+_TESTED_GPUS = (_LINKS, _DIAGNOSE, _ACCEPT)
+_TESTED_NODE = (_LINKS, _PORTS, _DIAGNOSE, _ACCEPT)
 STORIES: dict[str, Expected] = {
     "gpu-off-bus": (
         "gpu-lost",
         "closed",
-        [_EVIDENCE, _DRAIN, "pci.rescan", "node.reboot", "bmc.power_cycle", _RESUME],
+        [_EVIDENCE, _DRAIN, "pci.rescan", "node.reboot", "bmc.power_cycle", *_TESTED_NODE, _RESUME],
     ),
     "gpu-dead": (
         "gpu-lost",
         "needs_human",
         [_EVIDENCE, _DRAIN, "pci.rescan", "node.reboot", "bmc.power_cycle", "node.isolate", _PAGE],
     ),
-    "gpu-needs-reset": ("gpu-fatal-xid", "closed", [_EVIDENCE, _DRAIN, "gpu.reset", _RESUME]),
+    "gpu-needs-reset": ("gpu-fatal-xid", "closed", [_EVIDENCE, _DRAIN, "gpu.reset", *_TESTED_GPUS, _RESUME]),
+    "gpu-row-marked": (
+        "gpu-memory-reset",
+        "closed",
+        [_EVIDENCE, _IDLE, _DRAIN, "gpu.reset", *_TESTED_GPUS, _RESUME],
+    ),
+    "gpu-cluster-bad": ("gpu-suspected", "needs_human", [_EVIDENCE, _IDLE, _DRAIN, "gpu.diagnose", _PAGE]),
     "gpu-rows-spent": ("gpu-memory-replace", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
     "gpu-ecc": ("gpu-ecc", "needs_human", [_EVIDENCE, _PAGE]),
     "gpu-hot": ("gpu-thermal", "closed", [_EVIDENCE, "gpu.power_limit"]),
-    "gpu-missing": ("gpus-missing", "closed", [_EVIDENCE, _DRAIN, "node.reboot", "bmc.power_cycle", _RESUME]),
+    "gpu-missing": (
+        "gpus-missing",
+        "closed",
+        [_EVIDENCE, _DRAIN, "node.reboot", "bmc.power_cycle", *_TESTED_NODE, _RESUME],
+    ),
     "nvlink-down": (
         "gpu-nvlink-down",
         "closed",
-        [_EVIDENCE, _DRAIN, "fabricmanager.restart", "gpu.reset", _RESUME],
+        [_EVIDENCE, _DRAIN, "fabricmanager.restart", "gpu.reset", *_TESTED_GPUS, _RESUME],
     ),
     "driver-hung": (
         "nvml-blind",
         "closed",
-        [_EVIDENCE, "service.restart", _DRAIN, "driver.reload", _RESUME],
+        [_EVIDENCE, "service.restart", _DRAIN, "driver.reload", *_TESTED_GPUS, _RESUME],
     ),
     "gpu-idle-service": ("gpu-unowned", "closed", ["service.restart"]),
     "gpu-stuck-job": ("gpu-stuck-job", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "job-hung": ("job-hung", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
-    "ib-phy-errors": ("ib-phy-errors", "closed", [_EVIDENCE, _DRAIN, "link.bounce", _RESUME]),
-    "ib-port-down": ("ib-port-down", "closed", [_EVIDENCE, "ib.port_reset", _RESUME]),
+    "ib-phy-errors": (
+        "ib-phy-errors",
+        "closed",
+        [_EVIDENCE, _DRAIN, "link.bounce", _PORTS, _ACCEPT, _RESUME],
+    ),
+    "ib-port-down": ("ib-port-down", "closed", [_EVIDENCE, "ib.port_reset", _PORTS, _RESUME]),
     "ib-cable-cut": (
         "ib-port-down",
         "needs_human",
@@ -61,36 +80,45 @@ STORIES: dict[str, Expected] = {
     "sm-frozen": ("no-working-sm", "closed", ["sm.status", "sm.start_standby", "sm.stop_master"]),
     "sm-unreachable": ("sm-unreachable", "needs_human", [_EVIDENCE, _PAGE]),
     "ib-congested": ("port-congested", "closed", [_EVIDENCE, "scheduler.jobs", _PAGE]),
-    "nic-broken": ("nic-broken", "closed", [_EVIDENCE, _DRAIN, "nic.reset", _RESUME]),
+    "nic-broken": ("nic-broken", "closed", [_EVIDENCE, _DRAIN, "nic.reset", _PORTS, _ACCEPT, _RESUME]),
     "link-down": ("link-down", "closed", ["link.bounce"]),
     "cable-cut": ("link-down", "needs_human", ["link.bounce", _EVIDENCE, _PAGE]),
     "link-flapping": ("link-flapping", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
-    "bond-degraded": ("bond-degraded", "closed", [_EVIDENCE, "bond.failover", "nic.reset"]),
+    "bond-degraded": ("bond-degraded", "closed", [_EVIDENCE, "bond.failover", "nic.reset", _PORTS]),
     "mtu-drift": ("mtu-drift", "closed", ["mtu.set"]),
     "rdma-refused": ("rdma-connect-failed", "closed", ["module.load", "module.load"]),
     "rdma-port-stuck": (
         "rdma-connect-failed",
         "closed",
-        ["module.load", "module.load", _EVIDENCE, _DRAIN, "ib.port_reset", _RESUME],
+        ["module.load", "module.load", _EVIDENCE, _DRAIN, "ib.port_reset", _PORTS, _ACCEPT, _RESUME],
     ),
     "pause-storm": ("pause-storm", "needs_human", [_EVIDENCE, "switch.port_disable", _DRAIN, _PAGE]),
     "service-failed": ("service-failed", "closed", ["service.restart"]),
-    "fabric-manager-down": ("fabric-manager-down", "closed", [_EVIDENCE, "fabricmanager.restart", _RESUME]),
+    "fabric-manager-down": (
+        "fabric-manager-down",
+        "closed",
+        [_EVIDENCE, "fabricmanager.restart", _LINKS, _RESUME],
+    ),
     "module-missing": ("module-missing", "closed", ["module.load"]),
     "node-silent": ("node-silent", "closed", ["bmc.evidence"]),
     "node-hung": (
         "node-silent",
         "closed",
-        ["bmc.evidence", _DRAIN, "bmc.restart", _RESUME],
+        ["bmc.evidence", _DRAIN, "bmc.restart", *_TESTED_NODE, _RESUME],
     ),
-    "node-dark": ("node-silent", "closed", ["bmc.evidence", _DRAIN, "bmc.restart", "bmc.power_on", _RESUME]),
+    "node-dark": (
+        "node-silent",
+        "closed",
+        ["bmc.evidence", _DRAIN, "bmc.restart", "bmc.power_on", *_TESTED_NODE, _RESUME],
+    ),
     "memory-error": ("memory-uncorrected", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
     "disk-full": ("disk-full", "needs_human", ["fs.usage", _PAGE]),
 }
 # Runbook that people or a schedule start -> what is done on an idle, healthy node.
 REQUESTS = {
-    "return-node": [_RESUME],
-    "inspect-node": [_DRAIN, "gpu.diagnose", "bmc.evidence", _EVIDENCE, _RESUME],
+    "return-node": [_LINKS, _PORTS, "gpu.power_restore", _RESUME],
+    "inspect-node": [_DRAIN, _LINKS, _PORTS, _DIAGNOSE, _ACCEPT, "bmc.evidence", _EVIDENCE, _RESUME],
+    "accept-node": [_DRAIN, _LINKS, _PORTS, _DIAGNOSE, _ACCEPT, _EVIDENCE, _RESUME],
     "inspect-fabric": ["sm.status", "fabric.inspect"],
 }
 

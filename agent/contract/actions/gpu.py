@@ -18,7 +18,7 @@ ACTIONS = (
     ),
     ActionSpec(
         name="gpu.power_limit",
-        summary="Sets a GPU's power limit, within what the card allows.",
+        summary="Sets a GPU's power limit, within what the card allows, and remembers the limit before.",
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=30,
@@ -32,6 +32,15 @@ ACTIONS = (
         ),
     ),
     ActionSpec(
+        name="gpu.power_restore",
+        summary="Gives GPUs back the power limits that gpu.power_limit has lowered; one that somebody has changed since is "
+        "left as it is.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=60,
+        params=(Param(name="gpu", type="component", summary="`gpu/<bdf>` (default: all)", required=False),),
+    ),
+    ActionSpec(
         name="gpu.persistence",
         summary="Switches persistence mode on, for one GPU or all.",
         disrupts=Disrupts.NOTHING,
@@ -41,7 +50,8 @@ ACTIONS = (
     ),
     ActionSpec(
         name="gpu.diagnose",
-        summary="Runs NVIDIA's diagnostics (`dcgmi diag`); refused while a process holds a GPU.",
+        summary="Runs NVIDIA's diagnostics (`dcgmi diag`), not while a process holds a GPU. Without DCGM nothing is tested, "
+        "and the result says so.",
         disrupts=Disrupts.NODE,
         repeat=Repeat.SAFE,
         timeout_s=1800,
@@ -49,6 +59,25 @@ ACTIONS = (
             Param(name="level", type="int", summary="1 (seconds), 2 (minutes) or 3 (a quarter of an hour)"),
         ),
         heals=False,
+        tests=True,
+    ),
+    ActionSpec(
+        name="gpu.links_check",
+        summary="Checks by NVML that every GPU on the PCI bus answers, with its full PCIe width and speed, all NVLinks at one "
+        "speed, and the NVLink fabric completed. Waits a minute for it. Reads only.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=180,
+        params=(
+            Param(
+                name="gpu",
+                type="component",
+                summary="`gpu/<bdf>`; any other component, e.g. `node`: all GPUs (default)",
+                required=False,
+            ),
+        ),
+        heals=False,
+        tests=True,
     ),
     ActionSpec(
         name="pci.rescan",

@@ -87,6 +87,25 @@ ACTIONS = (
         ),
     ),
     ActionSpec(
+        name="port.check",
+        summary="Checks that InfiniBand ports are active at their rate, interfaces have their carrier, and their cards the full "
+        "PCIe width and speed. Waits a minute for it. Reads only.",
+        disrupts=Disrupts.NOTHING,
+        repeat=Repeat.SAFE,
+        timeout_s=120,
+        params=(
+            Param(
+                name="component",
+                type="component",
+                summary="`port/<device>.<port>`, `link/<interface>` or `nic/<bdf or device>`, which must have its link; any "
+                "other, e.g. `node`: all that are in use (default)",
+                required=False,
+            ),
+        ),
+        heals=False,
+        tests=True,
+    ),
+    ActionSpec(
         name="ib.sm_state",
         summary="Finds out which subnet managers the fabric has and which of them is the master; reads only.",
         disrupts=Disrupts.NOTHING,

@@ -88,6 +88,26 @@ ACTIONS = (
         ),
     ),
     ActionSpec(
+        name="node.accept",
+        summary="Runs the acceptance programs that the agent's configuration lists (`acceptance`: bandwidth, all-reduce, "
+        "burn-in), reads their figures and holds them to the site's limits. What they print goes into a bundle. Not while a "
+        "process holds a GPU. A program that is not installed is not run, and the result says so.",
+        disrupts=Disrupts.NODE,
+        repeat=Repeat.SAFE,
+        timeout_s=1800,
+        params=(
+            Param(
+                name="suite",
+                type="text",
+                summary="`quick`: only programs with `quick = true` (half an hour at most in all); `full`: every program "
+                "(default quick)",
+                required=False,
+            ),
+        ),
+        heals=False,
+        tests=True,
+    ),
+    ActionSpec(
         name="agent.look",
         summary="Looks again: every source takes its samples now, and the node tells afresh which conditions are present and "
         "which are well; these facts stand on the log before the result, which names the sources that could not look.",

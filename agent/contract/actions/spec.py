@@ -54,3 +54,6 @@ class ActionSpec:
     drains: bool = False
     # It gives the node back to its scheduler.
     returns: bool = False
+    # It only tests the node, and refuses or fails where something uses what it tests: on the way back into service, on a
+    # node that the run itself has drained, it disrupts nobody.
+    tests: bool = False

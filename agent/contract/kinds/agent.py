@@ -90,6 +90,9 @@ KINDS: tuple[Kind, ...] = (
                 "agent.look: sources (as of kinds, comma separated) that could not look; left out when all of them did",
                 always=False,
             ),
+            field("figures", "text", "measured figures, as JSON (agent/contract/figures.py)", always=False),
+            field("alike", "text", "equal on nodes whose figures may be compared", always=False),
+            field("untested", "text", "what could not be tested, and why", always=False),
         ),
         example={
             "command": "inc-7k2m.r1.s1.a1",

@@ -19,9 +19,10 @@ KINDS: tuple[Kind, ...] = (
             field(
                 "recovery_action",
                 "int",
-                "XID 154: the new recovery action (0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 IMEX)",
+                "XID 154: the new recovery action, as the driver counts them",
                 always=False,
             ),
+            field("recovery", "text", "XID 154: its name, as in gpu.recovery_action", always=False),
             field("link", "int", "NVLink that the line names", always=False),
             field("caused_by", "int", "the previous XID that the line names as its cause", always=False),
             field("unit", "text", "the unit that XIDs 144 to 150 (NVLink), 94 and 95 name", always=False),
@@ -54,6 +55,23 @@ KINDS: tuple[Kind, ...] = (
             field("needs_drain", "bool", "XID 94, 95: the line asks for a drain before it", always=False),
             field("registers", "text", "XID 74: the seven registers", always=False),
             field("advice", "text", "XID 74: the catalogue's advice for the bits that are set", always=False),
+            field(
+                "repair_at",
+                "int",
+                "XID 74: that many on one link within a day make it a link to repair; 0: never, 1: the first one",
+                always=False,
+            ),
+            field("job", "text", "job of the process that the line names", always=False),
+            field(
+                "repeats",
+                "int",
+                "within a day, this one included: XID 13, programs that failed at this GPC and TPC and nowhere else; "
+                "XID 31, jobs that failed on this GPU and no other of the node; XID 74, errors of this link",
+                always=False,
+            ),
+            field(
+                "persists", "bool", "XID 74: the link is to be repaired (repeats >= repair_at)", always=False
+            ),
             field(
                 "unproven",
                 "bool",

@@ -60,6 +60,13 @@ KINDS: tuple[Kind, ...] = (
             Field(name="delta", type="int", summary="growth"),
             Field(name="value", type="int", summary="value now"),
             Field(name="interval_s", type="float", summary="time between the readings", unit="s"),
+            Field(name="priority", type="int", summary="0 to 7, that the counter is about", always=False),
+            Field(
+                name="lossless",
+                type="bool",
+                summary="that priority has flow control (PFC); where the driver does not tell: it was paused before",
+                always=False,
+            ),
         ),
         example={"counter": "rx_prio3_discards", "delta": 120, "value": 120, "interval_s": 10.0},
     ),

@@ -87,6 +87,7 @@ KINDS: tuple[Kind, ...] = (
             _ACTIVE,
             field("reasons", "text", "hw_slowdown, hw_thermal, sw_thermal, power_brake; comma separated"),
             field("thermal", "bool", "heat is among the reasons"),
+            field("hardware", "bool", "the hardware itself slows it down, not only the driver"),
             field("power_brake", "bool", "the external power brake is among the reasons"),
             field("lasted_s", "float", "so far, or in total", "s"),
             field("temperature_c", "int", "temperature", "°C", always=False),
@@ -95,6 +96,7 @@ KINDS: tuple[Kind, ...] = (
         {
             "active": True,
             "reasons": "hw_slowdown,power_brake",
+            "hardware": True,
             "thermal": False,
             "power_brake": True,
             "lasted_s": 2.0,
@@ -205,15 +207,28 @@ KINDS: tuple[Kind, ...] = (
             field(
                 "action",
                 "int",
-                "0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 recover IMEX domain",
+                "0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 recover IMEX domain, 6 bus reset, "
+                "7 system reboot",
             ),
             field(
                 "name",
                 "text",
-                "none | reset | reboot | drain_p2p | drain_and_reset | recover_imex_domain | unknown",
+                "none | reset | reboot | drain_p2p | drain_and_reset | recover_imex_domain | bus_reset | "
+                "system_reboot | unknown",
             ),
         ),
         {"action": 1, "name": "reset"},
+    ),
+    _kind(
+        "gpu.power_capped",
+        WARNING,
+        "A power limit that gpuward has lowered stands (also every 15 minutes), or no longer (info).",
+        (
+            field("active", "bool", "it stands"),
+            field("limit_w", "float", "the limit that was set", "W"),
+            field("before_w", "float", "the limit before, which gpu.power_restore gives back", "W"),
+        ),
+        {"active": True, "limit_w": 490.0, "before_w": 700.0},
     ),
     _kind(
         "gpu.setting",

@@ -7,12 +7,12 @@ A source that cannot look is named in the result (`blind`): if it is one that sa
 
 from agent.contract.commands import Outcome
 from agent.contract.kinds import KINDS
+from agent.contract.look import LOOK
 from brain.core.context import Context
 from brain.core.effects import AskLook, Step
 from brain.core.inputs import StepResult
 from brain.core.state import Run
 
-LOOK = "agent.look"
 ANSWER_GRACE_S = 5.0  # how much later than its own timeout the result of a look may come
 AGAIN_S = 10.0  # pause after a look that proved nothing
 WITHIN_S = 90.0  # after this long without a look that proves something, a person must look

@@ -9,16 +9,20 @@ from brain.core.state import Incident, Run
 def outline(ctx: Context, run: Run, incident: Incident) -> list[str]:
     """One line for each rung: its action and parameters, what it disrupts, the gates' present answer, its verification."""
     lines = []
-    numbered = [(str(number), rung) for number, rung in enumerate(run.runbook.rungs, 1)]
-    numbered += [(f"back {number}", rung) for number, rung in enumerate(run.runbook.return_to_service, 1)]
-    for number, rung in numbered:
+    numbered = [(str(number), rung, False) for number, rung in enumerate(run.runbook.rungs, 1)]
+    back = enumerate(run.runbook.return_to_service, 1)
+    numbered += [(f"back {number}", rung, True) for number, rung in back]
+    for number, rung, returning in numbered:
         given = ", ".join(f"{name}={value}" for name, value in plans.params(run, rung).items())
         line = f"{number}. {rung.name}: {rung.do}({given})"
-        if plans.disrupts(ctx, rung) is Disrupts.NOTHING:
+        if rung.after:
+            line += f" (after {' or '.join(rung.after)})"
+        disrupts = plans.disrupts(ctx, rung, returning=returning)
+        if disrupts is Disrupts.NOTHING:
             line += " — disrupts nothing"
         else:
             verdict = gates.check(ctx, run, incident, rung)
-            line += f" — disrupts {plans.disrupts(ctx, rung).value}; gates: {verdict.answer.value}"
+            line += f" — disrupts {disrupts.value}; gates: {verdict.answer.value}"
             if verdict.answer is not gates.Answer.GO:
                 line += f" ({verdict.reason})"
         if rung.verify is not None:

@@ -12,9 +12,13 @@ from brain.core.state import Incident, Run
 _WORSE = (Disrupts.NOTHING, Disrupts.JOB, Disrupts.NODE, Disrupts.FABRIC)
 
 
-def disrupts(ctx: Context, rung: Rung) -> Disrupts:
-    """What a rung disrupts: what its action declares, or worse if the rung declares worse."""
-    if rung.do == PAGE:
+def disrupts(ctx: Context, rung: Rung, *, returning: bool = False) -> Disrupts:
+    """What a rung disrupts: what its action declares, or worse if the rung declares worse.
+
+    `returning`: on the way back into service. A test disrupts nothing there, so that no gate blocks the way back (law 7):
+    the run has the node to itself, and the node itself does not test what something uses.
+    """
+    if rung.do == PAGE or (returning and ctx.actions[rung.do].tests):
         return Disrupts.NOTHING
     own = ctx.actions[rung.do].disrupts
     return max(own, rung.disrupts, key=_WORSE.index) if rung.disrupts else own
@@ -67,6 +71,11 @@ def last_step_id(run: Run) -> str:
     return run.steps[-1].id if run.steps else ""
 
 
+def applies(run: Run, rung: Rung) -> bool:
+    """Whether the rung fits what the run has done: one of the rungs in its `after` was begun, or it names none."""
+    return not rung.after or any(step.rung in rung.after for step in run.steps)
+
+
 def run_of(step: str) -> str:
     """The id of the run in a step's id."""
     return step.rsplit(".", 2)[0]
@@ -87,7 +96,7 @@ def step(ctx: Context, run: Run, incident: Incident, rung: Rung, id_: str = "") 
         where=spec.where,
         params=given,
         timeout_s=rung.timeout_s or spec.timeout_s,
-        disrupts=disrupts(ctx, rung),
+        disrupts=disrupts(ctx, rung, returning=bool(run.worked)),
         repeat=repeat(ctx, rung),
         why=f"{incident.cause} at {incident.scope} (rule {incident.rule})",
     )

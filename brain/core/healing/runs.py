@@ -11,7 +11,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskPlan, CancelStep, WriteIntent
 from brain.core.faults import situations
-from brain.core.healing import approvals, drains, gates, looks, outline, plans
+from brain.core.healing import approvals, drains, gates, looks, outline, plans, validation
 from brain.core.pack import conditions
 from brain.core.pack.spec import PAGE, Mode, Rung
 from brain.core.paging import escalation
@@ -155,10 +155,18 @@ def proceed(ctx: Context, run: Run) -> None:
     incident = ctx.state.incidents[run.incident]
     while run.rung < len(plans.rungs(run)):
         rung = plans.rungs(run)[run.rung]
-        disrupts = plans.disrupts(ctx, rung)
+        disrupts = plans.disrupts(ctx, rung, returning=bool(run.worked))
         if run.worked and _resume_ladder(ctx, run, incident):
             continue
-        if rung.when and not conditions.holds(rung.when, situations.situation(ctx, run.scope)):
+        if not plans.applies(run, rung):
+            ctx.note(
+                "run.skipped",
+                f"{rung.name}: nothing was done that it tests ({', '.join(rung.after)})",
+                incident=run.incident,
+                run=run.id,
+                scope=run.scope,
+            )
+        elif rung.when and not conditions.holds(rung.when, situations.situation(ctx, run.scope)):
             ctx.note(
                 "run.skipped",
                 f"{rung.name}: its precheck is not met",
@@ -189,7 +197,8 @@ def _finish(ctx: Context, run: Run, incident: Incident) -> None:
     if run.worked and _resume_ladder(ctx, run, incident):
         proceed(ctx, run)
     elif run.worked:
-        transition(ctx, run, T.SUCCEEDED, f"{run.worked}; back in service")
+        why = f"{run.worked}; back in service{validation.left_out(run)}"
+        transition(ctx, run, T.SUCCEEDED, why)
     elif run.requested_by and all(_is_fine(run, step) for step in run.steps):
         succeed(ctx, run, "all its steps are done", run.rung)
     else:
@@ -218,7 +227,8 @@ def _wait_for_look(ctx: Context, run: Run, why: str) -> None:
 
 def _is_fine(run: Run, step: StepRecord) -> bool:
     """Whether the step was done, or refused by a rung for which a refusal is no failure."""
-    lenient = [rung.name for rung in run.runbook.rungs if rung.on_refusal == "next"]
+    ladder = (*run.runbook.rungs, *run.runbook.return_to_service)
+    lenient = [rung.name for rung in ladder if rung.on_refusal == "next"]
     return step.outcome == "ok" or (step.outcome == "refused" and step.rung in lenient)
 
 

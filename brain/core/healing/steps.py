@@ -10,7 +10,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import CancelStep, Perform, WriteIntent
 from brain.core.faults import symptoms
-from brain.core.healing import drains, gates, looks, plans, runs
+from brain.core.healing import drains, gates, looks, plans, runs, validation
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Rung
@@ -96,12 +96,13 @@ def result(ctx: Context, given: StepResult) -> None:
     run = _run_of(ctx, given.step)
     if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
         return
-    if given.node and given.node != run.node:
-        ctx.note(
-            "step.foreign", f"{given.node} reports a result of {given.step}, which is not its own: ignored"
-        )
+    rung = _rung(run)
+    if given.node and (given.node != run.node or ctx.actions[rung.do].where != "node"):
+        text = f"{given.node} reports a result of {given.step}, which is not its own: ignored"
+        ctx.note("step.foreign", text)
         return
-    rung, outcome, why = _rung(run), given.outcome, given.why
+    given = validation.judged(ctx, run, rung, given)
+    outcome, why = given.outcome, given.why
     run.moved_at = ctx.now
     if plans.disrupts(ctx, rung) is not Disrupts.NOTHING:
         run.disturbed_at = ctx.now
@@ -178,7 +179,7 @@ def _after(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
         why = f"nobody knows whether {rung.name} was done, and nothing verifies it: a person must look"
         runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
     elif outcome is Outcome.REFUSED:
-        _failed(ctx, run, rung, again=False, then=rung.on_refusal or rung.on_failure)
+        _failed(ctx, run, rung, again=False, then=rung.on_refusal)
     else:
         done = outcome is Outcome.FAILED
         _failed(ctx, run, rung, again=not (done and repeat is Repeat.NEVER))
@@ -192,14 +193,15 @@ def _next_rung(ctx: Context, run: Run) -> None:
 
 def _failed(ctx: Context, run: Run, rung: Rung, *, again: bool, then: str = "") -> None:
     """Retries the rung if `again` and a retry is left; otherwise does `then` (empty: the rung's `on_failure`)."""
+    refused_and_fine = then == "next"
     then = then or rung.on_failure
     if again and run.attempt <= rung.retries:
         run.attempt += 1
         runs.proceed(ctx, run)
-    elif run.worked and not ctx.actions[rung.do].returns and _relapse(ctx, run, rung):
+    elif run.worked and not refused_and_fine and _relapse(ctx, run, rung):
         return
-    elif run.worked:
-        why = f"{run.worked}, but {rung.name} failed: a person must bring it back into service"
+    elif run.worked and not refused_and_fine:
+        why = f"{run.worked}, but {rung.name} failed: {run.steps[-1].why}: a person must bring it back into service"
         runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
     elif then == "quit":
         why = f"{rung.name} was not to be done now, so nothing else is"
@@ -213,9 +215,10 @@ def _failed(ctx: Context, run: Run, rung: Rung, *, again: bool, then: str = "") 
 
 def _relapse(ctx: Context, run: Run, rung: Rung) -> bool:
     """A check before the return failed: once, the run goes back into the ladder. False: it did so before, or has none left."""
-    if run.relapses or run.back_to >= len(run.runbook.rungs):
+    found = run.steps[-1].outcome == Outcome.FAILED.value and not ctx.actions[rung.do].returns
+    if not found or run.relapses or run.back_to >= len(run.runbook.rungs):
         return False
-    why = f"{run.worked}, but {rung.name} failed: back into the ladder"
+    why = f"{run.worked}, but {rung.name} failed: {run.steps[-1].why}: back into the ladder"
     ctx.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)
     run.relapses += 1
     run.worked, run.rung, run.attempt = "", run.back_to, 1

@@ -81,6 +81,21 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             drains=True,
         ),
         _spec(
+            "scheduler.idle",
+            "Waits until the node has no jobs, without a drain: jobs run on, and new ones may start.",
+            Disrupts.NOTHING,
+            Repeat.SAFE,
+            604_800,
+            (
+                Param(
+                    name="wait_s",
+                    type="float",
+                    summary="at most so long, 0 to 604,800 s (default 604,800)",
+                    required=False,
+                ),
+            ),
+        ),
+        _spec(
             "scheduler.resume",
             "Takes the incident's mark off our drain of the node, and with the last mark the drain; a drain of "
             "somebody else stays.",
@@ -126,7 +141,7 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
         ),
         _spec(
             "bmc.evidence",
-            "Reads power state, sensors and event log of the node's BMC.",
+            "Reads power state, sensors and event log of the node's BMC. Sensors that are not well fail the step.",
             Disrupts.NOTHING,
             Repeat.SAFE,
             60,

@@ -73,14 +73,26 @@ def _rungs(
                 text = f"there is no action {rung.do!r} (have: {', '.join(actions)})"
                 yield Finding(path=(*path, "do"), text=text)
                 continue
+            yield from _after(rung, part, runbook, path)
             yield from _rung(rung, spec, path, symptoms, request=runbook.request)
             yield from _params(rung, actions, path, rules, symptoms, request=runbook.request)
-            if part == "return_to_service" and (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING:
+            disrupts = rung.disrupts or (Disrupts.NOTHING if spec.tests else spec.disrupts)
+            if part == "return_to_service" and disrupts is not Disrupts.NOTHING:
                 yield Finding(
                     path=path, text="a return to service must disrupt nothing: no gate may block it"
                 )
             if spec.where == "node":
                 yield from _node_action(rung, path, runbook, rules)
+
+
+def _after(rung: Rung, part: str, runbook: Runbook, path: _Path) -> Iterator[Finding]:
+    ladder = [one.name for one in runbook.rungs]
+    if rung.after and part != "return_to_service":
+        yield Finding(path=(*path, "after"), text="only a rung of return_to_service has `after`")
+    for index, name in enumerate(rung.after):
+        if name not in ladder:
+            text = f"the ladder has no rung {name!r} (has: {', '.join(ladder)})"
+            yield Finding(path=(*path, "after", index), text=text)
 
 
 def _node_action(rung: Rung, path: _Path, runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:

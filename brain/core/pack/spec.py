@@ -76,25 +76,25 @@ class Symptom:
     # events that end it; empty: it ends by ttl_s or by a verification
     clear: tuple[Match, ...] = ()
     # count: events · sum: total of `sum_of` · flapping: changes · spread: nodes · unlike: nodes with the baseline value
-    at_least: float = 1
+    at_least: float = 1.0
     # count, sum, flapping, spread: length of the window, by the times when the facts occurred
-    within_s: float = 0
+    within_s: float = 0.0
     # sum: the data field that is added up
     sum_of: str = ""
     # begins when · lasting: it was not cleared · absence: it was not seen · unlike: the node differed · for this long
-    for_s: float = 0
+    for_s: float = 0.0
     # spread: the symptom whose nodes are counted
     of: str = ""
     # spread, unlike: and at least this share of the nodes, 0 to 1
-    share: float = 0
+    share: float = 0.0
     # spread: or so many nodes that began to show it within within_s, whatever the share; 0: the share decides
-    enough: float = 0
+    enough: float = 0.0
     # unlike: data fields; nodes with equal values in all of them are compared
     alike: tuple[str, ...] = ()
     # unlike: the data field that is compared
     compare: str = ""
     # ends when no fact renewed it for this long; guards against a fault that stays open for ever
-    ttl_s: float = 3600
+    ttl_s: float = 3600.0
     # situation field -> data field of the newest event
     carry: Mapping[str, str] = field(default_factory=dict)
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -139,7 +139,7 @@ class Given:
     """One thing that happens in an example: exactly one of kernel, event and unreachable."""
 
     # seconds after the start of the example
-    at: float = 0
+    at: float = 0.0
     node: str = "n1"
     # kernel lines: the agent's parser makes the events
     kernel: str = ""
@@ -150,7 +150,7 @@ class Given:
     # empty: the kind's own
     severity: str = ""
     # how old the events are when they arrive
-    age_s: float = 0
+    age_s: float = 0.0
     # the node becomes unreachable
     unreachable: bool = False
     # more than 1: the same on nodes n1 .. nN instead of `node`
@@ -209,9 +209,9 @@ class Rule:
     # values for the runbook's `$name`s
     params: Mapping[str, Scalar] = field(default_factory=dict)
     # before paging or acting, wait this long for a wider cause that explains it
-    hold_off_s: float = 0
+    hold_off_s: float = 0.0
     # an incident closes when its symptoms have been gone for this long
-    resolve_delay_s: float = 30
+    resolve_delay_s: float = 30.0
     # causes that this one explains: their incidents within its scope are absorbed
     inhibits: tuple[str, ...] = ()
     page: Paging = Paging.FAILURE
@@ -243,7 +243,7 @@ class Rung:
     # "$name" takes a field of the situation, or a parameter of the rule
     params: Mapping[str, Scalar] = field(default_factory=dict)
     # 0: the action's own
-    timeout_s: float = 0
+    timeout_s: float = 0.0
     # further attempts after a failure or a failed verification
     retries: int = 0
     # None: as the action declares; a rung can only declare worse
@@ -252,12 +252,15 @@ class Rung:
     repeat: Repeat | None = None
     # precheck on the situation; if it is false, the rung is skipped
     when: Mapping[str, Any] = field(default_factory=dict)
+    # in return_to_service: only if one of these rungs of the ladder was begun, so that a node is tested by what was done to
+    # it; empty: always
+    after: tuple[str, ...] = ()
     # None: the rung heals nothing (evidence, page), and the ladder goes on
     verify: Verify | None = None
     # next: the next rung · stop: the run fails · quit: the run ends and has succeeded
     on_failure: Literal["next", "stop", "quit"] = "next"
     # after a refusal, when nothing was done; empty: as on_failure. With `next`, a requested run succeeds without the
-    # rung: not every node has what an inspection looks at.
+    # rung, and a node returns to service without the test: not every node has what an inspection looks at. People are told.
     on_refusal: Literal["", "next", "stop"] = ""
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
@@ -276,12 +279,12 @@ class Runbook:
     # with `request`: what it is started on
     scope: Literal["node", "fabric"] = "node"
     # with `request`: its schedule, once in this time on each node or fabric; 0: none
-    every_s: float = 0
+    every_s: float = 0.0
     # the loosest mode that the site and operators can give it
     at_most: Mode = Mode.AUTO
     # a remedy tried this often for one fault within tries_within_s is not tried again: people must act
     tries: int = 2
-    tries_within_s: float = 86400
+    tries_within_s: float = 86400.0
     # the runbook that is run instead when it may not be tried again; it only fences: evidence, drain, page. Empty: none
     last_resort: str = ""
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -306,7 +309,7 @@ class EscalationStep:
     # channel group
     to: str
     # since the first page; the chain's first step is always at once
-    after_s: float = 0
+    after_s: float = 0.0
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
@@ -344,13 +347,13 @@ class Settings:
     shared_small_share: float = 0.5
     # Of a leaf or rack, this many nodes that began to show it within this time are enough, whatever the share.
     shared_leaf_nodes: int = 4
-    shared_within_s: float = 900
+    shared_within_s: float = 900.0
     # no disruptive rung before the incident is this old: by then a shared fault shows on other nodes too
-    hold_off_s: float = 2
+    hold_off_s: float = 2.0
     # a fault older than this when it arrived needs a fresh fact or an approval before a disruptive rung
-    stale_s: float = 120
+    stale_s: float = 120.0
     # how long an approval is valid
-    approval_s: float = 3600
+    approval_s: float = 3600.0
     maintenance: tuple[Window, ...] = ()
     # query the scheduler for a node's jobs before a disruptive rung (set when a scheduler is configured)
     ask_jobs: bool = False
@@ -358,7 +361,7 @@ class Settings:
     disruptive_runs_per_job: int = 1
     # disruptive runs on this many nodes of the cell within breaker_within_s trip the breaker: none begins until it is reset
     breaker_runs: int = 30
-    breaker_within_s: float = 3600
+    breaker_within_s: float = 3600.0
     # after disruptive runs for one cause on this many nodes within breaker_within_s, one on a further node needs an approval
     same_cause_nodes: int = 5
     # most remedies that disrupt one node, whatever each was for: within a day, 7 days and 30 days; then people must act
@@ -373,7 +376,7 @@ class Settings:
     # alert group; 0: never
     group_at_least: int = 5
     # how long an alert group collects before it is paged
-    group_within_s: float = 30
+    group_within_s: float = 30.0
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 

@@ -68,7 +68,7 @@ async def test_the_first_table_that_fits_has_the_node() -> None:
     async with AsyncExitStack() as stack:
         built = actions.build(config, FLEET, stack).actions
         assert {name for name in built if name.startswith("scheduler.")} == {
-            f"scheduler.{name}" for name in ("drain", "resume", "requeue", "reboot", "jobs")
+            f"scheduler.{name}" for name in ("drain", "idle", "resume", "requeue", "reboot", "jobs")
         }
         choice = scheduler.choose(tables, stack.push_async_callback)
         names = [found.name for node in ("gpu1", "web1") if (found := choice(node)) is not None]
@@ -124,6 +124,59 @@ async def test_a_wait_outlives_a_scheduler_that_is_away_and_ends_when_the_drain_
     with pytest.raises(Refused, match="taken the drain off gpu1"):
         await scheduler.Drain(lambda _: flaky).run(order)
     assert any("asked again: away" in text for text in said)
+
+
+async def test_an_idle_moment_is_waited_for_without_a_drain() -> None:
+    """Jobs go on, a controller that is away is asked again, and the node is never drained."""
+    said = list[str]()
+    busy = Busy([[Job(id="1", user="alice", state="running")], Unreachable("away"), []])
+    done = await scheduler.Idle(lambda _: busy).run(_order("gpu1", said, wait_s=20.0))
+    assert done.text == "gpu1 has no jobs"
+    assert ["waiting for an idle moment: 1 job" in said[0], "away" in said[1]] == [True, True]
+    never = Busy([[Job(id="1", user="alice", state="running")]])
+    with pytest.raises(ActionError, match="not idle in all that time"):
+        await scheduler.Idle(lambda _: never).run(_order("gpu1", wait_s=0.0))
+    assert (await scheduler.Idle(lambda _: never).plan(_order("gpu1")))[0].startswith("wait up to 55 s")
+    assert (busy.drains, never.drains) == (0, 0)
+
+
+class Busy:
+    """A scheduler that answers so about the node's jobs, the last answer again and again."""
+
+    name = "busy"
+
+    def __init__(self, answers: list[list[Job] | Unreachable]) -> None:
+        self.answers = answers
+        self.drains = 0
+
+    async def jobs(self, node: str) -> list[Job]:
+        """The next answer."""
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Unreachable):
+            raise answer
+        return answer
+
+    async def drained(self, node: str) -> str:
+        """Never."""
+        return ""
+
+    async def marks(self, node: str) -> tuple[Mark, ...]:
+        """None."""
+        return ()
+
+    async def drain(self, node: str, mark: Mark) -> None:
+        """Counts."""
+        self.drains += 1
+
+    async def resume(self, node: str, owners: Collection[str] | None) -> bool:
+        """Never."""
+        return False
+
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+        """Done."""
+
+    async def reboot(self, node: str, mark: Mark) -> None:
+        """Done."""
 
 
 class Flaky:

@@ -242,7 +242,9 @@ def test_what_an_operator_closes_is_not_back_in_pieces() -> None:
     assert open_ones(story, "sm-moved") == [], "a newer fact of one of them is still explained"
     story.event(24, "ib.sm_lid", "port/mlx5_0.1", "n5", sm_lid=8)
     story.run(25)
-    assert [one.scope for one in story.incidents("sm-failover")] == ["fabric/default"] * 2, "one node more is news"
+    assert [one.scope for one in story.incidents("sm-failover")] == ["fabric/default"] * 2, (
+        "one node more is news"
+    )
 
 
 # What is left when an incident is over

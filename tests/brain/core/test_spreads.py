@@ -221,4 +221,6 @@ def test_it_lives_as_long_as_facts_renew_what_it_counts() -> None:
     for at in range(160, 2000, 60):
         sick(watch, at, "n2")
         assert [one for one in watch.wait(at + 59) if "wide@" in one[1]] == []
-    assert [one for one in watch.wait(9000) if "wide@" in one[1]] == [(3700, f"-{WIDE}")], "n1 and n3 lived an hour"
+    assert [one for one in watch.wait(9000) if "wide@" in one[1]] == [(3700, f"-{WIDE}")], (
+        "n1 and n3 lived an hour"
+    )

@@ -28,7 +28,11 @@ DCGM, EXPORTER, FABRIC, PERSISTENCED = (
 ALLOWED = (
     *("evidence.collect", "service.restart", "fabricmanager.restart"),
     *("node.reboot", "gpu.reset", "gpu.power_limit"),
+    *("gpu.links_check", "port.check", "gpu.diagnose", "node.accept"),
 )
+_PASSED = """{"DCGM Diagnostic": {"test_categories": [{"tests": [{"name": "memory", "results": [
+{"entity_group": "GPU", "entity_id": 0, "status": "Pass"}]}]}]}}"""
+_BUS = r"Avg bus bandwidth\s*:\s*(?P<bus_gb_per_s>[0-9.]+)"
 _HOLDER = "[Service]\nType=exec\nExecStart=/bin/sh -c 'exec 9>>/dev/nvidia0; exec sleep infinity'\n"
 _HELD = "if ls -l /proc/[0-9]*/fd 2>/dev/null | grep -q /dev/nvidia; then echo in use; exit 255; fi"
 # A GPU's own state after it was reset: `fields` as they were when it was plugged in.
@@ -56,12 +60,18 @@ class GpuNode:
         (switch / "vendor").write_text("0x10de\n")
         (switch / "class").write_text("0x068000\n")
         self.smi, self.boots = Tool(self.lab / "nvidia-smi"), Tool(self.lab / "boot")
+        self.dcgmi, self.all_reduce = Tool(self.lab / "dcgmi"), Tool(self.lab / "all_reduce")
+        self.dcgmi.does(f"cat <<'X'\n{_PASSED}\nX")
+        self.all_reduce.does("echo '# Avg bus bandwidth    : 371.25'")
         self.fabric, self.exporter = Tool(self.lab / "fabricmanager"), Tool(self.lab / "exporter")
         self._tools()
         config = whole.write_agent_config(
             f"allow = {list(ALLOWED)}\nservices = ['{DCGM}', '{EXPORTER}']\nwatch_services = ['{FABRIC}']\n"
+            f"dcgmi = '{self.dcgmi.path}'\n"
             f"nvidia_smi = '{self.smi.path}'\nnvml_interval_s = 0.5\nidle_window_s = 2\n"
             "sm_interval_s = 0\ndisk_full_percent = 0\n"
+            f"[acceptance.all_reduce]\nargv = ['{self.all_reduce.path}', '-g', '2']\nlimit_s = 60\nquick = true\n"
+            f"figures = '{_BUS}'\nfloors = {{bus_gb_per_s = 150}}\n"
         ).read_text()
         config = config.replace(f'node = "{whole.node}"', f'node = "{name}"')
         (self.lab / "agent.toml").write_text(

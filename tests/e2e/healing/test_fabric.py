@@ -43,7 +43,7 @@ def test_a_subnet_manager_that_died_and_ports_that_lost_their_link(tmp_path: Pat
         first = f'topology = "{_places(tmp_path)}"\n'
         with Wires(net) as wires, brain(tmp_path, _config(net), first=first) as whole:
             configs = dict.fromkeys(FABRIC, 'allow = ["evidence.collect", "ib.sm_state"]')
-            configs |= dict.fromkeys(SECOND, 'allow = ["evidence.collect", "ib.port_reset"]')
+            configs |= dict.fromkeys(SECOND, 'allow = ["evidence.collect", "ib.port_reset", "port.check"]')
             configs["H1"] = (
                 f'allow = ["ib.sm_state", "service.start"]\nservices = ["{UNIT}"]\ndbus_address = "{box.bus_address}"'
             )
@@ -58,10 +58,13 @@ def test_a_subnet_manager_that_died_and_ports_that_lost_their_link(tmp_path: Pat
                 far = heals(
                     "ib-port-down", component="port/H7/ibsim0.1", counterpart=f"{WHERE}, its switch's end"
                 )
-                assert port.actions == ("evidence.collect", "ib.port_reset", "scheduler.resume")
+                assert port.actions == (
+                    *("evidence.collect", "ib.port_reset", "port.check", "scheduler.resume"),
+                )
                 assert manager.actions == ("sm.status", "sm.start_standby")
                 assert far.actions == (
-                    *("evidence.collect", "ib.port_reset", "switch.port_bounce", "scheduler.resume"),
+                    *("evidence.collect", "ib.port_reset", "switch.port_bounce", "port.check"),
+                    "scheduler.resume",
                 )
                 assert [active(net, node) for node in SECOND] == [True, True]
                 assert "sm guid 0x100001," in net.ask("H3", "sminfo")

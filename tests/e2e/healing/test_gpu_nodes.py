@@ -40,6 +40,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
     pytest.mark.timeout(400),
 ]
+CAPPED = ("gpu-thermal", "gpu-power-capped", "gpu-warm")
 RPC_TIMED_OUT = 119  # XID
 WITHIN_S = 250.0  # on a slow machine; the longest takes 95 s, most of it by its rule and its verification
 SYSTEMD, DRIVER = "systemd in a container", "NVML library in C and a PCI bus, in a container"
@@ -131,7 +132,10 @@ def test_services_that_died_and_a_driver_that_only_a_reboot_mends(fleet: Fleet) 
     service = fleet.healed("gpu1", "service-failed", f"service/{DCGM}", SYSTEMD, began)
     manager = fleet.healed("gpu1", "fabric-manager-down", f"service/{FABRIC}", SYSTEMD, began)
     assert service.actions == ("service.restart",)
-    assert manager.actions == ("evidence.collect", "fabricmanager.restart", "scheduler.resume")
+    assert manager.actions == (
+        *("evidence.collect", "fabricmanager.restart"),
+        *("gpu.links_check", "scheduler.resume"),
+    )
     after = {unit: node.pid(unit) for unit in before}
     assert {unit for unit, pid in after.items() if pid == before[unit]} == {EXPORTER, PERSISTENCED}
     assert "0" not in after.values()
@@ -141,7 +145,10 @@ def test_services_that_died_and_a_driver_that_only_a_reboot_mends(fleet: Fleet) 
     fleet.whole.wait_for(lambda: not fleet.in_service("gpu1"), "Slurm has drained it")
     node.box.boot_again()
     reboot = fleet.healed("gpu1", "gpu-fatal-xid", f"gpu/{FIRST}", SYSTEMD, began)
-    assert reboot.actions == ("evidence.collect", "scheduler.drain", "node.reboot", "scheduler.resume")
+    assert reboot.actions == (
+        *("evidence.collect", "scheduler.drain", "node.reboot"),
+        *("gpu.links_check", "port.check", "gpu.diagnose", "node.accept", "scheduler.resume"),
+    )
     assert fleet.boot("gpu1") not in ("", boot)
     assert len(node.boots.calls) == 2, "once, and no more"
     assert "230 0 0\n" in (node.nvml.folder / "gpu0/fields").read_text()
@@ -154,7 +161,12 @@ def test_a_gpu_is_reset_when_its_job_has_ended(fleet: Fleet) -> None:
     """Drained in Slurm, reset while its services are stopped, and back in service; the other GPU is left alone."""
     node = fleet.nodes["gpu2"]
     reset = fleet.healed("gpu2", "gpu-fatal-xid", f"gpu/{FIRST}", DRIVER)
-    assert reset.actions == ("evidence.collect", "scheduler.drain", "gpu.reset", "scheduler.resume")
+    assert reset.actions == (
+        *("evidence.collect", "scheduler.drain", "gpu.reset"),
+        *("gpu.links_check", "gpu.diagnose", "node.accept", "scheduler.resume"),
+    )
+    assert node.dcgmi.calls == ["diag -r 2 -j"]
+    assert node.all_reduce.calls == ["-g 2"]
     assert node.smi.calls == ["--gpu-reset -i GPU-0"]
     assert "230 0 0\n" in (node.nvml.folder / "gpu0/fields").read_text()
     assert {node.box.run("systemctl", "is-active", unit).stdout for unit in node.units} == {"active\n"}
@@ -185,4 +197,5 @@ def test_a_hot_gpu_cools_when_it_may_draw_less(fleet: Fleet) -> None:
     assert int((node.nvml.folder / "gpu1/temp").read_text()) < 90
     assert fleet.slurm.job(fleet.jobs["gpu3"]) == ("RUNNING", "gpu3")
     assert fleet.in_service("gpu3")
-    assert fleet.causes("gpu3") == ["gpu-thermal"]
+    # The lowered limit is a debt with an incident of its own; near its limit the driver slows the GPU down by itself.
+    assert {"gpu-thermal", "gpu-power-capped"} <= set(fleet.causes("gpu3")) <= {*CAPPED}

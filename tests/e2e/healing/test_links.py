@@ -1,7 +1,9 @@
 """Links of a network namespace: a real rtnetlink, a real broker, brain and agent."""
 
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,31 +23,59 @@ ALLOWED = f'{HEARD}\nallow = ["evidence.collect", "link.bounce", "mtu.set"]'
 WHERE = "veth in a network namespace"
 
 
-@pytest.fixture(name="lab")
-def _lab() -> Iterator[Namespace]:
-    """`lo`, va and vc; their peers vb and vd in a second namespace stand for the switch."""
+@pytest.fixture(name="ends")
+def _ends() -> Iterator[tuple[Namespace, Namespace]]:
+    """`lo`, va, vc and ve; their peers vb, vd and vg in a second namespace stand for the switch."""
     with namespace() as lab, namespace() as switch:
         lab.ip("link", "set", "lo", "up")
-        for near, far in (("va", "vb"), ("vc", "vd")):
+        for near, far in (("va", "vb"), ("vc", "vd"), ("ve", "vg")):
             lab.ip(
                 "link", "add", near, "mtu", "9000", "type", "veth", "peer", "name", far, "netns", switch.name
             )
             lab.ip("link", "set", near, "up")
             switch.ip("link", "set", far, "up")
         with lab.inside():
-            yield lab
+            yield lab, switch
 
 
-def test_a_link_that_was_set_down_and_an_mtu_that_was_lost(tmp_path: Path, lab: Namespace) -> None:
-    """Two faults at once on two links of a node: link.bounce and mtu.set, each verified, and nobody else is touched."""
-    with stack(tmp_path, brain=AUTO, agent=ALLOWED) as whole:
+def _is_up(space: Namespace, name: str) -> bool:
+    return "UP" in space.ip("link", "show", name).partition("<")[2].partition(">")[0].split(",")
+
+
+@contextmanager
+def _hung_port(lab: Namespace, switch: Namespace) -> Iterator[None]:
+    """The switch's end of va is dead until va itself goes down, as a port that has hung."""
+    switch.ip("link", "set", "vb", "down")
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            if not _is_up(lab, "va"):
+                switch.ip("link", "set", "vb", "up")
+                return
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_link_that_hung_and_an_mtu_that_was_lost(tmp_path: Path, ends: tuple[Namespace, Namespace]) -> None:
+    """Two faults at once on two links of a node: link.bounce and mtu.set, each verified. A third link, which a person
+    set down, stays down.
+    """
+    lab, switch = ends
+    with stack(tmp_path, brain=AUTO, agent=ALLOWED) as whole, _hung_port(lab, switch):
         began = time.time()
-        lab.ip("link", "set", "va", "down")
+        lab.ip("link", "set", "ve", "down")
         lab.ip("link", "set", "vc", "mtu", "1500")
         down = healed(whole, "link-down", component="link/va", counterpart=WHERE, began=began, within_s=100)
         assert down.actions == ("link.bounce",)
         small = healed(whole, "mtu-drift", component="link/vc", counterpart=WHERE, began=began, within_s=100)
         assert small.actions == ("mtu.set",)
         assert "mtu 9000" in lab.ip("link", "show", "vc")
-        assert "UP" in lab.ip("link", "show", "va").partition("<")[2].partition(">")[0].split(",")
+        assert (_is_up(lab, "va"), _is_up(lab, "ve")) == (True, False)
         assert len(whole.incidents(over=True)) == 2
