@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 
+from tests.situations import page
 from tests.situations.table import ALL, judged
 
 
@@ -11,7 +12,11 @@ def main() -> int:
     """Entry point; 1 when one ends otherwise than its data says."""
     parser = argparse.ArgumentParser(prog="python -m tests.situations", description=__doc__)
     parser.add_argument("words", nargs="*")
+    parser.add_argument("--write", action="store_true", help="write docs/safety.md")
     given = parser.parse_args()
+    if given.write:
+        page.write()
+        return 0
     wrong = 0
     for what, situation in ALL.items():
         if not all(word.lower() in what.lower() for word in given.words):
