@@ -30,7 +30,11 @@ def sees(expected: Mapping[str, int]) -> Check:
         found: dict[str, int] = {}
         for one in outcome.seen:
             found[one.cause] = found.get(one.cause, 0) + 1
-        return "" if found == dict(expected) else f"people see {found or 'nothing'}, not {dict(expected) or 'nothing'}"
+        return (
+            ""
+            if found == dict(expected)
+            else f"people see {found or 'nothing'}, not {dict(expected) or 'nothing'}"
+        )
 
     return Check(fails=fails)
 
@@ -117,7 +121,11 @@ def out(*names: str) -> Check:
     """Exactly these nodes are out of service at the end."""
 
     def fails(outcome: Outcome) -> str:
-        return "" if outcome.out == list(names) else f"{outcome.out or 'no node'} is out of service, not {list(names)}"
+        return (
+            ""
+            if outcome.out == list(names)
+            else f"{outcome.out or 'no node'} is out of service, not {list(names)}"
+        )
 
     return Check(fails=fails)
 
@@ -130,7 +138,11 @@ def ends(cause: str, *states: str) -> Check:
         wrong = [one for one in found if one.state.value not in states]
         if not found:
             return f"no incident of {cause}"
-        return f"{cause} at {wrong[0].scope} is {wrong[0].state.value}, not {' or '.join(states)}" if wrong else ""
+        return (
+            f"{cause} at {wrong[0].scope} is {wrong[0].state.value}, not {' or '.join(states)}"
+            if wrong
+            else ""
+        )
 
     return Check(fails=fails)
 
@@ -151,7 +163,10 @@ def told(*words: str) -> Check:
     """A page has all these words, in what it says or why it was opened."""
 
     def fails(outcome: Outcome) -> str:
-        texts = [f"{one.text} {one.subject.because} {one.subject.cause} {one.subject.scope}" for one in outcome.pages]
+        texts = [
+            f"{one.text} {one.subject.because} {one.subject.cause} {one.subject.scope}"
+            for one in outcome.pages
+        ]
         if any(all(word in text for word in words) for text in texts):
             return ""
         return f"no page says {' '.join(words)}"
@@ -164,7 +179,9 @@ def counts(node: str, action: str, times: int) -> Check:
 
     def fails(outcome: Outcome) -> str:
         found = outcome.actions(node)
-        return "" if found.count(action) == times else f"{node}: {action} {found.count(action)} times in {found}"
+        return (
+            "" if found.count(action) == times else f"{node}: {action} {found.count(action)} times in {found}"
+        )
 
     return Check(fails=fails)
 

@@ -57,7 +57,11 @@ SITUATIONS = (
         settings={"maintenance": (Window(scope="all", since=START, until=START + HOUR_S, why="new cables"),)},
         moves=gpu_wants_reset(60, [N]),
         until_s=3 * HOUR_S,
-        checks=(c.never(_DRAIN, _RESET, until_s=HOUR_S), c.does(N, _DRAIN, _RESET, _RESUME), c.ends("gpu-fatal-xid", "closed")),
+        checks=(
+            c.never(_DRAIN, _RESET, until_s=HOUR_S),
+            c.does(N, _DRAIN, _RESET, _RESUME),
+            c.ends("gpu-fatal-xid", "closed"),
+        ),
     ),
     Situation(
         what="The scheduler does not answer",
@@ -69,7 +73,9 @@ SITUATIONS = (
     Situation(
         what="The return to service fails",
         expected="told, and the incident stays open",
-        moves=together(answers(10, _RESUME, Outcome.FAILED, "slurmctld: unable to contact"), gpu_wants_reset(60, [N])),
+        moves=together(
+            answers(10, _RESUME, Outcome.FAILED, "slurmctld: unable to contact"), gpu_wants_reset(60, [N])
+        ),
         until_s=2 * HOUR_S,
         checks=(c.ends("gpu-fatal-xid", "needs_human", "open"), c.out(N), c.told("unable to contact")),
     ),

@@ -38,7 +38,7 @@ SITUATIONS = (
     Situation(
         what="The subnet manager fails over while a GPU is healed",
         expected="both handled, neither disturbs the other",
-        moves=together(gpu_lost(60, [node(3)]), drill(64, "sm-failover")),
+        moves=together(gpu_lost(60, [node(3)]), drill(64, "sm-failover", "")),
         until_s=3600,
         checks=(
             c.sees({"gpu-lost": 1, "sm-failover": 1}),

@@ -25,9 +25,7 @@ class Outcome:
         log = self.scene.log
         quiet = {one.incident for one in log.notes if one.kind == "incident.closed" and one.data.get("quiet")}
         hidden = (IncidentState.EXPLAINED, IncidentState.SETTLING)
-        return [
-            one for one in log.incidents.values() if one.state not in hidden and one.id not in quiet
-        ]
+        return [one for one in log.incidents.values() if one.state not in hidden and one.id not in quiet]
 
     @property
     def pages(self) -> list[SendPage]:
@@ -62,9 +60,7 @@ class Outcome:
         return " ".join([self._incidents(), self._done(), self._told(), self._why()]).strip()
 
     def _incidents(self) -> str:
-        explained = sum(
-            one.state is IncidentState.EXPLAINED for one in self.scene.log.incidents.values()
-        )
+        explained = sum(one.state is IncidentState.EXPLAINED for one in self.scene.log.incidents.values())
         by_cause = collections.Counter((one.cause, type_of(one.scope), one.state.value) for one in self.seen)
         parts = [
             f"{f'{count} × ' if count > 1 else ''}`{cause}` of a {scope}, {state.replace('_', ' ')}"

@@ -65,9 +65,7 @@ def _laws() -> list[str]:
 def _row(number: int, situation: Situation) -> str:
     found = judged(situation.what)
     reason = f" **{situation.reason}**" if situation.reason else ""
-    return (
-        f"| {number} | {situation.what} | {situation.expected} | {found.line}{reason} | {SIGNS[found.verdict]} |"
-    )
+    return f"| {number} | {situation.what} | {situation.expected} | {found.line}{reason} | {SIGNS[found.verdict]} |"
 
 
 def page(figures: str = "") -> str:
@@ -82,7 +80,12 @@ def page(figures: str = "") -> str:
     ]
     number = 0
     for theme, situations in THEMES.items():
-        lines += [f"### {theme}", "", "| # | situation | expected | what happens, and why | |", "|---|---|---|---|---|"]
+        lines += [
+            f"### {theme}",
+            "",
+            "| # | situation | expected | what happens, and why | |",
+            "|---|---|---|---|---|",
+        ]
         for situation in situations:
             number += 1
             lines.append(_row(number, situation))

@@ -27,7 +27,12 @@ SITUATIONS = (
     Situation(
         what="Another GPU of the same node each time",
         expected="a person after the third within a day",
-        moves=together(*(gpu_wants_reset(60 + HOUR_S * n, [node(1)], f"gpu/0000:{bus}:00") for n, bus in enumerate(_BUSES))),
+        moves=together(
+            *(
+                gpu_wants_reset(60 + HOUR_S * n, [node(1)], f"gpu/0000:{bus}:00")
+                for n, bus in enumerate(_BUSES)
+            )
+        ),
         until_s=8 * HOUR_S,
         checks=(c.never(_RESET, after_s=3 * HOUR_S), c.out(node(1)), c.told("remedies within a day")),
     ),

@@ -7,13 +7,12 @@ from tests.situations.faults import INFO, agent_restarts, dark, gpu_lost, hot
 from tests.situations.moves import GPU, GPU_2, Moves, kernel, lasting, nodes, silent, together, xid
 from tests.situations.situation import Situation
 
-_SERVER = {"filesystem": "nfs", "server": "10.0.0.5"}
 _HUNG = event("kernel.stall", "node", what="hung_task", process="python3", pid=4711, for_s=120.0)
 
 
 def _server_hangs(at_s: float, on: tuple[str, ...], for_s: float) -> Moves:
-    bad = event("storage.server", "node", answers=False, **_SERVER)
-    well = event("storage.server", "node", INFO, answers=True, **_SERVER)
+    bad = event("storage.server", "node", answers=False, filesystem="nfs", server="10.0.0.5")
+    well = event("storage.server", "node", INFO, answers=True, filesystem="nfs", server="10.0.0.5")
     return together(
         lasting(at_s, on, bad, well, for_s=for_s, repeat_s=300), lasting(at_s + 120, on, _HUNG, for_s=1)
     )
@@ -74,7 +73,12 @@ SITUATIONS = (
         nodes=256,
         moves=together(
             *(
-                hot(60 + 10 * n, nodes(8 * n, 8), [f"gpu/0000:{bus}:00" for bus in ("1b", "29", "45", "4e", "9b", "ab", "c1", "d0")], 1800)
+                hot(
+                    60 + 10 * n,
+                    nodes(8 * n, 8),
+                    [f"gpu/0000:{bus}:00" for bus in ("1b", "29", "45", "4e", "9b", "ab", "c1", "d0")],
+                    1800,
+                )
                 for n in range(8)
             )
         ),
@@ -108,7 +112,11 @@ SITUATIONS = (
         expected="one incident; old facts need a fresh sign or a person",
         moves=together(
             silent(60, nodes(0, 32), 600),
-            kernel(100, nodes(4, 3), xid(95, GPU, "pid=1, name=python3, Uncontained: FBHUB (0x1). RST: Yes, D-RST: No")),
+            kernel(
+                100,
+                nodes(4, 3),
+                xid(95, GPU, "pid=1, name=python3, Uncontained: FBHUB (0x1). RST: Yes, D-RST: No"),
+            ),
         ),
         until_s=5400,
         checks=(c.untouched(), c.said("incident.opened", "shared")),

@@ -346,8 +346,12 @@ def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, ver
             run.spent = True
             transition(ctx, run, T.EXHAUSTED, f"{verdict.reason}: a person must take it from here")
         case gates.Answer.HOLD:
+            # The nodes that wait for one reason are told once: by the first of them.
+            first = verdict.gate == gates.RELATED and not gates.others_wait(ctx, incident)
             if run.state is not S.HELD or run.why != why:
                 transition(ctx, run, T.HELD, why)
+                if first:
+                    escalation.page(ctx, incident, "update", verdict.reason)
             ctx.set_timer(f"run:{run.id}", ctx.now + verdict.retry_s)
         case gates.Answer.APPROVAL:
             approvals.end_if_void(ctx, run)

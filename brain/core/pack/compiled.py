@@ -131,10 +131,12 @@ def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
             or symptom.detect == "unlike"
         ):
             continue
+        # People are told of many nodes no sooner than of one: what passes by itself passes on all of them.
+        hold_off_s = min(rule.hold_off_s for rule in pack.rules if symptom.name in symptoms_in(rule.when))
         for scope in ("leaf", "rack", CELL):
             counter = _counter(pack, symptom, scope)
             symptoms.append(counter)
-            rules.append(_shared_rule(symptom, counter, causes))
+            rules.append(_shared_rule(symptom, counter, causes, hold_off_s))
     return symptoms, rules
 
 
@@ -156,7 +158,7 @@ def _counter(pack: Pack, symptom: Symptom, scope: str) -> Symptom:
     )
 
 
-def _shared_rule(symptom: Symptom, counter: Symptom, causes: tuple[str, ...]) -> Rule:
+def _shared_rule(symptom: Symptom, counter: Symptom, causes: tuple[str, ...], hold_off_s: float) -> Rule:
     """The rule for a shared cause. It inhibits the causes of the single nodes; that of the cell also the narrower ones."""
     whole = counter.scope == CELL
     base = f"shared-{symptom.name.replace('_', '-')}"
@@ -172,7 +174,7 @@ def _shared_rule(symptom: Symptom, counter: Symptom, causes: tuple[str, ...]) ->
         ),
         examples=(),
         inhibits=causes,
-        hold_off_s=0 if whole else LEAF_HOLD_OFF_S,
+        hold_off_s=hold_off_s if whole else max(LEAF_HOLD_OFF_S, hold_off_s),
         page=Paging.OPEN,
     )
     return replace(rule, inhibits=(*causes, f"{base}-leaf", f"{base}-rack")) if whole else rule
