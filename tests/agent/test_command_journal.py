@@ -20,6 +20,8 @@ RAW_DONE = {
     "took_s": 1.5,
     "evidence": "bundle.tar.gz",
     "evidence_bytes": 17,
+    "blind": "",
+    "data": {},
 }
 RAW_ENTRY = {
     "id": "a",
@@ -87,7 +89,7 @@ def test_one_line_for_each_thing_that_happens(path: Path) -> None:
     ]
     assert path.read_text().splitlines()[2:] == [
         '{"done":"a","result":{"outcome":"ok","why":"looked","took_s":1.5,"evidence":"bundle.tar.gz",'
-        '"evidence_bytes":17}}',
+        '"evidence_bytes":17,"blind":"","data":{}}}',
         '{"told":"a"}',
         '{"sent":"a"}',
         '{"epoch":6}',

@@ -21,6 +21,7 @@ from agent.collectors.samples import (
     Line,
     LinkState,
     Looked,
+    LoweredPower,
     NvmlState,
     Overrun,
     Sample,
@@ -49,6 +50,7 @@ from tests.agent.uplink_kit import Clock, FakeHost, open_spool
 BDF, ON = "0000:3b:00", "gpu/0000:3b:00"
 JOB = GpuProcess(pid=7, memory_mb=70_000, name="python", job="4711")
 GPU = Gpu(index=0, bdf=BDF, uuid="GPU-1", utilization=50, power_w=300.0, temperature_c=60, slowdowns=0)
+LOWERED = LoweredPower(bdf=BDF, limit_mw=490_000, before_mw=700_000)
 HELD = replace(GPU, processes=(JOB,), memory_used_mb=70_000)
 PORT = IbPort(
     device="mlx5_0", port=1, state="ACTIVE", phys_state="LinkUp", rate="400 Gb/sec (4X NDR)", lid=1, sm_lid=1,
@@ -126,6 +128,8 @@ PRESENT: dict[str, Row] = {
                       {"active": True, "link": 0}),
     "fabric error": ([], [health(fabric__state=3, fabric__status=7, fabric__health=0)], "gpu.fabric", ON,
                      {"healthy": False, "trouble": "error 7"}),
+    "power limit lowered": ([LOWERED, health(power_limit=490_000)], [health(power_limit=490_000)], "gpu.power_capped", ON,
+                            {"active": True, "limit_w": 490.0}),
     "recovery wanted": ([], [health(recovery_action=1)], "gpu.recovery_action", ON, {"name": "reset"}),
     "GPU missing": ([], [GpuCount(answering=7, lost=0, expected=8, basis="config")], "gpu.count", "node",
                     {"missing": 1, "unnamed": 1}),

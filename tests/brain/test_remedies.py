@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAD = "NVRM: Xid (PCI:0000:3b:00): "
 WANTS = HEAD + "154, GPU recovery action changed from 0x0 (None) to "
 EVIDENCE, DRAIN, RESUME = "evidence.collect", "scheduler.drain", "scheduler.resume"
-IN_BAND = [EVIDENCE, DRAIN, "gpu.reset", RESUME]
-REBOOTED = [EVIDENCE, DRAIN, "node.reboot", RESUME]
+TESTED = ["gpu.links_check", "gpu.diagnose", "node.accept"]
+IN_BAND = [EVIDENCE, DRAIN, "gpu.reset", *TESTED, RESUME]
+REBOOTED = [EVIDENCE, DRAIN, "node.reboot", "gpu.links_check", "port.check", *TESTED[1:], RESUME]
 REPLACED = [EVIDENCE, DRAIN]
 
 
@@ -86,7 +87,7 @@ IDLE = "scheduler.idle"
 @pytest.mark.parametrize(
     ("lines", "cause", "actions"),
     [
-        ((ROW_MARKED,), "gpu-memory-reset", [EVIDENCE, IDLE, DRAIN, "gpu.reset", RESUME]),
+        ((ROW_MARKED,), "gpu-memory-reset", [EVIDENCE, IDLE, DRAIN, "gpu.reset", *TESTED, RESUME]),
         ((ROW_SPENT,), "gpu-memory-replace", REPLACED),
         ((ROW_MARKED, ROW_SPENT), "gpu-memory-replace", REPLACED),
         ((DOUBLE_BIT, ROW_SPENT, WANTS + "0x1 (GPU Reset Required)"), "gpu-memory-replace", REPLACED),
@@ -150,7 +151,7 @@ def test_a_lowered_power_limit_is_an_open_incident_until_the_node_is_returned() 
     assert debt.state.value == "open"
     story.say(3700, "return", node="n1")
     story.run(3710)
-    assert outcome(story)[1][2:] == ["gpu.power_restore", RESUME]
+    assert outcome(story)[1][2:] == ["gpu.links_check", "port.check", "gpu.power_restore", RESUME]
     story.event(3711, "gpu.power_capped", GPU, active=False, **capped)
     story.run(4000)
     (debt,) = story.incidents("gpu-power-capped")

@@ -220,8 +220,6 @@ def stale(case: Case) -> Verdict | None:
     then took its time; a wait did not.
     """
     ctx, run, incident = case.ctx, case.run, case.incident
-    if run.worked:
-        return None  # the fault is verified to be gone: what is judged now is the node
     why = old_news(ctx, run, incident)
     if not why or approvals.valid(ctx, run):
         return None

@@ -40,7 +40,7 @@ TRANSITIONS: dict[tuple[RunState, RunTrigger], RunState] = {
     # from INTENT: something has come between the decision and the moment in which the step was to leave
     **{(state, T.HELD): S.HELD for state in (*_ACTIVE, S.INTENT)},
     **{(state, T.APPROVAL_REQUESTED): S.APPROVAL for state in (*_ACTIVE, S.INTENT)},
-    **{(state, T.INTENT_REQUESTED): S.INTENT for state in _ACTIVE},
+    **{(state, T.INTENT_REQUESTED): S.INTENT for state in (*_ACTIVE, S.INTENT)},
     (S.INTENT, T.INTENT_LOGGED): S.PERFORMING,
     (S.PERFORMING, T.STEP_PERFORMED): S.VERIFYING,
     **{(state, T.SUCCEEDED): S.SUCCEEDED for state in (*_ACTIVE, S.INTENT)},

@@ -66,7 +66,7 @@ def _objection(ctx: Context, run: Run, rung: Rung) -> gates.Verdict | None:
     ):
         why = f"{wanted[0]} wants {run.node} out of service"
         return gates.Verdict(answer=gates.Answer.HOLD, gate="drained", reason=why, retry_s=1)
-    if plans.disrupts(ctx, rung) is Disrupts.NOTHING:
+    if plans.disrupts(ctx, rung, returning=bool(run.worked)) is Disrupts.NOTHING:
         return None
     verdict = gates.check(ctx, run, ctx.state.incidents[run.incident], rung)
     return None if verdict.answer is gates.Answer.GO else verdict
@@ -107,7 +107,7 @@ def result(ctx: Context, given: StepResult) -> None:
     outcome, why = given.outcome, given.why
     if run.in_time:
         run.moved_at = ctx.now
-    if plans.disrupts(ctx, rung) is not Disrupts.NOTHING:
+    if plans.disrupts(ctx, rung, returning=bool(run.worked)) is not Disrupts.NOTHING:
         run.disturbed_at = ctx.now
     _keep_drain(ctx, run, rung, outcome)
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
