@@ -28,7 +28,7 @@ SITUATIONS = (
         checks=(
             c.sees_at_most(1),
             c.untouched(),
-            c.ends("shared-node-silent-rack", "closed"),
+            c.ends("shared-node-silent-leaf", "closed"),
             c.wish(c.pages(1)),
         ),
     ),
@@ -38,7 +38,7 @@ SITUATIONS = (
         nodes=256,
         moves=dark(60, nodes(0, 16), 1800, every_s=30),
         until_s=5400,
-        checks=(c.sees_at_most(4), c.untouched(), c.pages(8), c.wish(c.pages(5))),
+        checks=(c.sees_at_most(4), c.untouched(), c.pages(8)),
     ),
     Situation(
         what="XID 79 on 5 % of the nodes within an hour, one driver version",
@@ -83,7 +83,7 @@ SITUATIONS = (
             )
         ),
         until_s=5400,
-        checks=(c.untouched(), c.sees_at_most(3), c.pages(6), c.wish(c.pages(2)), c.wish(c.sees_at_most(1))),
+        checks=(c.untouched(), c.sees_at_most(3), c.pages(3), c.wish(c.sees_at_most(1))),
     ),
     Situation(
         what="A file server hangs 256 nodes, and comes back",

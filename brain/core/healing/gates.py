@@ -334,11 +334,14 @@ def related(case: Case) -> Verdict | None:
     )
     if run.node in nodes or (len(nodes) < settings.same_cause_nodes and not others_wait(ctx, case.incident)):
         return None
-    listed = ", ".join(nodes[:6])
+    listed = f" ({', '.join(nodes[:6])})" if nodes else ""
+    waiting = ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
     reason = (
-        f"{case.incident.cause} was treated on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes "
-        f"({listed}): these belong together{_in_common(ctx, [*nodes, run.node])}; `gpuward approve` lets this one go on"
+        f"{case.incident.cause} was treated on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
+        f"{listed}{waiting}: "
     )
+    shared = _in_common(ctx, [*nodes, run.node]) if nodes else ""
+    reason += f"these belong together{shared}; `gpuward approve` lets this one go on"
     return Verdict(answer=Answer.HOLD, gate=RELATED, reason=reason, retry_s=300)
 
 

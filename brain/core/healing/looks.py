@@ -16,6 +16,7 @@ from brain.core.state import Run
 ANSWER_GRACE_S = 5.0  # how much later than its own timeout the result of a look may come
 AGAIN_S = 10.0  # pause after a look that proved nothing
 WITHIN_S = 90.0  # after this long without a look that proves something, a person must look
+UNHEARD_S = 1800.0  # the same while the node is not heard, of which people are told by an incident of its own
 
 
 def needless(run: Run) -> bool:
@@ -62,7 +63,9 @@ def ask(ctx: Context, run: Run) -> float:
 
 def given_up(ctx: Context, run: Run) -> bool:
     """Whether the node was asked for so long without a look that proves something that a person must look."""
-    return bool(run.asked_since) and ctx.now - run.asked_since >= WITHIN_S
+    node = ctx.state.nodes.get(run.node)
+    within_s = UNHEARD_S if node is not None and not node.alive else WITHIN_S
+    return bool(run.asked_since) and ctx.now - run.asked_since >= within_s
 
 
 def forget(run: Run) -> None:
