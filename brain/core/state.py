@@ -178,6 +178,8 @@ class Run:
     looking_until: float = 0.0
     # since when the node is asked to look again, without success; 0: it is not
     asked_since: float = 0.0
+    # when the node was last found unheard while it was to look
+    unheard_at: float = 0.0
     # why the last look proved nothing
     unseen: str = ""
     # when the node last looked again and no source that saw the fault was blind

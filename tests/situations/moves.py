@@ -90,8 +90,10 @@ def lasting(
 ) -> Moves:
     """A condition that is there until it is fixed or its time is over."""
     given = tuple(on)
+    name = f"{bad.kind} {bad.component} {at_s}"
     fault = Fault(
-        name=f"{bad.kind} {bad.component} {at_s}",
+        name=name,
+        target=name,
         component=bad.component,
         fixes=(*fixes, Fix.TIME),
         symptoms=(bad,),
@@ -101,7 +103,7 @@ def lasting(
     begins = change(at_s, given, ch.FaultBegins(fault=fault), every_s=every_s)
     if for_s == math.inf:
         return begins
-    end = ch.FixApplied(fix=Fix.TIME, component=bad.component)
+    end = ch.FixApplied(fix=Fix.TIME, component=bad.component, target=name)
     return begins + change(at_s + for_s, given, end, every_s=every_s)
 
 

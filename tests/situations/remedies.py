@@ -1,11 +1,12 @@
 """Situations of single nodes whose GPUs and cards are healed."""
 
 from brain.core.pack.spec import Mode, ModeSetting
+from simulations import changes as ch
 from simulations.drills.drill import JOB
 from tests.situations import checks as c
 from tests.situations.faults import gpu_lost, gpu_wants_reset, nic_broken, rows_spent
-from tests.situations.moves import GPU_2, job, node, nodes, says_of, together
-from tests.situations.situation import Situation
+from tests.situations.moves import GPU_2, change, job, node, nodes, says_of, together
+from tests.situations.situation import Situation, Verdict
 
 HOUR_S = 3600.0
 APPROVE = (ModeSetting(mode=Mode.APPROVE),)
@@ -75,11 +76,22 @@ SITUATIONS = (
         checks=(c.untouched(), c.ends("shared-gpu-off-bus-cell", "needs_human", "open")),
     ),
     Situation(
-        what="Jobs do not end within the drain's time",
+        what="Jobs do not end within the drain's time, and end two hours later",
         expected="the site's choice by class of fault; the drain goes on",
-        moves=together(job(1, JOB, [node(1)]), gpu_wants_reset(60, [node(1)])),
-        until_s=4 * HOUR_S,
-        checks=(c.never(_RESET), c.out(node(1)), c.told("jobs are left")),
+        moves=together(
+            job(1, JOB, [node(1)]),
+            gpu_wants_reset(60, [node(1)]),
+            change(2 * HOUR_S, [node(1)], ch.JobEnds(job=JOB)),
+        ),
+        until_s=6 * HOUR_S,
+        checks=(
+            c.never(_RESET, until_s=2 * HOUR_S),
+            c.told("jobs are left"),
+            c.wish(c.ends("gpu-fatal-xid", "closed")),
+            c.wish(c.out()),
+        ),
+        verdict=Verdict.MOSTLY,
+        reason="the drain stays, and its runbook says that a person decides after an hour: `then: requeue` is the other choice",
     ),
     Situation(
         what="A card waits for its replacement, and another fault of that node heals",

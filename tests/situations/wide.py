@@ -5,7 +5,7 @@ from simulations.events import event
 from tests.situations import checks as c
 from tests.situations.faults import INFO, agent_restarts, dark, gpu_lost, hot
 from tests.situations.moves import GPU, GPU_2, Moves, kernel, lasting, nodes, silent, together, xid
-from tests.situations.situation import Situation
+from tests.situations.situation import Situation, Verdict
 
 _HUNG = event("kernel.stall", "node", what="hung_task", process="python3", pid=4711, for_s=120.0)
 
@@ -91,7 +91,7 @@ SITUATIONS = (
         nodes=512,
         moves=_server_hangs(60, nodes(0, 256), 1200),
         until_s=7200,
-        checks=(c.untouched(), c.sees_at_most(2), c.wish(c.sees_at_most(1)), c.wish(c.pages(1, Priority.P0))),
+        checks=(c.untouched(), c.sees_at_most(1), c.pages(1, Priority.P0)),
     ),
     Situation(
         what="All agents restart at once (an upgrade)",
@@ -134,5 +134,7 @@ SITUATIONS = (
         ),
         until_s=5400,
         checks=(c.touches_at_most(5), c.wish(c.untouched()), c.wish(c.pages(5))),
+        verdict=Verdict.MOSTLY,
+        reason="a roll-out is known by its number only: the first five nodes are treated. A maintenance window avoids that",
     ),
 )

@@ -34,7 +34,7 @@ def ask(ctx: Context, run: Run) -> float:
         run.unseen = f"{run.node} did not answer when it was asked to look again"
     node = ctx.state.nodes.get(run.node)
     if node is not None and not node.alive:
-        run.looking, run.unseen = "", f"{run.node} is not heard"
+        run.looking, run.unseen, run.unheard_at = "", f"{run.node} is not heard", ctx.now
         return ctx.now + AGAIN_S
     incident = ctx.state.incidents[run.incident]
     spec = ctx.actions[LOOK]
@@ -64,13 +64,17 @@ def ask(ctx: Context, run: Run) -> float:
 def given_up(ctx: Context, run: Run) -> bool:
     """Whether the node was asked for so long without a look that proves something that a person must look."""
     node = ctx.state.nodes.get(run.node)
-    within_s = UNHEARD_S if node is not None and not node.alive else WITHIN_S
-    return bool(run.asked_since) and ctx.now - run.asked_since >= within_s
+    if not run.asked_since:
+        return False
+    if node is not None and not node.alive:
+        return ctx.now - run.asked_since >= UNHEARD_S
+    return ctx.now - max(run.asked_since, run.unheard_at) >= WITHIN_S
 
 
 def forget(run: Run) -> None:
     """The question is no longer open: the fault came back, or another step begins."""
     run.looking, run.looking_until, run.asked_since, run.unseen = "", 0.0, 0.0, ""
+    run.unheard_at = 0.0
 
 
 def answered(ctx: Context, run: Run, result: StepResult) -> bool:
