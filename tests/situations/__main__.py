@@ -1,4 +1,6 @@
-"""Command line: `python -m tests.situations [WORDS]` plays the situations whose names have these words, and says what came of it."""
+"""Command line: `python -m tests.situations [WORDS]` plays the situations whose names have these words, and says what came
+of it.
+"""
 
 import argparse
 import sys

@@ -67,8 +67,7 @@ def untouched(*names: str) -> Check:
 
     def fails(outcome: Outcome) -> str:
         found = [one for one in outcome.touched if not names or one in names]
-        what = f"{', '.join(found[:3])} were disturbed: {outcome.actions(found[0])}" if found else ""
-        return what
+        return f"{', '.join(found[:3])} were disturbed: {outcome.actions(found[0])}" if found else ""
 
     return Check(fails=fails)
 

@@ -2,6 +2,7 @@
 
 from agent.contract.commands import Outcome
 from brain.core.pack.spec import Window
+from simulations.events import event
 from simulations.virtual_time import START
 from tests.situations import checks as c
 from tests.situations.faults import gpu_wants_reset, rows_spent
@@ -20,7 +21,6 @@ from tests.situations.moves import (
     xid,
 )
 from tests.situations.situation import Situation
-from simulations.events import event
 
 HOUR_S = 3600.0
 _DRAIN, _RESET, _RESUME = "scheduler.drain", "gpu.reset", "scheduler.resume"

@@ -212,11 +212,11 @@ def reload(at_s: float, edit: Callable[[Pack], Pack] = lambda pack: pack, **sett
 
 
 def sends(
-    at_s: float, name: str, kind: str, component: str, *, boot: str = "boot-0", seq: int = 0, **data: Scalar
+    at_s: float, name: str, kind: str, component: str, *, boot: str = "boot-0", **data: Scalar
 ) -> Moves:
-    """A node sends an event that its machine did not make: with any boot and sequence number."""
+    """A node sends an event that its machine did not make."""
     event = Event(
-        id=f"{name}:sim:{seq}" if seq else f"{name}:odd-{at_s}:1",
+        id=f"{name}:odd-{at_s}:1",
         node=name,
         kind=kind,
         component=component,
@@ -231,12 +231,31 @@ def sends(
     return (Move(at_s=at_s, do=lambda scene: scene.tell(EventSeen(event=event))),)
 
 
+def forges(at_s: float, by: str) -> Moves:
+    """A node reports that the step under way on another node has succeeded."""
+
+    def do(scene: Scene) -> None:
+        for move in sends(
+            at_s,
+            by,
+            "command.result",
+            "node",
+            command=scene.done[-1].step.id,
+            outcome="ok",
+            why="done",
+            took_s=0.1,
+        ):
+            move.do(scene)
+
+    return (Move(at_s=at_s, do=do),)
+
+
 def reports(at_s: float, on: str, kind: str, component: str, severity: Severity, **data: Scalar) -> Moves:
     """UFM reports a fact."""
 
     def do(scene: Scene) -> None:
         given = Reported(
-            id=f"ufm-{at_s}-{on}",
+            id=f"ufm-{kind}-{on}-{component}",
             source="ufm",
             node=on,
             kind=kind,

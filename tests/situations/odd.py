@@ -1,10 +1,8 @@
 """Situations as an adversary or bad luck would choose them: floods, lies, ends that meet, changes at the wrong moment."""
 
-from dataclasses import replace
-
 from agent.contract.commands import Outcome
 from agent.contract.messages import Severity
-from brain.core.pack.spec import Mode, ModeSetting, Pack, Priority
+from brain.core.pack.spec import Mode, ModeSetting, Priority
 from simulations import changes as ch
 from simulations.events import event
 from simulations.faults import Fix
@@ -13,23 +11,21 @@ from tests.situations.faults import INFO, dark, gpu_lost, gpu_wants_reset, nic_b
 from tests.situations.moves import (
     GPU,
     GPU_2,
+    Moves,
     answers,
     change,
     drill,
+    forges,
     garbage,
     job,
     kernel,
     lasting,
-    new_leader,
-    nobody_leads,
     node,
     nodes,
-    reload,
     reports,
     says,
     says_of,
     scheduler,
-    sends,
     silent,
     together,
     xid,
@@ -41,44 +37,41 @@ APPROVE = (ModeSetting(mode=Mode.APPROVE),)
 _DRAIN, _RESET, _RESUME = "scheduler.drain", "gpu.reset", "scheduler.resume"
 _HEALED = (_DRAIN, _RESET, _RESUME)
 N, M = node(1), node(40)
+_RESET_WANTED = event("gpu.recovery_action", GPU, action=1, name="reset")
+_WELL = event("gpu.recovery_action", GPU, INFO, action=0, name="none")
+_HUNG = event("nvml.hung", "node", call="nvmlDeviceGetTemperature", waited_s=10.0, times=1)
+_ANSWERS = event("nvml.answers", "node", INFO, after_s=180.0)
 
 
-def _without_reset(pack: Pack) -> Pack:
-    rules = tuple(
-        replace(rule, runbook="keep-evidence") if rule.runbook == "reset-gpu" else rule for rule in pack.rules
+def _ufm_tells(at_s: float) -> Moves:
+    """Two ports' errors, under UFM's own ids of them."""
+    return together(
+        *(
+            reports(
+                at_s,
+                node(n),
+                "ufm.port_errors",
+                "port/mlx5_0.1",
+                Severity.WARNING,
+                side="switch",
+                counter="SymbolErrorCounter",
+                delta=5,
+            )
+            for n in range(2)
+        )
     )
-    return replace(pack, rules=rules, version=f"{pack.version}-no-reset")
 
-
-def _peaceful(pack: Pack) -> Pack:
-    return replace(pack, version=f"{pack.version}-again")
-
-
-LEADERS = tuple(
-    Situation(
-        what=f"The leader changes {when}",
-        expected="every step once, the repair goes on",
-        moves=together(gpu_wants_reset(60, [N]), new_leader(at_s)),
-        until_s=HOUR_S,
-        checks=(c.ends("gpu-fatal-xid", "closed"), c.out(), c.counts(N, _RESET, 1)),
-    )
-    for at_s, when in (
-        (61.2, "while the evidence is collected"),
-        (62.03, "while a node is drained"),
-        (63.0, "while a GPU is reset"),
-        (80.0, "while the reset is verified"),
-        (95.8, "while the node is given back"),
-    )
-)
 
 SITUATIONS = (
-    *LEADERS,
     Situation(
         what="One node floods: 3,000 unreadable messages and 2,000 XIDs, while another one needs a reset",
         expected="the flood is that node's own incident; the other is healed as ever",
         moves=together(
             garbage(60, M, 3000),
-            *(kernel(60 + 0.01 * n, [M], xid(31, GPU, f"pid={n}, name=python3, MMU Fault")) for n in range(2000)),
+            *(
+                kernel(60 + 0.01 * n, [M], xid(31, GPU, f"pid={n}, name=python3, MMU Fault"))
+                for n in range(2000)
+            ),
             gpu_wants_reset(65, [N]),
         ),
         until_s=HOUR_S,
@@ -89,10 +82,9 @@ SITUATIONS = (
         expected="ignored; the other's step ends by its own result",
         moves=together(
             gpu_wants_reset(60, [N]),
-            *(
-                sends(60.0 + n, M, "command.result", "node", seq=500 + n, command=f"inc-forged.r1.s{n}.a1", outcome="ok", why="done", took_s=0.1)
-                for n in range(1, 10)
-            ),
+            forges(61.3, M),
+            forges(62.05, M),
+            forges(63.0, M),
         ),
         until_s=HOUR_S,
         checks=(c.does(N, *_HEALED), c.untouched(M), c.ends("gpu-fatal-xid", "closed")),
@@ -102,7 +94,7 @@ SITUATIONS = (
         expected="nothing is done for it",
         settings={"modes": APPROVE},
         moves=together(
-            lasting(60, [N], event("gpu.recovery_action", GPU, action=1, name="reset"), event("gpu.recovery_action", GPU, INFO, action=0, name="none"), for_s=600),
+            lasting(60, [N], _RESET_WANTED, _WELL, for_s=600),
             says_of(900, "approve", "gpu-fatal-xid"),
         ),
         until_s=2 * HOUR_S,
@@ -125,7 +117,9 @@ SITUATIONS = (
         what="A hold is put while a GPU is reset",
         expected="the step ends, nothing further begins until it is released; then the repair ends by itself",
         moves=together(
-            gpu_wants_reset(60, [N]), says(62.8, "hold", scope=f"node/{N}", why="wait"), says(1200, "release", scope=f"node/{N}")
+            gpu_wants_reset(60, [N]),
+            says(62.8, "hold", scope=f"node/{N}", why="wait"),
+            says(1200, "release", scope=f"node/{N}"),
         ),
         until_s=2 * HOUR_S,
         checks=(c.never("node.reboot"), c.counts(N, _RESET, 1), c.ends("gpu-fatal-xid", "closed"), c.out()),
@@ -139,28 +133,12 @@ SITUATIONS = (
             says(HOUR_S, "release", scope="all"),
         ),
         until_s=4 * HOUR_S,
-        checks=(c.never(_DRAIN, _RESET, until_s=HOUR_S), c.ends("gpu-fatal-xid", "closed"), c.out(), c.touches_at_most(3)),
-    ),
-    Situation(
-        what="Rules are reloaded in the middle of a run, and lead elsewhere now",
-        expected="the run ends as it began",
-        moves=together(gpu_wants_reset(60, [N]), reload(63, _without_reset)),
-        until_s=HOUR_S,
-        checks=(c.does(N, *_HEALED), c.ends("gpu-fatal-xid", "closed")),
-    ),
-    Situation(
-        what="The same rules are loaded again every minute while a node is healed",
-        expected="nothing changes",
-        moves=together(gpu_wants_reset(60, [N]), *(reload(40 + 20.0 * n, _peaceful) for n in range(5))),
-        until_s=HOUR_S,
-        checks=(c.does(N, *_HEALED), c.sees({"gpu-fatal-xid": 1})),
-    ),
-    Situation(
-        what="A site goes back to observe mode in the middle of a run",
-        expected="nothing further is disturbed; people are told what stands",
-        moves=together(gpu_wants_reset(60, [N]), says(62.8, "mode", runbook="*", mode="observe")),
-        until_s=2 * HOUR_S,
-        checks=(c.never("node.reboot", _DRAIN, after_s=63), c.counts(N, _RESET, 1)),
+        checks=(
+            c.never(_DRAIN, _RESET, until_s=HOUR_S),
+            c.ends("gpu-fatal-xid", "closed"),
+            c.out(),
+            c.touches_at_most(3),
+        ),
     ),
     Situation(
         what="An operator drains the node by hand between our drain and our return",
@@ -172,7 +150,10 @@ SITUATIONS = (
     Situation(
         what="The scheduler says 403 at the return to service",
         expected="the node stays out, the page says why",
-        moves=together(answers(10, _RESUME, Outcome.REFUSED, "403 Forbidden: nodes is forbidden"), gpu_wants_reset(60, [N])),
+        moves=together(
+            answers(10, _RESUME, Outcome.REFUSED, "403 Forbidden: nodes is forbidden"),
+            gpu_wants_reset(60, [N]),
+        ),
         until_s=HOUR_S,
         checks=(c.out(N), c.told("403 Forbidden"), c.ends("gpu-fatal-xid", "needs_human", "open")),
     ),
@@ -186,7 +167,9 @@ SITUATIONS = (
     Situation(
         what="A drain never answers",
         expected="its time ends; nothing on the undrained node, then a person",
-        moves=together(answers(10, _DRAIN, Outcome.UNKNOWN, "", took_s=float("inf")), gpu_wants_reset(60, [N])),
+        moves=together(
+            answers(10, _DRAIN, Outcome.UNKNOWN, "", took_s=float("inf")), gpu_wants_reset(60, [N])
+        ),
         until_s=8 * HOUR_S,
         checks=(c.never(_RESET, "node.reboot"), c.ends("gpu-fatal-xid", "needs_human"), c.pages(4)),
     ),
@@ -208,7 +191,11 @@ SITUATIONS = (
         what="A node's clock is years off",
         expected="its faults are healed as any other's: the log's clock and the age of events decide",
         moves=together(
-            lasting(10, [N], event("node.clock", "node", well=False, synchronised=False, offset_s=-2e8, max_error_s=16.0)),
+            lasting(
+                10,
+                [N],
+                event("node.clock", "node", well=False, synchronised=False, offset_s=-2e8, max_error_s=16.0),
+            ),
             gpu_wants_reset(120, [N]),
         ),
         until_s=HOUR_S,
@@ -243,14 +230,23 @@ SITUATIONS = (
         expected="one incident; the repair waits for the node and ends",
         moves=together(gpu_wants_reset(60, [N]), silent(70, nodes(0, 32), 180)),
         until_s=2 * HOUR_S,
-        checks=(c.never(_RESUME, until_s=250), c.ends("gpu-fatal-xid", "closed"), c.out(), c.touches_at_most(1)),
+        checks=(
+            c.never(_RESUME, until_s=250),
+            c.ends("gpu-fatal-xid", "closed"),
+            c.out(),
+            c.touches_at_most(1),
+        ),
     ),
     Situation(
         what="The fabric manager fails, and the node falls silent when it is restarted",
         expected="not healed by silence; a person if it stays silent",
         moves=together(drill(60, "fabric-manager-down", N), silent(63.5, [N], 4 * HOUR_S)),
         until_s=3 * HOUR_S,
-        checks=(c.never(_RESUME), c.ends("fabric-manager-down", "needs_human", "healing"), c.never("bmc.restart", "bmc.power_cycle")),
+        checks=(
+            c.never(_RESUME),
+            c.ends("fabric-manager-down", "needs_human", "healing"),
+            c.never("bmc.restart"),
+        ),
     ),
     Situation(
         what="An XID that no catalogue has, on 500 nodes",
@@ -263,10 +259,7 @@ SITUATIONS = (
     Situation(
         what="UFM restarts and reports everything again",
         expected="a report counts once",
-        moves=together(
-            *(reports(60, node(n), "ufm.port_errors", "port/mlx5_0.1", Severity.WARNING, side="switch", counter="SymbolErrorCounter", delta=5) for n in range(2)),
-            *(reports(60, node(n), "ufm.port_errors", "port/mlx5_0.1", Severity.WARNING, side="switch", counter="SymbolErrorCounter", delta=5) for n in range(2)),
-        ),
+        moves=together(_ufm_tells(60), _ufm_tells(600)),
         until_s=HOUR_S,
         checks=(c.untouched(), c.sees({"ib-far-end": 2})),
     ),
@@ -275,7 +268,11 @@ SITUATIONS = (
         expected="the whole ladder once, then off and a person; nobody is paged that the node is silent",
         moves=gpu_lost(60, [N], dead=True),
         until_s=6 * HOUR_S,
-        checks=(c.does(N, _DRAIN, "node.reboot", "bmc.power_cycle", "node.isolate"), c.sees({"gpu-lost": 1}), c.out(N)),
+        checks=(
+            c.does(N, _DRAIN, "node.reboot", "bmc.power_cycle", "node.isolate"),
+            c.sees({"gpu-lost": 1}),
+            c.out(N),
+        ),
     ),
     Situation(
         what="A BMC does not answer when a node is silent, and an operator approves its restart",
@@ -292,23 +289,11 @@ SITUATIONS = (
         checks=(c.ends("node-silent", "needs_human"), c.pages(12)),
     ),
     Situation(
-        what="No brain for ten minutes in the middle of a reset",
-        expected="the step is not done twice; the next brain goes on",
-        moves=together(gpu_wants_reset(60, [N]), nobody_leads(62.8, 600)),
-        until_s=2 * HOUR_S,
-        checks=(c.counts(N, _RESET, 1), c.ends("gpu-fatal-xid", "closed"), c.out()),
-    ),
-    Situation(
-        what="No brain for two hours, and the fault is still there",
-        expected="the node is asked first; then it is healed",
-        moves=together(nobody_leads(30, 2 * HOUR_S), gpu_wants_reset(60, [N])),
-        until_s=5 * HOUR_S,
-        checks=(c.never(_DRAIN, until_s=2 * HOUR_S), c.said("run.looked", "looked again"), c.ends("gpu-fatal-xid", "closed"), c.out()),
-    ),
-    Situation(
         what="A node is renumbered: the same name boots with an empty spool",
         expected="its new events count, its old fault is judged anew",
-        moves=together(gpu_wants_reset(60, [N]), change(3000, [N], ch.GoesDown(for_s=30)), nic_broken(3300, [N])),
+        moves=together(
+            gpu_wants_reset(60, [N]), change(3000, [N], ch.GoesDown(for_s=30)), nic_broken(3300, [N])
+        ),
         until_s=2 * HOUR_S,
         checks=(c.ends("gpu-fatal-xid", "closed"), c.ends("nic-broken", "closed"), c.out()),
     ),
@@ -317,7 +302,13 @@ SITUATIONS = (
         expected="what cannot look proves nothing: not given back, a person",
         moves=together(
             gpu_wants_reset(60, [N]),
-            lasting(70, [N], event("nvml.hung", "node", call="nvmlDeviceGetTemperature", waited_s=10.0, times=1), event("nvml.answers", "node", INFO, after_s=180.0), fixes=(Fix.RELOAD_DRIVER,)),
+            lasting(
+                70,
+                [N],
+                event("nvml.hung", "node", call="nvmlDeviceGetTemperature", waited_s=10.0, times=1),
+                event("nvml.answers", "node", INFO, after_s=180.0),
+                fixes=(Fix.RELOAD_DRIVER,),
+            ),
         ),
         until_s=3 * HOUR_S,
         checks=(c.never(_RESUME, until_s=190), c.counts(N, _RESUME, 1)),
@@ -326,10 +317,14 @@ SITUATIONS = (
         what="Six different nodes with six different faults within a minute",
         expected="each is treated for itself, within the budget of three at once",
         moves=together(
-            gpu_wants_reset(60, [node(1)]), gpu_lost(62, [node(10)]), nic_broken(64, [node(20)]),
-            drill(66, "service-failed", node(30)), drill(68, "nvlink-down", node(40)), drill(70, "gpu-missing", node(50)),
+            gpu_wants_reset(60, [node(1)]),
+            gpu_lost(62, [node(10)]),
+            nic_broken(64, [node(20)]),
+            drill(66, "service-failed", node(30)),
+            drill(68, "nvlink-down", node(40)),
+            drill(70, "gpu-missing", node(50)),
         ),
         until_s=2 * HOUR_S,
         checks=(c.out(), c.touches_at_most(6), c.sees_at_most(6)),
     ),
-)  # fmt: skip
+)

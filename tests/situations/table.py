@@ -2,7 +2,7 @@
 
 import functools
 
-from tests.situations import control, network, odd, remedies, wide
+from tests.situations import brains, control, network, odd, remedies, wide
 from tests.situations.situation import Judged, Situation, judge
 
 THEMES: dict[str, tuple[Situation, ...]] = {
@@ -10,6 +10,7 @@ THEMES: dict[str, tuple[Situation, ...]] = {
     "Many nodes, one cause": wide.SITUATIONS,
     "GPUs and cards of one node": remedies.SITUATIONS,
     "The brain, schedulers and operators": control.SITUATIONS,
+    "The brain in the middle of a run": brains.SITUATIONS,
     "Adversaries and bad luck": odd.SITUATIONS,
 }
 ALL: dict[str, Situation] = {one.what: one for theme in THEMES.values() for one in theme}
