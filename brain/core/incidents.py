@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from brain.core import ids, twins
+from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import situations
+from brain.core.faults import situations, twins
 from brain.core.healing import drains, runs
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Paging, Priority, Rule
