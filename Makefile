@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks bench fuzz mutants stories docs lock clean
+.PHONY: help setup up test quick lint hooks bench fuzz mutants stories docs safety lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -51,6 +51,9 @@ stories: setup   ## random stories against the safety laws (docs/safety.md): STO
 
 docs: setup      ## regenerates docs/reference.md, docs/actions.md and deploy/agent.toml
 	@$(BIN)/python -m docs.generate
+
+safety: setup    ## regenerates docs/safety.md: plays its situations (some seconds)
+	@$(BIN)/python -m tests.situations --write
 
 lock:            ## pins the dependencies again (needs uv: pip install uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --all-extras pyproject.toml -o requirements.lock

@@ -114,7 +114,9 @@ def _reading(found: dict[str, Any]) -> str:
 
 def _hold(hold: dict[str, Any]) -> str:
     until = f" until {clock(hold['until'])}" if hold["until"] else ""
-    return f"{hold['scope']}: {hold['why']} ({hold['id']} of {hold['who']}, since {clock(hold['since'])}{until})"
+    return (
+        f"{hold['scope']}: {hold['why']} ({hold['id']} of {hold['who']}, since {clock(hold['since'])}{until})"
+    )
 
 
 def _mode(mode: dict[str, Any]) -> str:

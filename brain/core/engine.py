@@ -409,6 +409,8 @@ class Engine:
         resort = run.runbook.last_resort
         if run.spent and resort in ctx.compiled.runbooks and not drains.owned(ctx, incident):
             incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"{why}: runbook {resort}")
+            if incident.page is not Paging.NEVER:
+                escalation.gave_up(ctx, incident, why)
             runs.start(ctx, incident, instead=resort)
             return
         if incident.page is not Paging.NEVER:

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import situations
+from brain.core.faults import situations, twins
 from brain.core.healing import drains, runs
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Paging, Priority, Rule
@@ -128,7 +128,7 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     if incident is not None:
         _join(ctx, incident, rule, scope)
         return incident
-    explained_by = _explained_by(ctx, cause, scope)
+    explained_by = _explained_by(ctx, cause, scope) or twins.same_nodes(ctx, rule, scope)
     if explained_by is not None:
         explained_by.explains += 1
         _affects(explained_by, [node_of(scope)])

@@ -166,6 +166,8 @@ class Run:
     epoch: int = 0
     # when it last got on by itself: a step of it ended, or a verification failed
     moved_at: float = 0.0
+    # its facts were not old news when its present step left: the time that the step takes makes them no older
+    in_time: bool = True
     # when its last disruptive step left or ended
     disturbed_at: float = 0.0
     # how often the node was asked to look again
@@ -176,6 +178,8 @@ class Run:
     looking_until: float = 0.0
     # since when the node is asked to look again, without success; 0: it is not
     asked_since: float = 0.0
+    # when the node was last found unheard while it was to look
+    unheard_at: float = 0.0
     # why the last look proved nothing
     unseen: str = ""
     # when the node last looked again and no source that saw the fault was blind
@@ -219,6 +223,8 @@ class PageState:
     # empty: not acknowledged
     acked_by: str = ""
     resolved: bool = False
+    # "<channel group>: <text>" of the newest updates: the same news is told once, until an operator has answered it
+    said: list[str] = field(default_factory=list)
     # severities under which it was paged before it was raised
     severities: list[Priority] = field(default_factory=list)
     # page id -> page that is not delivered yet

@@ -11,7 +11,7 @@ from agent.contract.xid_table import XIDS
 from brain.adapters import pack as packs
 from brain.core.effects import Effect, Note, Perform, SendPage, WriteIntent
 from brain.core.engine import Engine
-from brain.core.inputs import EventSeen, Leader, NodeState, PackLoaded
+from brain.core.inputs import EventSeen, Leader, NodeState, PackLoaded, TimerFired
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Mode, ModeSetting, Settings
 from brain.core.rehearsal.timeline import Timeline
@@ -57,7 +57,9 @@ def test_an_unknown_code_is_paged_once_and_never_acted_on(code: int, message: st
     assert unsent_events
     assert unsent_events[0].severity is Severity.UNKNOWN
     assert acts(effects) == []
-    assert len(engine.state.incidents) == 1
+    (incident,) = engine.state.incidents.values()
+    due = incident.hold_off_until
+    effects += engine.handle(TimerFired(id="t1", name=f"incident:{incident.id}", due=due), due)
     assert sum(isinstance(effect, SendPage) for effect in effects) == 1
 
 

@@ -52,6 +52,7 @@ class Case:
 
 Gate = Callable[[Case], Verdict | None]
 SCHEDULE = "schedule"  # `requested_by` of a run that the runbook's schedule started
+RELATED = "related"  # the gate that people must hear of: it holds nodes for a reason that only they can find
 DAY_S = 86_400.0
 # The ages of events of one moment differ by less than this. A fact of an earlier boot is older than the boot by more.
 BOOT_JITTER_S = 1.0
@@ -332,14 +333,28 @@ def related(case: Case) -> Verdict | None:
             if each.at > since and each.cause == case.incident.cause and each.node
         )
     )
-    if run.node in nodes or len(nodes) < settings.same_cause_nodes:
+    if run.node in nodes or (len(nodes) < settings.same_cause_nodes and not others_wait(ctx, case.incident)):
         return None
-    listed = ", ".join(nodes[:6])
+    listed = f" ({', '.join(nodes[:6])})" if nodes else ""
+    waiting = ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
     reason = (
-        f"{case.incident.cause} was treated on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes "
-        f"({listed}): these belong together{_in_common(ctx, [*nodes, run.node])}; `gpuward approve` lets this one go on"
+        f"{case.incident.cause} was treated on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
+        f"{listed}{waiting}: "
     )
-    return Verdict(answer=Answer.HOLD, gate="related", reason=reason, retry_s=300)
+    shared = _in_common(ctx, [*nodes, run.node]) if nodes else ""
+    reason += f"these belong together{shared}; `gpuward approve` lets this one go on"
+    return Verdict(answer=Answer.HOLD, gate=RELATED, reason=reason, retry_s=300)
+
+
+def others_wait(ctx: Context, incident: Incident) -> bool:
+    """Whether other nodes wait for this reason: they go on belonging together when the first remedies are long past."""
+    return any(
+        other.state in (RunState.HELD, RunState.APPROVAL)
+        and other.why.endswith(f"(gate {RELATED})")
+        and other.incident != incident.id
+        and ctx.state.incidents[other.incident].cause == incident.cause
+        for other in ctx.state.runs.values()
+    )
 
 
 def _in_common(ctx: Context, nodes: list[str]) -> str:

@@ -16,6 +16,7 @@ from brain.core.state import Run
 ANSWER_GRACE_S = 5.0  # how much later than its own timeout the result of a look may come
 AGAIN_S = 10.0  # pause after a look that proved nothing
 WITHIN_S = 90.0  # after this long without a look that proves something, a person must look
+UNHEARD_S = 1800.0  # the same while the node is not heard, of which people are told by an incident of its own
 
 
 def needless(run: Run) -> bool:
@@ -33,7 +34,7 @@ def ask(ctx: Context, run: Run) -> float:
         run.unseen = f"{run.node} did not answer when it was asked to look again"
     node = ctx.state.nodes.get(run.node)
     if node is not None and not node.alive:
-        run.looking, run.unseen = "", f"{run.node} is not heard"
+        run.looking, run.unseen, run.unheard_at = "", f"{run.node} is not heard", ctx.now
         return ctx.now + AGAIN_S
     incident = ctx.state.incidents[run.incident]
     spec = ctx.actions[LOOK]
@@ -62,12 +63,18 @@ def ask(ctx: Context, run: Run) -> float:
 
 def given_up(ctx: Context, run: Run) -> bool:
     """Whether the node was asked for so long without a look that proves something that a person must look."""
-    return bool(run.asked_since) and ctx.now - run.asked_since >= WITHIN_S
+    node = ctx.state.nodes.get(run.node)
+    if not run.asked_since:
+        return False
+    if node is not None and not node.alive:
+        return ctx.now - run.asked_since >= UNHEARD_S
+    return ctx.now - max(run.asked_since, run.unheard_at) >= WITHIN_S
 
 
 def forget(run: Run) -> None:
     """The question is no longer open: the fault came back, or another step begins."""
     run.looking, run.looking_until, run.asked_since, run.unseen = "", 0.0, 0.0, ""
+    run.unheard_at = 0.0
 
 
 def answered(ctx: Context, run: Run, result: StepResult) -> bool:

@@ -247,6 +247,9 @@ def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
         return
     ctx.note("run.returning", why, incident=run.incident, run=run.id, scope=run.scope)
     run.worked, run.back_to, run.rung, run.attempt = why, back_to, 0, 1
+    # Whoever brings the node back tests it. Before that it would fail its tests for the other's fault.
+    if run.node and _left_to_others(ctx, run):
+        return
     proceed(ctx, run)
 
 
@@ -299,6 +302,22 @@ def _begin(ctx: Context, run: Run, incident: Incident, rung: Rung, disrupts: Dis
     ctx.effects.append(WriteIntent(step=step))
 
 
+def _left_to_others(ctx: Context, run: Run) -> bool:
+    """Whether another incident wants the node out of service: then that one keeps the drain, and the run ends."""
+    others = drains.others(ctx, run)
+    if not others:
+        return False
+    drains.hand_over(ctx, run.node, run.incident, others[0])
+    heir = ctx.state.incidents.get(others[0])
+    cause = heir.cause if heir is not None else others[0]
+    why = f"{run.node} stays out of service for {cause} ({others[0]})"
+    if run.worked:
+        transition(ctx, run, T.SUCCEEDED, f"{run.worked}; {why}")
+    else:
+        transition(ctx, run, T.EXHAUSTED, f"not given back: {why}")
+    return True
+
+
 def _may_return(ctx: Context, run: Run, rung: Rung) -> bool:
     """Whether the node may be given back to its scheduler now (laws 3 and 8); if not, the run waits or ends.
 
@@ -307,16 +326,7 @@ def _may_return(ctx: Context, run: Run, rung: Rung) -> bool:
     """
     if looks.needless(run):
         return True
-    others = drains.others(ctx, run)
-    if others:
-        drains.hand_over(ctx, run.node, run.incident, others[0])
-        heir = ctx.state.incidents.get(others[0])
-        cause = heir.cause if heir is not None else others[0]
-        why = f"{run.node} stays out of service for {cause} ({others[0]})"
-        if run.worked:
-            transition(ctx, run, T.SUCCEEDED, f"{run.worked}; {why}")
-        else:
-            transition(ctx, run, T.EXHAUSTED, f"not given back: {why}")
+    if _left_to_others(ctx, run):
         return False
     busy = gates.one_per_node(
         gates.Case(ctx=ctx, run=run, incident=ctx.state.incidents[run.incident], rung=rung)
@@ -346,8 +356,12 @@ def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, ver
             run.spent = True
             transition(ctx, run, T.EXHAUSTED, f"{verdict.reason}: a person must take it from here")
         case gates.Answer.HOLD:
+            # The nodes that wait for one reason are told once: by the first of them.
+            first = verdict.gate == gates.RELATED and not gates.others_wait(ctx, incident)
             if run.state is not S.HELD or run.why != why:
                 transition(ctx, run, T.HELD, why)
+                if first:
+                    escalation.page(ctx, incident, "update", verdict.reason)
             ctx.set_timer(f"run:{run.id}", ctx.now + verdict.retry_s)
         case gates.Answer.APPROVAL:
             approvals.end_if_void(ctx, run)
@@ -359,7 +373,9 @@ def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, ver
                 run.wanted = why
                 _ask_plan(ctx, run, incident, rung)
                 named = f"'{rung.name}'" if " " in rung.name else rung.name
-                text = f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id} --rung {named}"
+                text = (
+                    f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id} --rung {named}"
+                )
                 escalation.page(ctx, incident, "update", text)
             ctx.set_timer(f"run:{run.id}", ctx.now + APPROVAL_S)
 

@@ -46,6 +46,8 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
         return
     runs.transition(ctx, run, RunTrigger.INTENT_LOGGED, f"{step.action} on {step.node or 'the brain'}")
     run.epoch, run.deadline = epoch, ctx.now + step.timeout_s + ANSWER_GRACE_S
+    # What disrupts has passed the gates just now; evidence is collected however old the facts are.
+    run.in_time = step.disrupts is not Disrupts.NOTHING or not gates.old_news(ctx, run, incident)
     _watch(ctx, run)
     if step.disrupts is not Disrupts.NOTHING:
         run.disrupted, run.disturbed_at = True, ctx.now
@@ -103,7 +105,8 @@ def result(ctx: Context, given: StepResult) -> None:
         return
     given = validation.judged(ctx, run, rung, given)
     outcome, why = given.outcome, given.why
-    run.moved_at = ctx.now
+    if run.in_time:
+        run.moved_at = ctx.now
     if plans.disrupts(ctx, rung, returning=bool(run.worked)) is not Disrupts.NOTHING:
         run.disturbed_at = ctx.now
     _keep_drain(ctx, run, rung, outcome)
@@ -207,7 +210,11 @@ def _failed(ctx: Context, run: Run, rung: Rung, *, again: bool, then: str = "") 
         why = f"{rung.name} was not to be done now, so nothing else is"
         runs.transition(ctx, run, RunTrigger.SUCCEEDED, why)
     elif then == "stop":
-        why = f"{rung.name} failed and the runbook stops there: a person must take it from here"
+        last = run.steps[-1]
+        how = (
+            f"{rung.name} {'was refused' if last.outcome == Outcome.REFUSED.value else 'failed'}: {last.why}"
+        )
+        why = f"{how}. The runbook stops there: a person must take it from here"
         runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
     else:
         _next_rung(ctx, run)

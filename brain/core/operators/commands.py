@@ -103,6 +103,7 @@ def _approve(ctx: Context, command: OperatorCommand) -> None:
         )
         return
     given = approvals.give(ctx, run, command.who)
+    escalation.answered(ctx.state.incidents[run.incident])
     ctx.note(
         "operator.approve",
         f"{command.who} approves {given.what} ({run.runbook.name}) for {ctx.compiled.settings.approval_s / 60:.0f} minutes",

@@ -131,11 +131,32 @@ def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
             or symptom.detect == "unlike"
         ):
             continue
+        further = _explained(pack, causes)
+        # People are told of many nodes no sooner than of one: what passes by itself passes on all of them.
+        hold_off_s = min(rule.hold_off_s for rule in pack.rules if symptom.name in symptoms_in(rule.when))
         for scope in ("leaf", "rack", CELL):
             counter = _counter(pack, symptom, scope)
             symptoms.append(counter)
-            rules.append(_shared_rule(symptom, counter, causes))
+            rules.append(_shared_rule(symptom, counter, (*causes, *further), hold_off_s))
     return symptoms, rules
+
+
+def _explained(pack: Pack, causes: tuple[str, ...]) -> tuple[str, ...]:
+    """What the causes explain on their nodes, and the shared causes of that: many nodes change nothing in it."""
+    further = [cause for rule in pack.rules if (rule.cause or rule.name) in causes for cause in rule.inhibits]
+    named = [
+        name
+        for rule in pack.rules
+        if (rule.cause or rule.name) in further and rule.scope not in (*WIDE, CELL)
+        for name in symptoms_in(rule.when)
+    ]
+    shared = [f"{_base(name)}-{scope}" for name in named for scope in ("leaf", "rack", CELL)]
+    return tuple(dict.fromkeys(one for one in (*further, *shared) if one not in causes))
+
+
+def _base(symptom: str) -> str:
+    """How the names of the rules for a shared cause of a symptom begin."""
+    return f"shared-{symptom.replace('_', '-')}"
 
 
 def _counter(pack: Pack, symptom: Symptom, scope: str) -> Symptom:
@@ -156,10 +177,10 @@ def _counter(pack: Pack, symptom: Symptom, scope: str) -> Symptom:
     )
 
 
-def _shared_rule(symptom: Symptom, counter: Symptom, causes: tuple[str, ...]) -> Rule:
+def _shared_rule(symptom: Symptom, counter: Symptom, causes: tuple[str, ...], hold_off_s: float) -> Rule:
     """The rule for a shared cause. It inhibits the causes of the single nodes; that of the cell also the narrower ones."""
     whole = counter.scope == CELL
-    base = f"shared-{symptom.name.replace('_', '-')}"
+    base = _base(symptom.name)
     rule = Rule(
         name=f"{base}-{counter.scope}",
         scope=counter.scope,
@@ -172,7 +193,7 @@ def _shared_rule(symptom: Symptom, counter: Symptom, causes: tuple[str, ...]) ->
         ),
         examples=(),
         inhibits=causes,
-        hold_off_s=0 if whole else LEAF_HOLD_OFF_S,
+        hold_off_s=hold_off_s if whole else max(LEAF_HOLD_OFF_S, hold_off_s),
         page=Paging.OPEN,
     )
     return replace(rule, inhibits=(*causes, f"{base}-leaf", f"{base}-rack")) if whole else rule

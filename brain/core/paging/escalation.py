@@ -14,20 +14,38 @@ from brain.core.state import AlertGroup, Incident, IncidentState
 
 ONCALL = "oncall"
 _CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
+MAX_SAID = 20
 TIMERS = ("page", "redeliver", "escalate", "group", "storm")  # kinds of timers for `timer`
 
 
 def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCALL) -> None:
     """Pages a channel group, or with `oncall` the escalation chain. The incident's first page starts its repeats.
 
-    The first page to a group opens an alert there, whatever `what` is.
+    The first page to a group opens an alert there, whatever `what` is. An update that says what was said before is not
+    sent again: until somebody acknowledges, the repeats see to it.
     """
+    if what == "update" and _said_before(incident, f"{to}: {text}"):
+        return
     for group in _recipients(ctx, incident) if to == ONCALL else [to]:
         _notify(ctx, incident, what, text, group)
     if not incident.pages.first_at:
         incident.pages.first_at = ctx.now
         ctx.set_timer(f"page:{incident.id}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
         _schedule_next(ctx, incident)
+
+
+def _said_before(incident: Incident, news: str) -> bool:
+    """Whether these news were told; remembers them."""
+    said = incident.pages.said
+    if news in said:
+        return True
+    incident.pages.said = [*said, news][-MAX_SAID:]
+    return False
+
+
+def answered(incident: Incident) -> None:
+    """An operator has answered what the incident's pages asked for: the same question may be asked again."""
+    incident.pages.said.clear()
 
 
 def open_page(ctx: Context, incident: Incident, text: str) -> None:

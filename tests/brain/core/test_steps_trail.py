@@ -139,7 +139,7 @@ def test_a_fault_that_is_seen_again_during_its_verification(reset: tuple[str, ..
 @pytest.mark.parametrize(
     ("on_failure", "why"),
     [
-        ("stop", "r failed and the runbook stops there: a person must take it from here"),
+        ("stop", "r failed: so it is. The runbook stops there: a person must take it from here"),
         ("quit", "r was not to be done now, so nothing else is"),
     ],
 )

@@ -1,0 +1,22 @@
+"""All situations, and their outcomes."""
+
+import functools
+
+from tests.situations import brains, control, network, odd, remedies, wide
+from tests.situations.situation import Judged, Situation, judge
+
+THEMES: dict[str, tuple[Situation, ...]] = {
+    "Switches, cables and subnet managers": network.SITUATIONS,
+    "Many nodes, one cause": wide.SITUATIONS,
+    "GPUs and cards of one node": remedies.SITUATIONS,
+    "The brain, schedulers and operators": control.SITUATIONS,
+    "The brain in the middle of a run": brains.SITUATIONS,
+    "Adversaries and bad luck": odd.SITUATIONS,
+}
+ALL: dict[str, Situation] = {one.what: one for theme in THEMES.values() for one in theme}
+
+
+@functools.cache
+def judged(what: str) -> Judged:
+    """The outcome of a situation, which is played once."""
+    return judge(ALL[what])
