@@ -34,6 +34,7 @@ RULES = {
             "hashlib",
             "heapq",
             "json",
+            "math",
             "statistics.median",
         },
         exempt=frozenset({("brain.core.pack.rulebook", "durable_rules_engine")}),  # the matcher, decision 3

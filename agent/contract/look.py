@@ -31,6 +31,9 @@ RESTATED = frozenset(
     )
 )
 
+# Kind → another `source` that tells it as well: NVML has events for XIDs, also where the kernel log cannot be read.
+ALSO_TOLD_BY: Mapping[str, str] = {"gpu.xid": "NVML"}
+
 # Source of the agent (agent/sources) → `source` of kinds.
 SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "kmsg": ("kernel log",),

@@ -129,7 +129,8 @@ class Reported:
 class OperatorCommand:
     """What an operator wants done. Verbs and their args:
 
-    hold {scope, why, for_s?} · release {scope, or a hold's id} · approve {id, rung?} · deny {id, why?} · ack {id} · close {id, why?} ·
+    hold {scope, why, for_s?} · release {scope, or a hold's id} ·
+    approve {id, rung?} · deny {id, why?} · ack {id} · close {id, why?} ·
     mode {runbook, mode, nodes?} · return {node} · start {runbook, node, why?} · reset {} (the breaker).
     `id` is a run's or an incident's; `scope` is a scope as in incidents (`node/n1`, `leaf/l3`) or `all`.
     """

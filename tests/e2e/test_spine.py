@@ -1,6 +1,7 @@
 """The whole path of a fault, with a real broker, a real brain process and a real agent process."""
 
 import asyncio
+import contextlib
 import json
 import re
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from tests.e2e.stack import Stack, stack
 from tests.real.kernel_log import HEARD, write_kernel_line
 from tests.real.nats import client, forgotten, whole_log
-from tests.real.netns import Namespace, missing, namespace
+from tests.real.netns import Namespace, hung_port, missing, namespace
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 AUTO = '[[modes]]\nmode = "auto"\n'
@@ -31,7 +32,7 @@ def address() -> str:
 
 
 @pytest.fixture(name="lab")
-def _lab() -> Iterator[Namespace]:
+def _lab() -> Iterator[tuple[Namespace, Namespace]]:
     """A network namespace with `lo` and va, whose peer vb in a second namespace stands for the switch."""
     if why := missing():
         pytest.skip(why)
@@ -41,7 +42,7 @@ def _lab() -> Iterator[Namespace]:
         lab.ip("link", "set", "va", "up")
         switch.ip("link", "set", "vb", "up")
         with lab.inside():
-            yield lab
+            yield lab, switch
 
 
 def test_an_xid_79_in_the_real_kernel_log_becomes_an_incident_that_quotes_the_line(tmp_path: Path) -> None:
@@ -84,10 +85,11 @@ def test_an_xid_79_in_the_real_kernel_log_becomes_an_incident_that_quotes_the_li
 
 
 @pytest.mark.component("iproute2")
-def test_a_link_that_goes_down_is_bounced_verified_and_resolved(tmp_path: Path, lab: Namespace) -> None:
+def test_a_link_that_goes_down_is_bounced_verified_and_resolved(
+    tmp_path: Path, lab: tuple[Namespace, Namespace]
+) -> None:
     """(b) rtnetlink → incident → page → link.bounce in the namespace → verified → resolution; one page, one resolution."""
-    with stack(tmp_path, brain=AUTO, agent=ALLOWED) as whole:
-        lab.ip("link", "set", "va", "down")
+    with stack(tmp_path, brain=AUTO, agent=ALLOWED) as whole, hung_port(*lab):
         incident = whole.wait_for(lambda: whole.incidents("link-down", over=True), "the agent heard it")[0]
         assert incident["scope"] == "link/lab-1/va"
         whole.wait_for(
@@ -95,7 +97,7 @@ def test_a_link_that_goes_down_is_bounced_verified_and_resolved(tmp_path: Path, 
             "it is healed",
         )
         shown = subprocess.run(
-            ["ip", "-n", lab.name, "-o", "link", "show", "va"], capture_output=True, text=True, check=True
+            ["ip", "-n", lab[0].name, "-o", "link", "show", "va"], capture_output=True, text=True, check=True
         ).stdout
         assert "UP" in re.findall(r"<(.*?)>", shown)[0].split(",")
 
@@ -150,7 +152,7 @@ def test_a_broker_that_is_killed_for_twenty_seconds_loses_and_doubles_nothing(tm
 
 @pytest.mark.component("iproute2")
 def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_step(
-    tmp_path: Path, lab: Namespace
+    tmp_path: Path, lab: tuple[Namespace, Namespace]
 ) -> None:
     """(d) SIGKILL while the link is being bounced; the new brain asks again and gets the result of the first time."""
     whole = Stack(tmp_path)
@@ -158,6 +160,7 @@ def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_st
     text = runbook.read_text()
     assert "link: $component" in text
     runbook.write_text(text.replace("link: $component", "link: $component, down_s: 4"))
+    hung = contextlib.ExitStack()
     try:
         whole.nats.start()
         whole.start_receiver()
@@ -165,7 +168,7 @@ def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_st
         whole.start_brain()
         whole.write_agent_config(ALLOWED)
         whole.start_agent()
-        lab.ip("link", "set", "va", "down")
+        hung.enter_context(hung_port(*lab))
         journal = tmp_path / "agent" / "journal.jsonl"
         whole.wait_for(
             lambda: journal.exists() and "link.bounce" in journal.read_text(), "the node has begun"
@@ -180,9 +183,11 @@ def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_st
         steps = [step for run in whole.get(f"/api/explain/{incident['id']}")["runs"] for step in run["steps"]]
         assert [(step["action"], step["outcome"]) for step in steps] == [("link.bounce", "ok")]
         accepted = [json.loads(line) for line in journal.read_text().splitlines() if '"accepted"' in line]
-        assert len(accepted) == 1, "the node began it once"
+        bounced = [entry for entry in accepted if entry["accepted"]["action"] == "link.bounce"]
+        assert len(bounced) == 1, "the node began it once"
         assert len({page["dedup_key"] for page in whole.pages()}) == 1
     finally:
+        hung.close()
         whole.end()
 
 

@@ -16,6 +16,7 @@ from nats.aio.msg import Msg
 
 from agent.contract import subjects
 from agent.contract.commands import Answer, Command, Reply, decode_command, encode_reply
+from agent.contract.look import LOOK
 from agent.contract.messages import Beat, Event, Severity, encode_beat, encode_event
 from brain import app, config
 from tests.real.nats import free_port
@@ -85,8 +86,12 @@ class Node:
                 answer = Answer.KNOWN
             else:
                 assert command.not_after_s > time.monotonic()
-                self.commands.append(command)
-                answer = self.answer
+                if command.action == LOOK:
+                    result = {"command": command.id, "outcome": "ok", "why": "looked"}
+                    await self.event("command.result", **result)
+                else:
+                    self.commands.append(command)
+                    answer = self.answer
         reply = Reply(answer=answer, why=why, session=self.session, boot="b", mono_s=time.monotonic())
         await message.respond(orjson.dumps(encode_reply(reply)))
 

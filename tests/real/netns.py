@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,3 +57,29 @@ def namespace() -> Iterator[Namespace]:
     finally:
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=60)
+
+
+def is_up(space: Namespace, name: str) -> bool:
+    """Whether the interface is set up."""
+    return "UP" in space.ip("link", "show", name).partition("<")[2].partition(">")[0].split(",")
+
+
+@contextmanager
+def hung_port(lab: Namespace, switch: Namespace) -> Iterator[None]:
+    """The switch's end of va is dead until va itself goes down, as a port that has hung."""
+    switch.ip("link", "set", "vb", "down")
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            if not is_up(lab, "va"):
+                switch.ip("link", "set", "vb", "up")
+                return
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

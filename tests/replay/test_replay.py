@@ -39,7 +39,7 @@ def test_the_recordings_are_worth_something() -> None:
             if effect["effect"] == "Note":
                 notes[effect["kind"]] = notes.get(effect["kind"], 0) + 1
     assert min(effects.values()) > 3
-    assert len(effects) == 10
+    assert len(effects) == 11
     assert len(notes) > 45
 
 

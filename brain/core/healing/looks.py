@@ -7,7 +7,7 @@ A source that cannot look is named in the result (`blind`): if it is one that sa
 
 from agent.contract.commands import Outcome
 from agent.contract.kinds import KINDS
-from agent.contract.look import LOOK
+from agent.contract.look import ALSO_TOLD_BY, LOOK
 from brain.core.context import Context
 from brain.core.effects import AskLook, Step
 from brain.core.inputs import StepResult
@@ -81,7 +81,7 @@ def answered(ctx: Context, run: Run, result: StepResult) -> bool:
     """The node has looked again, or could not. Returns whether that proves something about the run's fault."""
     run.looking, run.looking_until = "", 0.0
     blind = [name.strip() for name in str(result.data.get("blind", "")).split(",")]
-    missing = [name for name in _sources(ctx, run) if name in blind]
+    missing = _missing(ctx, run, blind)
     if result.outcome is not Outcome.OK:
         run.unseen = f"{run.node} could not look again: {result.why}"
     elif missing:
@@ -100,7 +100,12 @@ def answered(ctx: Context, run: Run, result: StepResult) -> bool:
     return not run.unseen
 
 
-def _sources(ctx: Context, run: Run) -> list[str]:
-    """The agent's sources that saw the run's fault."""
+def _missing(ctx: Context, run: Run, blind: list[str]) -> list[str]:
+    """The blind sources of the facts of the run's fault that no other source tells."""
     kinds = [KINDS[fact.kind] for fact in ctx.state.incidents[run.incident].evidence if fact.kind in KINDS]
-    return list(dict.fromkeys(kind.source for kind in kinds))
+    missing = [
+        kind.source
+        for kind in kinds
+        if kind.source in blind and ALSO_TOLD_BY.get(kind.name, kind.source) in blind
+    ]
+    return list(dict.fromkeys(missing))

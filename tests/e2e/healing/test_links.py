@@ -1,6 +1,5 @@
 """Links of a network namespace: a real rtnetlink, a real broker, brain and agent."""
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import pytest
 from tests.e2e.healing.kit import AUTO, healed
 from tests.e2e.stack import stack
 from tests.real.kernel_log import HEARD
-from tests.real.netns import Namespace, missing, namespace
+from tests.real.netns import Namespace, hung_port, is_up, missing, namespace
 
 pytestmark = [
     pytest.mark.root,
@@ -38,29 +37,10 @@ def _ends() -> Iterator[tuple[Namespace, Namespace]]:
             yield lab, switch
 
 
-def _is_up(space: Namespace, name: str) -> bool:
-    return "UP" in space.ip("link", "show", name).partition("<")[2].partition(">")[0].split(",")
-
-
 @contextmanager
-def _hung_port(lab: Namespace, switch: Namespace) -> Iterator[None]:
-    """The switch's end of va is dead until va itself goes down, as a port that has hung."""
-    switch.ip("link", "set", "vb", "down")
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.05):
-            if not _is_up(lab, "va"):
-                switch.ip("link", "set", "vb", "up")
-                return
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def timed() -> Iterator[float]:
+    """The wall clock before the fault."""
+    yield time.time()
 
 
 def test_a_link_that_hung_and_an_mtu_that_was_lost(tmp_path: Path, ends: tuple[Namespace, Namespace]) -> None:
@@ -68,8 +48,7 @@ def test_a_link_that_hung_and_an_mtu_that_was_lost(tmp_path: Path, ends: tuple[N
     set down, stays down.
     """
     lab, switch = ends
-    with stack(tmp_path, brain=AUTO, agent=ALLOWED) as whole, _hung_port(lab, switch):
-        began = time.time()
+    with stack(tmp_path, brain=AUTO, agent=ALLOWED) as whole, timed() as began, hung_port(lab, switch):
         lab.ip("link", "set", "ve", "down")
         lab.ip("link", "set", "vc", "mtu", "1500")
         down = healed(whole, "link-down", component="link/va", counterpart=WHERE, began=began, within_s=100)
@@ -77,5 +56,5 @@ def test_a_link_that_hung_and_an_mtu_that_was_lost(tmp_path: Path, ends: tuple[N
         small = healed(whole, "mtu-drift", component="link/vc", counterpart=WHERE, began=began, within_s=100)
         assert small.actions == ("mtu.set",)
         assert "mtu 9000" in lab.ip("link", "show", "vc")
-        assert (_is_up(lab, "va"), _is_up(lab, "ve")) == (True, False)
+        assert (is_up(lab, "va"), is_up(lab, "ve")) == (True, False)
         assert len(whole.incidents(over=True)) == 2
