@@ -29,6 +29,7 @@ RULES = {
             "base64",
             "bisect",
             "copy",
+            "difflib.get_close_matches",
             "fnmatch",
             "functools",
             "hashlib",
