@@ -6,7 +6,18 @@ import pytest
 
 from brain.core.healing import approvals
 from brain.core.pack.spec import Priority, Rung
-from tests.brain.core.cell import GPU, NOW, Cell, Given, approved, on, runbook, sick
+from tests.brain.core.cell import (
+    GPU,
+    NOW,
+    Cell,
+    Given,
+    approved,
+    in_maintenance,
+    on,
+    runbook,
+    scheduler_says,
+    sick,
+)
 
 
 def later(seconds: float) -> Given:
@@ -89,6 +100,16 @@ RESET_WITH_FORCE = (Rung(name="reset", do="gpu.reset", params={"gpu": "node"}),)
 HOT = f"hot@{GPU}"
 
 
+def window(scope: str, since: float = NOW - 50, until: float = NOW + 50) -> Given:
+    """A maintenance window."""
+    return in_maintenance(scope, since, until)
+
+
+def protects(job: str) -> Given:
+    """The scheduler says that this protected job runs there; empty: none does."""
+    return scheduler_says((job,) if job else (), protected=job)
+
+
 @pytest.mark.parametrize(
     ("givens", "why"),
     [
@@ -116,6 +137,19 @@ HOT = f"hot@{GPU}"
             [approved(), over(f"off_bus@{GPU}"), sick(GPU)], "", id="a symptom has ended and is back"
         ),
         pytest.param([approved(), later(3601), approved()], "", id="approved anew"),
+        pytest.param([approved(), window("rack/r1")], "the maintenance window of rack/r1 has opened since", id="a window opens"),
+        pytest.param([window("rack/r1"), approved()], "", id="it was open already"),
+        pytest.param([window("rack/r1"), approved(), window("node/n1")], "the maintenance window of node/n1 has opened since",
+                     id="another one opens"),
+        pytest.param([approved(), window("rack/r2")], "", id="a window of another rack opens"),
+        pytest.param([approved(), window("rack/r1", NOW + 1)], "", id="a window that is not open yet"),
+        pytest.param([approved(), window("rack/r1", NOW)], "the maintenance window of rack/r1 has opened since", id="opens now"),
+        pytest.param([approved(), window("rack/r1", NOW - 50, NOW)], "", id="a window that is over"),
+        pytest.param([approved(), protects("j1")], "protected job j1 runs there now", id="a protected job begins"),
+        pytest.param([protects("j1"), approved()], "", id="it ran there already"),
+        pytest.param([protects("j1"), approved(), protects("j2")], "protected job j2 runs there now", id="another one begins"),
+        pytest.param([protects("j1"), approved(), protects("")], "", id="it has ended"),
+        pytest.param([approved(ended="it was old")], "it was old", id="it was void before"),
     ],
 )  # fmt: skip
 def test_what_voids_an_approval(givens: list[Given], why: str) -> None:
@@ -123,6 +157,21 @@ def test_what_voids_an_approval(givens: list[Given], why: str) -> None:
     cell = Cell(*givens)
     assert approvals.void(cell.ctx(), cell.run) == why
     assert approvals.valid(cell.ctx(), cell.run) == (why == "")
+
+
+def test_what_is_void_stays_void() -> None:
+    """A window opened and closed while nobody looked: who approved has not approved that."""
+    cell = Cell(approved(), window("rack/r1"))
+    approvals.end_if_void(cell.ctx(), cell.run)
+    cell.settings = replace(cell.settings, maintenance=())
+    assert approvals.void(cell.ctx(), cell.run) == "the maintenance window of rack/r1 has opened since"
+    good = Cell(approved())
+    before = good.run.approved
+    approvals.end_if_void(good.ctx(), good.run)
+    assert good.run.approved is before
+    none = Cell()
+    approvals.end_if_void(none.ctx(), none.run)
+    assert none.run.approved is None
 
 
 def test_without_an_approval() -> None:
