@@ -53,7 +53,7 @@ def void(ctx: Context, run: Run) -> str:
         return f"{incident.nodes} nodes show it now"
     opened = [window for window in _windows(ctx, run) if window not in given.windows]
     if opened:
-        return f"the maintenance window of {opened[0].partition(' ')[0]} has opened since"
+        return f"the maintenance window of {opened[0].split()[0]} has opened since"
     job = _protected(ctx, run)
     if job and job != given.protected:
         return f"protected job {job} runs there now"

@@ -187,6 +187,7 @@ def test_what_a_person_agrees_to() -> None:
     given = approvals.give(cell.ctx(), cell.run, "bea")
     assert cell.run.approved is given
     assert (given.who, given.until) == ("bea", NOW + 3600)
+    assert (given.windows, given.protected) == ([], "")
     assert given.what == "reset: gpu.reset(gpu=gpu/0000:3b:00) on gpu/n1/0000:3b:00"
     assert (given.symptoms, given.nodes, given.severity) == ([f"off_bus@{GPU}", HOT], 3, "P1")
 
