@@ -213,6 +213,8 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         matching_rules={ids.key(rule.name, scope): rule.name},
         inhibits=list(rule.inhibits),
     )
+    if rule.page_once and (value := situations.situation(ctx, scope).get(rule.page_once)) is not None:
+        incident.page_once = ids.key(rule.name, str(value))
     ctx.state.incidents[incident.id] = incident
     ctx.state.dismissed.pop(ids.key(rule.name, scope), None)
     ctx.index.add_incident(incident)

@@ -376,7 +376,7 @@ def claim(ctx: Context, run: Run) -> None:
         state.tripped = ctx.now
         why = f"disruptive runs on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
         ctx.note("breaker.tripped", f"{why}: no further one begins until a person says `reset`")
-        escalation.page(ctx, incident, "update", f"the breaker has tripped: {why}")
+        escalation.urgent(ctx, incident, f"the breaker has tripped: {why}")
 
 
 def tries_key(run: Run, incident: Incident) -> str:

@@ -252,6 +252,14 @@ def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:
     return True
 
 
+def told_last(run: Run) -> bool:
+    """Whether the ladder came to its end, and its last step told those on call so."""
+    if run.worked or run.rung < len(run.runbook.rungs) or not run.steps:
+        return False
+    last = run.steps[-1]
+    return last.action == PAGE and last.params.get("to", escalation.ONCALL) == escalation.ONCALL
+
+
 def _page(ctx: Context, run: Run, incident: Incident, rung: Rung) -> None:
     text = str(rung.params.get("text", "")) or f"{run.runbook.name}: {rung.name}"
     escalation.page(ctx, incident, "update", text, to=str(rung.params.get("to", escalation.ONCALL)))

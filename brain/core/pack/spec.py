@@ -14,6 +14,7 @@ from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.messages import Severity
 
 Scalar = str | int | float | bool
+Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 # A reference to a field of the situation in a rung's parameter. Alone it keeps the field's type; within a text
 # (`link/$name`) it becomes text.
 NAMED = re.compile(r"\$[a-z][a-z0-9_]*")
@@ -215,6 +216,8 @@ class Rule:
     # causes that this one explains: their incidents within its scope are absorbed
     inhibits: tuple[str, ...] = ()
     page: Paging = Paging.FAILURE
+    # a field of the situation, for example a code: each of its values is paged once, not once for each scope; empty: none
+    page_once: str = ""
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
@@ -311,6 +314,32 @@ class EscalationStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hours:
+    """Hours of the week, in the site's own time (`settings.zone`)."""
+
+    # mon .. sun
+    days: tuple[Weekday, ...] = ("mon", "tue", "wed", "thu", "fri")
+    # 0 to 24; half hours as 8.5
+    from_hour: float = 8
+    # the same; later than from_hour
+    until_hour: float = 18
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """Pages of one severity that wake nobody: they wait for the site's hours, and go together in one message."""
+
+    # channel group, for example that of the ticket system; no group of a severity that is paged at once
+    to: str
+    # empty: at any hour
+    hours: tuple[Hours, ...] = (Hours(),)
+    # within the hours: how long a digest collects; 0: each incident goes at once, by itself
+    every_s: float = 3600
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """A maintenance window: nothing disruptive happens in its scope without an approval."""
 
@@ -367,6 +396,14 @@ class Settings:
     remedies_per_month: int = 10
     # when a page is repeated, since the first page; after the last one, that pause again and again
     page_repeat_s: tuple[float, ...] = (300, 600, 1200, 2400, 4800)
+    # the severities whose pages are repeated until somebody acknowledges; a page of another one is sent once
+    page_repeats: tuple[Priority, ...] = (Priority.P0, Priority.P1)
+    # severity -> where its pages go instead of to a chain, and in which hours
+    digests: Mapping[Priority, Digest] = field(default_factory=dict)
+    # the site's time zone for hours, as in the tz database (Europe/Berlin); empty: UTC
+    zone: str = ""
+    # seconds since 1970 UTC -> the zone's offset from UTC in seconds from then on; read from the tz database by the brain
+    utc_offsets: tuple[tuple[float, float], ...] = ()
     # severity -> chain of channel groups; for a severity without one, the group `oncall`
     escalation: Mapping[Priority, tuple[EscalationStep, ...]] = field(default_factory=dict)
     # the alert that makes it this many new ones for a channel group within group_within_s, and those after it, form an
