@@ -261,7 +261,12 @@ PAGE_ACTION = ActionSpec(
     timeout_s=0,
     params=(
         Param(name="to", type="text", summary="channel group (default oncall)", required=False),
-        Param(name="text", type="text", summary="what to say (default: runbook and rung)", required=False),
+        Param(
+            name="text",
+            type="text",
+            summary="what to say (default: runbook and rung); $drained, $done, $evidence and $switched_off say what happened",
+            required=False,
+        ),
     ),
     where="engine",
 )

@@ -18,8 +18,12 @@ Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 # A reference to a field of the situation in a rung's parameter. Alone it keeps the field's type; within a text
 # (`link/$name`) it becomes text.
 NAMED = re.compile(r"\$[a-z][a-z0-9_]*")
-# The action that the engine performs itself: it pages people. Parameters: `to` (a channel group), `text`.
+# The action that the engine performs itself: it pages people. Parameters: `to` (a channel group), `text` (advice; what was
+# done is said by the words of TOLD).
 PAGE = "page"
+ONCALL = "oncall"  # the receiver that means the escalation chain
+# What a page's text says of the run as `$word`; brain/core/healing/told.py fills it in.
+TOLD = ("drained", "done", "evidence", "switched_off")
 # Pydantic reads these dataclasses too (brain/adapters/pack.py): unknown keys are errors.
 _STRICT: dict[str, Any] = {"extra": "forbid"}
 

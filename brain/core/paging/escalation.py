@@ -9,12 +9,11 @@ storm or of a digest.
 """
 
 from brain.core.context import Context
-from brain.core.pack.spec import EscalationStep, Priority
+from brain.core.pack.spec import ONCALL, EscalationStep, Priority
 from brain.core.paging import grouping, queue
 from brain.core.paging.queue import What
 from brain.core.state import AlertGroup, Incident, IncidentState
 
-ONCALL = "oncall"
 _CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
 ONCE_S = 30 * 86_400.0  # how long it is remembered that a value of `page_once` was paged
 MAX_ONCE = 1000
