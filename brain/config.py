@@ -162,6 +162,9 @@ class BrainConfig(_Model):
             )
         for severity, chain in self.settings.escalation.items():
             self._check_chain(severity.value, chain)
+        for fault, wait in self.settings.drains.items():
+            if not 0 <= wait.wait_s <= 30 * 86400:
+                raise ValueError(f"settings.drains.{fault}: wait_s must be 0 to 30 days (2,592,000 s)")
         for severity, digest in self.settings.digests.items():
             self._check_digest(severity, digest)
         return self

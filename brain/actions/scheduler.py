@@ -18,7 +18,7 @@ from brain.actions.pauses import until
 from brain.options import plug_in
 
 Choice = Callable[[str], Scheduler | None]  # node -> the scheduler that has it
-MAX_WAIT_S = 86_400.0
+MAX_WAIT_S = 30 * 86_400.0
 LEAVE_S = 120.0  # how long requeued jobs may take to leave the node (KillWait, grace periods)
 PLAN_S = 15.0  # how long a plan asks a scheduler that is away
 ENDING = ("completing", "terminating")  # states of jobs that are leaving

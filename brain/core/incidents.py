@@ -220,9 +220,10 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
     ctx.index.add_incident(incident)
     _affects(incident, [incident.node])
     _gather(ctx, incident, rule, scope)
-    incident.stale = all(
-        ctx.now - fact.at > ctx.compiled.settings.stale_s for fact in incident.evidence
-    ) and bool(incident.evidence)
+    stale_s = ctx.compiled.settings.stale_s + situations.waited_s(ctx, incident.symptoms)
+    incident.stale = bool(incident.evidence) and all(
+        ctx.now - fact.at > stale_s for fact in incident.evidence
+    )
     ctx.note(
         "incident.opened",
         f"{cause} at {scope}: {rule.because}",

@@ -69,9 +69,11 @@ class OneRunPerNode:
             others = [
                 run for run, node in self._at_work.items() if node == step.node and run != step.run and node
             ]
-            self._at_work[step.run] = step.node
             if others:
                 yield f"{step.id} ({step.action}) begins on {step.node} where {others[0]} is at work"
+            if step.action == "scheduler.drain":
+                continue  # it waits for jobs, for days perhaps, and uses up no budget
+            self._at_work[step.run] = step.node
             settings = cell.pack.settings
             if len(self._at_work) > max(settings.disruptive_runs, 1) and not others:
                 yield f"{step.id}: {len(self._at_work)} disruptive runs, at most {settings.disruptive_runs}"

@@ -75,7 +75,11 @@ STORIES: dict[str, Expected] = {
     ),
     "pause-storm": ("pause-storm", "needs_human", [_EVIDENCE, "switch.port_disable", _DRAIN, _PAGE]),
     "service-failed": ("service-failed", "closed", ["service.restart"]),
-    "fabric-manager-down": ("fabric-manager-down", "closed", [_EVIDENCE, "fabricmanager.restart", _RESUME]),
+    "fabric-manager-down": (
+        "fabric-manager-down",
+        "closed",
+        [_EVIDENCE, _DRAIN, "fabricmanager.restart", _RESUME],
+    ),
     "module-missing": ("module-missing", "closed", ["module.load"]),
     "node-silent": ("node-silent", "closed", ["bmc.evidence"]),
     "node-hung": (

@@ -11,7 +11,7 @@ from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.finding import Finding
 from brain.core.pack.lint_rules import condition
 from brain.core.pack.lint_symptoms import BASE_FIELDS
-from brain.core.pack.spec import NAMED, ONCALL, PAGE, TOLD, Pack, Rule, Runbook, Rung, Scalar, Symptom
+from brain.core.pack.spec import DRAINS, NAMED, ONCALL, PAGE, TOLD, Pack, Rule, Runbook, Rung, Scalar, Symptom
 from brain.core.pack.topology import CELL, WIDE
 
 MAX_RETRIES = 10
@@ -42,6 +42,7 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
         yield from _rungs(runbook, rules, known, symptoms)
         yield from _unused_params(runbook, rules)
         yield from _claims(runbook, known)
+        yield from _last_resort(runbook, pack, known)
 
 
 def _runbook(runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:
@@ -121,6 +122,14 @@ def _rung(
         yield Finding(path=(*path, "timeout_s"), text="must not be negative (0: the action's own)")
     if not 0 <= rung.retries <= MAX_RETRIES:
         yield Finding(path=(*path, "retries"), text=f"must be 0 to {MAX_RETRIES}")
+    fault = rung.params.get("fault")
+    if spec.drains and fault is not None:
+        if fault not in DRAINS:
+            text = f"there is no class of faults {fault!r} (have: {', '.join(DRAINS)})"
+            yield Finding(path=(*path, "params", "fault"), text=text)
+        if "wait_s" in rung.params or "then" in rung.params:
+            text = "the site says how long a drain for this class waits: no wait_s and no then beside it"
+            yield Finding(path=(*path, "params", "fault"), text=text)
     yield from condition(rung.when, (*path, "when"), symptoms)
     if rung.verify is not None:
         if rung.verify.within_s <= 0 or rung.verify.for_s < 0:
@@ -189,6 +198,28 @@ def _claims(runbook: Runbook, actions: Mapping[str, ActionSpec]) -> Iterator[Fin
             yield Finding(path=path, text=f"claims what may not be so ({claim!r}): say it by {_BY}")
         if drains and "$drained" not in text and rung.params.get("to", ONCALL) == ONCALL:
             yield Finding(path=path, text="a rung may drain the node: say by $drained whether it did")
+
+
+def _last_resort(runbook: Runbook, pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]:
+    """What runs when a remedy may not be tried again only fences: it heals nothing, so it may always be tried."""
+    path: _Path = ("runbooks", runbook.name, "last_resort")
+    name = runbook.last_resort
+    resort = next((one for one in pack.runbooks if one.name == name), None)
+    if name and resort is None:
+        yield Finding(path=path, text=f"there is no runbook {name!r}")
+    for rung in resort.rungs if resort is not None else ():
+        spec = actions.get(rung.do)
+        if spec is not None and spec.heals and (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING:
+            yield Finding(path=path, text=f"{name} does more than fence: {rung.name} is {rung.do}")
+    if resort is not None and (
+        resort.last_resort or not any(_fences(rung, actions) for rung in resort.rungs)
+    ):
+        yield Finding(path=path, text=f"{name} does not fence the node, or has a last resort itself")
+
+
+def _fences(rung: Rung, actions: Mapping[str, ActionSpec]) -> bool:
+    spec = actions.get(rung.do)
+    return spec is not None and spec.drains and not spec.heals
 
 
 def _given_by(rule: Rule, symptoms: Mapping[str, Symptom]) -> list[str]:

@@ -318,6 +318,26 @@ class EscalationStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrainWait:
+    """How long a drain waits for the jobs of its node, and what follows when some are left."""
+
+    # 0 to 30 days
+    wait_s: float
+    # fail: the ladder stops, the drain stays and a person decides · requeue: the jobs are ended and start again elsewhere,
+    # unless one is protected · go_on: the ladder goes on beside them
+    then: Literal["fail", "requeue", "go_on"] = "fail"
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+# The classes of faults, by what they mean for jobs, with the waits of a site that sets none.
+# degraded: the jobs run on and would be hurt by the remedy · dead: what used the dead part is lost, others may run on
+DRAINS: Mapping[str, DrainWait] = {
+    "degraded": DrainWait(wait_s=7 * 86_400),
+    "dead": DrainWait(wait_s=14_400, then="requeue"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hours:
     """Hours of the week, in the site's own time (`settings.zone`)."""
 
@@ -398,6 +418,9 @@ class Settings:
     remedies_per_day: int = 3
     remedies_per_week: int = 6
     remedies_per_month: int = 10
+    # class of the fault (degraded, dead) -> how long its drain waits for jobs, and what then; a class without: degraded
+    # 7 days, then fail; dead 4 hours, then requeue
+    drains: Mapping[Literal["degraded", "dead"], DrainWait] = field(default_factory=dict)
     # when a page is repeated, since the first page; after the last one, that pause again and again
     page_repeat_s: tuple[float, ...] = (300, 600, 1200, 2400, 4800)
     # the severities whose pages are repeated until somebody acknowledges; a page of another one is sent once

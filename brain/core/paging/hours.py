@@ -1,7 +1,6 @@
 """Hours of the week in the site's own time. Pure: the zone's offsets from UTC are settings, which are on the log."""
 
 from collections.abc import Sequence
-from math import floor
 
 from brain.core.pack.spec import Digest, Hours, Settings
 
@@ -18,7 +17,7 @@ def leaves_at(settings: Settings, digest: Digest, now: float) -> float:
 
 def next_open(settings: Settings, hours: Sequence[Hours], at: float) -> float:
     """The first moment from `at` on that lies in one of the hours; `at` itself where there are none."""
-    today = floor((at + offset_s(settings, at)) / DAY_S)
+    today = int((at + offset_s(settings, at)) // DAY_S)
     found = []
     for day in range(today, today + _AHEAD):
         for entry in hours:

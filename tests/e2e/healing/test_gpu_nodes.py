@@ -131,7 +131,12 @@ def test_services_that_died_and_a_driver_that_only_a_reboot_mends(fleet: Fleet) 
     service = fleet.healed("gpu1", "service-failed", f"service/{DCGM}", SYSTEMD, began)
     manager = fleet.healed("gpu1", "fabric-manager-down", f"service/{FABRIC}", SYSTEMD, began)
     assert service.actions == ("service.restart",)
-    assert manager.actions == ("evidence.collect", "fabricmanager.restart", "scheduler.resume")
+    assert manager.actions == (
+        "evidence.collect",
+        "scheduler.drain",
+        "fabricmanager.restart",
+        "scheduler.resume",
+    )
     after = {unit: node.pid(unit) for unit in before}
     assert {unit for unit, pid in after.items() if pid == before[unit]} == {EXPORTER, PERSISTENCED}
     assert "0" not in after.values()
