@@ -54,6 +54,9 @@ class Case:
 Gate = Callable[[Case], Verdict | None]
 SCHEDULE = "schedule"  # `requested_by` of a run that the runbook's schedule started
 DAY_S = 86_400.0
+# A drain that has waited for so long for jobs uses up no budget. Before, it does: budgets also limit how fast faults are
+# acted on, so that a shared cause shows on other nodes in time.
+LONG_WAIT_S = 900.0
 # The ages of events of one moment differ by less than this. A fact of an earlier boot is older than the boot by more.
 BOOT_JITTER_S = 1.0
 GO = Verdict(answer=Answer.GO, gate="", reason="no gate objects")
@@ -404,10 +407,10 @@ def one_per_node(case: Case) -> Verdict | None:
 def budget(case: Case) -> Verdict | None:
     """Law 1: never more runs at once than the budgets of cell, runbook, job, leaf, rack and pod.
 
-    A run whose drain waits for jobs, for days perhaps, has its node to itself and uses up no budget: it is asked for one
-    before its next rung.
+    A run whose drain has waited for jobs for a while, and may for days, keeps its node and uses up no budget: it is asked
+    for one again before its next rung.
     """
-    if case.run.claimed and not _only_drains(case.ctx, case.run):
+    if case.run.claimed and not _waits_for_jobs(case.ctx, case.run):
         return None
     settings, at_work = case.ctx.compiled.settings, _at_work(case)
     if len(at_work) >= settings.disruptive_runs:
@@ -431,13 +434,15 @@ def _at_work(case: Case) -> dict[str, str]:
     return {
         other: node
         for other, node in case.ctx.index.claims.items()
-        if other != case.run.id and not _only_drains(case.ctx, case.ctx.state.runs[other])
+        if other != case.run.id and not _waits_for_jobs(case.ctx, case.ctx.state.runs[other])
     }
 
 
-def _only_drains(ctx: Context, run: Run) -> bool:
-    """Whether the run's newest step does no more than keep new jobs away and wait for the others."""
-    spec = ctx.actions.get(run.steps[-1].action) if run.steps else None
+def _waits_for_jobs(ctx: Context, run: Run) -> bool:
+    """Whether the run's newest step has long done no more than keep new jobs away and wait for the others."""
+    if not run.steps or ctx.now - run.steps[-1].at < LONG_WAIT_S:
+        return False
+    spec = ctx.actions.get(run.steps[-1].action)
     return spec is not None and spec.drains and not spec.heals and not spec.silences
 
 
