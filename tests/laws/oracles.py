@@ -10,6 +10,7 @@ from typing import Protocol
 from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Outcome
 from brain.core.effects import Effect, Note, Perform, SendPage, ShowIncident, ShowRun, Step
+from brain.core.healing.gates import LONG_WAIT_S
 from brain.core.inputs import Delivery, EventSeen, Input, Intent, Leader, NodeState, OperatorCommand
 from brain.core.pack.spec import Match, Pack, Symptom
 from brain.core.state import Incident, Run
@@ -59,6 +60,7 @@ class OneRunPerNode:
 
     def __init__(self) -> None:
         self._at_work: dict[str, str] = {}  # run -> node
+        self._drains: dict[str, float] = {}  # run whose newest step is a drain -> since when
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         for effect in effects:
@@ -70,14 +72,20 @@ class OneRunPerNode:
             others = [
                 run for run, node in self._at_work.items() if node == step.node and run != step.run and node
             ]
-            self._at_work[step.run] = step.node
             if others:
                 yield f"{step.id} ({step.action}) begins on {step.node} where {others[0]} is at work"
+            self._at_work[step.run] = step.node
+            if step.action == "scheduler.drain":  # it may wait for days for jobs, and then uses up no budget
+                self._drains[step.run] = now
+            else:
+                self._drains.pop(step.run, None)
+            waits = [run for run, since in self._drains.items() if now - since >= LONG_WAIT_S]
+            at_work = {run: node for run, node in self._at_work.items() if run not in waits}
             settings = cell.pack.settings
-            if len(self._at_work) > max(settings.disruptive_runs, 1) and not others:
-                yield f"{step.id}: {len(self._at_work)} disruptive runs, at most {settings.disruptive_runs}"
+            if len(at_work) > max(settings.disruptive_runs, 1) and not others:
+                yield f"{step.id}: {len(at_work)} disruptive runs, at most {settings.disruptive_runs}"
             leaf = cell.pack.places[step.node].leaf if step.node in cell.pack.places else ""
-            here = [node for node in self._at_work.values() if node and cell.pack.places[node].leaf == leaf]
+            here = [node for node in at_work.values() if node and cell.pack.places[node].leaf == leaf]
             if leaf and len(here) > settings.disruptive_runs_per_leaf:
                 yield f"{step.id}: {len(here)} disruptive runs under {leaf}"
 
