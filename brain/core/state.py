@@ -200,6 +200,8 @@ class Run:
     quiet_since: float = 0.0
     # performing: when the step is given up; verifying: when the symptoms must be gone
     deadline: float = 0.0
+    # when its present step was begun, or last gave a sign of life
+    heard_at: float = 0.0
     steps: list[StepRecord] = field(default_factory=list)
     # what was not tested, one sentence each
     untested: list[str] = field(default_factory=list)

@@ -388,7 +388,12 @@ class NoOldNews:
             kinds = {fact.kind for fact in incident.evidence}
             newest = max((self._facts.get((step.node, kind), 0.0) for kind in kinds), default=now)
             age = now - max(newest, self._moved.get(step.run, 0.0))
-            if age > cell.pack.settings.stale_s + FRESH_S:
+            # A symptom that means "not cleared for so long" has no younger fact.
+            lasting = {one.name: one.for_s for one in cell.pack.symptoms}
+            waited_s = max(
+                (lasting.get(key.partition("@")[0], 0.0) for key in incident.symptoms), default=0.0
+            )
+            if age > cell.pack.settings.stale_s + waited_s + FRESH_S:
                 yield f"{step.id} ({step.action}) begins on {step.node}, its newest fact is {age:.0f} s old"
 
     def end(self, story: Story) -> Found:

@@ -1,5 +1,7 @@
 """The step that a rung leads to: its id, its parameters filled in, what it disrupts. Decides nothing."""
 
+from dataclasses import replace
+
 from agent.contract.actions.spec import Disrupts, Repeat
 from brain.core.context import Context
 from brain.core.effects import Step
@@ -51,6 +53,15 @@ def _filled(run: Run, value: Scalar) -> Scalar:
     if NAMED.fullmatch(value):
         return known.get(value[1:], value)
     return NAMED.sub(lambda found: str(known.get(found[0][1:], found[0])), value)
+
+
+def rest_of(ctx: Context, run: Run, step: Step) -> Step:
+    """A step that is asked for again: it waits for jobs only as long as is left of its time."""
+    wait_s = step.params.get("wait_s")
+    if not isinstance(wait_s, int | float):
+        return step
+    left_s = max(0.0, wait_s - (ctx.now - run.steps[-1].at))
+    return replace(step, params={**step.params, "wait_s": left_s})
 
 
 def _waits_of_site(ctx: Context, given: dict[str, Scalar]) -> dict[str, Scalar]:

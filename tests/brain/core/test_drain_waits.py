@@ -51,10 +51,33 @@ def test_how_long_a_drain_waits(
 def test_the_ladder_goes_on_when_the_jobs_have_ended() -> None:
     """After three and a half hours: no deadline of ours has ended the wait."""
     it = Climb(drain(fault="dead"), rung("bounce", verify=QUIET))
-    it.wait(3.5 * 3600)
+    for _ in range(7):
+        it.progresses()
+        it.wait(1790)
     assert it.state is RunState.PERFORMING
     it.answer(step=it.performed[0].step.id)
     assert it.steps[-1] == "s2.a1"
+
+
+def test_a_drain_of_which_nothing_is_heard_does_not_wait_for_hours() -> None:
+    """The brain reports each drain that waits every few seconds. After half an hour of silence it counts as lost."""
+    it = Climb(drain(fault="dead", wait_s=WEEK_S))
+    it.wait(1799)
+    assert it.state is RunState.PERFORMING
+    it.wait(46)
+    assert (it.state, it.incident.state) == (RunState.EXHAUSTED, IncidentState.NEEDS_HUMAN)
+
+
+def test_who_is_asked_again_for_a_drain_waits_only_for_the_rest_of_its_time() -> None:
+    """The brain that waited is gone: the next one does not begin the week anew."""
+    it = Climb(drain(fault="dead"))
+    it.progresses()
+    it.wait(1000)
+    it.lead()
+    waits = [round(float(each.step.params["wait_s"])) for each in it.performed]
+    assert waits[0] == 14_400
+    assert waits[-1] == 13_400
+    assert waits == sorted(waits, reverse=True)
 
 
 def draining(node: str, since_s: float = 900) -> Given:
