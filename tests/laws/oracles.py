@@ -328,22 +328,32 @@ class EverythingEnds:
     def __init__(self) -> None:
         self._runs: dict[str, Run] = {}
         self._incidents: dict[str, Incident] = {}
-        self._told: dict[str, int] = {}  # incident -> pages after the last move
+        self._belong_together: set[str] = (
+            set()
+        )  # causes for which people were paged that their faults belong together
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         for effect in effects:
+            if isinstance(effect, SendPage) and "these belong together" in effect.text:
+                self._belong_together.add(effect.subject.cause)
             if isinstance(effect, ShowRun):
                 self._runs[effect.run.id] = effect.run
             elif isinstance(effect, ShowIncident):
                 self._incidents[effect.incident.id] = effect.incident
         return iter(())
 
+    def _for_a_person(self, run: Run) -> bool:
+        """Whether people were told why it is held, or have set it so themselves."""
+        if run.why.endswith("(gate related)"):
+            return self._incidents[run.incident].cause in self._belong_together
+        return "observe" in run.why or "breaker" in run.why
+
     def end(self, story: Story) -> Found:
         holds = [hold for hold in story.cell.holds.values() if not hold.until]
         for run in self._runs.values():
             if run.state in ("intent", "performing", "verifying", "cancelling"):
                 yield f"{run.id} is {run.state} for ever: {run.why}"
-            elif run.state == "held" and not holds and "observe" not in run.why and "breaker" not in run.why:
+            elif run.state == "held" and not holds and not self._for_a_person(run):
                 yield f"{run.id} is held for ever: {run.why}"
         said = [one for one in self._incidents.values() if one.state in ("open", "healing", "needs_human")]
         for node in story.cell.nodes.values():

@@ -349,7 +349,10 @@ def _no_progress(ctx: Context, run: Run) -> None:
     rung = _rung(run)
     safe = plans.repeat(ctx, rung) is Repeat.SAFE
     if safe and ctx.now - max(run.heard_at, run.steps[-1].at) >= GIVE_UP_S:
-        _unknown(ctx, plans.last_step_id(run), f"nothing heard of it for {GIVE_UP_S / 60:.0f} minutes")
+        why = f"nothing heard of it for {GIVE_UP_S / 60:.0f} minutes"
+        step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
+        ctx.effects.append(CancelStep(step=step, why=why))  # if it is under way after all, it must not go on unseen
+        _unknown(ctx, step.id, why)
         return
     _watch(ctx, run)
     if run.state is RunState.PERFORMING and safe and _objection(ctx, run, rung) is None:
