@@ -199,10 +199,16 @@ def _finish(ctx: Context, run: Run, incident: Incident) -> None:
     elif run.worked:
         why = f"{run.worked}; back in service{validation.left_out(run)}"
         transition(ctx, run, T.SUCCEEDED, why)
-    elif run.requested_by and all(_is_fine(run, step) for step in run.steps):
+    elif (run.requested_by or _gave_back(ctx, run)) and all(_is_fine(run, step) for step in run.steps):
         succeed(ctx, run, "all its steps are done", run.rung)
     else:
         transition(ctx, run, T.EXHAUSTED, "no rung of the ladder is left: a person must take it from here")
+
+
+def _gave_back(ctx: Context, run: Run) -> bool:
+    """Whether the ladder itself ends with the node's return, as that for a node that was left drained."""
+    spec = ctx.actions.get(run.steps[-1].action) if run.steps else None
+    return spec is not None and spec.returns
 
 
 def _fault_gone(ctx: Context, run: Run, incident: Incident) -> None:

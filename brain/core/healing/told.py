@@ -25,8 +25,11 @@ def fill(ctx: Context, run: Run, text: str) -> str:
 def _drained(ctx: Context, run: Run) -> str:
     """Whether new jobs may come to the run's node, as far as we know."""
     node = run.node or "The node"
-    step = _last(_steps_of_incident(ctx, run), lambda one: _drains(ctx, one))
+    drained = [one for one in _steps_of_incident(ctx, run) if _drains(ctx, one)]
     owned = run.node in ctx.state.drains
+    # What succeeded stands, whatever a later step that drains too has come to.
+    stands = _last(drained, lambda one: one.outcome == "ok") if owned else None
+    step = stands or _last(drained, lambda _one: True)
     if step is None:
         return f"{node} gets no new jobs." if owned else f"{node} was not drained: new jobs may start there."
     if step.outcome == "ok" and owned:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.faults import symptoms
-from brain.core.healing import approvals, gates, runs
+from brain.core.healing import approvals, drains, gates, runs
 from brain.core.incidents import LEFT, RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
 from brain.core.operators import requests, scopes
@@ -137,7 +137,7 @@ def _close(ctx: Context, command: OperatorCommand) -> None:
     incident = _incident(ctx, command)
     if incident is None:
         _refused(ctx, command, "no such open incident")
-    elif incident.cause == LEFT:
+    elif incident.cause == LEFT and drains.owned(ctx, incident):
         _refused(
             ctx, command, f"{incident.node} is still drained: `gpuward return {incident.node}` gives it back"
         )
