@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from agent.contract.commands import Outcome
 from agent.contract.errors import ConfigError, Refused
-from agent.contract.messages import Event, UnsentEvent
+from agent.contract.messages import Event, Scalar, UnsentEvent
 from brain.core.effects import AskLook, AskPlan, CancelStep, Effect, Perform, SendPage, Step
 from brain.core.engine import Engine
 from brain.core.inputs import (
@@ -77,7 +77,7 @@ class Simulator:
                 raise ConfigError(f"there is no node {name!r}")
             heapq.heappush(self._drills, (self.start + at_s, len(self._drills), drill, name))
 
-    def command(self, verb: str, *, at_s: float, who: str = "ann", **args: str) -> None:
+    def command(self, verb: str, *, at_s: float, who: str = "ann", **args: Scalar) -> None:
         """A command of an operator, `at_s` after the start."""
         command = OperatorCommand(id=f"{verb}:{at_s}", who=who, verb=verb, args=args)
         self.timeline.feed(command, self.start + at_s)

@@ -184,6 +184,8 @@ class Run:
     unseen: str = ""
     # when the node last looked again and no source that saw the fault was blind
     looked_at: float = 0.0
+    # when that look was asked for: what the node has told since then came of it, or is newer
+    looked_since: float = 0.0
     # a gate found that its remedy has been tried too often
     spent: bool = False
     # how often a failed check of the return to service sent it back into the ladder

@@ -134,10 +134,10 @@ def mode(case: Case) -> Verdict | None:
     return None
 
 
-def maintenance(case: Case) -> Verdict | None:
-    """Law 2: in a maintenance window only with an approval."""
+def maintenance(case: Case, opened_after: float = 0.0) -> Verdict | None:
+    """Law 2: in a maintenance window only with an approval. `opened_after`: windows that were open by then do not count."""
     for window in case.ctx.compiled.settings.maintenance:
-        inside = window.since <= case.ctx.now < window.until
+        inside = opened_after <= window.since <= case.ctx.now < window.until
         if (
             inside
             and case.ctx.compiled.topology.contains(window.scope, case.run.scope)
@@ -149,6 +149,15 @@ def maintenance(case: Case) -> Verdict | None:
                 reason=f"{window.scope} is in maintenance: {window.why}",
             )
     return None
+
+
+def objection_since(ctx: Context, run: Run, rung: Rung, since: float) -> Verdict | None:
+    """What people have said since a step began: a hold, observe mode, or a maintenance window that has opened."""
+    case = Case(ctx=ctx, run=run, incident=ctx.state.incidents[run.incident], rung=rung)
+    held, forbidden, window = hold(case), mode(case), maintenance(case, opened_after=since)
+    if forbidden is not None and forbidden.answer is not Answer.HOLD:
+        forbidden = None  # an approval was given for the whole step
+    return held or forbidden or window
 
 
 def protected(case: Case) -> Verdict | None:
@@ -229,7 +238,8 @@ def stale(case: Case) -> Verdict | None:
         return None
     newest = _newest(ctx, incident)
     recent = run.looked_at >= ctx.now - ctx.compiled.settings.stale_s
-    looked = run.looked_at > newest and (recent or run.state is RunState.APPROVAL)
+    # What the look itself has told is newer than the question: that fault is there, and is asked about again in time.
+    looked = run.looked_since > newest and (recent or run.state is RunState.APPROVAL)
     if looks.needless(run) or looked or looks.given_up(ctx, run):
         seen = "the node has looked again and reports nothing new" if looked else run.unseen
         reason = f"{why}: {seen or 'a fresh fact'}; an approval is needed"

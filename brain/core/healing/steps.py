@@ -13,7 +13,8 @@ from brain.core.faults import symptoms
 from brain.core.healing import drains, gates, looks, plans, runs, validation
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
-from brain.core.pack.spec import Rung
+from brain.core.pack.spec import Paging, Priority, Rung
+from brain.core.paging import escalation
 from brain.core.state import Run, RunState
 
 ANSWER_GRACE_S = 15.0  # how much later than its own timeout the result of a step may come
@@ -21,6 +22,8 @@ ANSWER_GRACE_S = 15.0  # how much later than its own timeout the result of a ste
 JITTER_S = 1.0
 # A long step reports progress every 10 s. One of class `safe` that reports nothing for this long is sent again.
 NO_PROGRESS_S = 45.0
+# A P0 or P1 that nobody was told of at once, and a node that waits drained, are told of when that has lasted for so long.
+PATIENCE_S = 1800.0
 # It is given up when nothing has been heard of it for this long, however late its deadline is: a drain may wait for days.
 GIVE_UP_S = 1800.0
 
@@ -80,11 +83,31 @@ def progress(ctx: Context, given: StepProgress) -> None:
     run = _run_of(ctx, given.step)
     if run is not None and run.state in (RunState.PERFORMING, RunState.CANCELLING):
         run.heard_at = ctx.now
+        _tell_if_long(ctx, run)
+        if reconsider(ctx, run):
+            return
         _watch(ctx, run)
         if given.text and given.text != run.steps[-1].doing:
             run.steps[-1].doing = given.text
             ctx.note("step.progress", given.text, incident=run.incident, run=run.id, scope=run.scope)
         ctx.show_run(run)
+
+
+def reconsider(ctx: Context, run: Run) -> bool:
+    """Stops a drain that would end jobs when its wait is over, if a person has objected since it began (law 2).
+
+    The node stays drained. Returns whether it was stopped.
+    """
+    if run.state is not RunState.PERFORMING:
+        return False
+    rung = _rung(run)
+    step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
+    if not ctx.actions[rung.do].drains or step.params.get("then") != "requeue":
+        return False
+    verdict = gates.objection_since(ctx, run, rung, run.steps[-1].at)
+    if verdict is not None:
+        runs.interrupt(ctx, run, rung, verdict)
+    return verdict is not None
 
 
 def _watch(ctx: Context, run: Run) -> None:
@@ -330,6 +353,7 @@ def _not_verified(ctx: Context, run: Run, rung: Rung, left: str) -> None:
 
 def timer(ctx: Context, run: Run) -> None:
     """The run's timer fired: asks the gates again, checks the verification, or looks after a step without progress."""
+    _tell_if_long(ctx, run)
     match run.state:
         case RunState.HELD | RunState.APPROVAL:
             runs.proceed(ctx, run)
@@ -341,17 +365,37 @@ def timer(ctx: Context, run: Run) -> None:
             _no_progress(ctx, run)
 
 
+def _tell_if_long(ctx: Context, run: Run) -> None:
+    """Law 14: of what waits a person is told. Of a rule that pages at once, people know already."""
+    incident = ctx.state.incidents[run.incident]
+    urgent = incident.severity <= Priority.P1 or bool(drains.owned(ctx, incident))
+    if (
+        urgent
+        and ctx.now - run.started_at >= PATIENCE_S
+        and incident.page is Paging.FAILURE
+        and not run.requested_by
+        and not incident.pages.first_at
+    ):
+        doing = run.steps[-1].doing if run.state is RunState.PERFORMING else ""
+        minutes = (ctx.now - run.started_at) / 60
+        escalation.open_page(ctx, incident, f"not healed after {minutes:.0f} minutes: {doing or run.why}")
+
+
 def _no_progress(ctx: Context, run: Run) -> None:
     """Gives a step up at its deadline (outcome unknown); before that, sends one of class `safe` again, for some time."""
     if ctx.now >= run.deadline:
         _unknown(ctx, plans.last_step_id(run), "no answer within its deadline")
+        return
+    if reconsider(ctx, run):
         return
     rung = _rung(run)
     safe = plans.repeat(ctx, rung) is Repeat.SAFE
     if safe and ctx.now - max(run.heard_at, run.steps[-1].at) >= GIVE_UP_S:
         why = f"nothing heard of it for {GIVE_UP_S / 60:.0f} minutes"
         step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
-        ctx.effects.append(CancelStep(step=step, why=why))  # if it is under way after all, it must not go on unseen
+        ctx.effects.append(
+            CancelStep(step=step, why=why)
+        )  # if it is under way after all, it must not go on unseen
         _unknown(ctx, step.id, why)
         return
     _watch(ctx, run)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.faults import symptoms
-from brain.core.healing import approvals, drains, gates, runs
+from brain.core.healing import approvals, drains, gates, runs, steps
 from brain.core.incidents import LEFT, RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
 from brain.core.operators import requests, scopes
@@ -52,6 +52,8 @@ def _hold(ctx: Context, command: OperatorCommand) -> None:
         f"{command.who} holds {scope}: {why}" + (f" for {for_s:.0f} s" if until else "") + f" ({hold.id})",
         scope=scope,
     )
+    for run in list(ctx.state.runs.values()):
+        steps.reconsider(ctx, run)
 
 
 def _release(ctx: Context, command: OperatorCommand) -> None:
@@ -166,6 +168,8 @@ def _mode(ctx: Context, command: OperatorCommand) -> None:
     for run in list(ctx.state.runs.values()):
         if run.state in (RunState.HELD, RunState.APPROVAL):
             runs.proceed(ctx, run)
+        else:
+            steps.reconsider(ctx, run)
 
 
 def _begin_what_was_observed(ctx: Context, incident: Incident) -> None:
