@@ -216,7 +216,9 @@ class Simulator:
             )
             return [(now + LATENCY_S, heard)]
         del self._under_way[step_id]
-        answer = StepResult(id=f"r:{step.id}:{now}", step=step.id, outcome=result.outcome, why=result.why)
+        answer = StepResult(
+            id=f"r:{step.id}:{now}", step=step.id, outcome=result.outcome, why=result.why, data=result.data
+        )
         return [(now + result.took_s + LATENCY_S, answer)]
 
     def _send_command(self, step: Step, now: float) -> list[tuple[float, Input]]:

@@ -186,6 +186,8 @@ class Run:
     looked_at: float = 0.0
     # when that look was asked for: what the node has told since then came of it, or is newer
     looked_since: float = 0.0
+    # why somebody else keeps the node out of service, as its scheduler said when we drained it; empty: nobody else does
+    kept_out: str = ""
     # a gate found that its remedy has been tried too often
     spent: bool = False
     # how often a failed check of the return to service sent it back into the ladder

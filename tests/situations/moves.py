@@ -127,7 +127,7 @@ def says_of(at_s: float, verb: str, cause: str, **args: Scalar) -> Moves:
     def do(scene: Scene) -> None:
         for one in list(scene.log.incidents.values()):
             if one.cause == cause and one.state not in ENDED:
-                scene.command(verb, at_s=scene.at_s, id=one.id, **args)
+                scene.command(verb, at_s=scene.at_s, who="ann", id=one.id, **args)
 
     return (Move(at_s=at_s, do=do),)
 

@@ -159,7 +159,7 @@ SITUATIONS = (
     ),
     Situation(
         what="The scheduler is silent for 20 minutes and answers again",
-        expected="nothing without knowing what runs there; then the node, which is asked again, still has the fault: it is healed",
+        expected="nothing without knowing what runs there; then the node is asked again, still has the fault, and is healed",
         moves=together(scheduler(10, silent=True), gpu_wants_reset(60, [N]), scheduler(1260, silent=False)),
         until_s=3 * HOUR_S,
         checks=(

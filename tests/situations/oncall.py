@@ -139,6 +139,18 @@ SITUATIONS = (
         checks=(c.never(_RESUME), c.out(N), c.told("rule gpu-fatal-xid was removed")),
     ),
     Situation(
+        what="An operator works on a node that she has drained by hand, and one of its GPUs is lost",
+        expected="nothing is rebooted under her hands without an approval, whose page names her drain; the drain stays",
+        moves=together(change(10, [N], ch.DrainSet(reason="ann: new DIMMs")), gpu_lost(60, [N])),
+        until_s=3 * HOUR_S,
+        checks=(
+            c.never("node.reboot", "bmc.power_cycle", "node.isolate"),
+            c.told("approval wanted", "somebody else has drained n001 (ann: new DIMMs)"),
+            c.pages(2),
+            c.out(N),
+        ),
+    ),
+    Situation(
         what="An approval is given under a hold that outlasts it",
         expected="nothing is done with it: people are asked again",
         settings={"modes": APPROVE},

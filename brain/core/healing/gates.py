@@ -185,6 +185,15 @@ def protected(case: Case) -> Verdict | None:
     return Verdict(answer=Answer.APPROVAL, gate="protected", reason=reason)
 
 
+def kept_out(case: Case) -> Verdict | None:
+    """Law 3: a node that somebody else has drained is theirs, and they may be at work on it: not without an approval."""
+    run = case.run
+    if not run.kept_out or run.requested_by not in ("", SCHEDULE) or approvals.valid(case.ctx, run):
+        return None
+    reason = f"somebody else has drained {run.node} ({run.kept_out}) and may be at work on it"
+    return Verdict(answer=Answer.APPROVAL, gate="kept_out", reason=reason)
+
+
 def breaker(case: Case) -> Verdict | None:
     """Too many disruptive runs in a short time: the mistake may be ours. Only an operator resets the breaker."""
     state, settings = case.ctx.state, case.ctx.compiled.settings
@@ -502,6 +511,7 @@ GATES: tuple[Gate, ...] = (
     maintenance,
     one_per_node,
     budget,
-    stale,
     protected,
+    kept_out,
+    stale,
 )

@@ -4,6 +4,8 @@ A step is performed only after its intent came back on the log with the present 
 brain cannot act. For a step whose outcome is unknown the repeat class decides (law 4).
 """
 
+from collections.abc import Mapping
+
 from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.commands import Outcome
 from brain.core import ids
@@ -13,7 +15,7 @@ from brain.core.faults import symptoms
 from brain.core.healing import drains, gates, looks, plans, runs, validation
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
-from brain.core.pack.spec import Paging, Priority, Rung
+from brain.core.pack.spec import Paging, Priority, Rung, Scalar
 from brain.core.paging import escalation
 from brain.core.state import Run, RunState
 
@@ -136,7 +138,7 @@ def result(ctx: Context, given: StepResult) -> None:
         run.moved_at = ctx.now
     if plans.disrupts(ctx, rung, returning=bool(run.worked)) is not Disrupts.NOTHING:
         run.disturbed_at = ctx.now
-    _keep_drain(ctx, run, rung, outcome)
+    _keep_drain(ctx, run, rung, outcome, given.data)
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
     ctx.note(
         "step.result",
@@ -169,11 +171,13 @@ def _looked(ctx: Context, given: StepResult) -> bool:
     return True
 
 
-def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
+def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome, data: Mapping[str, Scalar]) -> None:
     """What a result says of the node's drain: it began, did not, was undone, or is over."""
     spec = ctx.actions.get(rung.do)
     if spec is None or not run.node:
         return
+    if spec.drains and outcome is Outcome.OK:
+        run.kept_out = str(data.get("reason", "")) if data.get("ours") is False else ""
     if spec.drains and not _drained_before(ctx, run):
         undone = outcome is Outcome.FAILED and run.steps[-1].params.get("then") == "undo"
         if outcome is Outcome.REFUSED or undone:

@@ -252,6 +252,15 @@ def site_sets(mode: str, runbook: str = "*", nodes: str = "*") -> Given:
     return given
 
 
+def drained_by(whom: str) -> Given:
+    """The scheduler said of our drain that the node was out of service already, for this reason of somebody else."""
+
+    def given(cell: Cell) -> None:
+        cell.run.kept_out = whom
+
+    return given
+
+
 def operator_sets(mode: str, runbook: str = "*", nodes: str = "*") -> Given:
     """A person says a mode."""
 

@@ -9,6 +9,7 @@ from tests.brain.core.cell import (
     Given,
     approved,
     at_work,
+    drained_by,
     held,
     in_maintenance,
     opened,
@@ -32,8 +33,9 @@ OBJECTIONS: list[tuple[str, Given]] = [
     ("maintenance", in_maintenance("node/n1", NOW - 50, NOW + 50)),
     ("one_per_node", at_work("n1")),
     ("budget", at_work("n2")),
-    ("stale", stale()),
     ("protected", scheduler_says(("j1",), protected="j1")),
+    ("kept_out", drained_by("ann: new DIMMs")),
+    ("stale", stale()),
 ]
 SCHEDULER = site(ask_jobs=True)
 
@@ -64,8 +66,8 @@ def test_whose_reason_people_hear(first: int) -> None:
 
 @pytest.mark.parametrize(("gate", "objection"), OBJECTIONS, ids=[name for name, _ in OBJECTIONS])
 def test_what_an_approval_opens(gate: str, objection: Given) -> None:
-    """A person can agree to mode, maintenance, old facts and a protected job; to nothing that counts or protects others."""
-    opened_by_approval = ("mode", "maintenance", "stale", "protected")
+    """A person can agree to mode, maintenance, old facts, a protected job and another's drain; to nothing that counts."""
+    opened_by_approval = ("mode", "maintenance", "stale", "protected", "kept_out")
     verdict = Cell(*peaceful(), objection, approved()).asks_all()
     assert (verdict == GO) == (gate in opened_by_approval)
 
