@@ -351,7 +351,9 @@ def _no_progress(ctx: Context, run: Run) -> None:
     if safe and ctx.now - max(run.heard_at, run.steps[-1].at) >= GIVE_UP_S:
         why = f"nothing heard of it for {GIVE_UP_S / 60:.0f} minutes"
         step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
-        ctx.effects.append(CancelStep(step=step, why=why))  # if it is under way after all, it must not go on unseen
+        ctx.effects.append(
+            CancelStep(step=step, why=why)
+        )  # if it is under way after all, it must not go on unseen
         _unknown(ctx, step.id, why)
         return
     _watch(ctx, run)
