@@ -13,7 +13,7 @@ import pytest
 
 from brain.core.context import Context
 from brain.core.healing import approvals, gates
-from brain.core.healing.gates import Answer, Case, Gate, Verdict
+from brain.core.healing.verdicts import Answer, Case, Gate, Verdict
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled

@@ -1,7 +1,7 @@
 """Gates that look at the fault itself: is it this node's own, has a storm had time to show, is it old news?"""
 
 from brain.core.healing import gates
-from brain.core.healing.gates import Verdict
+from brain.core.healing.verdicts import Verdict
 from brain.core.state import Evidence
 from tests.brain.core.cell import (
     GPU,

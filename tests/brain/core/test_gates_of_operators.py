@@ -3,7 +3,7 @@
 import pytest
 
 from brain.core.healing import gates
-from brain.core.healing.gates import Verdict
+from brain.core.healing.verdicts import Verdict
 from brain.core.pack.spec import Mode
 from tests.brain.core.cell import (
     NOW,
