@@ -23,7 +23,14 @@ def core(*names: str) -> tuple[str, ...]:
     return tuple(f"{BRAIN}/core/test_{name}.py" for name in names)
 
 
-GATES = core("gates_of_operators", "gates_of_evidence", "gates_of_counts", "gates_of_jobs", "gates_together")
+GATES = core(
+    "gates_of_operators",
+    "gates_of_evidence",
+    "gates_of_counts",
+    "gates_of_jobs",
+    "gates_over_time",
+    "gates_together",
+)
 
 
 def agent(*names: str) -> tuple[str, ...]:

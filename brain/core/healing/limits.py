@@ -6,7 +6,7 @@ And what they count: `claim` keeps it when a disruptive rung begins.
 from agent.contract.actions.spec import Disrupts
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.healing import approvals
+from brain.core.healing import approvals, plans
 from brain.core.healing.verdicts import Answer, Case, Verdict
 from brain.core.pack.topology import CELL, type_of
 from brain.core.paging import escalation
@@ -67,10 +67,9 @@ def offender(case: Case) -> Verdict | None:
 
 def _heals(ctx: Context, run: Run) -> bool:
     """Whether the run's ladder has a rung that is to heal and disturbs the whole node, such as a reset or a reboot."""
-    specs = [ctx.actions.get(rung.do) for rung in run.runbook.rungs]
     return any(
-        spec is not None and spec.heals and spec.disrupts in (Disrupts.NODE, Disrupts.FABRIC)
-        for spec in specs
+        plans.disrupts(ctx, rung) in (Disrupts.NODE, Disrupts.FABRIC) and ctx.actions[rung.do].heals
+        for rung in run.runbook.rungs
     )
 
 
@@ -83,9 +82,7 @@ def related(case: Case) -> Verdict | None:
     since = ctx.now - settings.breaker_within_s
     nodes = list(
         dict.fromkeys(
-            each.node
-            for each in ctx.state.began
-            if each.at > since and each.cause == case.incident.cause and each.node
+            each.node for each in ctx.state.began if each.at > since and each.cause == case.incident.cause
         )
     )
     if run.node in nodes or (len(nodes) < settings.same_cause_nodes and not others_wait(ctx, case.incident)):
