@@ -68,7 +68,7 @@ def test_whose_reason_people_hear(first: int) -> None:
 
 @pytest.mark.parametrize(("gate", "objection"), OBJECTIONS, ids=[name for name, _ in OBJECTIONS])
 def test_what_an_approval_opens(gate: str, objection: Given) -> None:
-    """A person can agree to mode, maintenance, old facts, a protected job and one more related node; to nothing that counts or protects others."""
+    """A person can agree to mode, maintenance, old facts, a protected job and one more of related nodes; to nothing else."""
     opened_by_approval = ("related", "mode", "maintenance", "stale", "protected")
     verdict = Cell(*peaceful(), objection, approved()).asks_all()
     assert (verdict == GO) == (gate in opened_by_approval)
