@@ -58,7 +58,7 @@ def hold(case: Case) -> Verdict | None:
         if entry.until and case.ctx.now >= entry.until:
             continue
         within = run.node and node_of(entry.scope) == run.node
-        if topology.overlap(entry.scope, run.scope) or (within and whole_node):
+        if topology.meet(entry.scope, run.scope) or (within and whole_node):
             return Verdict(
                 answer=Answer.HOLD,
                 gate="hold",
