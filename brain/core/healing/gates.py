@@ -177,12 +177,13 @@ def stale(case: Case) -> Verdict | None:
     why = old_news(ctx, run, incident)
     if not why or approvals.valid(ctx, run):
         return None
-    newest = _newest(ctx, incident)
+    newest, node = _newest(ctx, incident), ctx.state.nodes.get(run.node)
+    since = newest if node is None else max(newest, node.booted_at)
     recent = run.looked_at >= ctx.now - ctx.compiled.settings.stale_s
-    looked = run.looked_at > newest and (recent or run.state is RunState.APPROVAL)
+    looked = run.looked_at > since and (recent or run.state is RunState.APPROVAL)
     if looks.needless(run) or looked or looks.given_up(ctx, run):
         seen = "the node has looked again and reports nothing new" if looked else run.unseen
-        reason = f"{why}: {seen or 'a fresh fact'}; an approval is needed"
+        reason = f"{why}: {seen or 'there is no fresh one'}; an approval is needed"
         return Verdict(answer=Answer.APPROVAL, gate="stale", reason=reason)
     due = looks.ask(ctx, run)
     return Verdict(

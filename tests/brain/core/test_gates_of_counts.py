@@ -118,6 +118,8 @@ def enough(times: int, hours: int = 1) -> Verdict:
     ("it was tried elsewhere", [tried(1200, 600, key="reset-gpu@gpu-lost@gpu/n2/0000:3b:00")], None),
     ("the runbook may be tried once", [runbook(tries=1, tries_within_s=5400), tried(4000)], enough(1, 2)),
     ("a run that has begun goes on to its next rung", [under_way(), tried(1200, 600)], None),
+    ("twice, and a person asks for it", [tried(1200, 600), started_by("bea")], None),
+    ("twice, and its inspection is due", [tried(1200, 600), started_by(SCHEDULE)], None),
 )  # fmt: skip
 def test_tries(givens: list[Given], answer: Verdict | None) -> None:
     """Law 8: a remedy that failed so often for one fault of one part, within its window, is left to a person."""
@@ -192,11 +194,12 @@ def test_what_the_breaker_remembers() -> None:
     cell.state.began = [began(NOW - 9000, "n2"), began(NOW - 300, "n3")]
     limits.claim(cell.ctx(), cell.run)
     assert [each.at for each in cell.state.began] == [NOW - 300, NOW]
-    limits.claim(cell.ctx(), replace(cell.run, requested_by=SCHEDULE))
+    limits.claim(cell.ctx(), replace(cell.run, requested_by=SCHEDULE, counted=False))
     assert [each.at for each in cell.state.began] == [NOW - 300, NOW]
-    cell.state.tripped = NOW - 7
+    cell.state.began, cell.state.tripped = [began(NOW - 300, f"n{number}") for number in range(2, 6)], NOW - 7
     ctx = cell.ctx()
-    limits.claim(ctx, cell.run)
+    limits.claim(ctx, replace(cell.run, counted=False))
+    assert len(cell.state.began) == 5
     assert cell.state.tripped == NOW - 7
     assert ctx.effects == []
 
