@@ -1,5 +1,6 @@
 """Runs: before a node is given back, and before a fault is taken to be gone. What is asked first, and what it waits for."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,18 +11,22 @@ from brain.core.healing.limits import SCHEDULE
 from brain.core.pack.spec import Rung
 from brain.core.state import Drain, Node, Run, RunState, StepRecord
 from tests.brain.core.cell import (
+    GPU,
     LADDER,
     NOW,
     Cell,
     Given,
     approved,
     at_work,
+    held,
     on,
     operator_sets,
     runbook,
+    sick,
     started_by,
     treated,
     tried,
+    tripped,
     wait,
     waiting,
 )
@@ -256,7 +261,7 @@ def began(run: Run) -> None:
     run.state = RunState.INTENT
     run.steps = [
         StepRecord(id=f"inc-1.r1.s1.a{number}", rung="reset", action="gpu.reset", params={}, at=NOW - 30)
-        for number in (1, 2)
+        for number in (1, 2, 3)
     ]
 
 
@@ -275,7 +280,7 @@ def test_an_intent_that_does_not_come_back_is_written_again() -> None:
         cell.run.scope,
     )
     assert note.text == "the intent of reset has not come back within 30 s: written again"
-    assert (intent.step.id, intent.step.action) == ("inc-1.r1.s1.a2", "gpu.reset")
+    assert (intent.step.id, intent.step.action) == ("inc-1.r1.s1.a3", "gpu.reset")
     assert cell.state.timers == {"run:inc-1.r1": NOW + 30}
     assert cell.run.state is RunState.INTENT
 
@@ -288,6 +293,7 @@ def test_a_step_that_is_withdrawn_at_the_last_moment() -> None:
     ctx = cell.ctx()
     runs.withdraw(ctx, cell.run, LADDER.rungs[0], wait("hold", "bea holds node/n1", 60))
     assert [(step.outcome, step.why) for step in cell.run.steps] == [
+        ("", ""),
         ("", ""),
         ("withdrawn", "bea holds node/n1"),
     ]
@@ -361,14 +367,50 @@ def test_only_what_a_fault_led_to_is_a_try(who: str, tries: int) -> None:
     assert sum(map(len, cell.state.tries.values())) == tries
 
 
+DIAGNOSE = Rung(name="test", do="gpu.diagnose", params={"level": 1})
+
+
 def test_a_test_of_what_was_not_done_is_passed_over_with_a_note() -> None:
-    """What was not reset need not be tested; the trail says so."""
-    cell = Cell(
-        healed,
-        looked(30),
-        runbook(return_to_service=(Rung(name="test", do="gpu.diagnose", after=("reset",)), RESUME)),
-    )
+    """What was not reset need not be tested; the trail says so, and the next rung begins with its first attempt."""
+    back = (replace(DIAGNOSE, after=("reset",)), RESUME)
+    cell = Cell(healed, looked(30), runbook(return_to_service=back), is_(attempt=2))
     (note,) = [one for one in proceeds(cell) if isinstance(one, Note) and one.kind == "run.skipped"]
     assert note.text == "test: nothing was done that it tests (reset)"
     assert (note.incident, note.run, note.scope) == ("inc-1", "inc-1.r1", cell.run.scope)
-    assert (cell.run.rung, cell.run.state) == (1, RunState.INTENT)
+    assert (cell.run.rung, cell.run.state, cell.run.why) == (1, *BEGINS[:2])
+
+
+def test_no_gate_blocks_a_test_on_the_way_back() -> None:
+    """Law 7: the run has the node to itself, so a hold or a tripped breaker does not keep the node out of service."""
+    cell = Cell(healed, runbook(return_to_service=(DIAGNOSE, RESUME)), held("node/n1"), tripped())
+    proceeds(cell)
+    assert (cell.run.state, cell.run.rung) == (RunState.INTENT, 0)
+    ladder = Cell(runbook(rungs=(DIAGNOSE,)), held("node/n1"))
+    proceeds(ladder)
+    assert ladder.run.state is RunState.HELD
+
+
+def test_after_a_failed_check_the_ladder_goes_on_without_its_rule() -> None:
+    """A check that failed is a fault too, though the rule matches no more: the next remedy begins."""
+    cell = Cell(over(), is_(relapses=1))
+    proceeds(cell)
+    assert (cell.run.state, cell.run.why) == (RunState.INTENT, "reset: gpu.reset (attempt 1)")
+
+
+def test_a_fault_that_comes_back_before_the_node_is_back() -> None:
+    """The ladder goes on after the rung that had helped, and what the node was asked before is no longer the question."""
+    waits = is_(back_to=1, attempt=2, asked_since=NOW - 30, looking="inc-1.r1.k1.a1", looking_until=NOW + 5)
+    fault = [sick(GPU), is_(worked="reset helped", disrupted=True), waits]
+    cell = Cell(*fault, runbook(return_to_service=(RESUME,)))
+    proceeds(cell)
+    assert (cell.run.state, cell.run.why) == (RunState.INTENT, "reboot: node.reboot (attempt 1)")
+    stopped = Cell(*fault, runbook(return_to_service=(RESUME,)), held("node/n1"))
+    proceeds(stopped)
+    assert (stopped.run.state, stopped.run.looking, stopped.run.asked_since) == (RunState.HELD, "", 0.0)
+
+
+def test_a_step_that_begins_ends_the_question_before_it() -> None:
+    """An answer to a look that was asked for before the step says nothing of what comes after it."""
+    cell = Cell(is_(asked_since=NOW - 30, looking="inc-1.r1.k1.a1", looking_until=NOW + 5))
+    proceeds(cell)
+    assert (cell.run.state, cell.run.looking, cell.run.asked_since) == (RunState.INTENT, "", 0.0)
