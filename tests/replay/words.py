@@ -36,6 +36,7 @@ PARTS: dict[str, str] = {
     "bun-": "grp-",
     "(gate young)": "(gate settling)",
     "node.silent": "node.unreachable",
+    ": a fresh fact; an approval": ": there is no fresh one; an approval",
 }  # parts of ids and sentences
 
 

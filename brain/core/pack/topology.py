@@ -99,6 +99,12 @@ class Topology:
         """Whether one of the two contains the other."""
         return self.contains(one, other) or self.contains(other, one)
 
+    def meet(self, one: str, other: str) -> bool:
+        """Whether the two overlap, or a node stands in both, as in a rack and a leaf."""
+        return self.overlap(one, other) or any(
+            one in above and other in above for above in map(self.above, self._places)
+        )
+
     def size(self, scope: str, known: int) -> int:
         """How many nodes a scope has. `known`: the number of nodes heard of, for scopes that no node's place names."""
         if scope == CELL or type_of(scope) == "fabric":
