@@ -23,9 +23,12 @@ from brain.core.effects import (
     AskPlan,
     CancelStep,
     Effect,
+    Note,
     Perform,
     SendPage,
     SetTimer,
+    ShowIncident,
+    ShowRun,
     Step,
     WriteIntent,
 )
@@ -193,6 +196,8 @@ class Teller:
         match effect:
             case SetTimer(name=name, due=due):
                 self._later(due - self.now, TimerFired(id=f"t:{name}:{due}", name=name, due=due))
+            case Note() | ShowIncident() | ShowRun():
+                pass
             case WriteIntent(step=step):
                 after = 0.0 if self._obedient else chance.choice((0.0, 0.0, 0.01, 3.0))
                 epoch = self.story.cell.epoch
@@ -455,9 +460,20 @@ _VERBS = {
 _NO_DATA = ("severity", "component", "component_type", "count")
 
 
+def shown(cell: Cell, effects: list[Effect]) -> None:
+    """Keeps the incidents and runs as the engine shows them; called before the oracles look."""
+    for effect in effects:
+        if isinstance(effect, ShowIncident):
+            cell.incidents[effect.incident.id] = effect.incident
+        elif isinstance(effect, ShowRun):
+            cell.runs[effect.run.id] = effect.run
+
+
 def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> None:
     """Keeps the cell's truth up to date with one input and its effects; called after the oracles have looked."""
     match given:
+        case TimerFired():
+            pass
         case EventSeen(event=event):
             cell.node(event.node).heard_at = now
             if event.kind == "command.result" and not forged(cell, event):
