@@ -118,6 +118,6 @@ class Context:
         """All effects; last come the changed runs and incidents in their final form."""
         for place, compose in self._pages.items():
             self.effects[place] = compose()
-        self.effects.extend(ShowRun(run=run) for run in self._runs.values())
-        self.effects.extend(ShowIncident(incident=incident) for incident in self._incidents.values())
+        self.effects += [ShowRun(run=run) for run in self._runs.values()]
+        self.effects += [ShowIncident(incident=incident) for incident in self._incidents.values()]
         return self.effects

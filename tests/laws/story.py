@@ -143,7 +143,8 @@ class Teller:
         effects = self._handle(given)
         self._see(given, self.now, effects)
         for effect in effects:
-            self._take(effect)
+            if type(effect) not in _TOLD:
+                self._take(effect)
         if not self._obedient and self._chance.random() < 0.01:  # the same again
             self.story.log.append((given, self.now))
             self._see(given, self.now, self._handle(given))
@@ -196,8 +197,6 @@ class Teller:
         match effect:
             case SetTimer(name=name, due=due):
                 self._later(due - self.now, TimerFired(id=f"t:{name}:{due}", name=name, due=due))
-            case Note() | ShowIncident() | ShowRun():
-                pass
             case WriteIntent(step=step):
                 after = 0.0 if self._obedient else chance.choice((0.0, 0.0, 0.01, 3.0))
                 epoch = self.story.cell.epoch
@@ -457,6 +456,7 @@ _VERBS = {
     "reset": 1,
     "sing": 0.3,
 }
+_TOLD = (Note, ShowIncident, ShowRun)  # effects that the world has no answer to
 _NO_DATA = ("severity", "component", "component_type", "count")
 
 
