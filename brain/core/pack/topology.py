@@ -26,7 +26,14 @@ SCOPES = (
     *WIDE,
     CELL,
 )
+
+
+def _above(place: Place) -> tuple[str, ...]:
+    return (*(f"{kind}/{name}" for kind in WIDE if (name := getattr(place, kind))), CELL)
+
+
 _NOWHERE = Place()
+_ABOVE_NOWHERE = _above(_NOWHERE)
 
 
 def type_of(scope: str) -> str:
@@ -68,10 +75,9 @@ class Topology:
             return known
         place = self._places.get(node)
         if place is None:
-            return (CELL,)
-        scopes = (*(f"{kind}/{name}" for kind in WIDE if (name := getattr(place, kind))), CELL)
-        self._above[node] = scopes
-        return scopes
+            return _ABOVE_NOWHERE
+        self._above[node] = _above(place)
+        return self._above[node]
 
     def at(self, node: str, component: str, wanted: str) -> str:
         """The scope of type `wanted` that an event of this component belongs to; empty: there is none, or it is not known."""
