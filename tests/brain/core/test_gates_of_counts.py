@@ -174,7 +174,7 @@ def test_what_trips_the_breaker(began_s_ago: list[float], asked_by: str, trips: 
     ctx = cell.ctx()
     limits.claim(ctx, cell.run)
     assert cell.state.tripped == (NOW if trips else 0.0)
-    told = [effect.text for effect in ctx.effects if isinstance(effect, SendPage)]
+    told = [effect.text for effect in ctx.finish() if isinstance(effect, SendPage)]
     assert told == (
         ["the breaker has tripped: disruptive runs on 3 nodes within 90 minutes"] if trips else []
     )

@@ -116,7 +116,7 @@ def proceeds(cell: Cell) -> list[Effect]:
     """What the run asks for."""
     ctx = cell.ctx()
     runs.proceed(ctx, cell.run)
-    return ctx.effects
+    return ctx.finish()
 
 
 @pytest.mark.parametrize(
