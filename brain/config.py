@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
-from brain import options, renamed
-from brain.core.pack.spec import EscalationStep, ModeSetting, Place, Settings
+from brain import options, renamed, zones
+from brain.core.pack.spec import Digest, EscalationStep, ModeSetting, Place, Priority, Settings
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -162,7 +162,33 @@ class BrainConfig(_Model):
             )
         for severity, chain in self.settings.escalation.items():
             self._check_chain(severity.value, chain)
+        for fault, wait in self.settings.drains.items():
+            if not 0 <= wait.wait_s <= 30 * 86400:
+                raise ValueError(f"settings.drains.{fault}: wait_s must be 0 to 30 days (2,592,000 s)")
+        for severity, digest in self.settings.digests.items():
+            self._check_digest(severity, digest)
         return self
+
+    def _check_digest(self, severity: Priority, digest: Digest) -> None:
+        where = f"settings.digests.{severity.value}"
+        if severity in (Priority.P0, Priority.P1):
+            raise ValueError(f"{where}: what is so urgent does not wait (P2 and P3 may)")
+        if severity in self.settings.escalation:
+            raise ValueError(
+                f"{where}: {severity.value} has a chain in settings.escalation: give one of the two"
+            )
+        chains = [step.to for chain in self.settings.escalation.values() for step in chain]
+        if digest.to in ("oncall", *chains):
+            raise ValueError(
+                f"{where}: {digest.to} is paged at once for other severities: give a group of its own"
+            )
+        if digest.to not in self.groups:
+            raise ValueError(f"{where}: there is no group {digest.to!r} (have: {', '.join(self.groups)})")
+        if digest.every_s < 0:
+            raise ValueError(f"{where}: every_s must not be negative")
+        for entry in digest.hours:
+            if not entry.days or not 0 <= entry.from_hour < entry.until_hour <= 24:
+                raise ValueError(f"{where}: hours need days, and 0 <= from_hour < until_hour <= 24")
 
     def _check_chain(self, severity: str, chain: tuple[EscalationStep, ...]) -> None:
         where = f"settings.escalation.{severity}"
@@ -195,7 +221,9 @@ class BrainConfig(_Model):
     def site_settings(self) -> Settings:
         """Returns the settings with the configured modes. A configured scheduler is asked before jobs are disturbed."""
         ask = self.settings.ask_jobs or bool(self.schedulers)
-        return replace(self.settings, modes=self.settings.modes + self.modes, ask_jobs=ask)
+        offsets = zones.utc_offsets(self.settings.zone) if self.settings.zone else self.settings.utc_offsets
+        modes = self.settings.modes + self.modes
+        return replace(self.settings, modes=modes, ask_jobs=ask, utc_offsets=offsets)
 
     def places(self) -> dict[str, Place]:
         """Reads node → place from the topology file; ConfigError names file and node."""
@@ -224,6 +252,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
     renamed.rename(raw, renamed.CONFIG, functools.partial(_warn, where))
     config = _checked(lambda: BrainConfig.model_validate_json(orjson.dumps(raw, default=str)), where)
     try:
+        zones.utc_offsets(config.settings.zone)
         subjects.token(config.cell, "cell")
         if config.brain:
             subjects.token(config.brain, "brain")

@@ -3,11 +3,12 @@
 The brain's own actions are performed here on simulated machines, and nothing else can be reached (law 9).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from simulations.actions import FABRIC_ACTIONS, INFRASTRUCTURE_ACTIONS
-from simulations.actions.base import Params, SimulatedResult, refused
+from simulations.actions.base import ActionRequest, Params, SimulatedResult, refused
 from simulations.machines import Machine
 
 
@@ -25,14 +26,20 @@ class Infrastructure:
     def __init__(self, machines: Mapping[str, Machine]) -> None:
         self._machines = machines
 
-    def perform(self, action: str, node: str, params: Params, why: str, now: float) -> Performed:
-        """Begins an action of the brain; what it changes on machines comes while it runs."""
+    def perform(
+        self, action: str, node: str, params: Params, why: str, now: float, *, waited_s: float = math.inf
+    ) -> Performed:
+        """Begins an action of the brain, or asks one that waits again; what it changes on machines comes while it runs.
+
+        `waited_s`: for how long it has waited; by default it does not wait for jobs, so that a rehearsal takes seconds.
+        """
         if action in FABRIC_ACTIONS:
             return self._on_fabric(action, now)
         machine, simulated = self._machines.get(node), INFRASTRUCTURE_ACTIONS.get(action)
         if machine is None or simulated is None:
             return Performed(result=refused(f"no simulated {action} for {node or 'a fabric'}"))
-        return Performed(result=machine.begin(simulated, params, now, why=why), nodes=(node,))
+        request = ActionRequest(machine=machine.state, params=params, why=why, waited_s=waited_s)
+        return Performed(result=machine.begin(simulated, request, now), nodes=(node,))
 
     def _on_fabric(self, action: str, now: float) -> Performed:
         result = FABRIC_ACTIONS[action]([machine.state for machine in self._machines.values()])

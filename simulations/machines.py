@@ -77,11 +77,11 @@ class Machine:
         simulated = NODE_ACTIONS.get(action)
         if simulated is None:
             return refused(f"a simulated node cannot do {action}")
-        return self.begin(simulated, params, now)
+        return self.begin(simulated, ActionRequest(machine=self.state, params=params), now)
 
-    def begin(self, action: SimulatedAction, params: Params, now: float, *, why: str = "") -> SimulatedResult:
+    def begin(self, action: SimulatedAction, request: ActionRequest, now: float) -> SimulatedResult:
         """Begins any action that is about this machine; its changes come while it runs."""
-        result = action(ActionRequest(machine=self.state, params=params, why=why))
+        result = action(request)
         self.apply(result.changes, now)
         return result
 

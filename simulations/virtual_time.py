@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from agent.contract.commands import Outcome
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import Event, UnsentEvent
-from brain.core.effects import AskLook, AskPlan, Effect, Perform, SendPage, Step
+from brain.core.effects import AskLook, AskPlan, CancelStep, Effect, Perform, SendPage, Step
 from brain.core.engine import Engine
 from brain.core.inputs import (
     Delivery,
@@ -24,6 +24,7 @@ from brain.core.inputs import (
     OperatorCommand,
     PackLoaded,
     StepPlan,
+    StepProgress,
     StepResult,
 )
 from brain.core.pack.spec import Pack
@@ -54,6 +55,9 @@ class Simulator:
         # Nodes that the brain knows to be unreachable.
         self._missed: dict[str, None] = {}
         self._infrastructure = Infrastructure(self.machines)
+        # Actions of the brain that wait, such as a drain for jobs: (when it is asked again, step id); step id -> (step, since).
+        self._asked: list[tuple[float, str]] = []
+        self._under_way: dict[str, tuple[Step, float]] = {}
         # Ids of the commands that a node got.
         self._commands: set[str] = set()
         # When to advance a machine; only the entries that are also in `_next` count.
@@ -90,6 +94,12 @@ class Simulator:
                 if self._next.get(node) == due:
                     del self._next[node]
                     self._advance(node, at)
+            while self._asked and self._asked[0][0] <= at:
+                _, waiting = heapq.heappop(self._asked)
+                if waiting not in self._under_way:
+                    continue  # cancelled
+                for due, given in self._ask_again(waiting, at):
+                    self.timeline.feed(given, due)
             self.timeline.run(at)
         self.timeline.run(until)
         return self.timeline
@@ -97,6 +107,7 @@ class Simulator:
     def _next_at(self) -> float | None:
         times = [self._drills[0][0]] if self._drills else []
         times += [self._due[0][0]] if self._due else []
+        times += [self._asked[0][0]] if self._asked else []
         next_input = self.timeline.next_at()
         times += [next_input] if next_input is not None else []
         return min(times, default=None)
@@ -166,6 +177,11 @@ class Simulator:
         match effect:
             case Perform(step=step) if step.where == "brain":
                 return self._perform_on_infrastructure(step, now)
+            case CancelStep(step=step) if self._under_way.pop(step.id, None):
+                stopped = StepResult(
+                    id=f"c:{step.id}", step=step.id, outcome=Outcome.FAILED, why="stopped while it waited"
+                )
+                return [(now + LATENCY_S, stopped)]
             case AskPlan(step=step):
                 lines = (f"{step.action} on a simulated machine",)
                 return [(now + LATENCY_S, StepPlan(id=f"w:{step.id}", step=step.id, ok=True, lines=lines))]
@@ -177,11 +193,29 @@ class Simulator:
                 return []
 
     def _perform_on_infrastructure(self, step: Step, now: float) -> list[tuple[float, Input]]:
-        """An action of the brain itself: begun at once, answered when it has ended."""
-        performed = self._infrastructure.perform(step.action, step.node, step.params, step.why, now)
+        """An action of the brain itself: begun at once, answered when it has ended. One id is under way only once."""
+        if step.id in self._under_way:
+            return []
+        self._under_way[step.id] = (step, now)
+        return self._ask_again(step.id, now)
+
+    def _ask_again(self, step_id: str, now: float) -> list[tuple[float, Input]]:
+        """What an action of the brain has come to: it waits, or has ended."""
+        step, since = self._under_way[step_id]
+        performed = self._infrastructure.perform(
+            step.action, step.node, step.params, step.why, now, waited_s=now - since
+        )
         for node in performed.nodes:
             self._schedule(node, now)
         result = performed.result
+        if result.again_s:
+            heapq.heappush(self._asked, (now + result.again_s, step_id))
+            elapsed_s = now - since
+            heard = StepProgress(
+                id=f"g:{step.id}:{elapsed_s}", step=step.id, elapsed_s=elapsed_s, text=result.why
+            )
+            return [(now + LATENCY_S, heard)]
+        del self._under_way[step_id]
         answer = StepResult(id=f"r:{step.id}:{now}", step=step.id, outcome=result.outcome, why=result.why)
         return [(now + result.took_s + LATENCY_S, answer)]
 

@@ -18,7 +18,7 @@ from brain.actions.pauses import until
 from brain.options import plug_in
 
 Choice = Callable[[str], Scheduler | None]  # node -> the scheduler that has it
-MAX_WAIT_S = 86_400.0
+MAX_WAIT_S = 30 * 86_400.0
 MAX_IDLE_WAIT_S = 604_800.0
 LOOK_S = 60.0  # at most between two looks whether a node is idle
 LEAVE_S = 120.0  # how long requeued jobs may take to leave the node (KillWait, grace periods)

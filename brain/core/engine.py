@@ -38,7 +38,7 @@ from brain.core.inputs import (
 from brain.core.operators import commands, requests
 from brain.core.pack.compiled import Compiled
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.spec import PAGE, Pack, Paging
+from brain.core.pack.spec import Pack, Paging
 from brain.core.paging import escalation
 from brain.core.state import Early, Incident, IncidentState, Node, Run, RunState, State, SymptomState
 
@@ -414,7 +414,7 @@ class Engine:
             runs.start(ctx, incident, instead=resort)
             return
         if incident.page is not Paging.NEVER:
-            if run.state is RunState.OBSERVED or (run.steps and run.steps[-1].action == PAGE):
+            if run.state is RunState.OBSERVED or runs.told_last(run):
                 escalation.open_page(ctx, incident, why)
             else:
                 escalation.gave_up(ctx, incident, why)

@@ -213,14 +213,17 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         matching_rules={ids.key(rule.name, scope): rule.name},
         inhibits=list(rule.inhibits),
     )
+    if rule.page_once and (value := situations.situation(ctx, scope).get(rule.page_once)) is not None:
+        incident.page_once = ids.key(rule.name, str(value))
     ctx.state.incidents[incident.id] = incident
     ctx.state.dismissed.pop(ids.key(rule.name, scope), None)
     ctx.index.add_incident(incident)
     _affects(incident, [incident.node])
     _gather(ctx, incident, rule, scope)
-    incident.stale = all(
-        ctx.now - fact.at > ctx.compiled.settings.stale_s for fact in incident.evidence
-    ) and bool(incident.evidence)
+    stale_s = ctx.compiled.settings.stale_s + situations.waited_s(ctx, incident.symptoms)
+    incident.stale = bool(incident.evidence) and all(
+        ctx.now - fact.at > stale_s for fact in incident.evidence
+    )
     ctx.note(
         "incident.opened",
         f"{cause} at {scope}: {rule.because}",

@@ -200,6 +200,8 @@ class Run:
     quiet_since: float = 0.0
     # performing: when the step is given up; verifying: when the symptoms must be gone
     deadline: float = 0.0
+    # when its present step was begun, or last gave a sign of life
+    heard_at: float = 0.0
     steps: list[StepRecord] = field(default_factory=list)
     # what was not tested, one sentence each
     untested: list[str] = field(default_factory=list)
@@ -279,6 +281,10 @@ class AlertGroup:
     severity: Priority = Priority.P3
     # incident id -> its line
     listed: dict[str, GroupedAlert] = field(default_factory=dict)
+    # every node that one of them affects
+    affected: dict[str, bool] = field(default_factory=dict)
+    # the severity by whose `settings.digests` it waits for its hours; empty: it is the page of a storm
+    digest: str = ""
     # how many of them are over
     over: int = 0
     # how many of them are over or acknowledged
@@ -324,6 +330,8 @@ class Incident:
     # it closes when its symptoms have been gone this long
     resolve_delay_s: float
     page: Paging
+    # "<rule>@<value>" of a rule with `page_once`: another incident may have been paged for it; empty: it has none
+    page_once: str = ""
     # of the rule, for the runbook's `$name`s
     params: dict[str, Scalar] = field(default_factory=dict)
     # "<rule>@<scope>" of each match -> rule; empty: the fault is gone
@@ -500,6 +508,8 @@ class State:
     figures: dict[str, dict[str, float]] = field(default_factory=dict)
     # id -> time, of inputs other than events and timers; bounded
     recent: dict[str, float] = field(default_factory=dict)
+    # "<rule>@<value>" -> when an incident was paged for it, of rules with `page_once`; bounded
+    paged_once: dict[str, float] = field(default_factory=dict)
     # number of messages that could not be read
     malformed: int = 0
     # events to judge when the first rules come; bounded

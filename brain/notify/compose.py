@@ -37,7 +37,7 @@ def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = (
         dedup_key=about.id,
         what=page.what,
         group=page.to,
-        title=f"[{about.severity}] {LABELS[page.what]}{subject}",
+        title=f"[{about.severity}] {_label(page)}{subject}",
         subject=f"[{about.severity}] {subject}",
         severity=about.severity,
         cause=about.cause,
@@ -59,6 +59,12 @@ def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = (
         severities=about.severities_before,
         incidents=_listed(about.listed),
     )
+
+
+def _label(page: SendPage) -> str:
+    """What kind of page it is; an update that says that gpuward does nothing more is more than that."""
+    gave_up = page.what == "update" and page.subject.state is IncidentState.NEEDS_HUMAN
+    return "GAVE UP: " if gave_up else LABELS[page.what]
 
 
 def _listed(lines: Sequence[GroupedAlert]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ already. Whether it helps is decided by the state and by the fault, not by the a
 only if it was stuck, not if its cable is cut; the reset of a GPU brings none back that is off the bus.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ ASK_S = 0.1  # a request that is answered at once
 COLLECT_S = 0.5
 TRAIN_S = 1.0  # the training of a link
 RESET_S = 1.5  # the reset of a device or a driver
+LOOK_S = 10.0  # between two looks of an action that waits
 BOOT_S = 4.0  # how long a node is away; short, so that a rehearsal is
 Params = Mapping[str, Scalar]
 
@@ -31,6 +33,8 @@ class ActionRequest:
     params: Params
     # Cause and rule; only the brain's own actions get it, for the reason of a drain.
     why: str = ""
+    # How long an action that waits has waited so far; infinite: it is not to wait, and does now what it does at its end.
+    waited_s: float = math.inf
 
     def text(self, name: str) -> str:
         """A required parameter as text."""
@@ -48,6 +52,8 @@ class SimulatedResult:
     outcome: Outcome
     why: str
     took_s: float = 0.0
+    # It is not over yet, and is asked again in this time; 0: it is over.
+    again_s: float = 0.0
     changes: tuple[ScheduledChange, ...] = ()
     # agent.look: sources of kinds that could not look, comma separated.
     blind: str = ""
@@ -69,6 +75,12 @@ FabricAction = Callable[[Sequence[MachineState]], SimulatedResult]
 def succeeded(why: str, took_s: float, *changes: ScheduledChange) -> SimulatedResult:
     """It worked."""
     return SimulatedResult(outcome=Outcome.OK, why=why, took_s=took_s, changes=changes)
+
+
+def waiting(why: str, left_s: float, *changes: ScheduledChange) -> SimulatedResult:
+    """It waits, for `left_s` at most."""
+    again_s = min(LOOK_S, left_s)
+    return SimulatedResult(outcome=Outcome.UNKNOWN, why=why, again_s=again_s, changes=changes)
 
 
 def failed(why: str, took_s: float, *changes: ScheduledChange) -> SimulatedResult:

@@ -14,6 +14,7 @@ from simulations.actions.base import (
     failed,
     refused,
     succeeded,
+    waiting,
 )
 from simulations.changes import ScheduledChange, after
 
@@ -30,11 +31,15 @@ def _drained(request: ActionRequest) -> ScheduledChange:
 
 
 def drain(request: ActionRequest) -> SimulatedResult:
-    """Simulated jobs do not end by themselves: those that run when the drain begins stay."""
+    """Waits for the node's jobs as long as it is to, unless it is not to wait at all."""
     machine, then = request.machine, str(request.params.get("then", "fail"))
     if machine.drain_reason and not machine.drain_reason.startswith(MARK):
         return _ok(f"left as it is: {machine.drain_reason}")
     jobs = ", ".join(machine.jobs)
+    left_s = request.number("wait_s", 0) - request.waited_s
+    if jobs and left_s > 0:
+        began = () if request.waited_s else (_drained(request),)
+        return waiting(f"drained; waiting for {jobs}", left_s, *began)
     if not jobs or then == "go_on":
         return _ok("drained", ASK_S, _drained(request))
     if then == "requeue":
@@ -45,7 +50,10 @@ def drain(request: ActionRequest) -> SimulatedResult:
 
 
 def wait_until_idle(request: ActionRequest) -> SimulatedResult:
-    """Fails while jobs run, as they do not end by themselves."""
+    """Fails when jobs still run after its time."""
+    left_s = request.number("wait_s", 0) - request.waited_s
+    if request.machine.jobs and left_s > 0:
+        return waiting(f"waiting for {', '.join(request.machine.jobs)}", left_s)
     if request.machine.jobs:
         return failed(f"never idle: {', '.join(request.machine.jobs)}", ASK_S)
     return _ok("no jobs")

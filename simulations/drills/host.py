@@ -44,7 +44,7 @@ DRILLS: tuple[Drill, ...] = (
         name="fabric-manager-down",
         summary="NVIDIA's fabric manager fails.",
         nodes="one",
-        ends="fabricmanager.restart",
+        ends="drain, then fabricmanager.restart",
         plan=_no_fabric_manager,
     ),
     Drill(

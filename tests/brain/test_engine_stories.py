@@ -348,7 +348,7 @@ def test_a_page_that_cannot_be_delivered_is_tried_until_it_is() -> None:
 
 def test_pages_repeat_until_somebody_acknowledges() -> None:
     """After 5, 10 and 20 minutes; then ann acknowledges."""
-    story = Story()
+    story = Story(pack(page_repeats=(Priority.P2,)))
     story.event(10, "link.state", "link/eth1", up=False)
     story.heals = False
     story.run(10 + 1300)

@@ -406,7 +406,7 @@ RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
     ),
     ({}, {"when": {"colour": 1}}, "rungs.0.when: no situation has a field 'colour'"),
     ({}, {"timeout_s": -1}, "rungs.0.timeout_s: must not be negative"),
-    ({}, {"do": "page", "params": {"to": "$why"}}, "rungs.0.params.to: a page's text and receiver are fixed"),
+    ({}, {"do": "page", "params": {"to": "$why"}}, "rungs.0.params.to: a page has no '$why'"),
     (
         {},
         {"do": "page", "params": {"whom": "me"}},

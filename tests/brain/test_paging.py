@@ -3,9 +3,21 @@
 from dataclasses import replace
 from typing import Any
 
+from agent.contract.actions.spec import Disrupts
 from brain.core.effects import SendPage
 from brain.core.inputs import Leader
-from brain.core.pack.spec import EscalationStep, Priority, Rule
+from brain.core.pack.spec import (
+    EscalationStep,
+    Match,
+    Paging,
+    Priority,
+    Rule,
+    Runbook,
+    Rung,
+    Symptom,
+    Verify,
+)
+from brain.core.state import IncidentState
 from tests.brain.world import GPU, Story, pack, rule
 
 CHAIN = (
@@ -90,8 +102,8 @@ def test_an_acknowledgement_stops_the_chain_and_goes_to_all_who_were_paged() -> 
 
 
 def test_a_severity_without_a_chain_is_paged_to_those_on_call_again_and_again() -> None:
-    """P2 has no chain here."""
-    it = story()
+    """P2 has no chain here, and is repeated because the site wants it so."""
+    it = story(page_repeats=(Priority.P2,))
     it.heals = False
     it.event(10, "link.state", "link/eth1", up=False)
     it.run(10 + 2500)
@@ -305,3 +317,78 @@ def test_a_site_may_do_without_alert_groups() -> None:
     it.run(100)
     assert len(told(it, "open")) == 12
     assert grouped(it) == []
+
+
+CHECK = Verify(within_s=10, for_s=3)
+
+
+def unknown_code(page: Paging = Paging.OPEN) -> tuple[Symptom, Rule]:
+    """A code that no catalogue has, by GPU; its page is due once for the code."""
+    symptom = Symptom(
+        name="unknown_code", scope="gpu", summary="an unknown code", ttl_s=600, carry={"unknown_xid": "code"},
+        on=(Match(kind="gpu.xid", where={"code": [900, 901]}),),
+    )  # fmt: skip
+    about = rule(
+        "unknown-code",
+        "gpu",
+        {"symptom": "unknown_code"},
+        severity=Priority.P3,
+        page=page,
+        page_once="unknown_xid",
+    )
+    return symptom, about
+
+
+def test_an_unknown_code_is_paged_once_for_the_code() -> None:
+    """Three GPUs print code 900, one 901: two pages, and four incidents in the list."""
+    symptom, about = unknown_code()
+    given = pack(shared_nodes=100000)
+    it = Story(replace(given, symptoms=(*given.symptoms, symptom), rules=(*given.rules, about)))
+    for at, node, code in ((10, "n1", 900), (20, "n2", 900), (30, "n3", 901), (40, "n4", 900)):
+        it.event(at, "gpu.xid", GPU, node, code=code)
+    it.run(100)
+    assert len(it.incidents("unknown-code")) == 4
+    assert [(page.what, page.subject.node) for page in it.time.pages] == [("open", "n1"), ("open", "n3")]
+    assert "unknown-code@900 was paged for another incident" in it.notes("page.left_out")[0]
+
+
+def test_a_code_is_paged_again_after_a_month() -> None:
+    """By then nobody remembers it."""
+    symptom, about = unknown_code()
+    given = pack(shared_nodes=100000)
+    it = Story(replace(given, symptoms=(*given.symptoms, symptom), rules=(*given.rules, about)))
+    for at, node in ((10, "n1"), (29 * 86400, "n2"), (31 * 86400, "n3")):
+        it.event(at, "gpu.xid", GPU, node, code=900)
+    it.run(32 * 86400)
+    assert [page.subject.node for page in it.time.pages if page.what == "open"] == ["n1", "n3"]
+
+
+def test_the_page_of_a_storm_counts_every_node() -> None:
+    """A fabric's incident on three nodes and two nodes' own: five nodes, not two."""
+    it = story(group_at_least=1)
+    for node in (1, 2, 3):
+        it.event(10, "ib.sm_lid", "port/mlx5_0.1", f"n{node}")
+    silent(it, 10, 7, 8)
+    it.run(60)
+    (page,) = [page for page in grouped(it) if page.what == "open"]
+    assert page.subject.nodes == 5
+
+
+def test_a_gate_that_stops_a_ladder_after_its_page_is_told() -> None:
+    """The ladder has told the scheduler's operators; then a gate ends it: those on call read that gpuward gave up."""
+    book = Runbook(
+        name="bounce", summary="tell, bounce", tries=1,
+        rungs=(
+            Rung(name="tell", do="page", params={"to": "oncall", "text": "a link is down"}),
+            Rung(name="bounce", do="link.bounce", params={"link": "$component"}, disrupts=Disrupts.NODE, verify=CHECK),
+        ),
+    )  # fmt: skip
+    given = pack(shared_nodes=100000)
+    it = Story(replace(given, runbooks=(*(one for one in given.runbooks if one.name != "bounce"), book)))
+    it.event(10, "link.state", "link/eth1", up=False)
+    it.run(100)
+    it.event(200, "link.state", "link/eth1", up=False)
+    it.run(300)
+    last = [page for page in it.time.pages if page.what != "resolve"][-1]
+    assert last.text.startswith("gpuward gave up: ")
+    assert last.subject.state is IncidentState.NEEDS_HUMAN

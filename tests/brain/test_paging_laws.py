@@ -11,7 +11,8 @@ from brain.core.effects import Effect, SendPage
 from brain.core.engine import Engine
 from brain.core.inputs import Delivery, EventSeen, Input, Leader, OperatorCommand, PackLoaded, TimerFired
 from brain.core.pack.actions import ACTIONS
-from brain.core.pack.spec import Priority
+from brain.core.pack.spec import Digest, Hours, Priority, Settings
+from brain.core.paging import hours
 from brain.core.paging.queue import everything
 from brain.core.state import State
 from tests.brain.test_paging import CHAIN
@@ -128,10 +129,10 @@ class Site:
             self.put(TimerFired(id=f"t:{name}:{timers[name]}:{len(self.log)}", name=name, due=timers[name]))
         self.now = until
 
-    def play(self, script: list[tuple[Any, ...]]) -> "Site":
-        """Plays all moves."""
+    def play(self, script: list[tuple[Any, ...]], **more: Any) -> "Site":
+        """Plays all moves. `more`: settings."""
         chain = {Priority.P1: CHAIN}
-        given = pack(escalation=chain, shared_nodes=1000, group_at_least=3, group_within_s=WITHIN_S)
+        given = pack(escalation=chain, shared_nodes=1000, group_at_least=3, group_within_s=WITHIN_S, **more)
         self.put(PackLoaded(id="p", pack=given))
         self.lead()
         for number, move in enumerate(script):
@@ -209,6 +210,33 @@ def test_no_alert_stays_open_and_none_is_reopened_after_its_end(
     assert {name for name, _, what in site.got if what == "resolve"} >= {name for name, _ in last}
     assert not site.engine.state.incidents
     assert not site.engine.state.alert_groups
+
+
+@settings(max_examples=150, deadline=None)
+@given(moves, fates, st.sampled_from([0.0, 300.0]))
+def test_a_digest_loses_nothing_and_keeps_its_hours(
+    script: list[tuple[Any, ...]], fate: list[str], every_s: float
+) -> None:
+    """Every P2 was told to its group, though not to those on call, and only when its hours were."""
+    digest = Digest(
+        to="tickets", hours=(Hours(days=("thu", "sun"), from_hour=0, until_hour=0.1),), every_s=every_s
+    )
+    site = Site(fate).play(script, digests={Priority.P2: digest})
+    asked = dict(site.first)
+    site.fate = ["ok"]
+    site.wait(8 * 86_400)
+    for name in asked:
+        assert any(one == name for one, _, _ in site.got), f"nobody ever heard of {name}"
+    for at, page in site.sent:
+        lines = page.subject.listed
+        if page.to == "tickets" and lines and page.what in ("open", "update", "resolve"):
+            retried = page.id in [other.id for when, other in site.sent if when < at]
+            assert retried or hours.next_open(Settings(), digest.hours, at) == at, "sent outside its hours"
+        if page.to == "oncall":
+            assert page.subject.severity != Priority.P2
+            assert all(line.severity != Priority.P2 for line in lines)
+    for about in everything(site.engine.state):
+        assert not about.pages.waiting
 
 
 def _tells(page: SendPage, incident: str) -> bool:

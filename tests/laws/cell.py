@@ -52,7 +52,7 @@ class Cell:
     actions: Mapping[str, ActionSpec]
     nodes: dict[str, NodeTruth]
     epoch: int = 0
-    holds: dict[str, HoldTold] = field(default_factory=dict)  # scope -> hold
+    holds: dict[str, HoldTold] = field(default_factory=dict)  # id of the command -> hold
     under_way: dict[str, StepUnderWay] = field(default_factory=dict)  # step id -> it
     approvals: dict[str, float] = field(default_factory=dict)  # incident -> when somebody last approved
     ended: dict[str, tuple[float, Outcome]] = field(default_factory=dict)  # step id -> its first result

@@ -10,6 +10,7 @@ from typing import Protocol
 from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Outcome
 from brain.core.effects import Effect, Note, Perform, SendPage, ShowIncident, ShowRun, Step
+from brain.core.healing.gates import LONG_WAIT_S
 from brain.core.inputs import Delivery, EventSeen, Input, Intent, Leader, NodeState, OperatorCommand
 from brain.core.pack.spec import Match, Pack, Symptom
 from brain.core.state import Incident, Run
@@ -59,6 +60,7 @@ class OneRunPerNode:
 
     def __init__(self) -> None:
         self._at_work: dict[str, str] = {}  # run -> node
+        self._drains: dict[str, float] = {}  # run whose newest step is a drain -> since when
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         for effect in effects:
@@ -70,14 +72,20 @@ class OneRunPerNode:
             others = [
                 run for run, node in self._at_work.items() if node == step.node and run != step.run and node
             ]
-            self._at_work[step.run] = step.node
             if others:
                 yield f"{step.id} ({step.action}) begins on {step.node} where {others[0]} is at work"
+            self._at_work[step.run] = step.node
+            if step.action == "scheduler.drain":  # it may wait for days for jobs, and then uses up no budget
+                self._drains[step.run] = now
+            else:
+                self._drains.pop(step.run, None)
+            waits = [run for run, since in self._drains.items() if now - since >= LONG_WAIT_S]
+            at_work = {run: node for run, node in self._at_work.items() if run not in waits}
             settings = cell.pack.settings
-            if len(self._at_work) > max(settings.disruptive_runs, 1) and not others:
-                yield f"{step.id}: {len(self._at_work)} disruptive runs, at most {settings.disruptive_runs}"
+            if len(at_work) > max(settings.disruptive_runs, 1) and not others:
+                yield f"{step.id}: {len(at_work)} disruptive runs, at most {settings.disruptive_runs}"
             leaf = cell.pack.places[step.node].leaf if step.node in cell.pack.places else ""
-            here = [node for node in self._at_work.values() if node and cell.pack.places[node].leaf == leaf]
+            here = [node for node in at_work.values() if node and cell.pack.places[node].leaf == leaf]
             if leaf and len(here) > settings.disruptive_runs_per_leaf:
                 yield f"{step.id}: {len(here)} disruptive runs under {leaf}"
 
@@ -320,22 +328,32 @@ class EverythingEnds:
     def __init__(self) -> None:
         self._runs: dict[str, Run] = {}
         self._incidents: dict[str, Incident] = {}
-        self._told: dict[str, int] = {}  # incident -> pages after the last move
+        self._belong_together: set[str] = (
+            set()
+        )  # causes for which people were paged that their faults belong together
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         for effect in effects:
+            if isinstance(effect, SendPage) and "these belong together" in effect.text:
+                self._belong_together.add(effect.subject.cause)
             if isinstance(effect, ShowRun):
                 self._runs[effect.run.id] = effect.run
             elif isinstance(effect, ShowIncident):
                 self._incidents[effect.incident.id] = effect.incident
         return iter(())
 
+    def _for_a_person(self, run: Run) -> bool:
+        """Whether people were told why it is held, or have set it so themselves."""
+        if run.why.endswith("(gate related)"):
+            return self._incidents[run.incident].cause in self._belong_together
+        return "observe" in run.why or "breaker" in run.why
+
     def end(self, story: Story) -> Found:
         holds = [hold for hold in story.cell.holds.values() if not hold.until]
         for run in self._runs.values():
             if run.state in ("intent", "performing", "verifying", "cancelling"):
                 yield f"{run.id} is {run.state} for ever: {run.why}"
-            elif run.state == "held" and not holds and "observe" not in run.why and "breaker" not in run.why:
+            elif run.state == "held" and not holds and not self._for_a_person(run):
                 yield f"{run.id} is held for ever: {run.why}"
         said = [one for one in self._incidents.values() if one.state in ("open", "healing", "needs_human")]
         for node in story.cell.nodes.values():
@@ -380,7 +398,12 @@ class NoOldNews:
             kinds = {fact.kind for fact in incident.evidence}
             newest = max((self._facts.get((step.node, kind), 0.0) for kind in kinds), default=now)
             age = now - max(newest, self._moved.get(step.run, 0.0))
-            if age > cell.pack.settings.stale_s + FRESH_S:
+            # A symptom that means "not cleared for so long" has no younger fact.
+            lasting = {one.name: one.for_s for one in cell.pack.symptoms}
+            waited_s = max(
+                (lasting.get(key.partition("@")[0], 0.0) for key in incident.symptoms), default=0.0
+            )
+            if age > cell.pack.settings.stale_s + waited_s + FRESH_S:
                 yield f"{step.id} ({step.action}) begins on {step.node}, its newest fact is {age:.0f} s old"
 
     def end(self, story: Story) -> Found:

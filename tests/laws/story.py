@@ -471,12 +471,18 @@ def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> Non
                 node.heard_at = now
         case JobsAnswer():
             cell.node(given.node).jobs_answer = (now, given.known, given.protected)
-        case OperatorCommand(verb="hold", args=args) if args.get("why"):
+        case OperatorCommand(id=id_, verb="hold", args=args) if args.get("why"):
             for_s = float(args.get("for_s", 0))
             scope = str(args["scope"])
-            cell.holds[scope] = HoldTold(scope=scope, since=now, until=now + for_s if for_s else 0.0)
+            cell.holds[id_] = HoldTold(scope=scope, since=now, until=now + for_s if for_s else 0.0)
         case OperatorCommand(verb="release", args=args):
-            cell.holds.pop(str(args["scope"]), None)
+            there = [
+                id_
+                for id_, hold in cell.holds.items()
+                if hold.scope == args["scope"] and (not hold.until or hold.until > now)
+            ]
+            if len(there) == 1:  # of several, one must be named by its id
+                del cell.holds[there[0]]
         case OperatorCommand(verb="approve", args=args):
             cell.approvals[str(args["id"]).partition(".")[0]] = now
         case _:
@@ -494,7 +500,9 @@ def _ended(cell: Cell, step_id: str, outcome: Outcome, now: float) -> None:
         return
     cell.ended.setdefault(step_id, (now, outcome))
     step = ended.step
-    if step.action == "scheduler.drain" and outcome in (Outcome.OK, Outcome.FAILED, Outcome.UNKNOWN):
+    undone = outcome is Outcome.FAILED and step.params.get("then") == "undo"
+    nothing = outcome in (Outcome.REFUSED, Outcome.UNREACHABLE) or undone
+    if step.action == "scheduler.drain" and not nothing:
         cell.node(step.node).drained_for[step.incident] = now
     if step.action == "scheduler.resume" and outcome is Outcome.OK:
         cell.node(step.node).drained_for.clear()

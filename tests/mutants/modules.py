@@ -47,7 +47,12 @@ MODULES = (
         path="brain/core/paging/escalation.py",
         tests=core("escalation", "escalation_in_storms"),
     ),
-    Module(name="grouping", path="brain/core/paging/grouping.py", tests=core("grouping", "grouping_ends")),
+    Module(
+        name="grouping",
+        path="brain/core/paging/grouping.py",
+        tests=core("grouping", "grouping_ends", "digests"),
+    ),
+    Module(name="hours", path="brain/core/paging/hours.py", tests=core("digests")),
     Module(
         name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue", "delivery_of_groups")
     ),

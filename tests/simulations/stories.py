@@ -97,7 +97,7 @@ STORIES: dict[str, Expected] = {
     "fabric-manager-down": (
         "fabric-manager-down",
         "closed",
-        [_EVIDENCE, "fabricmanager.restart", _LINKS, _RESUME],
+        [_EVIDENCE, _DRAIN, "fabricmanager.restart", _LINKS, _RESUME],
     ),
     "module-missing": ("module-missing", "closed", ["module.load"]),
     "node-silent": ("node-silent", "closed", ["bmc.evidence"]),

@@ -6,7 +6,7 @@ from simulations.drills.drill import JOB
 from tests.situations import checks as c
 from tests.situations.faults import gpu_lost, gpu_wants_reset, nic_broken, rows_spent
 from tests.situations.moves import GPU_2, change, job, node, nodes, says_of, together
-from tests.situations.situation import Situation, Verdict
+from tests.situations.situation import Situation
 
 HOUR_S = 3600.0
 APPROVE = (ModeSetting(mode=Mode.APPROVE),)
@@ -76,8 +76,8 @@ SITUATIONS = (
         checks=(c.untouched(), c.ends("shared-gpu-off-bus-cell", "needs_human", "open")),
     ),
     Situation(
-        what="Jobs do not end within the drain's time, and end two hours later",
-        expected="the site's choice by class of fault; the drain goes on",
+        what="The jobs of a node with a dead GPU end two hours later",
+        expected="within the time that the site gives this class of fault: the drain waits, the GPU is reset then",
         moves=together(
             job(1, JOB, [node(1)]),
             gpu_wants_reset(60, [node(1)]),
@@ -86,12 +86,22 @@ SITUATIONS = (
         until_s=6 * HOUR_S,
         checks=(
             c.never(_RESET, until_s=2 * HOUR_S),
-            c.told("jobs are left"),
-            c.wish(c.ends("gpu-fatal-xid", "closed")),
-            c.wish(c.out()),
+            c.counts(node(1), _RESET, 1),
+            c.ends("gpu-fatal-xid", "closed"),
+            c.out(),
         ),
-        verdict=Verdict.MOSTLY,
-        reason="the drain stays, and its runbook says that a person decides after an hour: `then: requeue` is the other choice",
+    ),
+    Situation(
+        what="The jobs of a node with a dead GPU do not end within the time that the site gives them",
+        expected="they are requeued at its deadline, and the GPU is reset",
+        moves=together(job(1, JOB, [node(1)]), gpu_wants_reset(60, [node(1)])),
+        until_s=6 * HOUR_S,
+        checks=(
+            c.never(_RESET, until_s=4 * HOUR_S),
+            c.counts(node(1), _RESET, 1),
+            c.ends("gpu-fatal-xid", "closed"),
+            c.out(),
+        ),
     ),
     Situation(
         what="A card waits for its replacement, and another fault of that node heals",

@@ -6,6 +6,7 @@ also has those of all its components. A wider scope's has only its own: `spread`
 
 from collections.abc import Iterator
 
+from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.conditions import SYMPTOM_PREFIX
 from brain.core.pack.spec import Scalar
@@ -48,6 +49,15 @@ def situation(ctx: Context, scope: str) -> dict[str, Scalar]:
             record[symptom.name + "_nodes"] = len(symptom.members)
         record.update(symptom.carried)
     return record
+
+
+def waited_s(ctx: Context, symptoms: list[str]) -> float:
+    """How old the newest fact of these symptoms ("<symptom>@<scope>") must be by their own definition.
+
+    A symptom that means "not cleared for two minutes" has no younger fact, and is no older news for that.
+    """
+    specs = [ctx.compiled.symptoms.get(ids.name_of(key)) for key in symptoms]
+    return max((spec.for_s for spec in specs if spec is not None), default=0.0)
 
 
 def scopes_to_judge(ctx: Context, changed: list[SymptomState]) -> list[str]:

@@ -23,8 +23,13 @@ def began(ctx: Context, step: Step) -> None:
 
 
 def undone(ctx: Context, node: str, incident: str) -> None:
-    """A step that was to drain the node did not, or undid it: the incident owns nothing there."""
-    _remove(ctx, node, incident)
+    """A step that was to drain the node did not, or undid it: the incident owns there only what others left to it."""
+    drain = ctx.state.drains.get(node, {}).get(incident)
+    inherited = [mark for mark in drain.marks if mark != incident] if drain is not None else []
+    if drain is not None and inherited:
+        drain.marks = inherited
+    else:
+        _remove(ctx, node, incident)
 
 
 def owned(ctx: Context, incident: Incident | str) -> list[str]:

@@ -9,6 +9,7 @@ from agent.contract.actions.spec import Disrupts
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskJobs
+from brain.core.faults import situations
 from brain.core.healing import approvals, looks, plans
 from brain.core.healing.limits import SCHEDULE, breaker, offender, related, tries
 from brain.core.healing.verdicts import Answer, Case, Gate, Verdict
@@ -17,6 +18,9 @@ from brain.core.pack.topology import CELL, WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.state import Incident, Run, RunState, SymptomState
 
+# A drain that has waited for so long for jobs uses up no budget. Before, it does: budgets also limit how fast faults are
+# acted on, so that a shared cause shows on other nodes in time.
+LONG_WAIT_S = 900.0
 # The ages of events of one moment differ by less than this. A fact of an earlier boot is older than the boot by more.
 BOOT_JITTER_S = 1.0
 GO = Verdict(answer=Answer.GO, gate="", reason="no gate objects")
@@ -204,6 +208,7 @@ def old_news(ctx: Context, run: Run, incident: Incident) -> str:
     node = ctx.state.nodes.get(run.node)
     if node is not None and newest < node.booted_at - BOOT_JITTER_S:
         return f"{run.node} has started anew since its newest fact"
+    limit += situations.waited_s(ctx, incident.symptoms)
     if ctx.now - newest > limit:
         return f"its newest fact is over {limit:.0f} s old"
     return ""
@@ -237,17 +242,17 @@ def one_per_node(case: Case) -> Verdict | None:
 
 
 def budget(case: Case) -> Verdict | None:
-    """Law 1: never more runs at once than the budgets of cell, runbook, job, leaf, rack and pod."""
-    if case.run.claimed:
+    """Law 1: never more runs at once than the budgets of cell, runbook, job, leaf, rack and pod.
+
+    A run whose drain has waited for jobs for a while, and may for days, keeps its node and uses up no budget: it is asked
+    for one again before its next rung.
+    """
+    if case.run.claimed and not _waits_for_jobs(case.ctx, case.run):
         return None
-    settings = case.ctx.compiled.settings
-    if len(case.ctx.index.claims) >= settings.disruptive_runs:
-        return _over("cell", len(case.ctx.index.claims), settings.disruptive_runs)
-    same = sum(
-        1
-        for other in case.ctx.index.claims
-        if case.ctx.state.runs[other].runbook.name == case.run.runbook.name
-    )
+    settings, at_work = case.ctx.compiled.settings, _at_work(case)
+    if len(at_work) >= settings.disruptive_runs:
+        return _over("cell", len(at_work), settings.disruptive_runs)
+    same = sum(1 for other in at_work if case.ctx.state.runs[other].runbook.name == case.run.runbook.name)
     if same >= settings.disruptive_runs_per_runbook:
         return _over(case.run.runbook.name, same, settings.disruptive_runs_per_runbook)
     over = _over_job(case)
@@ -255,14 +260,27 @@ def budget(case: Case) -> Verdict | None:
         return over
     for place in case.ctx.compiled.topology.above(case.run.node) if case.run.node else ():
         if place != CELL and type_of(place) in WIDE and type_of(place) != "fabric":
-            here = sum(
-                1
-                for node in case.ctx.index.claims.values()
-                if place in case.ctx.compiled.topology.above(node)
-            )
+            here = sum(1 for node in at_work.values() if place in case.ctx.compiled.topology.above(node))
             if here >= settings.disruptive_runs_per_leaf:
                 return _over(place, here, settings.disruptive_runs_per_leaf)
     return None
+
+
+def _at_work(case: Case) -> dict[str, str]:
+    """The other runs that disrupt their nodes now -> node."""
+    return {
+        other: node
+        for other, node in case.ctx.index.claims.items()
+        if other != case.run.id and not _waits_for_jobs(case.ctx, case.ctx.state.runs[other])
+    }
+
+
+def _waits_for_jobs(ctx: Context, run: Run) -> bool:
+    """Whether the run's newest step has long done no more than keep new jobs away and wait for the others."""
+    if not run.steps or ctx.now - run.steps[-1].at < LONG_WAIT_S:
+        return False
+    spec = ctx.actions.get(run.steps[-1].action)
+    return spec is not None and spec.drains and not spec.heals and not spec.silences
 
 
 def _over_job(case: Case) -> Verdict | None:
@@ -270,7 +288,7 @@ def _over_job(case: Case) -> Verdict | None:
     answer = case.ctx.state.jobs.get(case.run.node)
     most = case.ctx.compiled.settings.disruptive_runs_per_job
     for job in answer.jobs if answer is not None else ():
-        same = sum(1 for other in case.ctx.index.claims if job in case.ctx.state.runs[other].jobs)
+        same = sum(1 for other in _at_work(case) if job in case.ctx.state.runs[other].jobs)
         if same >= most:
             return _over(f"job {job}", same, most)
     return None

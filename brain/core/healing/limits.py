@@ -27,8 +27,14 @@ def breaker(case: Case) -> Verdict | None:
 
 
 def tries(case: Case) -> Verdict | None:
-    """Law 8: a remedy that was tried `tries` times in the runbook's window is not tried again."""
+    """Law 8: a remedy that was tried `tries` times in the runbook's window is not tried again.
+
+    A last resort, which stands in for such a remedy, only fences: it may always be tried.
+    """
     if case.run.counted or case.run.requested_by:
+        return None
+    stands_in = case.ctx.compiled.runbooks.get(case.incident.runbook)
+    if stands_in is not None and stands_in.last_resort == case.run.runbook.name:
         return None
     before = [
         at
@@ -144,7 +150,7 @@ def claim(ctx: Context, run: Run) -> None:
         state.tripped = ctx.now
         why = f"disruptive runs on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
         ctx.note("breaker.tripped", f"{why}: no further one begins until a person says `reset`")
-        escalation.page(ctx, incident, "update", f"the breaker has tripped: {why}")
+        escalation.urgent(ctx, incident, f"the breaker has tripped: {why}")
 
 
 def tries_key(run: Run, incident: Incident) -> str:

@@ -1,14 +1,17 @@
 """The step that a rung leads to: its id, its parameters filled in, what it disrupts. Decides nothing."""
 
+from dataclasses import replace
+
 from agent.contract.actions.spec import Disrupts, Repeat
 from brain.core.context import Context
 from brain.core.effects import Step
 from brain.core.faults import situations
 from brain.core.healing import drains
-from brain.core.pack.spec import NAMED, PAGE, Rung, Scalar
+from brain.core.pack.spec import DRAINS, NAMED, PAGE, Rung, Scalar
 from brain.core.pack.topology import component_of
 from brain.core.state import Incident, Run
 
+AFTER_WAIT_S = 600.0  # what a drain may take besides its wait: the scheduler is away, requeued jobs leave
 _WORSE = (Disrupts.NOTHING, Disrupts.JOB, Disrupts.NODE, Disrupts.FABRIC)
 
 
@@ -52,6 +55,22 @@ def _filled(run: Run, value: Scalar) -> Scalar:
     return NAMED.sub(lambda found: str(known.get(found[0][1:], found[0])), value)
 
 
+def rest_of(ctx: Context, run: Run, step: Step) -> Step:
+    """A step that is asked for again: it waits for jobs only as long as is left of its time."""
+    wait_s = step.params.get("wait_s")
+    if not isinstance(wait_s, int | float):
+        return step
+    left_s = max(0.0, wait_s - (ctx.now - run.steps[-1].at))
+    return replace(step, params={**step.params, "wait_s": left_s})
+
+
+def _waits_of_site(ctx: Context, given: dict[str, Scalar]) -> dict[str, Scalar]:
+    """A drain's parameters: for a class of faults (`fault`) the site says how long jobs may go on, and what then."""
+    fault = str(given.pop("fault", ""))
+    wait = ctx.compiled.settings.drains.get(fault) or DRAINS.get(fault)  # type: ignore[call-overload]
+    return given | {"wait_s": wait.wait_s, "then": wait.then} if wait is not None else given
+
+
 def rungs(run: Run) -> tuple[Rung, ...]:
     """The rungs that the run performs now: the ladder, or the return to service."""
     return run.runbook.return_to_service if run.worked else run.runbook.rungs
@@ -84,7 +103,11 @@ def run_of(step: str) -> str:
 def step(ctx: Context, run: Run, incident: Incident, rung: Rung, id_: str = "") -> Step:
     """The step `id_` of the run at `rung`; by default the one that was begun last."""
     spec = ctx.actions[rung.do]
-    given = params(run, rung)
+    given = _waits_of_site(ctx, params(run, rung)) if spec.drains else params(run, rung)
+    timeout_s = rung.timeout_s or spec.timeout_s
+    wait_s = given.get("wait_s", 0)
+    if spec.drains and isinstance(wait_s, int | float):
+        timeout_s = max(timeout_s, wait_s + AFTER_WAIT_S)
     if spec.returns and run.node:
         given.setdefault("owners", " ".join(drains.marks(ctx, run.node, run.incident)))
     return Step(
@@ -95,7 +118,7 @@ def step(ctx: Context, run: Run, incident: Incident, rung: Rung, id_: str = "") 
         action=rung.do,
         where=spec.where,
         params=given,
-        timeout_s=rung.timeout_s or spec.timeout_s,
+        timeout_s=timeout_s,
         disrupts=disrupts(ctx, rung, returning=bool(run.worked)),
         repeat=repeat(ctx, rung),
         why=f"{incident.cause} at {incident.scope} (rule {incident.rule})",

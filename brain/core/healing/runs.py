@@ -11,9 +11,20 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskPlan, CancelStep, WriteIntent
 from brain.core.faults import situations
-from brain.core.healing import approvals, drains, gates, limits, looks, outline, plans, validation, verdicts
+from brain.core.healing import (
+    approvals,
+    drains,
+    gates,
+    limits,
+    looks,
+    outline,
+    plans,
+    told,
+    validation,
+    verdicts,
+)
 from brain.core.pack import conditions
-from brain.core.pack.spec import PAGE, Mode, Rung
+from brain.core.pack.spec import ONCALL, PAGE, Mode, Rung
 from brain.core.paging import escalation
 from brain.core.state import Incident, Run, RunState, StepRecord
 
@@ -265,15 +276,23 @@ def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:
     return True
 
 
+def told_last(run: Run) -> bool:
+    """Whether the ladder came to its end, and its last step told those on call so."""
+    if run.worked or run.rung < len(run.runbook.rungs) or not run.steps:
+        return False
+    last = run.steps[-1]
+    return last.action == PAGE and last.params.get("to", ONCALL) == ONCALL
+
+
 def _page(ctx: Context, run: Run, incident: Incident, rung: Rung) -> None:
-    text = str(rung.params.get("text", "")) or f"{run.runbook.name}: {rung.name}"
-    escalation.page(ctx, incident, "update", text, to=str(rung.params.get("to", escalation.ONCALL)))
+    text = told.fill(ctx, run, str(rung.params.get("text", ""))) or f"{run.runbook.name}: {rung.name}"
+    escalation.page(ctx, incident, "update", text, to=str(rung.params.get("to", ONCALL)))
     run.steps.append(
         StepRecord(
             id=plans.next_step_id(run),
             rung=rung.name,
             action=rung.do,
-            params=dict(rung.params),
+            params=dict(rung.params) | ({"text": text} if "text" in rung.params else {}),
             at=ctx.now,
             outcome="ok",
             why="paged",

@@ -21,6 +21,8 @@ ANSWER_GRACE_S = 15.0  # how much later than its own timeout the result of a ste
 JITTER_S = 1.0
 # A long step reports progress every 10 s. One of class `safe` that reports nothing for this long is sent again.
 NO_PROGRESS_S = 45.0
+# It is given up when nothing has been heard of it for this long, however late its deadline is: a drain may wait for days.
+GIVE_UP_S = 1800.0
 
 
 def intended(ctx: Context, step_id: str, epoch: int) -> None:
@@ -35,7 +37,7 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
         # A new leader asks again under the same id; what stands on the log since then stops that, not the step.
         if objection is None and epoch > run.epoch and step.repeat is Repeat.SAFE:
             run.epoch = epoch
-            ctx.effects.append(Perform(step=step))
+            ctx.effects.append(Perform(step=plans.rest_of(ctx, run, step)))
         return
     if objection is not None:
         runs.withdraw(ctx, run, rung, objection)
@@ -46,6 +48,7 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
         return
     runs.transition(ctx, run, RunTrigger.INTENT_LOGGED, f"{step.action} on {step.node or 'the brain'}")
     run.epoch, run.deadline = epoch, ctx.now + step.timeout_s + ANSWER_GRACE_S
+    run.heard_at = ctx.now
     # What disrupts has passed the gates just now; evidence is collected however old the facts are.
     run.in_time = step.disrupts is not Disrupts.NOTHING or not gates.old_news(ctx, run, incident)
     _watch(ctx, run)
@@ -76,6 +79,7 @@ def progress(ctx: Context, given: StepProgress) -> None:
     """A step reports that it is under way, and with what; empty text: that is not known."""
     run = _run_of(ctx, given.step)
     if run is not None and run.state in (RunState.PERFORMING, RunState.CANCELLING):
+        run.heard_at = ctx.now
         _watch(ctx, run)
         if given.text and given.text != run.steps[-1].doing:
             run.steps[-1].doing = given.text
@@ -338,19 +342,28 @@ def timer(ctx: Context, run: Run) -> None:
 
 
 def _no_progress(ctx: Context, run: Run) -> None:
-    """Gives a step up at its deadline (outcome unknown); before that, sends one of class `safe` again."""
+    """Gives a step up at its deadline (outcome unknown); before that, sends one of class `safe` again, for some time."""
     if ctx.now >= run.deadline:
         _unknown(ctx, plans.last_step_id(run), "no answer within its deadline")
         return
-    _watch(ctx, run)
     rung = _rung(run)
-    may_repeat = plans.repeat(ctx, rung) is Repeat.SAFE and _objection(ctx, run, rung) is None
-    if run.state is RunState.PERFORMING and may_repeat:
+    safe = plans.repeat(ctx, rung) is Repeat.SAFE
+    if safe and ctx.now - max(run.heard_at, run.steps[-1].at) >= GIVE_UP_S:
+        why = f"nothing heard of it for {GIVE_UP_S / 60:.0f} minutes"
+        step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
+        ctx.effects.append(
+            CancelStep(step=step, why=why)
+        )  # if it is under way after all, it must not go on unseen
+        _unknown(ctx, step.id, why)
+        return
+    _watch(ctx, run)
+    if run.state is RunState.PERFORMING and safe and _objection(ctx, run, rung) is None:
         # Under the same id: a node that is performing it, or has performed it, answers so and does not do it twice.
         incident = ctx.state.incidents[run.incident]
         why = f"no sign of life of {rung.name} for {NO_PROGRESS_S:.0f} s: asked again under the same id"
         ctx.note("step.silent", why, incident=run.incident, run=run.id, scope=run.scope)
-        ctx.effects.append(Perform(step=plans.step(ctx, run, incident, rung)))
+        step = plans.step(ctx, run, incident, rung)
+        ctx.effects.append(Perform(step=plans.rest_of(ctx, run, step)))
 
 
 def new_leader(ctx: Context, run: Run) -> None:
@@ -366,6 +379,7 @@ def new_leader(ctx: Context, run: Run) -> None:
     elif plans.repeat(ctx, rung) is Repeat.SAFE:
         # Under the same id: a node that has it in its journal answers with the result and does not do it twice.
         # It may be under way there, so the run stays PERFORMING: cancelled now, it awaits the step's end.
+        run.heard_at = ctx.now
         why = f"{rung.name}: asked again by the new leader under the same id"
         ctx.note("step.silent", why, incident=run.incident, run=run.id, scope=run.scope)
         ctx.effects.append(WriteIntent(step=step))

@@ -65,9 +65,15 @@ BRAIN_ACTIONS: Mapping[str, ActionSpec] = {
             7200,
             (
                 Param(
+                    name="fault",
+                    type="text",
+                    summary="degraded or dead: wait_s and then come from `settings.drains`",
+                    required=False,
+                ),
+                Param(
                     name="wait_s",
                     type="float",
-                    summary="how long jobs may go on, 0 to 86,400 s (default 0: do not wait)",
+                    summary="how long jobs may go on, 0 to 2,592,000 s (default 0: do not wait)",
                     required=False,
                 ),
                 Param(
@@ -276,7 +282,12 @@ PAGE_ACTION = ActionSpec(
     timeout_s=0,
     params=(
         Param(name="to", type="text", summary="channel group (default oncall)", required=False),
-        Param(name="text", type="text", summary="what to say (default: runbook and rung)", required=False),
+        Param(
+            name="text",
+            type="text",
+            summary="what to say (default: runbook and rung); $drained, $done, $evidence and $switched_off say what happened",
+            required=False,
+        ),
     ),
     where="engine",
 )

@@ -45,6 +45,15 @@ def findings(pack: Pack) -> Iterator[Finding]:
                 yield Finding(path=here, text=f"no rule has the cause {cause!r}")
             elif cause == cause_of(rule):
                 yield Finding(path=here, text="a cause does not explain itself")
+        fields = [
+            field
+            for name in conditions.symptoms_in(rule.when)
+            if name in symptoms
+            for field in symptoms[name].carry
+        ]
+        if rule.page_once and rule.page_once not in fields:
+            text = f"its symptoms carry no field {rule.page_once!r} (have: {', '.join(fields) or 'none'})"
+            yield Finding(path=(*path, "page_once"), text=text)
         yield from _examples(rule, path, runbooks)
 
 

@@ -11,12 +11,19 @@ from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.finding import Finding
 from brain.core.pack.lint_rules import condition
 from brain.core.pack.lint_symptoms import BASE_FIELDS
-from brain.core.pack.spec import NAMED, PAGE, Pack, Rule, Runbook, Rung, Scalar, Symptom
+from brain.core.pack.spec import DRAINS, NAMED, ONCALL, PAGE, TOLD, Pack, Rule, Runbook, Rung, Scalar, Symptom
 from brain.core.pack.topology import CELL, WIDE
 
 MAX_RETRIES = 10
 MIN_EVERY_S = 3600.0
 
+_BY = ", ".join(f"${name}" for name in TOLD)
+_COMMAND = re.compile(r"`[^`]*`")  # a command to type is no claim
+# Words that tell what was done, or that nothing is left to do. They are refused in advice too: there are others for it.
+_CLAIM = re.compile(
+    r"(?i)\b(?:drain\w*|new jobs|switched off|evidence|nothing (?:more |else )?(?:to do|is urgent)|paged|informed"
+    r"|requeued|reset\w*|reboot\w*|restart\w*|retrain\w*|power cycle\w*|reload\w*|isolated|disabled|kept|tried)\b"
+)
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,60}")
 # For a parameter of this type that is a `$name`; for other types a text.
 _SAMPLES: Mapping[str, Scalar] = {"int": 1, "float": 1.0, "bool": True}
@@ -34,6 +41,8 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
         yield from _runbook(runbook, rules)
         yield from _rungs(runbook, rules, known, symptoms)
         yield from _unused_params(runbook, rules)
+        yield from _claims(runbook, known)
+        yield from _last_resort(runbook, pack, known)
 
 
 def _runbook(runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:
@@ -125,6 +134,14 @@ def _rung(
         yield Finding(path=(*path, "timeout_s"), text="must not be negative (0: the action's own)")
     if not 0 <= rung.retries <= MAX_RETRIES:
         yield Finding(path=(*path, "retries"), text=f"must be 0 to {MAX_RETRIES}")
+    fault = rung.params.get("fault")
+    if spec.drains and fault is not None:
+        if fault not in DRAINS:
+            text = f"there is no class of faults {fault!r} (have: {', '.join(DRAINS)})"
+            yield Finding(path=(*path, "params", "fault"), text=text)
+        if "wait_s" in rung.params or "then" in rung.params:
+            text = "the site says how long a drain for this class waits: no wait_s and no then beside it"
+            yield Finding(path=(*path, "params", "fault"), text=text)
     yield from condition(rung.when, (*path, "when"), symptoms)
     if rung.verify is not None:
         if rung.verify.within_s <= 0 or rung.verify.for_s < 0:
@@ -155,9 +172,8 @@ def _params(
         sample = _SAMPLES.get(types.get(name, ""), "sample")
         filled[name] = sample if value == wanted[0] else NAMED.sub("sample", str(value))
         if rung.do == PAGE:
-            yield Finding(
-                path=(*path, "params", name), text="a page's text and receiver are fixed: no `$name`"
-            )
+            yield from _told(name, wanted, (*path, "params", name))
+            continue
         for word in wanted:
             for rule in rules:
                 if word[1:] not in _given_by(rule, symptoms):
@@ -172,6 +188,50 @@ def _params(
         check_params(rung.do, filled, actions)
     except ContractError as error:
         yield Finding(path=(*path, "params"), text=str(error))
+
+
+def _told(param: str, wanted: list[str], path: _Path) -> Iterator[Finding]:
+    """A page's text has words of its own; its receiver is fixed."""
+    for word in wanted:
+        if param != "text" or word[1:] not in TOLD:
+            text = f"a page has no {word!r} (its text has: {', '.join(f'${name}' for name in TOLD)})"
+            yield Finding(path=path, text=text)
+
+
+def _claims(runbook: Runbook, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]:
+    """A page says only what is true: its own words claim nothing that another rung may have failed to do."""
+    drains = any((spec := actions.get(rung.do)) is not None and spec.drains for rung in runbook.rungs)
+    for index, rung in enumerate(runbook.rungs):
+        text = str(rung.params.get("text", ""))
+        if rung.do != PAGE or not text:
+            continue
+        path: _Path = ("runbooks", runbook.name, "rungs", index, "params", "text")
+        for claim in _CLAIM.findall(NAMED.sub("", _COMMAND.sub("", text))):
+            yield Finding(path=path, text=f"claims what may not be so ({claim!r}): say it by {_BY}")
+        if drains and "$drained" not in text and rung.params.get("to", ONCALL) == ONCALL:
+            yield Finding(path=path, text="a rung may drain the node: say by $drained whether it did")
+
+
+def _last_resort(runbook: Runbook, pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]:
+    """What runs when a remedy may not be tried again only fences: it heals nothing, so it may always be tried."""
+    path: _Path = ("runbooks", runbook.name, "last_resort")
+    name = runbook.last_resort
+    resort = next((one for one in pack.runbooks if one.name == name), None)
+    if name and resort is None:
+        yield Finding(path=path, text=f"there is no runbook {name!r}")
+    for rung in resort.rungs if resort is not None else ():
+        spec = actions.get(rung.do)
+        if spec is not None and spec.heals and (rung.disrupts or spec.disrupts) is not Disrupts.NOTHING:
+            yield Finding(path=path, text=f"{name} does more than fence: {rung.name} is {rung.do}")
+    if resort is not None and (
+        resort.last_resort or not any(_fences(rung, actions) for rung in resort.rungs)
+    ):
+        yield Finding(path=path, text=f"{name} does not fence the node, or has a last resort itself")
+
+
+def _fences(rung: Rung, actions: Mapping[str, ActionSpec]) -> bool:
+    spec = actions.get(rung.do)
+    return spec is not None and spec.drains and not spec.heals
 
 
 def _given_by(rule: Rule, symptoms: Mapping[str, Symptom]) -> list[str]:

@@ -14,11 +14,16 @@ from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.messages import Severity
 
 Scalar = str | int | float | bool
+Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 # A reference to a field of the situation in a rung's parameter. Alone it keeps the field's type; within a text
 # (`link/$name`) it becomes text.
 NAMED = re.compile(r"\$[a-z][a-z0-9_]*")
-# The action that the engine performs itself: it pages people. Parameters: `to` (a channel group), `text`.
+# The action that the engine performs itself: it pages people. Parameters: `to` (a channel group), `text` (advice; what was
+# done is said by the words of TOLD).
 PAGE = "page"
+ONCALL = "oncall"  # the receiver that means the escalation chain
+# What a page's text says of the run as `$word`; brain/core/healing/told.py fills it in.
+TOLD = ("drained", "done", "evidence", "switched_off")
 # Pydantic reads these dataclasses too (brain/adapters/pack.py): unknown keys are errors.
 _STRICT: dict[str, Any] = {"extra": "forbid"}
 
@@ -215,6 +220,8 @@ class Rule:
     # causes that this one explains: their incidents within its scope are absorbed
     inhibits: tuple[str, ...] = ()
     page: Paging = Paging.FAILURE
+    # a field of the situation, for example a code: each of its values is paged once, not once for each scope; empty: none
+    page_once: str = ""
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
@@ -314,6 +321,52 @@ class EscalationStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrainWait:
+    """How long a drain waits for the jobs of its node, and what follows when some are left."""
+
+    # 0 to 30 days
+    wait_s: float
+    # fail: the ladder stops, the drain stays and a person decides · requeue: the jobs are ended and start again elsewhere,
+    # unless one is protected · go_on: the ladder goes on beside them
+    then: Literal["fail", "requeue", "go_on"] = "fail"
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+# The classes of faults, by what they mean for jobs, with the waits of a site that sets none.
+# degraded: the jobs run on and would be hurt by the remedy · dead: what used the dead part is lost, others may run on
+DRAINS: Mapping[str, DrainWait] = {
+    "degraded": DrainWait(wait_s=7 * 86_400),
+    "dead": DrainWait(wait_s=14_400, then="requeue"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hours:
+    """Hours of the week, in the site's own time (`settings.zone`)."""
+
+    # mon .. sun
+    days: tuple[Weekday, ...] = ("mon", "tue", "wed", "thu", "fri")
+    # 0 to 24; half hours as 8.5
+    from_hour: float = 8
+    # the same; later than from_hour
+    until_hour: float = 18
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """Pages of one severity that wake nobody: they wait for the site's hours, and go together in one message."""
+
+    # channel group, for example that of the ticket system; no group of a severity that is paged at once
+    to: str
+    # empty: at any hour
+    hours: tuple[Hours, ...] = (Hours(),)
+    # within the hours: how long a digest collects; 0: each incident goes at once, by itself
+    every_s: float = 3600
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """A maintenance window: nothing disruptive happens in its scope without an approval."""
 
@@ -368,8 +421,19 @@ class Settings:
     remedies_per_day: int = 3
     remedies_per_week: int = 6
     remedies_per_month: int = 10
+    # class of the fault (degraded, dead) -> how long its drain waits for jobs, and what then; a class without: degraded
+    # 7 days, then fail; dead 4 hours, then requeue
+    drains: Mapping[Literal["degraded", "dead"], DrainWait] = field(default_factory=dict)
     # when a page is repeated, since the first page; after the last one, that pause again and again
     page_repeat_s: tuple[float, ...] = (300, 600, 1200, 2400, 4800)
+    # the severities whose pages are repeated until somebody acknowledges; a page of another one is sent once
+    page_repeats: tuple[Priority, ...] = (Priority.P0, Priority.P1)
+    # severity -> where its pages go instead of to a chain, and in which hours
+    digests: Mapping[Priority, Digest] = field(default_factory=dict)
+    # the site's time zone for hours, as in the tz database (Europe/Berlin); empty: UTC
+    zone: str = ""
+    # seconds since 1970 UTC -> the zone's offset from UTC in seconds from then on; read from the tz database by the brain
+    utc_offsets: tuple[tuple[float, float], ...] = ()
     # severity -> chain of channel groups; for a severity without one, the group `oncall`
     escalation: Mapping[Priority, tuple[EscalationStep, ...]] = field(default_factory=dict)
     # the alert that makes it this many new ones for a channel group within group_within_s, and those after it, form an

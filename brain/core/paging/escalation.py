@@ -2,18 +2,21 @@
 
 The escalation chain of a severity (`settings.escalation`) names who is paged: its first channel group at once, each
 further one when the incident is not acknowledged by that group's deadline. Without an acknowledgement the page is
-repeated after 5, 10, 20, 40, 80 minutes (`settings.page_repeat_s`). The address `oncall` means the chain. `queue.py`
-delivers pages in order and retries them; `grouping.py` collects the alerts of a storm.
+repeated after 5, 10, 20, 40, 80 minutes (`settings.page_repeat_s`), if its severity is one of `settings.page_repeats`.
+The address `oncall` means the chain. A severity with a digest (`settings.digests`) has no chain: its pages wait for the
+site's hours and wake nobody. `queue.py` delivers pages in order and retries them; `grouping.py` collects the alerts of a
+storm or of a digest.
 """
 
 from brain.core.context import Context
-from brain.core.pack.spec import EscalationStep, Priority
+from brain.core.pack.spec import ONCALL, EscalationStep, Priority
 from brain.core.paging import grouping, queue
 from brain.core.paging.queue import What
 from brain.core.state import AlertGroup, Incident, IncidentState
 
-ONCALL = "oncall"
 _CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
+ONCE_S = 30 * 86_400.0  # how long it is remembered that a value of `page_once` was paged
+MAX_ONCE = 1000
 MAX_SAID = 20
 TIMERS = ("page", "redeliver", "escalate", "group", "storm")  # kinds of timers for `timer`
 
@@ -22,8 +25,13 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
     """Pages a channel group, or with `oncall` the escalation chain. The incident's first page starts its repeats.
 
     The first page to a group opens an alert there, whatever `what` is. An update that says what was said before is not
-    sent again: until somebody acknowledges, the repeats see to it.
+    sent again: until somebody acknowledges, the repeats see to it. Nobody is paged for an incident whose rule pages once
+    for each value, when another incident was paged for this one's.
     """
+    if not _pages_first(ctx, incident):
+        why = f"{incident.page_once} was paged for another incident: {text}"
+        ctx.note("page.left_out", why, incident=incident.id, scope=incident.scope)
+        return
     if what == "update" and _said_before(incident, f"{to}: {text}"):
         return
     for group in _recipients(ctx, incident) if to == ONCALL else [to]:
@@ -48,14 +56,22 @@ def answered(incident: Incident) -> None:
     incident.pages.said.clear()
 
 
+def urgent(ctx: Context, incident: Incident, text: str) -> None:
+    """What concerns more than the incident: pages the chain of P1 at once, whatever the incident's own severity."""
+    chain = ctx.compiled.settings.escalation.get(Priority.P1) or _CHAIN
+    incident.page_once = ""
+    page(ctx, incident, "update", text, to=chain[0].to)
+
+
 def open_page(ctx: Context, incident: Incident, text: str) -> None:
     """Pages the escalation chain, unless a group of it has been paged for this incident already."""
     if not any(step.to in incident.pages.notified for step in _chain(ctx, incident)):
         page(ctx, incident, "open", text)
 
 
-def gave_up(ctx: Context, incident: Incident, text: str) -> None:
+def gave_up(ctx: Context, incident: Incident, why: str) -> None:
     """gpuward does nothing more: whoever was paged for the incident reads it, and if nobody was, the chain is paged."""
+    text = f"gpuward gave up: {why}"
     if any(step.to in incident.pages.notified for step in _chain(ctx, incident)):
         page(ctx, incident, "update", text)
     else:
@@ -65,9 +81,16 @@ def gave_up(ctx: Context, incident: Incident, text: str) -> None:
 def raised(ctx: Context, incident: Incident, before: Priority) -> None:
     """The incident's severity was raised: updates the groups that were paged, and goes by the new severity's chain."""
     pages = incident.pages
+    incident.page_once = ""  # what was paged before was less urgent
     if not pages.first_at or pages.resolved:
         return
     pages.severities.append(before)
+    digests = ctx.compiled.settings.digests
+    if (
+        before in digests and incident.severity not in digests
+    ):  # the chain begins now: nobody was woken so far
+        pages.first_at = ctx.now
+        ctx.set_timer(f"page:{incident.id}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
     for group in list(pages.notified):
         _notify(ctx, incident, "update", f"raised from {before} to {incident.severity}", group)
     _escalate(ctx, incident)
@@ -163,7 +186,22 @@ def _notify(ctx: Context, incident: Incident, what: What, text: str, to: str) ->
         grouping.update(ctx, alert_group, incident, text)
 
 
+def _pages_first(ctx: Context, incident: Incident) -> bool:
+    """Whether the incident may be paged: not if its rule pages once for a value that another incident was paged for."""
+    if not incident.page_once or incident.pages.first_at:
+        return True
+    known = {key: at for key, at in ctx.state.paged_once.items() if at > ctx.now - ONCE_S}
+    first = incident.page_once not in known
+    if first:
+        known[incident.page_once] = ctx.now
+    ctx.state.paged_once = dict(list(known.items())[-MAX_ONCE:])
+    return first
+
+
 def _chain(ctx: Context, incident: Incident) -> tuple[EscalationStep, ...]:
+    digest = ctx.compiled.settings.digests.get(incident.severity)
+    if digest is not None:
+        return (EscalationStep(to=digest.to),)
     return ctx.compiled.settings.escalation.get(incident.severity) or _CHAIN
 
 
@@ -182,13 +220,14 @@ def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
     waits = ctx.compiled.settings.page_repeat_s
     waited = ctx.now - pages.first_at
     text = f"nobody has acknowledged for {waited / 60:.0f} minutes"
+    settings = ctx.compiled.settings
+    repeats = about.severity in settings.page_repeats and about.severity not in settings.digests
     if isinstance(about, AlertGroup):
-        if not queue.busy(about, about.to):
+        if repeats and not queue.busy(about, about.to):
             queue.post(ctx, about, "repeat", about.to, text)
     else:
-        if (
-            about.state is not IncidentState.RECOVERED
-        ):  # nobody is called again for what is over, if it stays so
+        # Nobody is called again for what is over, if it stays so.
+        if repeats and about.state is not IncidentState.RECOVERED:
             for group in _recipients(ctx, about):
                 if not queue.busy(about, group):
                     _notify(ctx, about, "repeat", text, group)

@@ -3,13 +3,17 @@
 The first incidents are paged one by one. From the `group_at_least`th on they are collected for `group_within_s` and
 then paged together, as one alert that is repeated, acknowledged and resolved as one. An incident's page counts as
 delivered when the alert group's page with it was. An incident more urgent than all the recent ones is paged at once.
+
+A digest is an alert group that collects until the site's hours, and is not repeated. What is over by then is listed as
+over. Later news of it, and its resolution, wait for the hours too.
 """
 
 from dataclasses import replace
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.paging import queue
+from brain.core.pack.spec import Digest, Priority
+from brain.core.paging import hours, queue
 from brain.core.paging.subjects import began_at
 from brain.core.state import AlertGroup, ChannelGroup, GroupedAlert, Incident, PendingPage
 
@@ -19,6 +23,9 @@ MAX_WITH_EVIDENCE = 40  # incidents of an alert group with their first fact; a p
 def alert_group_for(ctx: Context, incident: Incident, to: str) -> AlertGroup | None:
     """The alert group that a new alert for channel group `to` goes into, opened if needed; None: it goes by itself."""
     settings, now = ctx.compiled.settings, ctx.now
+    digest = settings.digests.get(incident.severity)
+    if digest is not None and digest.to == to and hours.leaves_at(settings, digest, now) > now:
+        return _digest_for(ctx, digest, incident)
     if settings.group_at_least <= 0:
         return None
     group = ctx.state.groups.setdefault(to, ChannelGroup())
@@ -36,6 +43,25 @@ def alert_group_for(ctx: Context, incident: Incident, to: str) -> AlertGroup | N
     return collecting or _open(ctx, group, incident, to)
 
 
+def _digest_for(ctx: Context, digest: Digest, incident: Incident) -> AlertGroup:
+    """The digest of the incident's severity that still collects, opened if needed."""
+    for known in ctx.state.alert_groups.values():
+        if known.digest == incident.severity and known.to == digest.to and not known.pages.first_at:
+            return known
+    id_ = ids.hashed(ids.ALERT_GROUP, ctx.cause, digest.to, incident.id)
+    made = AlertGroup(id=id_, to=digest.to, opened_at=ctx.now, digest=incident.severity)
+    ctx.state.alert_groups[id_] = made
+    ctx.set_timer(f"group:{id_}", _due(ctx, made))
+    return made
+
+
+def _due(ctx: Context, alert_group: AlertGroup) -> float:
+    """When what is collected from now on is sent."""
+    settings = ctx.compiled.settings
+    digest = settings.digests.get(Priority(alert_group.digest)) if alert_group.digest else None
+    return hours.leaves_at(settings, digest, ctx.now) if digest else ctx.now + settings.group_within_s
+
+
 def _open(ctx: Context, group: ChannelGroup, incident: Incident, to: str) -> AlertGroup:
     id_ = ids.hashed(ids.ALERT_GROUP, ctx.cause, to, incident.id)
     alert_group = ctx.state.alert_groups[id_] = AlertGroup(id=id_, to=to, opened_at=ctx.now)
@@ -49,6 +75,7 @@ def add(ctx: Context, alert_group: AlertGroup, incident: Incident, text: str) ->
     evidence = incident.evidence[:1] if len(alert_group.listed) < MAX_WITH_EVIDENCE else []
     incident.pages.grouped[alert_group.to] = alert_group.id
     alert_group.severity = min(alert_group.severity, incident.severity)
+    alert_group.affected |= incident.affected
     alert_group.listed[incident.id] = GroupedAlert(
         incident=incident.id,
         severity=incident.severity,
@@ -67,12 +94,13 @@ def update(ctx: Context, alert_group: AlertGroup, incident: Incident, text: str)
     alert_group.listed[incident.id] = replace(
         alert_group.listed[incident.id], text=text, severity=incident.severity, scope=incident.scope
     )
+    alert_group.affected |= incident.affected
     if incident.severity < alert_group.severity:
         alert_group.pages.severities += [alert_group.severity] if alert_group.pages.first_at else []
         alert_group.severity = incident.severity
     _enqueue(ctx, alert_group, incident, "update", text)
     if f"group:{alert_group.id}" not in ctx.state.timers:
-        ctx.set_timer(f"group:{alert_group.id}", ctx.now + ctx.compiled.settings.group_within_s)
+        ctx.set_timer(f"group:{alert_group.id}", _due(ctx, alert_group))
 
 
 def acknowledged(ctx: Context, alert_group: AlertGroup, incident: Incident, who: str) -> None:
@@ -97,6 +125,9 @@ def send_collected(ctx: Context, alert_group: AlertGroup) -> None:
     queued, alert_group.queued = alert_group.queued, []
     if not alert_group.pages.first_at:
         _send_first(ctx, alert_group, queued)
+    elif alert_group.over == len(alert_group.listed):  # a digest whose resolution waited for its hours
+        alert_group.queued = queued
+        _follow(ctx, alert_group, list(alert_group.listed.values())[-1].text, "")
     elif not alert_group.pages.resolved:
         changed = list(dict.fromkeys(page.rpartition(".p")[0] for page in queued))
         newest = alert_group.listed[changed[-1]]
@@ -109,11 +140,13 @@ def _send_first(ctx: Context, alert_group: AlertGroup, queued: list[str]) -> Non
     settings, pages = ctx.compiled.settings, alert_group.pages
     pages.first_at = ctx.now
     pages.notified.append(alert_group.to)
-    _prolong_storm(ctx, alert_group)
+    if not alert_group.digest:
+        _prolong_storm(ctx, alert_group)
     count = len(alert_group.listed)
     text = f"{count} more incident{'s' * (count > 1)} within {settings.group_within_s:.0f} s"
     queue.post(ctx, alert_group, "open", alert_group.to, text, queued)
-    ctx.set_timer(f"page:{alert_group.id}", ctx.now + settings.page_repeat_s[0])
+    if not alert_group.digest:
+        ctx.set_timer(f"page:{alert_group.id}", ctx.now + settings.page_repeat_s[0])
     acked = next((line.incident for line in alert_group.listed.values() if line.acked), "")
     incident = ctx.state.incidents.get(acked)
     who = incident.pages.acked_by if incident else ""
@@ -159,7 +192,9 @@ def _follow(ctx: Context, alert_group: AlertGroup, why: str, who: str) -> None:
     pages, count = alert_group.pages, len(alert_group.listed)
     if not pages.first_at or pages.resolved:
         return
-    if alert_group.over == count:
+    if alert_group.over == count and (opens := _opens(ctx, alert_group)) > ctx.now:
+        ctx.set_timer(f"group:{alert_group.id}", opens)
+    elif alert_group.over == count:
         pages.resolved = True
         ctx.cancel_timer(f"page:{alert_group.id}")
         ctx.cancel_timer(f"group:{alert_group.id}")
@@ -171,3 +206,10 @@ def _follow(ctx: Context, alert_group: AlertGroup, why: str, who: str) -> None:
         pages.acked_by = who or "people"
         ctx.cancel_timer(f"page:{alert_group.id}")
         queue.post(ctx, alert_group, "ack", alert_group.to, why)
+
+
+def _opens(ctx: Context, alert_group: AlertGroup) -> float:
+    """When a resolution may be sent: in the hours of a digest, else now."""
+    settings = ctx.compiled.settings
+    digest = settings.digests.get(Priority(alert_group.digest)) if alert_group.digest else None
+    return hours.next_open(settings, digest.hours, ctx.now) if digest else ctx.now

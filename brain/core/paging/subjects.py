@@ -28,7 +28,7 @@ def of_incident(incident: Incident) -> PageSubject:
 def of_alert_group(group: AlertGroup) -> PageSubject:
     """An alert group as it is now: as urgent as the most urgent incident that it ever listed."""
     lines = tuple(group.listed.values())
-    nodes = list(dict.fromkeys(line.node for line in lines if line.node))
+    nodes = list(group.affected)
     node = nodes[0] if len(nodes) == 1 and all(line.node for line in lines) else ""
     return PageSubject(
         id=group.id,
@@ -38,7 +38,9 @@ def of_alert_group(group: AlertGroup) -> PageSubject:
         scope=f"node/{node}" if node else "cell",
         node=node,
         nodes=max(1, len(nodes)),
-        because=f"{len(lines)} incidents began within moments: they are told in one page",
+        because=f"{len(lines)} incidents that nobody is woken for: they are told in one page"
+        if group.digest
+        else f"{len(lines)} incidents began within moments: they are told in one page",
         since=min((line.since for line in lines), default=group.opened_at),
         acked_by=group.pages.acked_by,
         severities_before=tuple(group.pages.severities),

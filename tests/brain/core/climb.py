@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.contract.commands import Outcome
 from brain.core.effects import AskLook, Effect, Perform
-from brain.core.inputs import Input, NodeState, StepResult
+from brain.core.inputs import Input, Leader, NodeState, StepProgress, StepResult
 from brain.core.pack.spec import Mode, Runbook, Rung, Verify
 from brain.core.state import Incident, Run, RunState
 from tests.brain.world import Story, pack
@@ -57,6 +57,19 @@ class Climb(Story):
         """The node falls silent, or is heard again."""
         self._answers += 1
         self.time.feed(NodeState(id=f"n{self._answers}", node="n1", alive=alive), self.time.now)
+        self.wait(0)
+
+    def progresses(self) -> None:
+        """The newest step gives a sign of life."""
+        self._answers += 1
+        step = self.performed[-1].step.id
+        self.time.feed(StepProgress(id=f"g{self._answers}", step=step, elapsed_s=1.0, text=""), self.time.now)
+        self.wait(0)
+
+    def lead(self) -> None:
+        """Another brain leads from now on."""
+        self._answers += 1
+        self.time.feed(Leader(id=f"l{self._answers}", epoch=1 + self._answers, brain="b2"), self.time.now)
         self.wait(0)
 
     def answer(self, outcome: str = "ok", step: str = "") -> None:

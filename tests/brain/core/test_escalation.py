@@ -146,10 +146,42 @@ def test_a_repeat_may_be_the_first_page_to_those_on_call() -> None:
 def test_repeats_come_ever_more_rarely_and_never_end() -> None:
     """After 5, 10, 20, 40 and 80 minutes since the first page, then every 80 minutes."""
     it = Pager()
-    it.opens("a", severity="P2")
+    it.opens("a", severity="P0")
     it.passes(4800 * 4)
     assert it.told("repeat") == [f"{at:g} repeat oncall a" for at in (*REPEATS, 9600, 14400, 19200)]
     assert it.words()[-1] == "nobody has acknowledged for 320 minutes"
+
+
+@pytest.mark.parametrize(
+    ("severity", "repeats", "times"),
+    [
+        ("P0", {}, 2),
+        ("P1", {}, 2),
+        ("P2", {}, 0),
+        ("P3", {}, 0),
+        ("P3", {"page_repeats": (Priority.P3,)}, 2),
+        ("P1", {"page_repeats": ()}, 0),
+    ],
+)
+def test_which_pages_are_repeated_is_the_sites_choice(
+    severity: str, repeats: dict[str, Any], times: int
+) -> None:
+    """By default nobody is called twice for what can wait until the morning."""
+    it = Pager(escalation={}, **repeats)
+    it.opens("a", severity=severity)
+    it.passes(700)
+    assert it.told("open") == ["0 open oncall a"]
+    assert len(it.told("repeat")) == times
+
+
+def test_what_is_raised_is_repeated_from_then_on() -> None:
+    """As a P2 it was told once; as a P1 it is repeated at the times since its first page."""
+    it = Pager()
+    it.opens("a", severity="P2")
+    it.passes(400)
+    it.raises("a", "P1")
+    it.passes(300)
+    assert it.told("repeat") == ["600 repeat oncall a", "600 repeat lead a"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +196,7 @@ def test_repeats_come_ever_more_rarely_and_never_end() -> None:
 def test_a_repeat_that_the_timer_brings_early_or_late(at: float, then: float) -> None:
     """The next one is due at its own time since the first page."""
     it = Pager()
-    it.opens("a", severity="P2")
+    it.opens("a", severity="P0")
     it.state.now = BEGAN + at
     it.fires("page", "a")
     assert it.told("repeat") == [f"{at:g} repeat oncall a"]

@@ -10,7 +10,7 @@ from agent.contract.errors import ConfigError
 from brain.adapters.codec import Codec
 from brain.config import load, parse
 from brain.core.inputs import PackLoaded
-from brain.core.pack.spec import Mode, Priority
+from brain.core.pack.spec import Digest, Mode, Priority
 from brain.notify.webhook import WebhookOptions
 from brain.options import options
 from tests.brain.world import pack
@@ -40,6 +40,31 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "settings.escalation.P1: after_s counts from the first page and must not decrease",
     ),
     ({"settings": {"escalation": {"P9": [{"to": "oncall"}]}}}, "settings.escalation.P9"),
+    ({"settings": {"digests": {"P1": {"to": "t"}}}}, "settings.digests.P1: what is so urgent does not wait"),
+    ({"settings": {"digests": {"P2": {"to": "t"}}}}, "settings.digests.P2: there is no group 't' (have: )"),
+    (
+        {"settings": {"digests": {"P2": {"to": "oncall"}}}},
+        "settings.digests.P2: oncall is paged at once for other severities",
+    ),
+    (
+        {
+            "settings": {"digests": {"P2": {"to": "t"}}, "escalation": {"P2": [{"to": "t"}]}},
+            "groups": {"t": ["log"]},
+        },
+        "settings.digests.P2: P2 has a chain in settings.escalation",
+    ),
+    (
+        {
+            "settings": {"digests": {"P2": {"to": "t", "hours": [{"from_hour": 9, "until_hour": 9}]}}},
+            "groups": {"t": ["log"]},
+        },
+        "settings.digests.P2: hours need days, and 0 <= from_hour < until_hour <= 24",
+    ),
+    (
+        {"settings": {"digests": {"P2": {"to": "t", "every_s": -1}}}, "groups": {"t": ["log"]}},
+        "settings.digests.P2: every_s must not be negative",
+    ),
+    ({"settings": {"zone": "Mars/Olympus"}}, "site.toml: the tz database has no zone 'Mars/Olympus'"),
     ({"cell": "a.b"}, "site.toml: cell 'a.b' must be"),
     ({"nats": {"embedded": {"nodes": {"n.1": "U"}}}}, "site.toml: nats.embedded.nodes: node 'n.1' must be"),
 ]
@@ -81,6 +106,23 @@ def test_the_chains_of_the_example_pass_through_the_log(tmp_path: Path) -> None:
     assert isinstance(read, PackLoaded)
     assert read.pack.settings == site
     assert [step.to for step in read.pack.settings.escalation[Priority.P1]] == ["oncall", "lead"]
+
+
+def test_the_digest_of_the_example_passes_through_the_log_with_its_zone(tmp_path: Path) -> None:
+    """The engine gets the zone's offsets as data: summer time in Berlin began on 29 March 2026 at 01:00 UTC."""
+    text = (Path(__file__).parents[3] / "deploy" / "brain.toml").read_text()
+    lines = [line.removeprefix("# ") for line in text.splitlines()]
+    first = next(index for index, line in enumerate(lines) if line == "[settings.digests.P2]")
+    digest = "\n".join(lines[first : first + 4])
+    zone = '[settings]\nzone = "Europe/Berlin"\n'
+    (tmp_path / "brain.toml").write_text(f'{zone}{digest}\n[groups]\ntickets = ["log"]\n')
+    site = load(tmp_path / "brain.toml").site_settings()
+    assert site.digests == {Priority.P2: Digest(to="tickets")}
+    assert (1774746000.0, 7200.0) in site.utc_offsets
+    what, body = Codec("c1").encode(PackLoaded(id="p", pack=replace(pack(), settings=site)))
+    read = Codec("c1").decode(f"ward.c1.input.{what}", body, 1)
+    assert isinstance(read, PackLoaded)
+    assert read.pack.settings == site
 
 
 def test_paths_are_relative_to_the_configuration_file(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_services_that_died_and_a_driver_that_only_a_reboot_mends(fleet: Fleet) 
     manager = fleet.healed("gpu1", "fabric-manager-down", f"service/{FABRIC}", SYSTEMD, began)
     assert service.actions == ("service.restart",)
     assert manager.actions == (
-        *("evidence.collect", "fabricmanager.restart"),
+        *("evidence.collect", "scheduler.drain", "fabricmanager.restart"),
         *("gpu.links_check", "scheduler.resume"),
     )
     after = {unit: node.pid(unit) for unit in before}

@@ -1,0 +1,101 @@
+"""What a page's text says of the run: filled in from what happened, when the page is sent. Decides nothing.
+
+A runbook is written before anybody knows whether the scheduler accepts a drain or a BMC switches a node off. So its texts
+give advice only; what was done they leave to these words, and `gpuward check` refuses texts that claim it by themselves.
+"""
+
+from collections.abc import Callable, Mapping
+
+from agent.contract.messages import clip
+from brain.core.context import Context
+from brain.core.pack.spec import NAMED, PAGE
+from brain.core.state import Run, StepRecord
+
+MAX_WHY = 140  # characters of a step's reason
+EVIDENCE = ("evidence.collect", "bmc.evidence")
+SWITCHES_OFF = ("node.isolate", "bmc.power_off")
+
+
+def fill(ctx: Context, run: Run, text: str) -> str:
+    """A page's text with what happened in place of each `$word`. Other words stay as they are."""
+    words = {f"${name}": say for name, say in WORDS.items()}
+    return NAMED.sub(lambda found: words[found[0]](ctx, run) if found[0] in words else found[0], text)
+
+
+def _drained(ctx: Context, run: Run) -> str:
+    """Whether new jobs may come to the run's node, as far as we know."""
+    node = run.node or "The node"
+    step = _last(_steps_of_incident(ctx, run), lambda one: _drains(ctx, one))
+    owned = run.node in ctx.state.drains
+    if step is None:
+        return f"{node} gets no new jobs." if owned else f"{node} was not drained: new jobs may start there."
+    if step.outcome == "ok" and owned:
+        return f"{node} gets no new jobs{_why(step)}."
+    if step.outcome == "ok":
+        return f"{node} was drained and has been given back: new jobs may start there."
+    if owned and step.outcome != "unreachable":
+        return f"The drain of {node} did not end well{_why(step)}: check whether new jobs may start there."
+    return f"{node} could NOT be drained{_why(step)}: new jobs may start there."
+
+
+def _done(ctx: Context, run: Run) -> str:
+    """What the ladder did and what came of it; evidence and drains are told by words of their own."""
+    last = {step.rung: step for step in run.steps if _is_remedy(ctx, step)}
+    if not last:
+        return "Nothing else was done."
+    return f"What was done: {'; '.join(f'{name}: {_outcome(step)}' for name, step in last.items())}."
+
+
+def _evidence(_ctx: Context, run: Run) -> str:
+    """Whether there is an evidence bundle of this run."""
+    step = _last(run.steps, lambda one: one.action in EVIDENCE)
+    if step is not None and step.outcome == "ok":
+        return "The evidence is kept (`gpuward evidence`)."
+    return f"There is NO evidence of this run{_why(step) if step is not None else ''}."
+
+
+def _switched_off(_ctx: Context, run: Run) -> str:
+    """Whether the run has switched its node off."""
+    node = run.node or "the node"
+    step = _last(run.steps, lambda one: one.action in SWITCHES_OFF)
+    if step is not None and step.outcome == "ok":
+        return f"{node} is switched off."
+    return f"{node} was NOT switched off{_why(step) if step is not None else ''}."
+
+
+WORDS: Mapping[str, Callable[[Context, Run], str]] = {
+    "drained": _drained,
+    "done": _done,
+    "evidence": _evidence,
+    "switched_off": _switched_off,
+}
+
+
+def _is_remedy(ctx: Context, step: StepRecord) -> bool:
+    only_drains = _drains(ctx, step) and step.action not in SWITCHES_OFF
+    return step.action != PAGE and step.action not in EVIDENCE and not only_drains
+
+
+def _drains(ctx: Context, step: StepRecord) -> bool:
+    spec = ctx.actions.get(step.action)
+    return spec is not None and spec.drains
+
+
+def _outcome(step: StepRecord) -> str:
+    if step.outcome == "ok":
+        return {None: "done", True: "done, it helped", False: "done, it did not help"}[step.verified]
+    return f"{step.outcome or 'under way'}{_why(step)}"
+
+
+def _why(step: StepRecord) -> str:
+    return f" ({clip(' '.join(step.why.split()), MAX_WHY)})" if step.why else ""
+
+
+def _steps_of_incident(ctx: Context, run: Run) -> list[StepRecord]:
+    """The steps of all runs of the incident: an earlier one may have drained the node."""
+    runs = [ctx.state.runs[one] for one in ctx.state.incidents[run.incident].runs if one in ctx.state.runs]
+    return [step for each in runs for step in each.steps]
+
+
+def _last(steps: list[StepRecord], wanted: Callable[[StepRecord], bool]) -> StepRecord | None:
+    return next((step for step in reversed(steps) if step.outcome != "withdrawn" and wanted(step)), None)
