@@ -57,7 +57,11 @@ MODULES = (
         name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue", "delivery_of_groups")
     ),
     Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
-    Module(name="runs", path="brain/core/healing/runs.py", tests=core("runs", "runs_trail", "runs_way_back")),
+    Module(
+        name="runs",
+        path="brain/core/healing/runs.py",
+        tests=core("runs", "runs_trail", "runs_way_back", "runs_at_gates"),
+    ),
     Module(name="steps", path="brain/core/healing/steps.py", tests=core("steps", "steps_trail")),
     Module(name="verify", path="agent/commands/verify.py", tests=agent("verify")),
     Module(name="journal", path="agent/commands/journal.py", tests=agent("command_journal")),
