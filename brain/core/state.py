@@ -403,7 +403,7 @@ class Disruption:
     """The beginning of one disruptive run."""
 
     at: float
-    # empty for a scope wider than a node
+    # a scope wider than a node stands for itself
     node: str
     cause: str
 

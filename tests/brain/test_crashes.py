@@ -13,8 +13,11 @@ from brain.core.effects import Effect, Perform, SendPage, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import Delivery, EventSeen, Input, Intent, Leader, PackLoaded, TimerFired
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import CompiledCache
 from brain.core.state import RunState
 from tests.brain.world import pack
+
+CACHE = CompiledCache()
 
 
 @dataclass
@@ -60,7 +63,7 @@ class World:
 
     def new_brain(self) -> None:
         """Starts a new brain: it replays the log without performing anything, then leads."""
-        self.engine = Engine(actions=self.specs)
+        self.engine = Engine(actions=self.specs, compile_pack=CACHE)
         self.read = 0
         while self.read < len(self.log):
             given, at = self.log[self.read]

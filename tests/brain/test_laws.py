@@ -27,11 +27,13 @@ from brain.core.inputs import (
     TimerFired,
 )
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Mode
 from brain.core.state import State
 from tests.brain.world import GPU, pack
 
 STATE = TypeAdapter(State)
+CACHE = CompiledCache()
 Log = list[tuple[Input, float]]
 
 FACTS: list[tuple[str, str, dict[str, Any]]] = [
@@ -90,7 +92,7 @@ class Recorder:
     """Plays moves on an engine in an unreliable world, and records its log."""
 
     def __init__(self, answers: list[str]) -> None:
-        self.engine = Engine(actions=ACTIONS)
+        self.engine = Engine(actions=ACTIONS, compile_pack=CACHE)
         self.log: Log = []
         self.notes: list[Note] = []
         self.performed: list[Perform] = []
@@ -227,7 +229,7 @@ class Recorder:
 
 def replayed(log: Log, state: State | None = None) -> tuple[list[Note], Engine]:
     """The notes that an engine makes of a log, and the engine."""
-    engine = Engine(state, actions=ACTIONS)
+    engine = Engine(state, actions=ACTIONS, compile_pack=CACHE)
     notes = [effect for given, now in log for effect in engine.handle(given, now) if isinstance(effect, Note)]
     return notes, engine
 
@@ -326,7 +328,7 @@ def test_what_must_never_be_repeated_is_not(script: list[tuple[Any, ...]], answe
         for name, spec in ACTIONS.items()
     }
     live = Recorder(answers)
-    live.engine = Engine(actions=specs)
+    live.engine = Engine(actions=specs, compile_pack=CACHE)
     live.play(script)
     live.wait(300)
     unsure: set[str] = set()

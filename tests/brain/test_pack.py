@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from agent.contract.errors import ConfigError, ContractError
+from brain.adapters import marked_yaml
 from brain.adapters import pack as packs
 from brain.core.pack.spec import Mode, ModeSetting, Place, Priority, Settings
 
@@ -212,6 +213,24 @@ def test_all_errors_come_at_once(tmp_path: Path) -> None:
         "runbooks/look.yaml:3",
         "runbooks/look.yaml:4",
     ]
+
+
+@pytest.mark.parametrize(
+    "nested", ["[" * 100 + "]" * 100, "[" * 100_000, "- " * 100_000, "{a: " * 900 + "}" * 900]
+)
+def test_deep_nesting_is_an_error_and_no_crash(tmp_path: Path, nested: str) -> None:
+    """Neither the reader in C, which has no limit of its own, nor the one in Python ends the brain."""
+    with pytest.raises(ConfigError, match="nested too deep"):
+        packs.load(*write(tmp_path, f"symptoms:\n  {nested}\n"))
+
+
+def test_the_readers_in_c_and_in_python_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own rules are the same with and without libyaml, and so are the lines of all their values."""
+    quick = packs.scan(ROOT / "rules", ROOT / "runbooks")
+    monkeypatch.setattr(marked_yaml, "_QUICK", None)
+    exact = packs.scan(ROOT / "rules", ROOT / "runbooks")
+    assert quick.origins == exact.origins
+    assert packs.assemble(quick) == packs.assemble(exact)
 
 
 def test_one_name_is_used_once(tmp_path: Path) -> None:

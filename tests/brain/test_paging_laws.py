@@ -11,6 +11,7 @@ from brain.core.effects import Effect, SendPage
 from brain.core.engine import Engine
 from brain.core.inputs import Delivery, EventSeen, Input, Leader, OperatorCommand, PackLoaded, TimerFired
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Digest, Hours, Priority, Settings
 from brain.core.paging import hours
 from brain.core.paging.queue import everything
@@ -19,6 +20,7 @@ from tests.brain.test_paging import CHAIN
 from tests.brain.world import GPU, pack
 
 STATE = TypeAdapter(State)
+CACHE = CompiledCache()
 WITHIN_S = 20.0
 FACTS: list[tuple[str, str, dict[str, Any]]] = [
     ("node.unreachable", "node", {}),
@@ -48,7 +50,7 @@ class Site:
     """One brain at a time on one log, channels that fail, and the pages that people got."""
 
     def __init__(self, fate: list[str]) -> None:
-        self.engine = Engine(actions=ACTIONS)
+        self.engine = Engine(actions=ACTIONS, compile_pack=CACHE)
         self.log: list[tuple[Input, float]] = []
         self.now = 0.0
         self.fate = fate
@@ -94,13 +96,13 @@ class Site:
         """The brain crashes. The next one reads the whole log, or a snapshot; then it leads."""
         if how == "replay":
             self.engine.close()
-            self.engine = Engine(actions=ACTIONS)
+            self.engine = Engine(actions=ACTIONS, compile_pack=CACHE)
             for given_, at in self.log:
                 self.engine.handle(given_, at)
         else:
             state = STATE.validate_json(STATE.dump_json(self.engine.state))
             self.engine.close()
-            self.engine = Engine(state, actions=ACTIONS)
+            self.engine = Engine(state, actions=ACTIONS, compile_pack=CACHE)
         self.lead()
 
     def lead(self) -> None:

@@ -13,16 +13,18 @@ from brain.core.effects import Effect, Note, Perform, SendPage, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Leader, NodeState, PackLoaded, TimerFired
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Mode, ModeSetting, Settings
 from brain.core.rehearsal.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parents[2]
 PACK = packs.load(ROOT / "rules", ROOT / "runbooks", settings=Settings(modes=(ModeSetting(mode=Mode.AUTO),)))
+CACHE = CompiledCache()
 
 
 def leading() -> Engine:
     """An engine with gpuward's own rules and a leader."""
-    engine = Engine(actions=ACTIONS)
+    engine = Engine(actions=ACTIONS, compile_pack=CACHE)
     engine.handle(PackLoaded(id="p", pack=PACK), 0)
     engine.handle(Leader(id="l", epoch=1, brain="b"), 0)
     return engine

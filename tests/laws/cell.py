@@ -10,6 +10,7 @@ from agent.contract.actions.spec import ActionSpec, Disrupts
 from agent.contract.commands import Outcome
 from brain.core.effects import Step
 from brain.core.pack.spec import Pack
+from brain.core.state import Incident, Run
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,10 +53,13 @@ class Cell:
     actions: Mapping[str, ActionSpec]
     nodes: dict[str, NodeTruth]
     epoch: int = 0
+    now: float = 0.0  # of the last input
     holds: dict[str, HoldTold] = field(default_factory=dict)  # id of the command -> hold
     under_way: dict[str, StepUnderWay] = field(default_factory=dict)  # step id -> it
     approvals: dict[str, float] = field(default_factory=dict)  # incident -> when somebody last approved
     ended: dict[str, tuple[float, Outcome]] = field(default_factory=dict)  # step id -> its first result
+    incidents: dict[str, Incident] = field(default_factory=dict)  # as the engine has last shown them
+    runs: dict[str, Run] = field(default_factory=dict)  # likewise
 
     def node(self, name: str) -> NodeTruth:
         """The truth of a node, made when it is first named."""

@@ -4,16 +4,17 @@ An oracle sees each input with the effects that it led to, before the cell's tru
 It yields a sentence for each violation.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Protocol
 
 from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Outcome
-from brain.core.effects import Effect, Note, Perform, SendPage, ShowIncident, ShowRun, Step
+from brain.core.effects import Effect, Note, Perform, SendPage, ShowRun, Step
 from brain.core.healing.gates import LONG_WAIT_S
 from brain.core.inputs import Delivery, EventSeen, Input, Intent, Leader, NodeState, OperatorCommand
 from brain.core.pack.spec import Match, Pack, Symptom
-from brain.core.state import Incident, Run
+from brain.core.state import Run
 from tests.laws.cell import Cell
 from tests.laws.story import UNKNOWN_XID, Story, disruptive, forged
 
@@ -27,6 +28,7 @@ class Oracle(Protocol):
     """One law's judge."""
 
     law: int
+    looks_at: tuple[type, ...]  # inputs and effects; it is not asked about a moment that has none of them
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         """Violations that show with this input."""
@@ -57,6 +59,7 @@ class OneRunPerNode:
     """Law 1: never two disruptive runs on one node, nor more than the budgets of cell and leaf."""
 
     law = 1
+    looks_at: tuple[type, ...] = (Perform, ShowRun)
 
     def __init__(self) -> None:
         self._at_work: dict[str, str] = {}  # run -> node
@@ -97,6 +100,7 @@ class HoldsAndWindows:
     """Law 2: no disruptive step leaves under a hold; in a window or beside a protected job only with an approval."""
 
     law = 2
+    looks_at: tuple[type, ...] = (Perform,)
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         for step in performed(effects):
@@ -131,6 +135,7 @@ class NeverTwice:
     """Law 4: no rung with repeat class `never` is performed twice for one decision."""
 
     law = 4
+    looks_at: tuple[type, ...] = (Perform,)
 
     def __init__(self) -> None:
         self._begun: dict[str, str] = {}  # run and rung -> step id
@@ -155,21 +160,18 @@ class UnknownCodes:
     """Law 5: an unknown code never leads to an action that disturbs."""
 
     law = 5
+    looks_at: tuple[type, ...] = (EventSeen, Perform)
 
     def __init__(self) -> None:
         self._unknown: set[str] = set()  # ids of facts
-        self._incidents: dict[str, Incident] = {}
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         if isinstance(given, EventSeen) and given.event.kind == "gpu.xid":
             code = given.event.data.get("code")
             if isinstance(code, int) and code >= UNKNOWN_XID:
                 self._unknown.add(given.event.id)
-        for effect in effects:
-            if isinstance(effect, ShowIncident):
-                self._incidents[effect.incident.id] = effect.incident
         for step in performed(effects):
-            incident = self._incidents.get(step.incident)
+            incident = cell.incidents.get(step.incident)
             facts = [fact.id for fact in incident.evidence] if incident is not None else []
             if disruptive(step) and facts and all(fact in self._unknown for fact in facts):
                 yield f"{step.id} ({step.action}) rests on unknown codes alone"
@@ -182,25 +184,20 @@ class SharedCause:
     """Law 6: when a large share shows one symptom now, at once or one after the other, nothing is begun for it on a node."""
 
     law = 6
+    looks_at: tuple[type, ...] = (EventSeen, Perform)
 
     def __init__(self) -> None:
         self._active: dict[str, dict[str, float]] = {}  # symptom -> node -> until when it lives
-        self._incidents: dict[str, Incident] = {}
         self._begun: set[str] = set()  # runs that had disturbed something before
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        for effect in effects:
-            if isinstance(effect, ShowIncident):
-                self._incidents[effect.incident.id] = effect.incident
         if isinstance(given, EventSeen):
             self._heard(cell.pack, given, now)
-        if isinstance(given, NodeState) and given.alive:
-            pass
         for step in performed(effects):
             if not disruptive(step) or not step.node or step.run in self._begun:
                 continue
             self._begun.add(step.run)
-            incident = self._incidents.get(step.incident)
+            incident = cell.incidents.get(step.incident)
             for key in incident.symptoms if incident is not None else ():
                 name = key.partition("@")[0]
                 nodes = [node for node, until in self._active.get(name, {}).items() if until > now]
@@ -254,26 +251,20 @@ class BackInService:
     """Laws 3 and 8: a node is given back when it was heard after the last step, and nobody else wants it drained."""
 
     law = 8
+    looks_at: tuple[type, ...] = (Perform,)
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}  # run -> when its newest disruptive step ended or left
-        self._runs: dict[str, Run] = {}
-        self._incidents: dict[str, Incident] = {}
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        for effect in effects:
-            if isinstance(effect, ShowRun):
-                self._runs[effect.run.id] = effect.run
-            elif isinstance(effect, ShowIncident):
-                self._incidents[effect.incident.id] = effect.incident
         for step in performed(effects):
             if disruptive(step):
                 self._last[step.run] = now
-            run = self._runs.get(step.run)
+            run = cell.runs.get(step.run)
             if step.action != "scheduler.resume":
                 continue
             node = cell.node(step.node)
-            owners = [owner for owner in node.drained_for if owner != step.incident and self._wants(owner)]
+            owners = [owner for owner in node.drained_for if owner != step.incident and _wants(cell, owner)]
             if owners:
                 yield f"{step.id}: {step.node} is given back while {owners[0]} wants it drained"
             if run is not None and run.requested_by not in ("", "schedule"):
@@ -283,29 +274,29 @@ class BackInService:
             if node.heard_at < self._last.get(step.run, 0.0) or not node.alive:
                 yield f"{step.id}: {step.node} is given back and was not heard since {since}"
 
-    def _wants(self, owner: str) -> bool:
-        """Is the fault there for which that incident drained a node?"""
-        incident = self._incidents.get(owner)
-        over = incident is None or incident.state in ("closed", "explained")
-        return not over and bool(incident and incident.matching_rules)
-
     def end(self, story: Story) -> Found:
         return iter(())
+
+
+def _wants(cell: Cell, owner: str) -> bool:
+    """Is the fault there for which that incident drained a node?"""
+    incident = cell.incidents.get(owner)
+    over = incident is None or incident.state in ("closed", "explained")
+    return not over and bool(incident and incident.matching_rules)
 
 
 class PagesArrive:
     """Law 10: a page is never lost."""
 
     law = 10
+    looks_at: tuple[type, ...] = (Delivery, SendPage)
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], str] = {}  # (incident or group, channel group) -> newest page
         self._taken: set[str] = set()
         self._sent: dict[str, float] = {}  # page -> when
-        self._now = 0.0
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        self._now = now
         if isinstance(given, Delivery) and given.ok:
             self._taken.add(given.page)
         for effect in effects:
@@ -316,7 +307,9 @@ class PagesArrive:
 
     def end(self, story: Story) -> Found:
         for (about, to), page in self._last.items():
-            if page not in self._taken and self._sent[page] < self._now - 600:  # the story has just ended
+            if (
+                page not in self._taken and self._sent[page] < story.cell.now - 600
+            ):  # the story has just ended
                 yield f"{page} about {about} never reached {to}"
 
 
@@ -324,38 +317,33 @@ class EverythingEnds:
     """Law 14: every state that waits has an end; what we took out of service is never forgotten."""
 
     law = 14
+    looks_at: tuple[type, ...] = (SendPage,)
 
     def __init__(self) -> None:
-        self._runs: dict[str, Run] = {}
-        self._incidents: dict[str, Incident] = {}
-        self._belong_together: set[str] = (
-            set()
-        )  # causes for which people were paged that their faults belong together
+        self._belong_together: set[str] = set()  # causes whose faults belong together, as people were told
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         for effect in effects:
             if isinstance(effect, SendPage) and "these belong together" in effect.text:
                 self._belong_together.add(effect.subject.cause)
-            if isinstance(effect, ShowRun):
-                self._runs[effect.run.id] = effect.run
-            elif isinstance(effect, ShowIncident):
-                self._incidents[effect.incident.id] = effect.incident
         return iter(())
 
-    def _for_a_person(self, run: Run) -> bool:
+    def _for_a_person(self, cell: Cell, run: Run) -> bool:
         """Whether people were told why it is held, or have set it so themselves."""
         if run.why.endswith("(gate related)"):
-            return self._incidents[run.incident].cause in self._belong_together
+            return cell.incidents[run.incident].cause in self._belong_together
         return "observe" in run.why or "breaker" in run.why
 
     def end(self, story: Story) -> Found:
         holds = [hold for hold in story.cell.holds.values() if not hold.until]
-        for run in self._runs.values():
+        for run in story.cell.runs.values():
             if run.state in ("intent", "performing", "verifying", "cancelling"):
                 yield f"{run.id} is {run.state} for ever: {run.why}"
-            elif run.state == "held" and not holds and not self._for_a_person(run):
+            elif run.state == "held" and not holds and not self._for_a_person(story.cell, run):
                 yield f"{run.id} is held for ever: {run.why}"
-        said = [one for one in self._incidents.values() if one.state in ("open", "healing", "needs_human")]
+        said = [
+            one for one in story.cell.incidents.values() if one.state in ("open", "healing", "needs_human")
+        ]
         for node in story.cell.nodes.values():
             if node.drained_for and not any(
                 contains(story.cell.pack, one.scope, node.name) or one.node == node.name for one in said
@@ -367,12 +355,11 @@ class NoOldNews:
     """Law 13: no disruptive step of a fault begins when neither a fact nor the run's own work is younger than the limit."""
 
     law = 13
+    looks_at: tuple[type, ...] = (EventSeen, NodeState, Note, Perform)
 
     def __init__(self) -> None:
         self._facts: dict[tuple[str, str], float] = {}  # (node, kind) -> when the newest fact occurred
         self._silent: set[str] = set()
-        self._incidents: dict[str, Incident] = {}
-        self._runs: dict[str, Run] = {}
         self._moved: dict[str, float] = {}  # run -> when it last did something
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
@@ -383,14 +370,10 @@ class NoOldNews:
             (self._silent.discard if given.alive else self._silent.add)(given.node)
             self._facts[given.node, "node.returned" if given.alive else "node.unreachable"] = now
         for effect in effects:
-            if isinstance(effect, ShowRun):
-                self._runs[effect.run.id] = effect.run
-            elif isinstance(effect, ShowIncident):
-                self._incidents[effect.incident.id] = effect.incident
-            elif isinstance(effect, Note) and effect.kind in ("step.result", "run.not_verified"):
+            if isinstance(effect, Note) and effect.kind in ("step.result", "run.not_verified"):
                 self._moved[effect.run] = now
         for step in performed(effects):
-            run, incident = self._runs.get(step.run), self._incidents.get(step.incident)
+            run, incident = cell.runs.get(step.run), cell.incidents.get(step.incident)
             if not disruptive(step) or not step.node or run is None or run.requested_by or incident is None:
                 continue
             if step.incident in cell.approvals or step.node in self._silent or step.id in cell.under_way:
@@ -414,6 +397,7 @@ class ForItselfOnly:
     """Law 15: what a node reports of a step that is not its own moves no run."""
 
     law = 15
+    looks_at: tuple[type, ...] = (EventSeen,)
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         if (
@@ -434,18 +418,13 @@ class WayBack:
     """Law 7: a tripped breaker or a storm never blocks the way back."""
 
     law = 7
-
-    def __init__(self) -> None:
-        self._runs: dict[str, Run] = {}
+    looks_at: tuple[type, ...] = ()
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        for effect in effects:
-            if isinstance(effect, ShowRun):
-                self._runs[effect.run.id] = effect.run
         return iter(())
 
     def end(self, story: Story) -> Found:
-        for run in self._runs.values():
+        for run in story.cell.runs.values():
             if run.worked and run.state not in OVER:
                 yield f"{run.id} never brings {run.node} back: {run.state}, {run.why}"
 
@@ -454,6 +433,7 @@ class SameAfterRestart:
     """The machine's law of restart (0 here): rebuilt from a snapshot the engine answers byte by byte as it would have."""
 
     law = 0
+    looks_at: tuple[type, ...] = ()
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         return iter(())
@@ -466,6 +446,7 @@ class NobodyIsAskedTwice:
     """Law 14, and the users' nights: for one step people are asked once to approve, as long as nothing has changed."""
 
     law = 14
+    looks_at: tuple[type, ...] = (OperatorCommand, Leader, Note)
 
     def __init__(self) -> None:
         self._asked: dict[tuple[str, str], int] = {}
@@ -488,6 +469,7 @@ class IntentFirst:
     """Laws 4 and 16: a step leaves only after the present leader's intent has come back, or again under the same id."""
 
     law = 16
+    looks_at: tuple[type, ...] = (Perform,)
 
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         for step in performed(effects):
@@ -497,6 +479,12 @@ class IntentFirst:
 
     def end(self, story: Story) -> Found:
         return iter(())
+
+
+@functools.cache
+def concerned(kinds: frozenset[type]) -> tuple[int, ...]:
+    """Which of `all_of_them` look at a moment with these kinds of inputs and effects."""
+    return tuple(n for n, judge in enumerate(all_of_them()) if not kinds.isdisjoint(judge.looks_at))
 
 
 def all_of_them() -> list[Oracle]:

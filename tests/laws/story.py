@@ -23,9 +23,12 @@ from brain.core.effects import (
     AskPlan,
     CancelStep,
     Effect,
+    Note,
     Perform,
     SendPage,
     SetTimer,
+    ShowIncident,
+    ShowRun,
     Step,
     WriteIntent,
 )
@@ -140,7 +143,8 @@ class Teller:
         effects = self._handle(given)
         self._see(given, self.now, effects)
         for effect in effects:
-            self._take(effect)
+            if type(effect) not in _TOLD:
+                self._take(effect)
         if not self._obedient and self._chance.random() < 0.01:  # the same again
             self.story.log.append((given, self.now))
             self._see(given, self.now, self._handle(given))
@@ -452,12 +456,24 @@ _VERBS = {
     "reset": 1,
     "sing": 0.3,
 }
+_TOLD = (Note, ShowIncident, ShowRun)  # effects that the world has no answer to
 _NO_DATA = ("severity", "component", "component_type", "count")
+
+
+def shown(cell: Cell, effects: list[Effect]) -> None:
+    """Keeps the incidents and runs as the engine shows them; called before the oracles look."""
+    for effect in effects:
+        if isinstance(effect, ShowIncident):
+            cell.incidents[effect.incident.id] = effect.incident
+        elif isinstance(effect, ShowRun):
+            cell.runs[effect.run.id] = effect.run
 
 
 def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> None:
     """Keeps the cell's truth up to date with one input and its effects; called after the oracles have looked."""
     match given:
+        case TimerFired():
+            pass
         case EventSeen(event=event):
             cell.node(event.node).heard_at = now
             if event.kind == "command.result" and not forged(cell, event):

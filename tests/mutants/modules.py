@@ -23,7 +23,14 @@ def core(*names: str) -> tuple[str, ...]:
     return tuple(f"{BRAIN}/core/test_{name}.py" for name in names)
 
 
-GATES = core("gates_of_operators", "gates_of_evidence", "gates_of_counts", "gates_of_jobs", "gates_together")
+GATES = core(
+    "gates_of_operators",
+    "gates_of_evidence",
+    "gates_of_counts",
+    "gates_of_jobs",
+    "gates_over_time",
+    "gates_together",
+)
 
 
 def agent(*names: str) -> tuple[str, ...]:
@@ -33,6 +40,7 @@ def agent(*names: str) -> tuple[str, ...]:
 
 MODULES = (
     Module(name="gates", path="brain/core/healing/gates.py", tests=GATES),
+    Module(name="limits", path="brain/core/healing/limits.py", tests=GATES),
     Module(name="approvals", path="brain/core/healing/approvals.py", tests=core("approvals")),
     Module(
         name="escalation",
@@ -49,7 +57,11 @@ MODULES = (
         name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue", "delivery_of_groups")
     ),
     Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
-    Module(name="runs", path="brain/core/healing/runs.py", tests=core("runs", "runs_trail")),
+    Module(
+        name="runs",
+        path="brain/core/healing/runs.py",
+        tests=core("runs", "runs_trail", "runs_way_back", "runs_at_gates"),
+    ),
     Module(name="steps", path="brain/core/healing/steps.py", tests=core("steps", "steps_trail")),
     Module(name="verify", path="agent/commands/verify.py", tests=agent("verify")),
     Module(name="journal", path="agent/commands/journal.py", tests=agent("command_journal")),

@@ -2,7 +2,7 @@
 
 from agent.contract.actions.spec import Disrupts
 from brain.core.context import Context
-from brain.core.healing import gates, plans
+from brain.core.healing import gates, plans, verdicts
 from brain.core.state import Incident, Run
 
 
@@ -23,7 +23,7 @@ def outline(ctx: Context, run: Run, incident: Incident) -> list[str]:
         else:
             verdict = gates.check(ctx, run, incident, rung)
             line += f" — disrupts {disrupts.value}; gates: {verdict.answer.value}"
-            if verdict.answer is not gates.Answer.GO:
+            if verdict.answer is not verdicts.Answer.GO:
                 line += f" ({verdict.reason})"
         if rung.verify is not None:
             line += (

@@ -11,7 +11,18 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskPlan, CancelStep, WriteIntent
 from brain.core.faults import situations
-from brain.core.healing import approvals, drains, gates, looks, outline, plans, told, validation
+from brain.core.healing import (
+    approvals,
+    drains,
+    gates,
+    limits,
+    looks,
+    outline,
+    plans,
+    told,
+    validation,
+    verdicts,
+)
 from brain.core.pack import conditions
 from brain.core.pack.spec import ONCALL, PAGE, Mode, Rung
 from brain.core.paging import escalation
@@ -75,7 +86,7 @@ def transition(ctx: Context, run: Run, trigger: RunTrigger, why: str) -> None:
 
 
 def _count_try(ctx: Context, run: Run) -> None:
-    key = gates.tries_key(run, ctx.state.incidents[run.incident])
+    key = limits.tries_key(run, ctx.state.incidents[run.incident])
     ctx.state.tries.setdefault(key, []).append(ctx.now)
     ctx.set_timer(f"tries:{key}", ctx.now + run.runbook.tries_within_s)
 
@@ -302,11 +313,11 @@ def _begin(ctx: Context, run: Run, incident: Incident, rung: Rung, disrupts: Dis
     """Asks the gates, if the rung disrupts anything, and requests the intent of its step."""
     if disrupts is not Disrupts.NOTHING:
         verdict = gates.check(ctx, run, incident, rung)
-        if verdict.answer is not gates.Answer.GO:
+        if verdict.answer is not verdicts.Answer.GO:
             _stopped_by_gate(ctx, run, incident, rung, verdict)
             return
         if not run.claimed:
-            gates.claim(ctx, run)
+            limits.claim(ctx, run)
     elif ctx.actions[rung.do].returns and not _may_return(ctx, run, rung):
         return
     looks.forget(run)
@@ -346,17 +357,17 @@ def _may_return(ctx: Context, run: Run, rung: Rung) -> bool:
     if _left_to_others(ctx, run):
         return False
     busy = gates.one_per_node(
-        gates.Case(ctx=ctx, run=run, incident=ctx.state.incidents[run.incident], rung=rung)
+        verdicts.Case(ctx=ctx, run=run, incident=ctx.state.incidents[run.incident], rung=rung)
     )
     if busy is not None:
         _stopped_by_gate(ctx, run, ctx.state.incidents[run.incident], rung, busy)
         return False
-    if run.requested_by not in ("", gates.SCHEDULE):
-        gates.occupy(ctx, run)
+    if run.requested_by not in ("", limits.SCHEDULE):
+        limits.occupy(ctx, run)
         return True
     node = ctx.state.nodes.get(run.node)
     if run.looked_at >= run.disturbed_at and run.looked_at >= ctx.now - LOOKED_S and node and node.alive:
-        gates.occupy(ctx, run)
+        limits.occupy(ctx, run)
         return True
     if looks.given_up(ctx, run):
         transition(ctx, run, T.EXHAUSTED, f"not given back: {run.unseen}. A person must look")
@@ -365,22 +376,24 @@ def _may_return(ctx: Context, run: Run, rung: Rung) -> bool:
     return False
 
 
-def _stopped_by_gate(ctx: Context, run: Run, incident: Incident, rung: Rung, verdict: gates.Verdict) -> None:
+def _stopped_by_gate(
+    ctx: Context, run: Run, incident: Incident, rung: Rung, verdict: verdicts.Verdict
+) -> None:
     """Waits for the gate or for an approval, or ends the run. One note and one page for each new reason."""
     why = f"{rung.name} waits: {verdict.reason} (gate {verdict.gate})"
     match verdict.answer:
-        case gates.Answer.STOP:
+        case verdicts.Answer.STOP:
             run.spent = True
             transition(ctx, run, T.EXHAUSTED, f"{verdict.reason}: a person must take it from here")
-        case gates.Answer.HOLD:
+        case verdicts.Answer.HOLD:
             # The nodes that wait for one reason are told once: by the first of them.
-            first = verdict.gate == gates.RELATED and not gates.others_wait(ctx, incident)
+            first = verdict.gate == limits.RELATED and not limits.others_wait(ctx, incident)
             if run.state is not S.HELD or run.why != why:
                 transition(ctx, run, T.HELD, why)
                 if first:
                     escalation.page(ctx, incident, "update", verdict.reason)
             ctx.set_timer(f"run:{run.id}", ctx.now + verdict.retry_s)
-        case gates.Answer.APPROVAL:
+        case verdicts.Answer.APPROVAL:
             approvals.end_if_void(ctx, run)
             if run.state is not S.APPROVAL or run.why != why:
                 transition(ctx, run, T.APPROVAL_REQUESTED, why)
@@ -408,13 +421,13 @@ def intend_again(ctx: Context, run: Run) -> None:
     ctx.effects.append(WriteIntent(step=plans.step(ctx, run, incident, rung)))
 
 
-def withdraw(ctx: Context, run: Run, rung: Rung, verdict: gates.Verdict) -> None:
+def withdraw(ctx: Context, run: Run, rung: Rung, verdict: verdicts.Verdict) -> None:
     """A gate objects at the last moment, when the step's intent has come back: the step does not leave."""
     run.steps[-1].outcome, run.steps[-1].why = "withdrawn", verdict.reason
     _stopped_by_gate(ctx, run, ctx.state.incidents[run.incident], rung, verdict)
 
 
-def interrupt(ctx: Context, run: Run, rung: Rung, verdict: gates.Verdict) -> None:
+def interrupt(ctx: Context, run: Run, rung: Rung, verdict: verdicts.Verdict) -> None:
     """A gate objects to a step that waits before it disturbs anything more: it ends, and the rung begins anew later."""
     incident = ctx.state.incidents[run.incident]
     why = f"its wait was stopped: {verdict.reason}"

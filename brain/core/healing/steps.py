@@ -12,7 +12,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import CancelStep, Perform, WriteIntent
 from brain.core.faults import symptoms
-from brain.core.healing import drains, gates, looks, plans, runs, validation
+from brain.core.healing import drains, gates, looks, plans, runs, validation, verdicts
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Paging, Priority, Rung, Scalar
@@ -64,7 +64,7 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
     ctx.effects.append(Perform(step=step))
 
 
-def _objection(ctx: Context, run: Run, rung: Rung) -> gates.Verdict | None:
+def _objection(ctx: Context, run: Run, rung: Rung) -> verdicts.Verdict | None:
     """Law 2: the gates are asked again at the last moment, before a disruptive step leaves. None: none objects."""
     if (
         run.node
@@ -73,11 +73,11 @@ def _objection(ctx: Context, run: Run, rung: Rung) -> gates.Verdict | None:
         and (wanted := drains.others(ctx, run))
     ):
         why = f"{wanted[0]} wants {run.node} out of service"
-        return gates.Verdict(answer=gates.Answer.HOLD, gate="drained", reason=why, retry_s=1)
+        return verdicts.Verdict(answer=verdicts.Answer.HOLD, gate="drained", reason=why, retry_s=1)
     if plans.disrupts(ctx, rung, returning=bool(run.worked)) is Disrupts.NOTHING:
         return None
     verdict = gates.check(ctx, run, ctx.state.incidents[run.incident], rung)
-    return None if verdict.answer is gates.Answer.GO else verdict
+    return None if verdict.answer is verdicts.Answer.GO else verdict
 
 
 def progress(ctx: Context, given: StepProgress) -> None:

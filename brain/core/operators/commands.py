@@ -204,8 +204,9 @@ def _start(ctx: Context, command: OperatorCommand) -> None:
         str(command.args.get(name, "")) for name in ("runbook", "node", "fabric", "why")
     )
     scope = f"fabric/{fabric}" if fabric else f"node/{node}"
-    ctx.note("operator.start", f"{command.who} starts {runbook} on {node or scope}: {why}", scope=scope)
-    if refusal := requests.request(ctx, runbook, scope, command.who, why or "no reason given"):
+    why = why or "no reason given"
+    ctx.note("operator.start", f"{command.who} asks for {runbook} on {node or scope}: {why}", scope=scope)
+    if refusal := requests.request(ctx, runbook, scope, command.who, why):
         _refused(ctx, command, refusal)
 
 
@@ -233,7 +234,8 @@ VERBS: dict[str, Callable[[Context, OperatorCommand], None]] = {
 
 
 def _refused(ctx: Context, command: OperatorCommand, why: str) -> None:
-    ctx.note("operator.refused", f"{command.who}: {command.verb} {dict(command.args)}: {why}")
+    given = " ".join(f"{name}={value!s:.100}" for name, value in command.args.items())
+    ctx.note("operator.refused", f"{command.who}: {command.verb} {given}: {why}")
 
 
 def _incident(ctx: Context, command: OperatorCommand) -> Incident | None:

@@ -117,12 +117,12 @@ def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
     """The pack's symptoms and rules, and the generated ones for shared causes."""
     symptoms, rules = list(pack.symptoms), list(pack.rules)
     covered = {symptom.of for symptom in symptoms if symptom.detect == "spread"}
+    naming: dict[str, list[Rule]] = {}  # symptom -> the rules that name it
+    for rule in pack.rules:
+        for name in dict.fromkeys(symptoms_in(rule.when)):
+            naming.setdefault(name, []).append(rule)
     for symptom in pack.symptoms:
-        causes = tuple(
-            dict.fromkeys(
-                rule.cause or rule.name for rule in pack.rules if symptom.name in symptoms_in(rule.when)
-            )
-        )
+        causes = tuple(dict.fromkeys(rule.cause or rule.name for rule in naming.get(symptom.name, ())))
         # Many nodes that differ from their peers at once are an upgrade under way, not a shared fault.
         if (
             symptom.scope in (*WIDE, CELL)
@@ -133,7 +133,7 @@ def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
             continue
         further = _explained(pack, causes)
         # People are told of many nodes no sooner than of one: what passes by itself passes on all of them.
-        hold_off_s = min(rule.hold_off_s for rule in pack.rules if symptom.name in symptoms_in(rule.when))
+        hold_off_s = min(rule.hold_off_s for rule in naming[symptom.name])
         for scope in ("leaf", "rack", CELL):
             counter = _counter(pack, symptom, scope)
             symptoms.append(counter)

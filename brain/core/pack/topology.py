@@ -26,7 +26,14 @@ SCOPES = (
     *WIDE,
     CELL,
 )
+
+
+def _above(place: Place) -> tuple[str, ...]:
+    return (*(f"{kind}/{name}" for kind in WIDE if (name := getattr(place, kind))), CELL)
+
+
 _NOWHERE = Place()
+_ABOVE_NOWHERE = _above(_NOWHERE)
 
 
 def type_of(scope: str) -> str:
@@ -54,6 +61,7 @@ class Topology:
     def __init__(self, places: Mapping[str, Place]) -> None:
         self._places = places
         self._sizes: dict[str, int] = {}
+        self._above: dict[str, tuple[str, ...]] = {}  # node with a place -> the scopes around it
         for place in places.values():
             for kind in WIDE:
                 if name := getattr(place, kind):
@@ -62,8 +70,14 @@ class Topology:
 
     def above(self, node: str) -> tuple[str, ...]:
         """The wider scopes that contain a node, narrowest first; the cell last."""
-        place = self._places.get(node, _NOWHERE)
-        return (*(f"{kind}/{name}" for kind in WIDE if (name := getattr(place, kind))), CELL)
+        known = self._above.get(node)
+        if known is not None:
+            return known
+        place = self._places.get(node)
+        if place is None:
+            return _ABOVE_NOWHERE
+        self._above[node] = _above(place)
+        return self._above[node]
 
     def at(self, node: str, component: str, wanted: str) -> str:
         """The scope of type `wanted` that an event of this component belongs to; empty: there is none, or it is not known."""
@@ -98,6 +112,12 @@ class Topology:
     def overlap(self, one: str, other: str) -> bool:
         """Whether one of the two contains the other."""
         return self.contains(one, other) or self.contains(other, one)
+
+    def meet(self, one: str, other: str) -> bool:
+        """Whether the two overlap, or a node stands in both, as in a rack and a leaf."""
+        return self.overlap(one, other) or any(
+            one in above and other in above for above in map(self.above, self._places)
+        )
 
     def size(self, scope: str, known: int) -> int:
         """How many nodes a scope has. `known`: the number of nodes heard of, for scopes that no node's place names."""

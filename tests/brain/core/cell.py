@@ -1,7 +1,7 @@
 """A cell at peace, and what can be the matter in it: the words in which the tables of the safety core are written.
 
 The run in question is about to reset a GPU of n1, and no gate objects. Each neighbour of n1 shares one thing with it:
-n2 the leaf switch, n3 the rack, n4 the pod, n5 nothing but the fabric. A `Given` changes that:
+n2 the leaf switch, n3 the rack, n4 the pod, n5 nothing but the fabric; n6 shares leaf switch and pod. A `Given` changes that:
 `Cell(held("rack/r1"), approved()).asks(gates.hold)`.
 """
 
@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from brain.core.context import Context
-from brain.core.healing import approvals, gates
-from brain.core.healing.gates import Answer, Case, Gate, Verdict
+from brain.core.effects import Effect
+from brain.core.healing import approvals, gates, runs
+from brain.core.healing.verdicts import Answer, Case, Gate, Verdict
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled
@@ -32,6 +33,7 @@ from brain.core.pack.spec import (
     Window,
 )
 from brain.core.state import (
+    Disruption,
     Hold,
     Incident,
     IncidentState,
@@ -52,6 +54,7 @@ PLACES = {
     "n3": Place(leaf="l3", rack="r1", pod="p3"),
     "n4": Place(leaf="l4", rack="r4", pod="p1"),
     "n5": Place(leaf="l5", rack="r5", pod="p5"),
+    "n6": Place(leaf="l1", rack="r6", pod="p1"),
 }
 SYMPTOMS = (
     Symptom(name="off_bus", scope="gpu", summary="a GPU is off the bus", on=(Match(kind="gpu.off_bus"),)),
@@ -115,6 +118,12 @@ class Cell:
         """What one gate says to the run's present rung."""
         rung = self.run.runbook.rungs[self.run.rung]
         return gate(Case(ctx=self.ctx(), run=self.run, incident=self.incident, rung=rung))
+
+    def proceeds(self) -> list[Effect]:
+        """What the run asks for when it goes on."""
+        ctx = self.ctx()
+        runs.proceed(ctx, self.run)
+        return ctx.effects
 
     def asks_all(self) -> Verdict:
         """What all of them say."""
@@ -336,5 +345,57 @@ def tripped() -> Given:
 
     def given(cell: Cell) -> None:
         cell.state.tripped = NOW - 60
+
+    return given
+
+
+def healed(*days_ago: float, node: str = "n1") -> Given:
+    """Remedies disturbed the whole node so long ago, whatever each was for."""
+
+    def given(cell: Cell) -> None:
+        cell.state.remedied[node] = [NOW - days * 86_400 for days in days_ago]
+
+    return given
+
+
+def treated(*nodes: str, cause: str = "gpu-lost", seconds_ago: float = 600) -> Given:
+    """A disruptive run for that cause began on each of them."""
+
+    def given(cell: Cell) -> None:
+        cell.state.began += [Disruption(at=NOW - seconds_ago, node=node, cause=cause) for node in nodes]
+
+    return given
+
+
+def waiting(
+    node: str,
+    gate: str = "related",
+    cause: str = "gpu-lost",
+    state: RunState = RunState.HELD,
+    incident: str = "",
+) -> Given:
+    """Another run waits there for a gate; of an incident of its own, unless one is named."""
+
+    def given(cell: Cell) -> None:
+        number = len(cell.state.runs) + 1
+        of = incident or f"inc-{number}"
+        if of not in cell.state.incidents:
+            cell.state.incidents[of] = replace(
+                cell.incident, id=of, cause=cause, node=node, scope=f"node/{node}"
+            )
+        cell.state.runs[f"{of}.r{number}"] = replace(
+            cell.run, id=f"{of}.r{number}", incident=of, node=node, scope=f"node/{node}", state=state,
+            why=f"reset waits: as said (gate {gate})",
+        )  # fmt: skip
+
+    return given
+
+
+def is_(**fields: Any) -> Given:
+    """The run is so."""
+
+    def given(cell: Cell) -> None:
+        for name, value in fields.items():
+            setattr(cell.run, name, value)
 
     return given

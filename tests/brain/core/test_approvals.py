@@ -174,6 +174,16 @@ def test_what_is_void_stays_void() -> None:
     assert none.run.approved is None
 
 
+def worked() -> Given:
+    """The ladder has helped, and the node is to be given back."""
+
+    def given(cell: Cell) -> None:
+        cell.run.worked = "reset helped"
+        runbook(return_to_service=(Rung(name="resume", do="scheduler.resume"),))(cell)
+
+    return given
+
+
 def test_without_an_approval() -> None:
     """None stands, and nothing is void."""
     cell = Cell()
@@ -196,3 +206,17 @@ def test_what_a_person_agrees_to_when_no_rung_is_left() -> None:
     """Nothing."""
     cell = Cell(at_rung(2))
     assert approvals.give(cell.ctx(), cell.run, "bea").what == ""
+
+
+@pytest.mark.parametrize(
+    ("givens", "name"),
+    [
+        pytest.param([], "reset", id="the first of the ladder"),
+        pytest.param([at_rung(1)], "reboot", id="the one that it has come to"),
+        pytest.param([at_rung(2)], "", id="none is left"),
+        pytest.param([worked()], "resume", id="on the way back"),
+    ],
+)  # fmt: skip
+def test_which_rung_waits_for_the_approval(givens: list[Given], name: str) -> None:
+    """An operator may name the rung that the page named; if the run has come to another one since, nothing is approved."""
+    assert approvals.rung(Cell(*givens).run) == name

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from brain.core.effects import Note, SendPage
-from brain.core.healing import gates
-from brain.core.healing.gates import SCHEDULE, Verdict
+from brain.core.healing import gates, limits
+from brain.core.healing.limits import SCHEDULE
+from brain.core.healing.verdicts import Verdict
 from brain.core.state import Disruption
 from tests.brain.core.cell import (
     GPU,
@@ -117,10 +118,12 @@ def enough(times: int, hours: int = 1) -> Verdict:
     ("it was tried elsewhere", [tried(1200, 600, key="reset-gpu@gpu-lost@gpu/n2/0000:3b:00")], None),
     ("the runbook may be tried once", [runbook(tries=1, tries_within_s=5400), tried(4000)], enough(1, 2)),
     ("a run that has begun goes on to its next rung", [under_way(), tried(1200, 600)], None),
+    ("twice, and a person asks for it", [tried(1200, 600), started_by("bea")], None),
+    ("twice, and its inspection is due", [tried(1200, 600), started_by(SCHEDULE)], None),
 )  # fmt: skip
 def test_tries(givens: list[Given], answer: Verdict | None) -> None:
     """Law 8: a remedy that failed so often for one fault of one part, within its window, is left to a person."""
-    assert Cell(*givens).asks(gates.tries) == answer
+    assert Cell(*givens).asks(limits.tries) == answer
 
 
 @table(
@@ -135,7 +138,7 @@ def test_tries(givens: list[Given], answer: Verdict | None) -> None:
 )  # fmt: skip
 def test_breaker(givens: list[Given], answer: Verdict | None) -> None:
     """A tripped breaker lets nothing begin, and what has begun end in order."""
-    assert Cell(*givens).asks(gates.breaker) == answer
+    assert Cell(*givens).asks(limits.breaker) == answer
 
 
 def began(at: float, node: str, cause: str = "gpu-lost") -> Disruption:
@@ -147,7 +150,7 @@ def test_one_node_alone_does_not_trip_the_breaker() -> None:
     """A node that lies, or is broken for good, uses up no cell's patience: nodes are counted, not runs."""
     cell = Cell(site(breaker_runs=3))
     cell.state.began = [began(NOW - 60 * number, "n1") for number in range(1, 20)]
-    gates.claim(cell.ctx(), cell.run)
+    limits.claim(cell.ctx(), cell.run)
     assert not cell.state.tripped
 
 
@@ -169,9 +172,9 @@ def test_what_trips_the_breaker(began_s_ago: list[float], asked_by: str, trips: 
     cell = Cell(site(breaker_runs=3, breaker_within_s=5400), started_by(asked_by))
     cell.state.began = [began(NOW - ago, f"n{number}") for number, ago in enumerate(began_s_ago, 2)]
     ctx = cell.ctx()
-    gates.claim(ctx, cell.run)
+    limits.claim(ctx, cell.run)
     assert cell.state.tripped == (NOW if trips else 0.0)
-    told = [effect.text for effect in ctx.effects if isinstance(effect, SendPage)]
+    told = [effect.text for effect in ctx.finish() if isinstance(effect, SendPage)]
     assert told == (
         ["the breaker has tripped: disruptive runs on 3 nodes within 90 minutes"] if trips else []
     )
@@ -189,13 +192,14 @@ def test_what_the_breaker_remembers() -> None:
     """Only the runs of its window, and of no inspection; a breaker that has tripped keeps its moment and tells nobody again."""
     cell = Cell(site(breaker_runs=3, breaker_within_s=600))
     cell.state.began = [began(NOW - 9000, "n2"), began(NOW - 300, "n3")]
-    gates.claim(cell.ctx(), cell.run)
+    limits.claim(cell.ctx(), cell.run)
     assert [each.at for each in cell.state.began] == [NOW - 300, NOW]
-    gates.claim(cell.ctx(), replace(cell.run, requested_by=SCHEDULE))
+    limits.claim(cell.ctx(), replace(cell.run, requested_by=SCHEDULE, counted=False))
     assert [each.at for each in cell.state.began] == [NOW - 300, NOW]
-    cell.state.tripped = NOW - 7
+    cell.state.began, cell.state.tripped = [began(NOW - 300, f"n{number}") for number in range(2, 6)], NOW - 7
     ctx = cell.ctx()
-    gates.claim(ctx, cell.run)
+    limits.claim(ctx, replace(cell.run, counted=False))
+    assert len(cell.state.began) == 5
     assert cell.state.tripped == NOW - 7
     assert ctx.effects == []
 
@@ -212,6 +216,6 @@ def test_a_run_that_begins_holds_its_node_and_its_jobs(givens: list[Given], jobs
     for who in ("", "bea", SCHEDULE):
         cell = Cell(*givens, started_by(who))
         ctx = cell.ctx()
-        gates.claim(ctx, cell.run)
+        limits.claim(ctx, cell.run)
         assert (cell.run.claimed, cell.run.jobs) == (True, jobs)
         assert ctx.index.claims == {"inc-1.r1": "n1"}

@@ -1,8 +1,10 @@
 """Gates that look at the fault itself: is it this node's own, has a storm had time to show, is it old news?"""
 
+from dataclasses import replace
+
 from brain.core.healing import gates
-from brain.core.healing.gates import Verdict
-from brain.core.state import Evidence
+from brain.core.healing.verdicts import Verdict
+from brain.core.state import Evidence, RunState
 from tests.brain.core.cell import (
     GPU,
     NOW,
@@ -109,15 +111,53 @@ def asked_in_vain(seconds: float) -> Given:
     return given
 
 
+def told(seconds_ago: float, kind: str = "gpu.off_bus") -> Given:
+    """The incident's newest evidence is so old."""
+
+    def given(cell: Cell) -> None:
+        fact = Evidence(id="e", at=NOW - seconds_ago, node="n1", kind=kind, component="gpu/0", text="")
+        earlier = replace(fact, id="d", at=NOW - seconds_ago - 9000)
+        cell.incident.evidence = [earlier, fact]
+
+    return given
+
+
+def shown(seconds_ago: float, *on_nodes: float, over: bool = False) -> Given:
+    """The newest fact of its symptom is so old; on its members, if it counts nodes. Over: it is not active any more."""
+
+    def given(cell: Cell) -> None:
+        symptom = cell.state.symptoms[f"off_bus@{GPU}"]
+        symptom.last, symptom.active = NOW - seconds_ago, not over
+        symptom.members = {f"m{number}": NOW - ago for number, ago in enumerate(on_nodes)}
+
+    return given
+
+
 def seen(seconds_ago: float) -> Given:
     """The newest fact is so old."""
 
     def given(cell: Cell) -> None:
-        fact = Evidence(
-            id="e", at=NOW - seconds_ago, node="n1", kind="gpu.off_bus", component="gpu/0", text=""
-        )
-        cell.incident.evidence = [fact]
-        cell.state.symptoms[f"off_bus@{GPU}"].last = NOW - seconds_ago
+        told(seconds_ago)(cell)
+        shown(seconds_ago)(cell)
+
+    return given
+
+
+def silent(*, now: bool = True) -> Given:
+    """The node has fallen silent, and is still; or it is heard again."""
+
+    def given(cell: Cell) -> None:
+        cell.boots(NOW - 9000)
+        cell.state.nodes["n1"].alive = not now
+
+    return given
+
+
+def asked_for_approval() -> Given:
+    """The run has asked for an approval, and waits for it."""
+
+    def given(cell: Cell) -> None:
+        cell.run.state = RunState.APPROVAL
 
     return given
 
@@ -145,6 +185,9 @@ def looks(why: str) -> Verdict:
     return wait("stale", f"{why}: the node looks again", 35)
 
 
+LOST = "node.unreachable"
+TOO_OLD = "its newest fact is over 120 s old"
+NEW_BOOT = "n1 has started anew since its newest fact"
 UNHEARD = "n1 is not heard; an approval is needed"
 NOTHING_NEW = "the node has looked again and reports nothing new; an approval is needed"
 
@@ -155,15 +198,57 @@ NOTHING_NEW = "the node has looked again and reports nothing new; an approval is
     ("old, and a person approved", [stale(), approved()], None),
     ("old, and the approval is void", [stale(), approved(until=NOW - 1)], LOOKS),
     ("old, and it has looked", [stale(), looked(5)], ask_a_person("stale", f"{ARRIVED_OLD}: {NOTHING_NEW}")),
+    ("old, and it looked two minutes ago", [stale(), looked(120)], ask_a_person("stale", f"{ARRIVED_OLD}: {NOTHING_NEW}")),
     ("old, and it looked long ago", [stale(), looked(121)], LOOKS),
+    (
+        "old, it looked long ago, and people are asked since",
+        [stale(), looked(121), asked_for_approval()],
+        ask_a_person("stale", f"{ARRIVED_OLD}: {NOTHING_NEW}"),
+    ),
+    ("old, people are asked, and it never looked", [stale(), asked_for_approval()], LOOKS),
+    (
+        "old, and no node could look: it is the fabric's",
+        [stale(), on("fabric/default", "")],
+        ask_a_person("stale", f"{ARRIVED_OLD}: there is no fresh one; an approval is needed"),
+    ),
+    (
+        "old, it looked, and nothing is known any more of what it was",
+        [stale(), shown(9000, over=True), looked(5)],
+        ask_a_person("stale", f"{ARRIVED_OLD}: {NOTHING_NEW}"),
+    ),
     ("old, and it does not answer", [stale(), asked_in_vain(90)], ask_a_person("stale", f"{ARRIVED_OLD}: {UNHEARD}")),
     ("the newest fact is two minutes old", [seen(120)], None),
-    ("it has become old while the run waited", [seen(121)], looks("its newest fact is over 120 s old")),
-    ("what a look has told has become old", [seen(121), looked(120)], looks("its newest fact is over 120 s old")),
+    ("it has become old while the run waited", [seen(121)], looks(TOO_OLD)),
+    ("what a look has told has become old", [seen(121), looked(120)], looks(TOO_OLD)),
     ("old, but the run itself was at work since", [seen(4000), moved(20)], None),
-    ("and then it waited", [seen(4000), moved(150)], looks("its newest fact is over 120 s old")),
-    ("of an earlier boot", [seen(60), booted(30)], looks("n1 has started anew since its newest fact")),
+    ("and then it waited", [seen(4000), moved(150)], looks(TOO_OLD)),
+    ("of an earlier boot", [seen(60), booted(30)], looks(NEW_BOOT)),
     ("of this boot", [seen(60), booted(90)], None),
+    ("of the moment of the boot: a little before, as clocks go", [seen(30.5), booted(30)], None),
+    ("a second before the boot", [seen(31), booted(30)], None),
+    ("more than a second before the boot", [seen(31.5), booted(30)], looks(NEW_BOOT)),
+    ("of an earlier boot, in which a look found it", [seen(60), looked(60), booted(30)], looks(NEW_BOOT)),
+    ("of an earlier boot, in which a look found nothing", [seen(60), looked(45), booted(30)], looks(NEW_BOOT)),
+    (
+        "of an earlier boot, and a look in this one found nothing",
+        [seen(60), looked(15), booted(30)],
+        ask_a_person("stale", f"{NEW_BOOT}: {NOTHING_NEW}"),
+    ),
+    ("its symptom was seen again since", [told(4000), shown(20)], None),
+    ("its symptom was not seen again, whatever else was", [told(20), shown(4000)], looks(TOO_OLD)),
+    ("its symptom is over: what was told last counts", [told(20), shown(4000, over=True)], None),
+    ("its symptom is over, and was told long ago", [told(4000), shown(20, over=True)], looks(TOO_OLD)),
+    ("one of the nodes that it counts shows it", [told(4000), shown(4000, 3000, 20)], None),
+    ("none of the nodes that it counts shows it any more", [told(4000), shown(4000, 3000, 2000)], looks(TOO_OLD)),
+    ("it was seen at the place itself since", [told(4000), shown(20, 3000, 2000)], None),
+    ("the node is silent now: the brain itself sees that", [told(4000, LOST), shown(4000), silent()], None),
+    ("the node was silent, and is heard", [told(4000, LOST), shown(4000), silent(now=False)], looks(TOO_OLD)),
+    ("nobody knows the node that was silent", [told(4000, LOST), shown(4000)], looks(TOO_OLD)),
+    (
+        "the node is silent, and its fault is another",
+        [told(4000), shown(4000), silent()],
+        wait("stale", f"{TOO_OLD}: the node looks again", 10),
+    ),
     ("an operator's run rests on no fact", [seen(4000), started_by("bea")], None),
 )  # fmt: skip
 def test_stale(givens: list[Given], answer: Verdict | None) -> None:

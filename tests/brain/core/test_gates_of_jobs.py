@@ -4,7 +4,7 @@ import pytest
 
 from brain.core.effects import AskJobs
 from brain.core.healing import gates
-from brain.core.healing.gates import Case, Verdict
+from brain.core.healing.verdicts import Case, Verdict
 from tests.brain.core.cell import (
     NOW,
     Cell,

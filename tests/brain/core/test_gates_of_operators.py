@@ -3,9 +3,10 @@
 import pytest
 
 from brain.core.healing import gates
-from brain.core.healing.gates import Verdict
-from brain.core.pack.spec import Mode
+from brain.core.healing.verdicts import Verdict
+from brain.core.pack.spec import Mode, Rung
 from tests.brain.core.cell import (
+    GPU,
     NOW,
     Cell,
     Given,
@@ -32,9 +33,19 @@ def by_bea(scope: str) -> Verdict:
     return wait("hold", f"bea holds {scope}: cabling", 60)
 
 
+def slower() -> Given:
+    """The run only limits its GPU's power."""
+    return runbook(rungs=(Rung(name="limit", do="gpu.power_limit", params={"gpu": "$component"}),))
+
+
+def fabric_run() -> Given:
+    """The run is about the fabric."""
+    return on("fabric/default", "")
+
+
 @table(
     ("nobody holds anything", [], None),
-    ("its GPU is held", [held("gpu/n1/0000:3b:00")], by_bea("gpu/n1/0000:3b:00")),
+    ("its GPU is held", [held(GPU)], by_bea(GPU)),
     ("its node is held", [held("node/n1")], by_bea("node/n1")),
     ("its leaf switch is held", [held("leaf/l1")], by_bea("leaf/l1")),
     ("its rack is held", [held("rack/r1")], by_bea("rack/r1")),
@@ -48,7 +59,14 @@ def by_bea(scope: str) -> Verdict:
     ("the hold has ended", [held("node/n1", until=NOW - 1)], None),
     ("one has ended, another has not", [held("node/n1", until=NOW - 1), held("all")], by_bea("all")),
     ("an approval is no release", [held("node/n1"), approved()], by_bea("node/n1")),
-)
+    ("a GPU beside it is held, and the rung disturbs one job only", [held(BESIDE), slower()], None),
+    ("its own GPU is held, and the rung disturbs one job only", [held(GPU), slower()], by_bea(GPU)),
+    ("the fabric's run, and a node in it is held", [fabric_run(), held("node/n2")], by_bea("node/n2")),
+    ("the fabric's run, and a rack in it is held", [fabric_run(), held("rack/r2")], by_bea("rack/r2")),
+    ("the fabric's run, and a rack that has no node in it is held", [fabric_run(), held("rack/r9")], None),
+    ("a leaf's run, and a rack with a node of that leaf is held", [on("leaf/l1", ""), held("rack/r2")], by_bea("rack/r2")),
+    ("a leaf's run, and a rack without one is held", [on("leaf/l1", ""), held("rack/r4")], None),
+)  # fmt: skip
 def test_hold(givens: list[Given], answer: Verdict | None) -> None:
     """Law 2: nothing disruptive begins where a person holds; what is held elsewhere or was held stops nothing."""
     assert Cell(*givens).asks(gates.hold) == answer

@@ -10,6 +10,7 @@ from tests.brain.core.cell import (
     approved,
     at_work,
     drained_by,
+    healed,
     held,
     in_maintenance,
     opened,
@@ -19,6 +20,7 @@ from tests.brain.core.cell import (
     sick,
     site,
     stale,
+    treated,
     tried,
     tripped,
 )
@@ -28,6 +30,8 @@ OBJECTIONS: list[tuple[str, Given]] = [
     ("shared", sick("cell", "off_bus_cell", 30)),
     ("breaker", tripped()),
     ("tries", tried(1200, 600)),
+    ("offender", healed(0.3, 0.2, 0.1)),
+    ("related", treated("m1", "m2", "m3", "m4", "m5")),
     ("settling", opened(0)),
     ("mode", operator_sets("approve")),
     ("maintenance", in_maintenance("node/n1", NOW - 50, NOW + 50)),
@@ -66,8 +70,8 @@ def test_whose_reason_people_hear(first: int) -> None:
 
 @pytest.mark.parametrize(("gate", "objection"), OBJECTIONS, ids=[name for name, _ in OBJECTIONS])
 def test_what_an_approval_opens(gate: str, objection: Given) -> None:
-    """A person can agree to mode, maintenance, old facts, a protected job and another's drain; to nothing that counts."""
-    opened_by_approval = ("mode", "maintenance", "stale", "protected", "kept_out")
+    """A person can agree to mode, maintenance, old facts, a protected job, another's drain and one more of related nodes."""
+    opened_by_approval = ("related", "mode", "maintenance", "stale", "protected", "kept_out")
     verdict = Cell(*peaceful(), objection, approved()).asks_all()
     assert (verdict == GO) == (gate in opened_by_approval)
 

@@ -424,13 +424,14 @@ def test_cancelling(state: RunState, then: RunState, told_to_stop: bool) -> None
     cell.run.steps = [
         StepRecord(id="inc-1.r1.s1.a1", rung="reset", action="gpu.reset", params={}, at=NOW - 5)
     ]
-    cell.run.state, cell.run.why = state, "a reason"
+    cell.run.state, cell.run.why, cell.run.deadline = state, "a reason", NOW + 300
     ctx = cell.ctx()
     runs.cancel(ctx, cell.run, "bea says no")
     assert cell.run.state is then
     assert cell.run.why == ("a reason" if then is state else "bea says no")
     told = [(effect.step.id, effect.why) for effect in ctx.effects if isinstance(effect, CancelStep)]
     assert told == ([("inc-1.r1.s1.a1", "bea says no")] if told_to_stop else [])
+    assert cell.state.timers.get("run:inc-1.r1") == (NOW + 300 if told_to_stop else None)
 
 
 # What is our own work

@@ -136,6 +136,9 @@ def test_who_asked_for_a_run() -> None:
     cell.incident.runbook = "gone"
     assert runs.start(cell.ctx(), cell.incident) is None
     assert len(cell.incident.runs) == 2
+    instead = runs.start(cell.ctx(), cell.incident, "bea", "reset-gpu")
+    assert instead is not None
+    assert instead.runbook.name == "reset-gpu"
 
 
 def test_a_run_is_seen_at_every_turn() -> None:

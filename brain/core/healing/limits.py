@@ -1,0 +1,158 @@
+"""Gates that count over time: how often a remedy was tried, a node healed, a cause treated, the cell disrupted.
+
+And what they count: `claim` keeps it when a disruptive rung begins.
+"""
+
+from agent.contract.actions.spec import Disrupts
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.healing import approvals, plans
+from brain.core.healing.verdicts import Answer, Case, Verdict
+from brain.core.pack.topology import CELL, type_of
+from brain.core.paging import escalation
+from brain.core.state import Disruption, Incident, Run, RunState
+
+SCHEDULE = "schedule"  # `requested_by` of a run that the runbook's schedule started
+RELATED = "related"  # the gate that people must hear of: it holds nodes for a reason that only they can find
+DAY_S = 86_400.0
+
+
+def breaker(case: Case) -> Verdict | None:
+    """Too many disruptive runs in a short time: the mistake may be ours. Only an operator resets the breaker."""
+    state, settings = case.ctx.state, case.ctx.compiled.settings
+    if not case.run.counted and state.tripped:
+        reason = f"{settings.breaker_runs} nodes disrupted within {settings.breaker_within_s / 60:.0f} minutes: say `reset`"
+        return Verdict(answer=Answer.HOLD, gate="breaker", reason=reason, retry_s=300)
+    return None
+
+
+def tries(case: Case) -> Verdict | None:
+    """Law 8: a remedy that was tried `tries` times in the runbook's window is not tried again.
+
+    A last resort, which stands in for such a remedy, only fences: it may always be tried.
+    """
+    if case.run.counted or case.run.requested_by:
+        return None
+    stands_in = case.ctx.compiled.runbooks.get(case.incident.runbook)
+    if stands_in is not None and stands_in.last_resort == case.run.runbook.name:
+        return None
+    before = [
+        at
+        for at in case.ctx.state.tries.get(tries_key(case.run, case.incident), ())
+        if at > case.ctx.now - case.run.runbook.tries_within_s
+    ]
+    if len(before) >= case.run.runbook.tries:
+        hours = case.run.runbook.tries_within_s / 3600
+        return Verdict(
+            answer=Answer.STOP,
+            gate="tries",
+            reason=f"{case.run.runbook.name} was tried {len(before)} times here in {hours:.0f} h",
+        )
+    return None
+
+
+def offender(case: Case) -> Verdict | None:
+    """Law 8: a node that needs one remedy after the other, whatever each was for, goes to a person."""
+    ctx, run = case.ctx, case.run
+    if run.counted or run.requested_by or not run.node or not _heals(ctx, run):
+        return None
+    settings = ctx.compiled.settings
+    for days, most in (
+        (1, settings.remedies_per_day),
+        (7, settings.remedies_per_week),
+        (30, settings.remedies_per_month),
+    ):
+        since = ctx.now - days * DAY_S
+        count = sum(at > since for at in ctx.state.remedied.get(run.node, ()))
+        if count >= most:
+            period = "a day" if days == 1 else f"{days} days"
+            reason = f"{run.node} had {count} remedies within {period}: another one would hide what is wrong with it"
+            return Verdict(answer=Answer.STOP, gate="offender", reason=reason)
+    return None
+
+
+def _heals(ctx: Context, run: Run) -> bool:
+    """Whether the run's ladder has a rung that is to heal and disturbs the whole node, such as a reset or a reboot."""
+    return any(
+        plans.disrupts(ctx, rung) in (Disrupts.NODE, Disrupts.FABRIC) and ctx.actions[rung.do].heals
+        for rung in run.runbook.rungs
+    )
+
+
+def related(case: Case) -> Verdict | None:
+    """Law 6: when one fault after the other needs the same remedy, they belong together, though never many at once."""
+    ctx, run = case.ctx, case.run
+    if run.counted or not run.node or run.requested_by or approvals.valid(ctx, run):
+        return None
+    settings = ctx.compiled.settings
+    since = ctx.now - settings.breaker_within_s
+    nodes = list(
+        dict.fromkeys(
+            each.node for each in ctx.state.began if each.at > since and each.cause == case.incident.cause
+        )
+    )
+    if run.node in nodes or (len(nodes) < settings.same_cause_nodes and not others_wait(ctx, case.incident)):
+        return None
+    listed = f" ({', '.join(nodes[:6])})" if nodes else ""
+    waiting = ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
+    reason = (
+        f"{case.incident.cause} was treated on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
+        f"{listed}{waiting}: "
+    )
+    shared = _in_common(ctx, [*nodes, run.node]) if nodes else ""
+    reason += f"these belong together{shared}; `gpuward approve` lets this one go on"
+    return Verdict(answer=Answer.HOLD, gate=RELATED, reason=reason, retry_s=300)
+
+
+def others_wait(ctx: Context, incident: Incident) -> bool:
+    """Whether other nodes wait for this reason: they go on belonging together when the first remedies are long past."""
+    return any(
+        other.state in (RunState.HELD, RunState.APPROVAL)
+        and other.why.endswith(f"(gate {RELATED})")
+        and other.incident != incident.id
+        and ctx.state.incidents[other.incident].cause == incident.cause
+        for other in ctx.state.runs.values()
+    )
+
+
+def _in_common(ctx: Context, nodes: list[str]) -> str:
+    """What all the nodes share and not the whole cell does, as a clause."""
+    above = [ctx.compiled.topology.above(node) for node in nodes]
+    shared = [place for place in above[0] if place != CELL and type_of(place) != "fabric"]
+    shared = [place for place in shared if all(place in places for places in above)]
+    return f", they share {' and '.join(shared)}" if shared else ""
+
+
+def occupy(ctx: Context, run: Run) -> None:
+    """Claims the node: until the run waits or ends, no other run disrupts it."""
+    run.claimed = True
+    ctx.index.claims[run.id] = run.node
+
+
+def claim(ctx: Context, run: Run) -> None:
+    """Claims the node for a disruptive rung; the first time the run counts for the breaker and the node's limits."""
+    occupy(ctx, run)
+    answer = ctx.state.jobs.get(run.node)
+    run.jobs = list(answer.jobs) if answer is not None else []
+    if run.requested_by == SCHEDULE or run.counted:
+        return  # an inspection is no remedy, and every node gets one
+    run.counted = True
+    settings, state = ctx.compiled.settings, ctx.state
+    if run.node and not run.requested_by and _heals(ctx, run):
+        times = [at for at in state.remedied.get(run.node, ()) if at > ctx.now - 30 * DAY_S]
+        state.remedied[run.node] = [*times, ctx.now][-settings.remedies_per_month :]
+    incident = state.incidents[run.incident]
+    since = ctx.now - settings.breaker_within_s
+    disruption = Disruption(at=ctx.now, node=run.node or run.scope, cause=incident.cause)
+    state.began = [each for each in state.began if each.at > since] + [disruption]
+    nodes = list(dict.fromkeys(each.node for each in state.began))  # one node alone cannot trip it
+    if len(nodes) >= settings.breaker_runs and not state.tripped:
+        state.tripped = ctx.now
+        why = f"disruptive runs on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
+        ctx.note("breaker.tripped", f"{why}: no further one begins until a person says `reset`")
+        escalation.urgent(ctx, incident, f"the breaker has tripped: {why}")
+
+
+def tries_key(run: Run, incident: Incident) -> str:
+    """Key of State.tries: one runbook for one cause at one scope is the same remedy for the same fault."""
+    return ids.key(run.runbook.name, ids.key(incident.cause, run.scope))

@@ -1,0 +1,42 @@
+"""What a gate is: it judges a case, and answers with a verdict and its reason."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from brain.core.context import Context
+from brain.core.pack.spec import Rung
+from brain.core.state import Incident, Run
+
+
+class Answer(StrEnum):
+    """A gate's answer."""
+
+    GO = "go"
+    HOLD = "hold"  # not now; the gates are asked again later
+    APPROVAL = "approval"  # only if an operator approves
+    STOP = "stop"  # not at all: people must take over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A gate's answer and its reason."""
+
+    answer: Answer
+    gate: str
+    reason: str
+    # HOLD: ask again after this long, unless something else wakes the run before
+    retry_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What a gate judges: may this rung of this run begin now?"""
+
+    ctx: Context
+    run: Run
+    incident: Incident
+    rung: Rung
+
+
+Gate = Callable[[Case], Verdict | None]
