@@ -123,7 +123,7 @@ class Cell:
         """What the run asks for when it goes on."""
         ctx = self.ctx()
         runs.proceed(ctx, self.run)
-        return ctx.effects
+        return ctx.finish()
 
     def asks_all(self) -> Verdict:
         """What all of them say."""
