@@ -107,6 +107,10 @@ class JobsAnswer:
     protected: str = ""
     # why it is protected, or why nothing is known
     why: str = ""
+    # why the node takes no new jobs; empty: it takes them
+    drained: str = ""
+    # whether that is a drain of ours; None: this was not asked
+    ours: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -186,7 +186,7 @@ class Run:
     looked_at: float = 0.0
     # when that look was asked for: what the node has told since then came of it, or is newer
     looked_since: float = 0.0
-    # why somebody else keeps the node out of service, as its scheduler said when we drained it; empty: nobody else does
+    # who else had drained the node when we were to drain it, as a sentence; empty: nobody
     kept_out: str = ""
     # a gate found that its remedy has been tried too often
     spent: bool = False
@@ -433,6 +433,10 @@ class NodeJobs:
     protected: str = ""
     # why it is protected, or why nothing is known
     why: str = ""
+    # why the node takes no new jobs; empty: it takes them
+    drained: str = ""
+    # whether that is a drain of ours; None: this was not asked
+    ours: bool | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agent.contract.commands import Outcome
 from agent.contract.messages import Severity
-from brain.core.pack.spec import Mode, ModeSetting, Pack, Window
+from brain.core.pack.spec import Mode, ModeSetting, Pack, Priority, Window
 from simulations import changes as ch
 from simulations.drills.drill import JOB
 from simulations.events import event
@@ -18,6 +18,7 @@ from tests.situations.moves import (
     answers,
     change,
     job,
+    kernel,
     lasting,
     node,
     reload,
@@ -25,6 +26,7 @@ from tests.situations.moves import (
     says_of,
     scheduler,
     together,
+    xid,
 )
 from tests.situations.situation import Situation
 
@@ -148,6 +150,54 @@ SITUATIONS = (
             c.told("approval wanted", "somebody else has drained n001 (ann: new DIMMs)"),
             c.pages(2),
             c.out(N),
+        ),
+    ),
+    Situation(
+        what="An operator gives a drained node back by hand in a maintenance window, and a job starts there",
+        expected="when the window ends, the job is not ended without an approval, whose page says that the node was given back",
+        settings={
+            "maintenance": (Window(scope="all", since=START + 62.02, until=START + HOUR_S, why="cables"),)
+        },
+        moves=together(
+            gpu_wants_reset(60, [N]),
+            change(300, [N], ch.DrainSet(reason="")),
+            job(310, "77", [N]),
+        ),
+        until_s=3 * HOUR_S,
+        checks=(
+            c.does(N, _DRAIN),
+            c.runs_on(N, "77"),
+            c.told("approval wanted", "somebody has given n001 back since it was drained"),
+            c.pages(3),
+        ),
+    ),
+    Situation(
+        what="A fatal error of an NVSwitch, with errors on the links of four GPUs",
+        expected="all GPUs are reset together, not the fabric manager alone restarted; one drain, one return",
+        moves=together(
+            kernel(
+                60,
+                [N],
+                "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Fatal, Link 32 egress non-posted PRIV error",
+            ),
+            *(
+                kernel(
+                    60.2,
+                    [N],
+                    xid(
+                        74,
+                        f"gpu/0000:{bus}:00",
+                        "pid=1, NVLink: fatal error detected on link 5(0x10000, 0x0)",
+                    ),
+                )
+                for bus in ("1b", "29", "45", "4e")
+            ),
+        ),
+        until_s=3 * HOUR_S,
+        checks=(
+            c.does(N, _DRAIN, _RESET, _RESUME),
+            c.ends("nvswitch-fatal", "closed"),
+            c.pages(2, Priority.P1),
         ),
     ),
     Situation(

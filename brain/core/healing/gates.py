@@ -10,13 +10,13 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.faults import situations
-from brain.core.healing import approvals, looks, plans
+from brain.core.healing import approvals, drains, looks, plans
 from brain.core.healing.limits import SCHEDULE, breaker, offender, related, tries
 from brain.core.healing.verdicts import Answer, Case, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import CELL, WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
-from brain.core.state import Incident, Run, RunState, SymptomState
+from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
 # A drain that has waited for so long for jobs uses up no budget. Before, it does: budgets also limit how fast faults are
 # acted on, so that a shared cause shows on other nodes in time.
@@ -149,12 +149,38 @@ def protected(case: Case) -> Verdict | None:
 
 
 def kept_out(case: Case) -> Verdict | None:
-    """Law 3: a node that somebody else has drained is theirs, and they may be at work on it: not without an approval."""
+    """Law 3: what others did to the service of a node stands: they have drained it, or have given it back since we did.
+
+    They may be at work on it, or let jobs in: nothing is disturbed there without an approval.
+    """
     run = case.run
-    if not run.kept_out or run.requested_by not in ("", SCHEDULE) or approvals.valid(case.ctx, run):
+    if run.requested_by not in ("", SCHEDULE) or approvals.valid(case.ctx, run):
         return None
-    reason = f"somebody else has drained {run.node} ({run.kept_out}) and may be at work on it"
-    return Verdict(answer=Answer.APPROVAL, gate="kept_out", reason=reason)
+    theirs = run.kept_out or _changed_since(case)
+    if not theirs:
+        return None
+    return Verdict(
+        answer=Answer.APPROVAL, gate="kept_out", reason=f"{theirs}: somebody may be at work on {run.node}"
+    )
+
+
+def _drains(ctx: Context, step: StepRecord) -> bool:
+    spec = ctx.actions.get(step.action)
+    return spec is not None and spec.drains
+
+
+def _changed_since(case: Case) -> str:
+    """What has become of the drain of the run, by the scheduler's answer since then; empty: it stands, or nobody knows."""
+    ctx, run = case.ctx, case.run
+    answer = ctx.state.jobs.get(run.node)
+    drained = [one for one in run.steps if one.outcome == "ok" and _drains(ctx, one)]
+    if answer is None or answer.ours is not False or not drained or answer.at <= drained[-1].at:
+        return ""
+    if run.node not in drains.owned(ctx, case.incident):
+        return ""
+    if answer.drained:
+        return f"{run.node} has a drain of somebody else now ({answer.drained})"
+    return f"somebody has given {run.node} back since it was drained, and jobs may start there"
 
 
 def shared(case: Case) -> Verdict | None:

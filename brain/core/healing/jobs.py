@@ -11,7 +11,13 @@ FRESH_S = 60.0
 def answered(ctx: Context, given: JobsAnswer) -> None:
     """Keeps the scheduler's answer and asks the gates again for the runs that wait on the node."""
     ctx.state.jobs[given.node] = NodeJobs(
-        at=ctx.now, known=given.known, jobs=list(given.jobs), protected=given.protected, why=given.why
+        at=ctx.now,
+        known=given.known,
+        jobs=list(given.jobs),
+        protected=given.protected,
+        why=given.why,
+        drained=given.drained,
+        ours=given.ours,
     )
     ctx.set_timer(f"jobs:{given.node}", ctx.now + FRESH_S)
     for run in list(ctx.state.runs.values()):

@@ -177,7 +177,8 @@ def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome, data: Mapp
     if spec is None or not run.node:
         return
     if spec.drains and outcome is Outcome.OK:
-        run.kept_out = str(data.get("reason", "")) if data.get("ours") is False else ""
+        theirs = f"somebody else has drained {run.node} ({data.get('reason', '')})"
+        run.kept_out = theirs if data.get("ours") is False else ""
     if spec.drains and not _drained_before(ctx, run):
         undone = outcome is Outcome.FAILED and run.steps[-1].params.get("then") == "undo"
         if outcome is Outcome.REFUSED or undone:

@@ -265,7 +265,7 @@ def drained_by(whom: str) -> Given:
     """The scheduler said of our drain that the node was out of service already, for this reason of somebody else."""
 
     def given(cell: Cell) -> None:
-        cell.run.kept_out = whom
+        cell.run.kept_out = f"somebody else has drained n1 ({whom})"
 
     return given
 
