@@ -55,6 +55,8 @@ PLACES = {
     "n4": Place(leaf="l4", rack="r4", pod="p1"),
     "n5": Place(leaf="l5", rack="r5", pod="p5"),
     "n6": Place(leaf="l1", rack="r6", pod="p1"),
+    "n7": Place(leaf="l7", rack="r7", pod="p7", chassis="c7"),
+    "n8": Place(leaf="l8", rack="r7", pod="p7", chassis="c7"),
 }
 SYMPTOMS = (
     Symptom(name="off_bus", scope="gpu", summary="a GPU is off the bus", on=(Match(kind="gpu.off_bus"),)),
