@@ -13,7 +13,7 @@ from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.faults import drift, reports, situations, symptoms
-from brain.core.healing import drains, jobs, runs, steps
+from brain.core.healing import drains, jobs, runs, steps, told, validation
 from brain.core.incidents import IncidentTrigger
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -240,11 +240,12 @@ class Engine:
             self._remedy(ctx, incident)
         elif incident.state is IncidentState.RECOVERED:
             clear_s = ctx.now - incident.clear_since
+            run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
             incidents.transition(
                 ctx,
                 incident,
                 IncidentTrigger.STAYED_CLEAR,
-                f"its symptoms have been gone for {clear_s:.0f} s",
+                f"its symptoms have been gone for {clear_s:.0f} s{validation.left_out(run) if run else ''}",
             )
 
     def _end_hold_off(self, ctx: Context, incident: Incident) -> None:
@@ -417,7 +418,8 @@ class Engine:
             if run.state is RunState.OBSERVED or runs.told_last(run):
                 escalation.open_page(ctx, incident, why)
             else:
-                escalation.gave_up(ctx, incident, why)
+                drained = run.node in drains.owned(ctx, incident)
+                escalation.gave_up(ctx, incident, f"{why}. {told.drained(ctx, run)}" if drained else why)
         if not incident.matching_rules and not incident.unproven and not drains.owned(ctx, incident):
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
 

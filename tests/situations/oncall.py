@@ -201,6 +201,50 @@ SITUATIONS = (
         ),
     ),
     Situation(
+        what="A GPU is healed on a node that has none of the tools that test it",
+        expected="it is given back, and the page that resolves the alert says what was not tested",
+        moves=together(_untested(1), gpu_wants_reset(60, [N])),
+        until_s=HOUR_S,
+        checks=(
+            c.does(N, _DRAIN, _RESET, _RESUME),
+            c.out(),
+            c.said("incident.closed", "not tested: links: it is not installed", "diagnosis", "acceptance"),
+        ),
+    ),
+    Situation(
+        what="The validation of a node fails after the reset, and again after the reboot",
+        expected="a person, and the page says which test failed and that the node gets no new jobs",
+        moves=together(
+            answers(1, "gpu.diagnose", Outcome.FAILED, "memory test failed at GPU 3"),
+            gpu_wants_reset(60, [N]),
+        ),
+        until_s=2 * HOUR_S,
+        checks=(
+            c.does(N, _DRAIN, _RESET, "node.reboot"),
+            c.out(N),
+            c.told("memory test failed at GPU 3", "n001 gets no new jobs"),
+        ),
+    ),
+    Situation(
+        what="An operator denies a repair whose drain waits for a job, and the GPU falls off the bus later",
+        expected="the wait ends, the page says how the drain stands; the worse fault is judged for itself, with one drain",
+        moves=together(
+            job(1, JOB, [N]),
+            gpu_wants_reset(60, [N]),
+            says_of(120, "deny", "gpu-fatal-xid", why="I look myself"),
+            change(500, [N], ch.JobEnds(job=JOB)),
+            gpu_lost(600, [N]),
+        ),
+        until_s=3 * HOUR_S,
+        checks=(
+            c.never(_RESET),
+            c.told("ann denied it: I look myself", "The drain of n001 did not end well"),
+            c.ends("gpu-lost", "closed"),
+            c.counts(N, _RESUME, 1),
+            c.out(),
+        ),
+    ),
+    Situation(
         what="An approval is given under a hold that outlasts it",
         expected="nothing is done with it: people are asked again",
         settings={"modes": APPROVE},

@@ -22,14 +22,14 @@ def fill(ctx: Context, run: Run, text: str) -> str:
     return NAMED.sub(lambda found: words[found[0]](ctx, run) if found[0] in words else found[0], text)
 
 
-def _drained(ctx: Context, run: Run) -> str:
+def drained(ctx: Context, run: Run) -> str:
     """Whether new jobs may come to the run's node, as far as we know."""
     node = run.node or "The node"
-    drained = [one for one in _steps_of_incident(ctx, run) if _drains(ctx, one)]
+    drains = [one for one in _steps_of_incident(ctx, run) if _drains(ctx, one)]
     owned = run.node in ctx.state.drains
     # What succeeded stands, whatever a later step that drains too has come to.
-    stands = _last(drained, lambda one: one.outcome == "ok") if owned else None
-    step = stands or _last(drained, lambda _one: True)
+    stands = _last(drains, lambda one: one.outcome == "ok") if owned else None
+    step = stands or _last(drains, lambda _one: True)
     if step is None:
         return f"{node} gets no new jobs." if owned else f"{node} was not drained: new jobs may start there."
     if step.outcome == "ok" and owned:
@@ -67,7 +67,7 @@ def _switched_off(_ctx: Context, run: Run) -> str:
 
 
 WORDS: Mapping[str, Callable[[Context, Run], str]] = {
-    "drained": _drained,
+    "drained": drained,
     "done": _done,
     "evidence": _evidence,
     "switched_off": _switched_off,
