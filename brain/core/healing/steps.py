@@ -56,6 +56,8 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
         run.disrupted, run.disturbed_at = True, ctx.now
     if step.node and ctx.actions[step.action].drains:
         drains.began(ctx, step)
+    elif step.node and ctx.actions[step.action].returns:
+        drains.doubted(ctx, step.node)
     ctx.effects.append(Perform(step=step))
 
 
@@ -76,9 +78,14 @@ def _objection(ctx: Context, run: Run, rung: Rung) -> gates.Verdict | None:
 
 
 def progress(ctx: Context, given: StepProgress) -> None:
-    """A step reports that it is under way, and with what; empty text: that is not known."""
+    """A step reports that it is under way, and with what; empty text: that is not known.
+
+    A sign of life of another node's step, or of one that the brain performs, changes nothing (law 15).
+    """
     run = _run_of(ctx, given.step)
-    if run is not None and run.state in (RunState.PERFORMING, RunState.CANCELLING):
+    if run is None or _is_foreign(ctx, run, given.node):
+        return
+    if run.state in (RunState.PERFORMING, RunState.CANCELLING):
         run.heard_at = ctx.now
         _watch(ctx, run)
         if given.text and given.text != run.steps[-1].doing:
@@ -103,7 +110,7 @@ def result(ctx: Context, given: StepResult) -> None:
     if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
         return
     rung = _rung(run)
-    if given.node and (given.node != run.node or ctx.actions[rung.do].where != "node"):
+    if _is_foreign(ctx, run, given.node):
         text = f"{given.node} reports a result of {given.step}, which is not its own: ignored"
         ctx.note("step.foreign", text)
         return
@@ -151,7 +158,9 @@ def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
     spec = ctx.actions.get(rung.do)
     if spec is None or not run.node:
         return
-    if spec.drains and not _drained_before(ctx, run):
+    if spec.drains and outcome is Outcome.OK:
+        drains.done(ctx, run.node, run.incident)
+    elif spec.drains and not _drained_before(ctx, run):
         undone = outcome is Outcome.FAILED and run.steps[-1].params.get("then") == "undo"
         if outcome is Outcome.REFUSED or undone:
             drains.undone(ctx, run.node, run.incident)
@@ -351,7 +360,9 @@ def _no_progress(ctx: Context, run: Run) -> None:
     if safe and ctx.now - max(run.heard_at, run.steps[-1].at) >= GIVE_UP_S:
         why = f"nothing heard of it for {GIVE_UP_S / 60:.0f} minutes"
         step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
-        ctx.effects.append(CancelStep(step=step, why=why))  # if it is under way after all, it must not go on unseen
+        ctx.effects.append(
+            CancelStep(step=step, why=why)
+        )  # if it is under way after all, it must not go on unseen
         _unknown(ctx, step.id, why)
         return
     _watch(ctx, run)
@@ -388,6 +399,11 @@ def new_leader(ctx: Context, run: Run) -> None:
 def _unknown(ctx: Context, step_id: str, why: str) -> None:
     """Ends a step whose result is not known."""
     result(ctx, StepResult(id=ctx.cause, step=step_id, outcome=Outcome.UNKNOWN, why=why))
+
+
+def _is_foreign(ctx: Context, run: Run, node: str) -> bool:
+    """Whether a node speaks of a step that is not its own: another node's, or one that the brain performs."""
+    return bool(node) and (node != run.node or ctx.actions[_rung(run).do].where != "node")
 
 
 def _rung(run: Run) -> Rung:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from agent.contract.messages import clip
 from brain.core.context import Context
+from brain.core.healing import drains
 from brain.core.pack.spec import NAMED, PAGE
 from brain.core.state import Run, StepRecord
 
@@ -26,12 +27,15 @@ def _drained(ctx: Context, run: Run) -> str:
     """Whether new jobs may come to the run's node, as far as we know."""
     node = run.node or "The node"
     step = _last(_steps_of_incident(ctx, run), lambda one: _drains(ctx, one))
-    owned = run.node in ctx.state.drains
+    owned, sure = run.node in ctx.state.drains, drains.sure(ctx, run.node)
+    done = step is not None and step.outcome == "ok"
+    if sure and (step is None or done):
+        return f"{node} gets no new jobs{_why(step) if step is not None else ''}."
+    if owned and (step is None or done):
+        return f"It is not certain that {node} is drained: check whether new jobs may start there."
     if step is None:
-        return f"{node} gets no new jobs." if owned else f"{node} was not drained: new jobs may start there."
-    if step.outcome == "ok" and owned:
-        return f"{node} gets no new jobs{_why(step)}."
-    if step.outcome == "ok":
+        return f"{node} was not drained: new jobs may start there."
+    if done:
         return f"{node} was drained and has been given back: new jobs may start there."
     if owned and step.outcome != "unreachable":
         return f"The drain of {node} did not end well{_why(step)}: check whether new jobs may start there."

@@ -6,7 +6,8 @@ from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.faults import symptoms
 from brain.core.healing import approvals, gates, runs
-from brain.core.incidents import LEFT, RETURN_RUNBOOK, IncidentTrigger
+from brain.core.healing.drains import LEFT
+from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
 from brain.core.operators import requests, scopes
 from brain.core.pack.spec import Mode
