@@ -29,8 +29,8 @@ def _drained(ctx: Context, run: Run) -> str:
     step = _last(_steps_of_incident(ctx, run), lambda one: _drains(ctx, one))
     owned, sure = run.node in ctx.state.drains, drains.sure(ctx, run.node)
     done = step is not None and step.outcome == "ok"
-    if sure and (step is None or done):
-        return f"{node} gets no new jobs{_why(step) if step is not None else ''}."
+    if sure:  # a later step that may drain too, such as a fencing, does not undo it
+        return f"{node} gets no new jobs{_why(step) if step is not None and done else ''}."
     if owned and (step is None or done):
         return f"It is not certain that {node} is drained: check whether new jobs may start there."
     if step is None:

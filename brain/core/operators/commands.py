@@ -18,7 +18,9 @@ from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, R
 def handle(ctx: Context, command: OperatorCommand) -> None:
     """Carries out a command, or notes why it is refused."""
     carry_out = VERBS.get(command.verb)
-    if carry_out is None:
+    if command.who in ("", gates.SCHEDULE):
+        _refused(ctx, command, "a command needs the operator's name")
+    elif carry_out is None:
         _refused(ctx, command, f"no such verb (have: {', '.join(VERBS)})")
     else:
         carry_out(ctx, command)
