@@ -86,6 +86,7 @@ class Engine:
         self.state.now = max(self.state.now, now)
         if self._is_repeat(given):
             return []
+        jobs.forget_old(self.state)
         ctx = self._context(given.id)
         match given:
             case EventSeen(event=event):
@@ -503,7 +504,7 @@ class Engine:
                 self.state.matched[scope] = left
             else:
                 del self.state.matched[scope]
-        kept = (*rules, requests.REQUEST, incidents.LEFT)
+        kept = (*rules, requests.REQUEST, drains.LEFT)
         for key in [key for key in self._index.by_match if ids.name_of(key) not in kept]:
             rule, scope = ids.split(key)
             self._match_ended(ctx, rule, scope, f"rule {rule} was removed")

@@ -396,6 +396,8 @@ class Drain:
     since: float
     # ids of the incidents under which the scheduler has our mark: this one, and those that left theirs to it
     marks: list[str] = field(default_factory=list)
+    # whether the scheduler has said that the node gets no new jobs, and nothing since has put that in doubt
+    sure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -292,12 +292,15 @@ def budget(case: Case) -> Verdict | None:
     A run whose drain has waited for jobs for a while, and may for days, keeps its node and uses up no budget: it is asked
     for one again before its next rung.
     """
-    if case.run.claimed and not _waits_for_jobs(case.ctx, case.run):
+    at_work = (
+        case.run.claimed and case.run.disrupted
+    )  # else a budget may have been lowered since it was chosen
+    if at_work and not _waits_for_jobs(case.ctx, case.run):
         return None
-    settings, at_work = case.ctx.compiled.settings, _at_work(case)
-    if len(at_work) >= settings.disruptive_runs:
-        return _over("cell", len(at_work), settings.disruptive_runs)
-    same = sum(1 for other in at_work if case.ctx.state.runs[other].runbook.name == case.run.runbook.name)
+    settings, others = case.ctx.compiled.settings, _at_work(case)
+    if len(others) >= settings.disruptive_runs:
+        return _over("cell", len(others), settings.disruptive_runs)
+    same = sum(1 for other in others if case.ctx.state.runs[other].runbook.name == case.run.runbook.name)
     if same >= settings.disruptive_runs_per_runbook:
         return _over(case.run.runbook.name, same, settings.disruptive_runs_per_runbook)
     over = _over_job(case)
@@ -305,7 +308,7 @@ def budget(case: Case) -> Verdict | None:
         return over
     for place in case.ctx.compiled.topology.above(case.run.node) if case.run.node else ():
         if place != CELL and type_of(place) in WIDE and type_of(place) != "fabric":
-            here = sum(1 for node in at_work.values() if place in case.ctx.compiled.topology.above(node))
+            here = sum(1 for node in others.values() if place in case.ctx.compiled.topology.above(node))
             if here >= settings.disruptive_runs_per_leaf:
                 return _over(place, here, settings.disruptive_runs_per_leaf)
     return None

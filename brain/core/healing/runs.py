@@ -341,6 +341,8 @@ def _left_to_others(ctx: Context, run: Run) -> bool:
     why = f"{run.node} stays out of service for {cause} ({others[0]})"
     if run.worked:
         transition(ctx, run, T.SUCCEEDED, f"{run.worked}; {why}")
+    elif not run.requested_by:  # it was only to bring the node back, which the other one will do
+        transition(ctx, run, T.SUCCEEDED, why)
     else:
         transition(ctx, run, T.EXHAUSTED, f"not given back: {why}")
     return True

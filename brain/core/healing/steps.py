@@ -61,6 +61,8 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
         run.disrupted, run.disturbed_at = True, ctx.now
     if step.node and ctx.actions[step.action].drains:
         drains.began(ctx, step)
+    elif step.node and ctx.actions[step.action].returns:
+        drains.doubted(ctx, step.node)
     ctx.effects.append(Perform(step=step))
 
 
@@ -81,9 +83,14 @@ def _objection(ctx: Context, run: Run, rung: Rung) -> verdicts.Verdict | None:
 
 
 def progress(ctx: Context, given: StepProgress) -> None:
-    """A step reports that it is under way, and with what; empty text: that is not known."""
+    """A step reports that it is under way, and with what; empty text: that is not known.
+
+    A sign of life of another node's step, or of one that the brain performs, changes nothing (law 15).
+    """
     run = _run_of(ctx, given.step)
-    if run is not None and run.state in (RunState.PERFORMING, RunState.CANCELLING):
+    if run is None or _is_foreign(ctx, run, given.node):
+        return
+    if run.state in (RunState.PERFORMING, RunState.CANCELLING):
         run.heard_at = ctx.now
         _tell_if_long(ctx, run)
         if reconsider(ctx, run):
@@ -128,7 +135,7 @@ def result(ctx: Context, given: StepResult) -> None:
     if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
         return
     rung = _rung(run)
-    if given.node and (given.node != run.node or ctx.actions[rung.do].where != "node"):
+    if _is_foreign(ctx, run, given.node):
         text = f"{given.node} reports a result of {given.step}, which is not its own: ignored"
         ctx.note("step.foreign", text)
         return
@@ -179,7 +186,8 @@ def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome, data: Mapp
     if spec.drains and outcome is Outcome.OK:
         theirs = f"somebody else has drained {run.node} ({data.get('reason', '')})"
         run.kept_out = theirs if data.get("ours") is False else ""
-    if spec.drains and not _drained_before(ctx, run):
+        drains.done(ctx, run.node, run.incident)
+    elif spec.drains and not _drained_before(ctx, run):
         undone = outcome is Outcome.FAILED and run.steps[-1].params.get("then") == "undo"
         if outcome is Outcome.REFUSED or undone:
             drains.undone(ctx, run.node, run.incident)
@@ -437,6 +445,11 @@ def new_leader(ctx: Context, run: Run) -> None:
 def _unknown(ctx: Context, step_id: str, why: str) -> None:
     """Ends a step whose result is not known."""
     result(ctx, StepResult(id=ctx.cause, step=step_id, outcome=Outcome.UNKNOWN, why=why))
+
+
+def _is_foreign(ctx: Context, run: Run, node: str) -> bool:
+    """Whether a node speaks of a step that is not its own: another node's, or one that the brain performs."""
+    return bool(node) and (node != run.node or ctx.actions[_rung(run).do].where != "node")
 
 
 def _rung(run: Run) -> Rung:

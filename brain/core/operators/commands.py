@@ -5,8 +5,9 @@ from collections.abc import Callable
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.faults import symptoms
-from brain.core.healing import approvals, drains, gates, runs, steps
-from brain.core.incidents import LEFT, RETURN_RUNBOOK, IncidentTrigger
+from brain.core.healing import approvals, drains, limits, runs, steps
+from brain.core.healing.drains import LEFT
+from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
 from brain.core.operators import requests, scopes
 from brain.core.pack.spec import Mode
@@ -17,7 +18,9 @@ from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, R
 def handle(ctx: Context, command: OperatorCommand) -> None:
     """Carries out a command, or notes why it is refused."""
     carry_out = VERBS.get(command.verb)
-    if carry_out is None:
+    if command.who in ("", limits.SCHEDULE):
+        _refused(ctx, command, "a command needs the operator's name")
+    elif carry_out is None:
         _refused(ctx, command, f"no such verb (have: {', '.join(VERBS)})")
     else:
         carry_out(ctx, command)

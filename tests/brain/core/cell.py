@@ -199,7 +199,16 @@ def under_way() -> Given:
     """The run has begun an earlier disruptive rung and holds its node."""
 
     def given(cell: Cell) -> None:
-        cell.run.claimed = cell.run.counted = True
+        cell.run.claimed = cell.run.counted = cell.run.disrupted = True
+
+    return given
+
+
+def chosen() -> Given:
+    """The run's first disruptive step is chosen and has not left."""
+
+    def given(cell: Cell) -> None:
+        cell.run.claimed = True
 
     return given
 

@@ -95,6 +95,16 @@ def test_a_node_that_is_switched_off_is_said_to_be() -> None:
     assert last_page(it) == ("n1 is switched off. n1 gets no new jobs (so it is). What was done: off: done.")
 
 
+def test_a_node_that_was_drained_before_it_could_not_be_fenced_gets_no_new_jobs() -> None:
+    """A fencing that did not reach its node does not undo the drain before it."""
+    it = Climb(
+        Rung(name="drain", do="scheduler.drain"), Rung(name="off", do="node.isolate"), page("$drained")
+    )
+    it.answer()
+    it.answer("unreachable")
+    assert last_page(it) == "n1 gets no new jobs (so it is)."
+
+
 def test_a_page_that_comes_first_says_that_nothing_was_done() -> None:
     """Other words of the text stay."""
     it = Climb(page("$done $unknown"), rung("bounce"))
