@@ -5,7 +5,7 @@ from collections.abc import Callable
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.faults import symptoms
-from brain.core.healing import approvals, drains, limits, runs, steps
+from brain.core.healing import approvals, drains, gates, limits, runs, steps
 from brain.core.healing.drains import LEFT
 from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
