@@ -393,6 +393,11 @@ class Engine:
         if incident is not None and incident.state is IncidentState.HEALING:
             if run.state is RunState.SUCCEEDED:
                 self._recover(ctx, incident, IncidentTrigger.RUN_SUCCEEDED, run.why)
+                relapsed = incident.state is IncidentState.RECOVERED and incident.matching_rules
+                if relapsed and runs.given_back(
+                    ctx, run
+                ):  # the fault came back while its node was given back
+                    ctx.set_timer(f"incident:{incident.id}", ctx.now)
             else:
                 self._run_failed(ctx, incident, run.why)
         if incident is not None:
