@@ -44,6 +44,7 @@ from brain.core.state import Early, Incident, IncidentState, Node, Run, RunState
 
 MAX_RECENT = 4096  # ids of inputs (except events and timers) that are remembered, to ignore repeats
 MAX_EARLY = 10_000  # events kept until a new site has its first rules
+EARLY_S = 1.0  # how long before its time a timer counts: the clocks of brains differ a little from the log's
 RECHECK_S = (
     5.0  # how often an incident that one of our runs may have caused checks whether that run has ended
 )
@@ -136,6 +137,8 @@ class Engine:
             case TimerFired(name=name, due=due):
                 if self.state.timers.get(name) != due:
                     return True  # cancelled, or set to another time
+                if due > self.state.now + EARLY_S:
+                    return True  # by a clock that is wrong; the shell publishes it again while it is set
                 del self.state.timers[name]
                 return False
             case _:

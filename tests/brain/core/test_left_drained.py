@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from brain.core.healing import drains
-from brain.core.inputs import JobsAnswer, OperatorCommand, PackLoaded
+from brain.core.inputs import JobsAnswer, OperatorCommand, PackLoaded, TimerFired
 from brain.core.pack.spec import Runbook, Rung
 from brain.core.state import Drain
 from tests.brain.core.cell import Cell
@@ -104,6 +104,19 @@ def test_who_works_on_a_node_is_known_for_a_minute_whatever_its_timer_does() -> 
     assert list(engine.state.jobs) == ["n1"]
     engine.handle(OperatorCommand(id="p", who="ann", verb="reset", args={}), now + 80)
     assert not engine.state.jobs
+
+
+def test_a_hold_lasts_its_time_whatever_the_brains_clock_says() -> None:
+    """Law 2: a timer that a wrong clock fires early ends nothing; it is published again."""
+    it = Left(rung("bounce", verify=QUIET))
+    it.says("hold", scope="node/n1", why="a cable", for_s=600)
+    engine, now = it.engine, it.time.now
+    (hold,) = engine.state.holds
+    due = now + 600
+    assert engine.handle(TimerFired(id="t1", name=f"hold:{hold}", due=due), now + 300) == []
+    assert engine.state.holds
+    assert engine.handle(TimerFired(id="t2", name=f"hold:{hold}", due=due), due)
+    assert not engine.state.holds
 
 
 def test_a_drain_is_certain_while_nothing_puts_it_in_doubt() -> None:

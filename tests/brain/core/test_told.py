@@ -88,7 +88,9 @@ def test_a_node_that_is_switched_off_is_said_to_be() -> None:
 
 def test_a_node_that_was_drained_before_it_could_not_be_fenced_gets_no_new_jobs() -> None:
     """A fencing that did not reach its node does not undo the drain before it."""
-    it = Climb(Rung(name="drain", do="scheduler.drain"), Rung(name="off", do="node.isolate"), page("$drained"))
+    it = Climb(
+        Rung(name="drain", do="scheduler.drain"), Rung(name="off", do="node.isolate"), page("$drained")
+    )
     it.answer()
     it.answer("unreachable")
     assert last_page(it) == "n1 gets no new jobs."
