@@ -14,6 +14,7 @@ from brain.core.state import Run, StepRecord
 
 MAX_WHY = 140  # characters of a step's reason
 EVIDENCE = ("evidence.collect", "bmc.evidence")
+NOT_BEGUN = ("refused", "unreachable", "withdrawn")  # outcomes after which a step was certainly not done
 SWITCHES_OFF = ("node.isolate", "bmc.power_off")
 
 
@@ -26,7 +27,8 @@ def fill(ctx: Context, run: Run, text: str) -> str:
 def _drained(ctx: Context, run: Run) -> str:
     """Whether new jobs may come to the run's node, as far as we know."""
     node = run.node or "The node"
-    step = _last(_steps_of_incident(ctx, run), lambda one: _drains(ctx, one))
+    drained = [one for one in _steps_of_incident(ctx, run) if _drains(ctx, one)]
+    step = _last(drained, lambda _: True)
     owned, sure = run.node in ctx.state.drains, drains.sure(ctx, run.node)
     done = step is not None and step.outcome == "ok"
     if sure:  # a later step that may drain too, such as a fencing, does not undo it
@@ -37,7 +39,7 @@ def _drained(ctx: Context, run: Run) -> str:
         return f"{node} was not drained: new jobs may start there."
     if done:
         return f"{node} was drained and has been given back: new jobs may start there."
-    if owned and step.outcome != "unreachable":
+    if owned and not all(one.outcome in NOT_BEGUN for one in drained):
         return f"The drain of {node} did not end well{_why(step)}: check whether new jobs may start there."
     return f"{node} could NOT be drained{_why(step)}: new jobs may start there."
 
