@@ -199,7 +199,9 @@ def _finish(ctx: Context, run: Run, incident: Incident) -> None:
     elif run.worked:
         why = f"{run.worked}; back in service{validation.left_out(run)}"
         transition(ctx, run, T.SUCCEEDED, why)
-    elif run.requested_by and all(_is_fine(run, step) for step in run.steps):
+    elif (run.requested_by or incident.rule == drains.LEFT) and all(
+        _is_fine(run, step) for step in run.steps
+    ):
         succeed(ctx, run, "all its steps are done", run.rung)
     else:
         transition(ctx, run, T.EXHAUSTED, "no rung of the ladder is left: a person must take it from here")

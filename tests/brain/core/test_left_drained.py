@@ -80,6 +80,25 @@ def test_what_another_incident_keeps_drained_is_that_ones_from_then_on() -> None
     assert not [page for page in it.time.pages if page.subject.id == left.id]
 
 
+def test_a_node_that_is_left_drained_is_given_back_by_itself() -> None:
+    """What had explained its fault is over: the node returns, and nobody is told that gpuward gave up."""
+    it = Left(DRAIN, rung("bounce", verify=QUIET))
+    it.answer()
+    it.node(alive=False)  # that explains the link
+    it.answer("unknown")
+    it.link(up=True)
+    it.node(alive=True)
+    while it.performed[-1].step.action != "scheduler.resume":
+        it.wait(10)
+        assert it.time.now < 3600
+    it.answer()
+    it.wait(10)
+    (left,) = it.incidents("left-drained")
+    assert left.state == "closed"
+    assert not it.engine.state.drains
+    assert not [page for page in it.time.pages if page.subject.id == left.id]
+
+
 def test_a_request_that_is_closed_leaves_nothing_behind() -> None:
     """What stands in place of a rule's match has no newer fact that could end its being dismissed."""
     it = Left(rung("bounce", verify=QUIET))
