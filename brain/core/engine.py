@@ -12,7 +12,7 @@ from agent.contract.messages import Event
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import drift, reports, situations, symptoms
+from brain.core.faults import drift, reports, situations, symptoms, twins
 from brain.core.healing import drains, jobs, runs, steps, told, validation
 from brain.core.incidents import IncidentTrigger
 from brain.core.index import Index
@@ -313,6 +313,9 @@ class Engine:
 
     def _match_began(self, ctx: Context, rule: str, scope: str) -> None:
         spec = ctx.compiled.rules.get(rule)
+        if spec is not None:
+            for wider, place in twins.outgrown(ctx, spec, scope):
+                self._match_began(ctx, wider, place)
         incident = incidents.match_began(ctx, spec, scope) if spec is not None else None
         if incident is None:
             return
@@ -481,6 +484,7 @@ class Engine:
         self._judge_by_new_rules(ctx)
         ctx.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)
         requests.plan_schedules(ctx)
+        ctx.freed = True  # the site may have set other modes and limits
         early, self.state.early = self.state.early, []
         for entry in early:
             event = replace(entry.event, age_s=entry.event.age_s + ctx.now - entry.at)

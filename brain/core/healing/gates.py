@@ -23,6 +23,8 @@ from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 LONG_WAIT_S = 900.0
 # The ages of events of one moment differ by less than this. A fact of an earlier boot is older than the boot by more.
 BOOT_JITTER_S = 1.0
+# What only people change wakes the run when they do; it is asked again all the same.
+AGAIN_S = 600.0
 GO = Verdict(answer=Answer.GO, gate="", reason="no gate objects")
 
 
@@ -67,7 +69,7 @@ def hold(case: Case) -> Verdict | None:
                 answer=Answer.HOLD,
                 gate="hold",
                 reason=f"{entry.who} holds {entry.scope}: {entry.why}",
-                retry_s=60,
+                retry_s=AGAIN_S,
             )
     return None
 
@@ -80,7 +82,7 @@ def mode(case: Case) -> Verdict | None:
             answer=Answer.HOLD,
             gate="mode",
             reason=f"{case.run.runbook.name} is in observe mode for this node",
-            retry_s=60,
+            retry_s=AGAIN_S,
         )
     if now is Mode.APPROVE and not approvals.valid(case.ctx, case.run):
         if case.run.requested_by not in ("", SCHEDULE):

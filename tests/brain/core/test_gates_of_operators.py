@@ -30,7 +30,7 @@ BESIDE = "gpu/n1/0000:5e:00"
 
 def by_bea(scope: str) -> Verdict:
     """The answer to a hold."""
-    return wait("hold", f"bea holds {scope}: cabling", 60)
+    return wait("hold", f"bea holds {scope}: cabling", gates.AGAIN_S)
 
 
 def slower() -> Given:
@@ -117,7 +117,7 @@ def test_the_mode_in_force(givens: list[Given], node: str, mode: str) -> None:
     assert gates.mode_of(cell.ctx(), "reset-gpu", node, cell.run.runbook.at_most).value == mode
 
 
-OBSERVES = wait("mode", "reset-gpu is in observe mode for this node", 60)
+OBSERVES = wait("mode", "reset-gpu is in observe mode for this node", gates.AGAIN_S)
 WANTS_APPROVAL = ask_a_person("mode", "reset-gpu is in approve mode")
 
 

@@ -157,7 +157,7 @@ def test_a_gate_that_holds_is_asked_again() -> None:
     runs.proceed(ctx, cell.run)
     assert (cell.run.state, cell.run.claimed, cell.run.steps) == (RunState.HELD, False, [])
     assert cell.run.why == "reset waits: bea holds node/n1: cabling (gate hold)"
-    assert cell.state.timers == {"run:inc-1.r1": NOW + 60}
+    assert cell.state.timers == {"run:inc-1.r1": NOW + 600}
     assert not [effect for effect in ctx.effects if isinstance(effect, WriteIntent)]
 
 
