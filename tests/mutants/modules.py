@@ -58,7 +58,11 @@ MODULES = (
     ),
     Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
     Module(name="runs", path="brain/core/healing/runs.py", tests=core("runs", "runs_trail", "runs_way_back")),
-    Module(name="steps", path="brain/core/healing/steps.py", tests=core("steps", "steps_trail")),
+    Module(
+        name="steps",
+        path="brain/core/healing/steps.py",
+        tests=core("steps", "steps_verified", "steps_silent", "steps_trail"),
+    ),
     Module(name="verify", path="agent/commands/verify.py", tests=agent("verify")),
     Module(name="journal", path="agent/commands/journal.py", tests=agent("command_journal")),
     Module(
