@@ -63,6 +63,8 @@ MODULES = (
         path="brain/core/healing/steps.py",
         tests=core("steps", "steps_verified", "steps_silent", "steps_trail"),
     ),
+    Module(name="told", path="brain/core/healing/told.py", tests=core("told_words")),
+    Module(name="drains", path="brain/core/healing/drains.py", tests=core("drains")),
     Module(name="verify", path="agent/commands/verify.py", tests=agent("verify")),
     Module(name="journal", path="agent/commands/journal.py", tests=agent("command_journal")),
     Module(
