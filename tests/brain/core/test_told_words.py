@@ -154,7 +154,10 @@ def test_whether_there_is_evidence(givens: list[Given], text: str) -> None:
         pytest.param([], "n1 was NOT switched off.", id="nobody tried"),
         pytest.param([did(OFF, "ok")], "n1 is switched off.", id="fenced"),
         pytest.param([did(POWER_OFF, "ok")], "n1 is switched off.", id="by its BMC"),
-        pytest.param([did(OFF, "unknown")], "n1 was NOT switched off (so it is).", id="nobody knows"),
+        pytest.param(
+            [did(OFF, "unknown")], "Nobody knows whether n1 is switched off (so it is).", id="nobody knows"
+        ),
+        pytest.param([did(OFF, "failed")], "n1 was NOT switched off (so it is).", id="it failed"),
         pytest.param([did(DRAIN, "ok")], "n1 was NOT switched off.", id="a drain is no switch"),
         pytest.param([on("leaf/l1", ""), did(OFF, "ok")], "the node is switched off.", id="no single node"),
     ],
