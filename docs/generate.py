@@ -112,7 +112,8 @@ The **status**: `brain`, `cell`, `leads`, `leader`, `epoch`, `connected`, `caugh
 `started_at`, `pack`, `rules`, `runbooks`, `nodes`, `nodes_unreachable`, `nodes_silent`, `incidents_open`, `inputs`,
 `malformed`, `busy_s`, `holds`, `modes`.
 
-A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `leaf`, `rack`, `pod`.
+A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `chassis`, `leaf`,
+`rack`, `pod`.
 """
 
 

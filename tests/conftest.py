@@ -15,8 +15,22 @@ LONGEST = (
         "e2e/test_up",
         "e2e/test_spine",
     ),
-    *("e2e/test_crash", "real/test_guest", "agent/test_nvml_trouble", "e2e/", "real/test_brain", "real/"),
-    *("agent/test_line_storms", "agent/test_nvml", "replay/", "brain/test_diagnose"),
+    *(
+        "e2e/test_crash",
+        "real/test_guest",
+        "agent/test_line_storms",
+        "real/test_long_outage",
+        "real/test_kube_",
+    ),
+    *(
+        "agent/test_nvml_trouble",
+        "e2e/",
+        "real/test_brain",
+        "real/",
+        "brain/test_rulebook",
+        "agent/test_nvml",
+    ),
+    *("replay/", "brain/test_crashes"),
 )
 pytest_plugins = ["tests.closing_line", "tests.left_out"]
 

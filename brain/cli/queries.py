@@ -72,7 +72,7 @@ def nodes(client: Client, plain: bool) -> None:
     for node in found:
         state = Text("alive", "green") if node["alive"] else Text("unreachable", "bold red")
         beat = "never" if node["beat_age_s"] is None else f"{node['beat_age_s']:.0f} s ago"
-        place = " ".join(filter(None, (node["pod"], node["rack"], node["leaf"])))
+        place = " ".join(filter(None, (node["pod"], node["rack"], node["leaf"], node["chassis"])))
         counts = ["" if node[key] is None else str(node[key]) for key in ("spooled", "dropped")]
         view.add_row(node["name"], state, beat, node["version"], *counts, place)
     Console().print(view)

@@ -180,6 +180,7 @@ class Console:
                     "version": beat.version if beat else "",
                     "spooled": beat.spooled if beat else None,
                     "dropped": beat.dropped if beat else None,
+                    "chassis": place.chassis if place else "",
                     "leaf": place.leaf if place else "",
                     "rack": place.rack if place else "",
                     "pod": place.pod if place else "",

@@ -57,11 +57,17 @@ MODULES = (
         name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue", "delivery_of_groups")
     ),
     Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
-    Module(name="runs", path="brain/core/healing/runs.py", tests=core("runs", "runs_trail", "runs_way_back")),
+    Module(
+        name="runs",
+        path="brain/core/healing/runs.py",
+        tests=core("runs", "runs_trail", "runs_way_back", "runs_at_gates"),
+    ),
     Module(
         name="steps",
         path="brain/core/healing/steps.py",
-        tests=core("steps", "steps_verified", "steps_silent", "steps_trail"),
+        tests=core(
+            "steps", "steps_leaving", "steps_answers", "steps_verified", "steps_silent", "steps_trail"
+        ),
     ),
     Module(name="told", path="brain/core/healing/told.py", tests=core("told_words")),
     Module(name="drains", path="brain/core/healing/drains.py", tests=core("drains")),

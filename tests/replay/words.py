@@ -4,6 +4,7 @@ A recording may only differ from today's by these. `python -m tests.replay again
 this table is empty again.
 """
 
+import functools
 from typing import Any
 
 KEYS: dict[str, str] = {
@@ -57,6 +58,7 @@ def today(value: Any) -> Any:
     return _text(value) if isinstance(value, str) else value
 
 
+@functools.lru_cache(maxsize=100_000)
 def _text(value: str) -> str:
     for old, new in PARTS.items():
         if old in value:

@@ -242,7 +242,7 @@ def one_per_node(case: Case) -> Verdict | None:
 
 
 def budget(case: Case) -> Verdict | None:
-    """Law 1: never more runs at once than the budgets of cell, runbook, job, leaf, rack and pod.
+    """Law 1: never more runs at once than the budgets of cell, runbook, job, chassis, leaf, rack and pod.
 
     A run whose drain has waited for jobs for a while, and may for days, keeps its node and uses up no budget: it is asked
     for one again before its next rung.

@@ -3,6 +3,8 @@
 And what they count: `claim` keeps it when a disruptive rung begins.
 """
 
+from collections.abc import Iterator
+
 from agent.contract.actions.spec import Disrupts
 from brain.core import ids
 from brain.core.context import Context
@@ -52,23 +54,32 @@ def tries(case: Case) -> Verdict | None:
 
 
 def offender(case: Case) -> Verdict | None:
-    """Law 8: a node that needs one remedy after the other, whatever each was for, goes to a person."""
+    """Law 8: a node or a chassis that needs one remedy after the other, whatever each was for, goes to a person."""
     ctx, run = case.ctx, case.run
     if run.counted or run.requested_by or not run.node or not _heals(ctx, run):
         return None
     settings = ctx.compiled.settings
-    for days, most in (
+    limits = (
         (1, settings.remedies_per_day),
         (7, settings.remedies_per_week),
         (30, settings.remedies_per_month),
-    ):
-        since = ctx.now - days * DAY_S
-        count = sum(at > since for at in ctx.state.remedied.get(run.node, ()))
-        if count >= most:
-            period = "a day" if days == 1 else f"{days} days"
-            reason = f"{run.node} had {count} remedies within {period}: another one would hide what is wrong with it"
-            return Verdict(answer=Answer.STOP, gate="offender", reason=reason)
+    )
+    for name, times in _remedied(ctx, run.node):
+        for days, most in limits:
+            count = sum(at > ctx.now - days * DAY_S for at in times)
+            if count >= most:
+                period = "a day" if days == 1 else f"{days} days"
+                reason = f"{name} had {count} remedies within {period}: another one would hide what is wrong with it"
+                return Verdict(answer=Answer.STOP, gate="offender", reason=reason)
     return None
+
+
+def _remedied(ctx: Context, node: str) -> Iterator[tuple[str, list[float]]]:
+    """When remedies began on the node, and on all nodes of its chassis: its power supplies and its backplane are shared."""
+    known, above = ctx.state.remedied, ctx.compiled.topology.above
+    yield node, known.get(node, [])
+    for chassis in (place for place in above(node) if type_of(place) == "chassis"):
+        yield chassis, [at for other, times in known.items() if chassis in above(other) for at in times]
 
 
 def _heals(ctx: Context, run: Run) -> bool:

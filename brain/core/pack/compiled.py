@@ -89,13 +89,21 @@ class CompiledCache:
     """Compiles each pack once for many engines. Only the cache's `close` frees the matchers, not the engines'."""
 
     def __init__(self) -> None:
-        self._packs: dict[str, _Shared] = {}
+        self._packs: dict[tuple[object, ...], _Shared] = {}
 
     def __call__(self, pack: Pack) -> Compiled:
         """The compiled pack. Packs of one version may differ in their places and settings only."""
-        if pack.version not in self._packs:
-            self._packs[pack.version] = _Shared(pack)
-        compiled = copy.copy(self._packs[pack.version])  # the same matcher and lookups
+        settings = pack.settings
+        shared = (
+            settings.shared_nodes,
+            settings.shared_share,
+            settings.shared_leaf_nodes,
+            settings.shared_within_s,
+        )
+        key = (pack.version, *shared)  # what the counters of shared causes are made of
+        if key not in self._packs:
+            self._packs[key] = _Shared(pack)
+        compiled = copy.copy(self._packs[key])  # the same matcher and lookups
         compiled.pack, compiled.settings, compiled.topology = pack, pack.settings, Topology(pack.places)
         return compiled
 

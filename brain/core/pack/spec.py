@@ -388,7 +388,7 @@ class Settings:
     modes: tuple[ModeSetting, ...] = (ModeSetting(mode=Mode.OBSERVE),)
     # most disruptive runs at once: in the cell
     disruptive_runs: int = 3
-    # in one leaf, rack or pod
+    # in one chassis, leaf, rack or pod
     disruptive_runs_per_leaf: int = 1
     # of one runbook
     disruptive_runs_per_runbook: int = 2
@@ -417,7 +417,7 @@ class Settings:
     breaker_within_s: float = 3600.0
     # after disruptive runs for one cause on this many nodes within breaker_within_s, one on a further node needs an approval
     same_cause_nodes: int = 5
-    # most remedies that disrupt one node, whatever each was for: within a day, 7 days and 30 days; then people must act
+    # most remedies that disrupt a node or a chassis, whatever each was for: in a day, 7 days, 30 days; then people must act
     remedies_per_day: int = 3
     remedies_per_week: int = 6
     remedies_per_month: int = 10
@@ -448,6 +448,8 @@ class Settings:
 class Place:
     """Where a node is: names of its leaf switch, rack, pod and fabric. Empty: not known."""
 
+    # several nodes that share power supplies or a backplane; empty: the node has its own
+    chassis: str = ""
     leaf: str = ""
     rack: str = ""
     pod: str = ""

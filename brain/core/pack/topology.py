@@ -1,7 +1,7 @@
 """Scopes, and which contain which.
 
-A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`), `node/<node>`, `leaf/<name>`, `rack/<name>`,
-`pod/<name>`, `fabric/<name>`, or `cell`.
+A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`), `node/<node>`, `chassis/<name>`, `leaf/<name>`,
+`rack/<name>`, `pod/<name>`, `fabric/<name>`, or `cell`.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from brain.core.pack.spec import Place
 
 CELL = "cell"
-WIDE = ("leaf", "rack", "pod", "fabric")  # between node and cell
+WIDE = ("chassis", "leaf", "rack", "pod", "fabric")  # between node and cell
 SCOPES = (
     "gpu",
     "nvswitch",

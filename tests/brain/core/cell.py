@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from brain.core.context import Context
-from brain.core.healing import approvals, gates
+from brain.core.effects import Effect
+from brain.core.healing import approvals, gates, runs
 from brain.core.healing.verdicts import Answer, Case, Gate, Verdict
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
@@ -54,6 +55,8 @@ PLACES = {
     "n4": Place(leaf="l4", rack="r4", pod="p1"),
     "n5": Place(leaf="l5", rack="r5", pod="p5"),
     "n6": Place(leaf="l1", rack="r6", pod="p1"),
+    "n7": Place(leaf="l7", rack="r7", pod="p7", chassis="c7"),
+    "n8": Place(leaf="l8", rack="r7", pod="p7", chassis="c7"),
 }
 SYMPTOMS = (
     Symptom(name="off_bus", scope="gpu", summary="a GPU is off the bus", on=(Match(kind="gpu.off_bus"),)),
@@ -117,6 +120,12 @@ class Cell:
         """What one gate says to the run's present rung."""
         rung = self.run.runbook.rungs[self.run.rung]
         return gate(Case(ctx=self.ctx(), run=self.run, incident=self.incident, rung=rung))
+
+    def proceeds(self) -> list[Effect]:
+        """What the run asks for when it goes on."""
+        ctx = self.ctx()
+        runs.proceed(ctx, self.run)
+        return ctx.finish()
 
     def asks_all(self) -> Verdict:
         """What all of them say."""
@@ -371,5 +380,15 @@ def waiting(
             cell.run, id=f"{of}.r{number}", incident=of, node=node, scope=f"node/{node}", state=state,
             why=f"reset waits: as said (gate {gate})",
         )  # fmt: skip
+
+    return given
+
+
+def is_(**fields: Any) -> Given:
+    """The run is so."""
+
+    def given(cell: Cell) -> None:
+        for name, value in fields.items():
+            setattr(cell.run, name, value)
 
     return given

@@ -76,6 +76,12 @@ TEN_IN_A_MONTH = healed(29, 26, 23, 20, 17, 14, 11, 9, 8.5, 8)
     ("the site allows one a week", [site(remedies_per_week=1), healed(3)], often(1, "7 days")),
     ("the site allows one a month", [site(remedies_per_month=1), healed(20)], often(1, "30 days")),
     ("another node had three", [healed(0.3, 0.2, 0.1, node="n2")], None),
+    (
+        "two nodes of a chassis had three together",
+        [on("node/n7", "n7"), healed(0.3, 0.2, node="n7"), healed(0.1, node="n8")],
+        often(3, "a day", "chassis/c7"),
+    ),
+    ("two of them, and one in another chassis", [on("node/n7", "n7"), healed(0.3, 0.2, node="n8"), healed(0.1)], None),
     ("three today, and the run has begun", [THREE_TODAY, under_way()], None),
     ("three today, and a person asks for it", [THREE_TODAY, started_by("bea")], None),
     ("three today, and its inspection is due", [THREE_TODAY, started_by(SCHEDULE)], None),

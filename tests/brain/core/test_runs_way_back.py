@@ -1,49 +1,32 @@
 """Runs: before a node is given back, and before a fault is taken to be gone. What is asked first, and what it waits for."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from brain.core.effects import AskLook, Effect, Note, SendPage, WriteIntent
+from brain.core.effects import AskLook, Note, WriteIntent
 from brain.core.healing import runs
 from brain.core.healing.limits import SCHEDULE
 from brain.core.pack.spec import Rung
-from brain.core.state import Drain, Node, Run, RunState, StepRecord
+from brain.core.state import Drain, Node, RunState
 from tests.brain.core.cell import (
     GPU,
-    LADDER,
     NOW,
     Cell,
     Given,
-    approved,
     at_work,
     held,
+    is_,
     on,
-    operator_sets,
     runbook,
     sick,
     started_by,
-    treated,
-    tried,
     tripped,
-    wait,
     waiting,
 )
 
 TIMER = "run:inc-1.r1"
 RESUME = Rung(name="resume", do="scheduler.resume")
-FIVE = treated("m1", "m2", "m3", "m4", "m5")
-
-
-def is_(**fields: Any) -> Given:
-    """The run is so."""
-
-    def given(cell: Cell) -> None:
-        for name, value in fields.items():
-            setattr(cell.run, name, value)
-
-    return given
 
 
 def over(*, unproven: bool = False) -> Given:
@@ -112,13 +95,6 @@ def asks(why: str = LOOKS) -> tuple[RunState, str, bool]:
     return RunState.HELD, why, False
 
 
-def proceeds(cell: Cell) -> list[Effect]:
-    """What the run asks for."""
-    ctx = cell.ctx()
-    runs.proceed(ctx, cell.run)
-    return ctx.finish()
-
-
 @pytest.mark.parametrize(
     ("givens", "ends", "timer_s", "looks"),
     [
@@ -168,7 +144,7 @@ def test_giving_a_node_back(
 ) -> None:
     """Law 8: on facts newer than the disturbance; law 1: while nobody works on it; law 3: when nobody else wants it out."""
     cell = Cell(healed, *givens)
-    effects = proceeds(cell)
+    effects = cell.proceeds()
     begins = ends[0] is RunState.INTENT
     assert (cell.run.state, cell.run.why, cell.run.claimed) == ends
     assert cell.state.timers.get(TIMER) == (None if timer_s is None else NOW + timer_s)
@@ -179,14 +155,14 @@ def test_giving_a_node_back(
 def test_a_fabrics_run_has_no_node_to_give_back() -> None:
     """Nothing can look again, and nothing is claimed: what the runbook says to do last is done."""
     cell = Cell(healed, on("fabric/default", ""), other(), owns("inc-2"))
-    proceeds(cell)
+    cell.proceeds()
     assert (cell.run.state, cell.run.claimed) == (RunState.INTENT, False)
 
 
 def test_who_keeps_the_node_gets_the_mark() -> None:
     """Law 3: the drain is the heir's from now on, with both marks, so that the last owner can take them off."""
     cell = Cell(healed, looked(30), other(), owns("inc-1", "inc-2"))
-    proceeds(cell)
+    cell.proceeds()
     (owner,) = cell.state.drains["n1"].items()
     assert (owner[0], owner[1].marks) == ("inc-2", ["inc-2", "inc-1"])
 
@@ -220,7 +196,7 @@ def test_a_fault_that_seems_to_be_gone(
 ) -> None:
     """Law 8: silence proves nothing, before the first disruptive rung as little as after it."""
     cell = Cell(*givens)
-    effects = proceeds(cell)
+    effects = cell.proceeds()
     assert (cell.run.state, cell.run.why) == ends
     assert cell.state.timers.get(TIMER) == (None if timer_s is None else NOW + timer_s)
     assert len([one for one in effects if isinstance(one, AskLook)]) == looks
@@ -229,9 +205,9 @@ def test_a_fault_that_seems_to_be_gone(
 def test_that_the_node_looks_again_is_told_once() -> None:
     """While it waits for one thing; and again when the reason is another one."""
     cell = Cell(over(unproven=True))
-    first, again = proceeds(cell), proceeds(cell)
+    first, again = cell.proceeds(), cell.proceeds()
     cell.run.unseen = "its GPUs cannot be seen"
-    other_reason = proceeds(cell)
+    other_reason = cell.proceeds()
     held = [
         [one.text for one in effects if isinstance(one, Note)] for effects in (first, again, other_reason)
     ]
@@ -256,117 +232,6 @@ def test_what_follows_a_remedy_that_helped(givens: list[Given], state: str, why:
     assert (cell.run.state.value, cell.run.why) == (state, why)
 
 
-def began(run: Run) -> None:
-    """Its first step's intent is on its way to the log."""
-    run.state = RunState.INTENT
-    run.steps = [
-        StepRecord(id=f"inc-1.r1.s1.a{number}", rung="reset", action="gpu.reset", params={}, at=NOW - 30)
-        for number in (1, 2, 3)
-    ]
-
-
-def test_an_intent_that_does_not_come_back_is_written_again() -> None:
-    """Law 4: under the same id, so that it can never be two; and looked after again half a minute later."""
-    cell = Cell()
-    began(cell.run)
-    ctx = cell.ctx()
-    runs.intend_again(ctx, cell.run)
-    (note,) = [one for one in ctx.effects if isinstance(one, Note)]
-    (intent,) = [one for one in ctx.effects if isinstance(one, WriteIntent)]
-    assert (note.kind, note.incident, note.run, note.scope) == (
-        "run.waits",
-        "inc-1",
-        "inc-1.r1",
-        cell.run.scope,
-    )
-    assert note.text == "the intent of reset has not come back within 30 s: written again"
-    assert (intent.step.id, intent.step.action) == ("inc-1.r1.s1.a3", "gpu.reset")
-    assert cell.state.timers == {"run:inc-1.r1": NOW + 30}
-    assert cell.run.state is RunState.INTENT
-
-
-def test_a_step_that_is_withdrawn_at_the_last_moment() -> None:
-    """Law 2: the last step did not leave, and says why; the run waits for the gate, and holds its node no longer."""
-    cell = Cell()
-    began(cell.run)
-    cell.run.claimed = True
-    ctx = cell.ctx()
-    runs.withdraw(ctx, cell.run, LADDER.rungs[0], wait("hold", "bea holds node/n1", 60))
-    assert [(step.outcome, step.why) for step in cell.run.steps] == [
-        ("", ""),
-        ("", ""),
-        ("withdrawn", "bea holds node/n1"),
-    ]
-    assert (cell.run.state, cell.run.why) == (RunState.HELD, "reset waits: bea holds node/n1 (gate hold)")
-    assert (cell.run.claimed, ctx.freed, cell.state.timers) == (False, True, {"run:inc-1.r1": NOW + 60})
-
-
-@pytest.mark.parametrize("claimed", [True, False])
-def test_who_waits_for_a_place_hears_when_one_is_free(*, claimed: bool) -> None:
-    """When a run lets go of its node; one that held none frees nothing."""
-    cell = Cell(is_(claimed=claimed))
-    ctx = cell.ctx()
-    runs.transition(ctx, cell.run, runs.RunTrigger.CANCELLED, "not wanted")
-    assert ctx.freed is claimed
-
-
-@pytest.mark.parametrize(
-    ("givens", "told"),
-    [
-        pytest.param([FIVE], True, id="the first of them"),
-        pytest.param([FIVE, waiting("m9")], False, id="another one waits, and has told it"),
-        pytest.param([at_work("n2")], False, id="a gate that opens by itself"),
-    ],
-)
-def test_people_hear_once_that_nodes_belong_together(givens: list[Given], told: bool) -> None:
-    """Law 6 pages: by the first node that waits, and once."""
-    cell = Cell(*givens)
-    pages = [
-        one for effects in (proceeds(cell), proceeds(cell)) for one in effects if isinstance(one, SendPage)
-    ]
-    assert len(pages) == told
-    assert cell.run.state is RunState.HELD
-
-
-def test_a_remedy_that_no_gate_will_allow_again_is_spent() -> None:
-    """Law 8: the incident starts it no second time, while a person has it."""
-    cell = Cell(tried(60, 120))
-    proceeds(cell)
-    assert (cell.run.state, cell.run.spent) == (RunState.EXHAUSTED, True)
-
-
-def test_while_an_approval_is_wanted() -> None:
-    """The run looks after it every five minutes; a name with a blank in it can be typed; a void approval stays void."""
-    cell = Cell(
-        operator_sets("approve"),
-        runbook(rungs=(Rung(name="GPU reset", do="gpu.reset", params={"gpu": "gpu/0"}),)),
-    )
-    approved(until=NOW - 1)(cell)
-    (page,) = [one for one in proceeds(cell) if isinstance(one, SendPage)]
-    assert page.text == "approval wanted: GPU reset (gpu.reset) — gpuward approve inc-1 --rung 'GPU reset'"
-    assert (cell.run.state, cell.run.wanted) == (RunState.APPROVAL, cell.run.why)
-    assert cell.state.timers[TIMER] == NOW + 300
-    assert cell.run.approved is not None
-    assert cell.run.approved.ended == "its time is over"
-
-
-@pytest.mark.parametrize(("who", "moved_at"), [("bea", NOW), ("", 0.0)])
-def test_what_a_person_starts_rests_on_the_moment(who: str, moved_at: float) -> None:
-    """Law 13: a fault's run is as old as its facts; what a person starts begins now."""
-    cell = Cell(operator_sets("observe"))
-    run = runs.start(cell.ctx(), cell.incident, who)
-    assert run is not None
-    assert run.moved_at == moved_at
-
-
-@pytest.mark.parametrize(("who", "tries"), [("", 1), ("bea", 0)])
-def test_only_what_a_fault_led_to_is_a_try(who: str, tries: int) -> None:
-    """Law 8 counts remedies for a fault; what a person starts is that person's decision."""
-    cell = Cell(is_(disrupted=True), started_by(who))
-    runs.transition(cell.ctx(), cell.run, runs.RunTrigger.CANCELLED, "not wanted")
-    assert sum(map(len, cell.state.tries.values())) == tries
-
-
 DIAGNOSE = Rung(name="test", do="gpu.diagnose", params={"level": 1})
 
 
@@ -374,7 +239,7 @@ def test_a_test_of_what_was_not_done_is_passed_over_with_a_note() -> None:
     """What was not reset need not be tested; the trail says so, and the next rung begins with its first attempt."""
     back = (replace(DIAGNOSE, after=("reset",)), RESUME)
     cell = Cell(healed, looked(30), runbook(return_to_service=back), is_(attempt=2))
-    (note,) = [one for one in proceeds(cell) if isinstance(one, Note) and one.kind == "run.skipped"]
+    (note,) = [one for one in cell.proceeds() if isinstance(one, Note) and one.kind == "run.skipped"]
     assert note.text == "test: nothing was done that it tests (reset)"
     assert (note.incident, note.run, note.scope) == ("inc-1", "inc-1.r1", cell.run.scope)
     assert (cell.run.rung, cell.run.state, cell.run.why) == (1, *BEGINS[:2])
@@ -383,17 +248,17 @@ def test_a_test_of_what_was_not_done_is_passed_over_with_a_note() -> None:
 def test_no_gate_blocks_a_test_on_the_way_back() -> None:
     """Law 7: the run has the node to itself, so a hold or a tripped breaker does not keep the node out of service."""
     cell = Cell(healed, runbook(return_to_service=(DIAGNOSE, RESUME)), held("node/n1"), tripped())
-    proceeds(cell)
+    cell.proceeds()
     assert (cell.run.state, cell.run.rung) == (RunState.INTENT, 0)
     ladder = Cell(runbook(rungs=(DIAGNOSE,)), held("node/n1"))
-    proceeds(ladder)
+    ladder.proceeds()
     assert ladder.run.state is RunState.HELD
 
 
 def test_after_a_failed_check_the_ladder_goes_on_without_its_rule() -> None:
     """A check that failed is a fault too, though the rule matches no more: the next remedy begins."""
     cell = Cell(over(), is_(relapses=1))
-    proceeds(cell)
+    cell.proceeds()
     assert (cell.run.state, cell.run.why) == (RunState.INTENT, "reset: gpu.reset (attempt 1)")
 
 
@@ -402,15 +267,8 @@ def test_a_fault_that_comes_back_before_the_node_is_back() -> None:
     waits = is_(back_to=1, attempt=2, asked_since=NOW - 30, looking="inc-1.r1.k1.a1", looking_until=NOW + 5)
     fault = [sick(GPU), is_(worked="reset helped", disrupted=True), waits]
     cell = Cell(*fault, runbook(return_to_service=(RESUME,)))
-    proceeds(cell)
+    cell.proceeds()
     assert (cell.run.state, cell.run.why) == (RunState.INTENT, "reboot: node.reboot (attempt 1)")
     stopped = Cell(*fault, runbook(return_to_service=(RESUME,)), held("node/n1"))
-    proceeds(stopped)
+    stopped.proceeds()
     assert (stopped.run.state, stopped.run.looking, stopped.run.asked_since) == (RunState.HELD, "", 0.0)
-
-
-def test_a_step_that_begins_ends_the_question_before_it() -> None:
-    """An answer to a look that was asked for before the step says nothing of what comes after it."""
-    cell = Cell(is_(asked_since=NOW - 30, looking="inc-1.r1.k1.a1", looking_until=NOW + 5))
-    proceeds(cell)
-    assert (cell.run.state, cell.run.looking, cell.run.asked_since) == (RunState.INTENT, "", 0.0)
