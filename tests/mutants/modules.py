@@ -45,7 +45,7 @@ MODULES = (
     Module(
         name="escalation",
         path="brain/core/paging/escalation.py",
-        tests=core("escalation", "escalation_in_storms"),
+        tests=core("escalation", "escalation_in_storms", "who_hears", "news", "digests"),
     ),
     Module(
         name="grouping",
@@ -66,7 +66,7 @@ MODULES = (
         name="steps",
         path="brain/core/healing/steps.py",
         tests=core(
-            "steps", "steps_leaving", "steps_answers", "steps_verified", "steps_silent", "steps_trail"
+            "steps", "steps_leaving", "steps_answers", "steps_looks", "steps_verified", "steps_silent", "steps_trail"
         ),
     ),
     Module(name="told", path="brain/core/healing/told.py", tests=core("told_words")),
