@@ -61,6 +61,15 @@ def test_a_digest_that_would_leave_after_hours_leaves_in_the_morning() -> None:
     assert [at for at, _ in it.sent] == [FRIDAY]
 
 
+def test_a_digest_that_begins_just_before_its_hours_leaves_with_them() -> None:
+    """It waits for no full hour: people read it when they come."""
+    it = pager("fri")
+    it.passes(FRIDAY - 1800)
+    it.opens("a", severity="P2")
+    it.passes(3600)
+    assert [at for at, _ in it.sent] == [FRIDAY]
+
+
 def test_what_is_over_before_a_digest_leaves_is_listed_as_over() -> None:
     """Nothing is lost: the morning reads what the night was like."""
     it = pager("fri")
@@ -165,6 +174,9 @@ def test_other_severities_and_other_groups_do_not_wait() -> None:
         pytest.param("Europe/Berlin", "2026-03-27T18:00Z", "2026-03-30T06:00Z", id="the clocks go forward"),
         pytest.param("Europe/Berlin", "2026-10-23T17:00Z", "2026-10-26T07:00Z", id="the clocks go back"),
         pytest.param("America/Los_Angeles", "2026-11-21T02:30Z", "2026-11-23T16:00Z", id="far west"),
+        pytest.param(
+            "America/Los_Angeles", "2026-11-23T23:00Z", "2026-11-23T23:00Z", id="an afternoon there"
+        ),
         pytest.param("Asia/Shanghai", "2026-11-22T23:00Z", "2026-11-23T00:00Z", id="far east"),
     ],
 )
@@ -172,6 +184,27 @@ def test_the_hours_are_those_of_the_site(zone: str, now: str, opens: str) -> Non
     """Monday to Friday, from 8 to 18, by the clocks on its walls."""
     settings = Settings(zone=zone, utc_offsets=utc_offsets(zone))
     assert hours.next_open(settings, (Hours(),), _at(now)) == _at(opens)
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "opens"),
+    [
+        pytest.param("America/Los_Angeles", "2026-11-01T12:00Z", "2026-11-01T16:00Z", id="back, in the far west"),
+        pytest.param("America/Los_Angeles", "2026-03-08T12:00Z", "2026-03-08T15:00Z", id="forward, in the far west"),
+        pytest.param("Europe/Berlin", "2026-10-25T00:00Z", "2026-10-25T07:00Z", id="back, in Berlin"),
+        pytest.param("Europe/Berlin", "2026-03-29T00:00Z", "2026-03-29T06:00Z", id="forward, in Berlin"),
+    ],
+)  # fmt: skip
+def test_a_sunday_on_which_the_clocks_change(zone: str, now: str, opens: str) -> None:
+    """It opens at eight by the new time."""
+    settings = Settings(zone=zone, utc_offsets=utc_offsets(zone))
+    assert hours.next_open(settings, (Hours(days=("sun",)),), _at(now)) == _at(opens)
+
+
+@pytest.mark.parametrize(("at", "offset"), [(99, 0), (100, 3600), (199, 3600), (200, 7200), (9e9, 7200)])
+def test_the_sites_offset_from_utc(at: float, offset: float) -> None:
+    """A new one holds from its very moment on; before the first one that is known, none."""
+    assert hours.offset_s(Settings(utc_offsets=((100, 3600), (200, 7200))), at) == offset
 
 
 def test_no_hours_are_all_hours() -> None:

@@ -41,7 +41,7 @@ def also(id_: str = "inc-2", newest: RunState | None = None, **fields: Any) -> G
     def given(cell: Cell) -> None:
         own: dict[str, Any] = {"id": id_, "cause": "hot", "runs": [], "matching_rules": {"hot@gpu": "hot"}}
         cell.state.incidents[id_] = replace(cell.incident, **(own | fields))
-        for number, state in enumerate([RunState.SUCCEEDED, newest] if newest else [], 1):
+        for number, state in enumerate([RunState.SUCCEEDED, RunState.SUCCEEDED, newest] if newest else [], 1):
             run = replace(cell.run, id=f"{id_}.r{number}", incident=id_, state=state)
             cell.state.runs[run.id] = run
             cell.state.incidents[id_].runs.append(run.id)
@@ -178,6 +178,7 @@ def test_a_remedy_that_drains_nothing_wants_nothing(monkeypatch: pytest.MonkeyPa
     ("givens", "busy"),
     [
         pytest.param([also()], True, id="its fault is there"),
+        pytest.param([also(runbook="other")], True, id="its fault is there, whatever its remedy is by now"),
         pytest.param([also(**OVER)], False, id="its fault is over, and it has no run"),
         pytest.param([], False, id="it is forgotten"),
         pytest.param([also(newest=RunState.INTENT, **OVER)], True, id="its run is about to begin"),
