@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from brain.core import ids
 from brain.core.pack.spec import Digest, EscalationStep, Hours, Priority, Settings
 from brain.core.paging import hours
 from brain.core.state import IncidentState
@@ -115,6 +116,59 @@ def test_news_and_the_resolution_wait_for_the_hours_too() -> None:
     assert [(at, page.what) for at, page in it.sent] == [(3600, "open"), (FRIDAY, "resolve")]
     assert it.state.alert_groups == {}
     assert not any(one.pages.waiting for one in it.state.incidents.values())
+
+
+def test_an_end_in_the_night_is_told_in_the_morning() -> None:
+    """When the last of them is over; the end of one of them is no news by itself."""
+    it = pager()
+    it.opens("a", "b", severity="P2")
+    it.passes(EVENING + 60)
+    it.ends("a")
+    assert f"group:{it.group.id}" not in it.timers
+    it.ends("b")
+    it.passes(FRIDAY - it.now)
+    assert [(at, page.what, page.text) for at, page in it.sent][1:] == [
+        (FRIDAY, "resolve", "all 2 are over; the last: it is back")
+    ]
+
+
+def test_each_severity_and_each_receiver_has_a_digest_of_its_own() -> None:
+    """One that has left collects no more; nor does one for a receiver that the site has changed since, or a storm's."""
+    fridays = (Hours(days=("fri",)),)
+    tickets, mails = (Digest(to=to, hours=fridays) for to in ("tickets", "mails"))
+    it = pager(digests={Priority.P2: tickets, Priority.P3: tickets}, group_at_least=1)
+    it.opens("a", severity="P2")
+    it.opens("b", severity="P3")
+    it.knows("c", "P1")
+    it.pages("c", "open", "it is lost", to="tickets")
+    it.opens("d", severity="P2")
+    changed = pager(digests={Priority.P2: mails})
+    changed.state = it.state
+    changed.opens("e", severity="P2")
+    assert [(group.to, group.digest, [*group.listed]) for group in it.state.alert_groups.values()] == [
+        ("tickets", "P2", ["a", "d"]),
+        ("tickets", "P3", ["b"]),
+        ("tickets", "", ["c"]),
+        ("mails", "P2", ["e"]),
+    ]
+
+
+def test_a_digest_has_an_id_of_its_own() -> None:
+    """It is made of what led to it, so that a replay names it the same."""
+    it = pager("fri")
+    it.opens("a", severity="P2")
+    assert [*it.state.alert_groups] == [ids.hashed(ids.ALERT_GROUP, "i1", "tickets", "a")]
+
+
+def test_a_digest_counts_the_nodes_of_all_its_incidents() -> None:
+    """Also those that came later."""
+    it = pager("fri")
+    it.opens("a", severity="P2", affected={"n1": True})
+    (b,) = it.opens("b", severity="P2", affected={"n2": True})
+    assert [*it.group.affected] == ["n1", "n2"]
+    b.affected = {"n3": True}
+    it.pages("b", "update", "it spreads", to="tickets")
+    assert [*it.group.affected] == ["n1", "n2", "n3"]
 
 
 def test_what_is_raised_does_not_wait() -> None:
