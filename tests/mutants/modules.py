@@ -56,7 +56,11 @@ MODULES = (
     Module(
         name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue", "delivery_of_groups")
     ),
-    Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
+    Module(
+        name="incidents",
+        path="brain/core/incidents.py",
+        tests=core("incidents", "incidents_over", "incidents_again"),
+    ),
     Module(
         name="runs",
         path="brain/core/healing/runs.py",
@@ -66,7 +70,13 @@ MODULES = (
         name="steps",
         path="brain/core/healing/steps.py",
         tests=core(
-            "steps", "steps_leaving", "steps_answers", "steps_looks", "steps_verified", "steps_silent", "steps_trail"
+            "steps",
+            "steps_leaving",
+            "steps_answers",
+            "steps_looks",
+            "steps_verified",
+            "steps_silent",
+            "steps_trail",
         ),
     ),
     Module(name="told", path="brain/core/healing/told.py", tests=core("told_words")),
