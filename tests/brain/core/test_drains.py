@@ -137,7 +137,7 @@ def test_under_whose_marks_the_scheduler_takes_a_node_back(givens: list[Given], 
     assert drains.marks(cell.ctx(), "n1", "inc-1") == marks
 
 
-OVER = {"matching_rules": {}}
+OVER: dict[str, Any] = {"matching_rules": {}}
 
 
 @pytest.mark.parametrize(
