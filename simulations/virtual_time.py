@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from agent.contract.commands import Outcome
 from agent.contract.errors import ConfigError, Refused
-from agent.contract.messages import Event, UnsentEvent
+from agent.contract.messages import Event, Scalar, UnsentEvent
 from brain.core.effects import AskLook, AskPlan, CancelStep, Effect, Perform, SendPage, Step
 from brain.core.engine import Engine
 from brain.core.inputs import (
@@ -77,7 +77,7 @@ class Simulator:
                 raise ConfigError(f"there is no node {name!r}")
             heapq.heappush(self._drills, (self.start + at_s, len(self._drills), drill, name))
 
-    def command(self, verb: str, *, at_s: float, who: str = "ann", **args: str) -> None:
+    def command(self, verb: str, *, at_s: float, who: str = "ann", **args: Scalar) -> None:
         """A command of an operator, `at_s` after the start."""
         command = OperatorCommand(id=f"{verb}:{at_s}", who=who, verb=verb, args=args)
         self.timeline.feed(command, self.start + at_s)
@@ -216,7 +216,9 @@ class Simulator:
             )
             return [(now + LATENCY_S, heard)]
         del self._under_way[step_id]
-        answer = StepResult(id=f"r:{step.id}:{now}", step=step.id, outcome=result.outcome, why=result.why)
+        answer = StepResult(
+            id=f"r:{step.id}:{now}", step=step.id, outcome=result.outcome, why=result.why, data=result.data
+        )
         return [(now + result.took_s + LATENCY_S, answer)]
 
     def _send_command(self, step: Step, now: float) -> list[tuple[float, Input]]:

@@ -13,7 +13,7 @@ from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.faults import drift, reports, situations, symptoms
-from brain.core.healing import drains, jobs, runs, steps
+from brain.core.healing import drains, jobs, runs, steps, told, validation
 from brain.core.incidents import IncidentTrigger
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -86,6 +86,7 @@ class Engine:
         self.state.now = max(self.state.now, now)
         if self._is_repeat(given):
             return []
+        jobs.forget_old(self.state)
         ctx = self._context(given.id)
         match given:
             case EventSeen(event=event):
@@ -240,11 +241,12 @@ class Engine:
             self._remedy(ctx, incident)
         elif incident.state is IncidentState.RECOVERED:
             clear_s = ctx.now - incident.clear_since
+            run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
             incidents.transition(
                 ctx,
                 incident,
                 IncidentTrigger.STAYED_CLEAR,
-                f"its symptoms have been gone for {clear_s:.0f} s",
+                f"its symptoms have been gone for {clear_s:.0f} s{validation.left_out(run) if run else ''}",
             )
 
     def _end_hold_off(self, ctx: Context, incident: Incident) -> None:
@@ -417,7 +419,8 @@ class Engine:
             if run.state is RunState.OBSERVED or runs.told_last(run):
                 escalation.open_page(ctx, incident, why)
             else:
-                escalation.gave_up(ctx, incident, why)
+                drained = run.node in drains.owned(ctx, incident)
+                escalation.gave_up(ctx, incident, f"{why}. {told.drained(ctx, run)}" if drained else why)
         if not incident.matching_rules and not incident.unproven and not drains.owned(ctx, incident):
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
 
@@ -501,7 +504,7 @@ class Engine:
                 self.state.matched[scope] = left
             else:
                 del self.state.matched[scope]
-        kept = (*rules, requests.REQUEST, incidents.LEFT)
+        kept = (*rules, requests.REQUEST, drains.LEFT)
         for key in [key for key in self._index.by_match if ids.name_of(key) not in kept]:
             rule, scope = ids.split(key)
             self._match_ended(ctx, rule, scope, f"rule {rule} was removed")

@@ -7,6 +7,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import situations, twins
 from brain.core.healing import drains, runs
+from brain.core.healing.drains import LEFT
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Paging, Priority, Rule
 from brain.core.pack.topology import node_of, type_of
@@ -14,7 +15,6 @@ from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, RunState, SymptomState
 
 MAX_LISTED = 40  # facts that an incident lists
-LEFT = "left-drained"  # in place of a rule's name, in the incident of a node that another one left drained
 RETURN_RUNBOOK = "return-node"  # gives a node back that gpuward has drained
 RECURRED_S = 6 * 3600.0  # how long it is remembered that a fault came up
 MAX_RECURRED = 30
@@ -87,8 +87,9 @@ def _end(ctx: Context, incident: Incident, why: str, *, by_operator: bool) -> No
     """
     incident.closed_at = ctx.now
     incident.closed_why = why
-    if by_operator:
-        ctx.state.dismissed |= dict.fromkeys(incident.matching_rules, ctx.now)
+    if by_operator:  # what stands in place of a rule's match has no newer fact
+        rules = [match for match, rule in incident.matching_rules.items() if rule in ctx.compiled.rules]
+        ctx.state.dismissed |= dict.fromkeys(rules, ctx.now)
     for node in drains.owned(ctx, incident):
         if incident.explained_by:
             drains.hand_over(ctx, node, incident.id, incident.explained_by)

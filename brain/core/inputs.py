@@ -81,6 +81,8 @@ class StepProgress:
     elapsed_s: float
     # what it is doing; empty: not known
     text: str = ""
+    # the node that reports it; empty: the brain does
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,10 @@ class JobsAnswer:
     protected: str = ""
     # why it is protected, or why nothing is known
     why: str = ""
+    # why the node takes no new jobs; empty: it takes them
+    drained: str = ""
+    # whether that is a drain of ours; None: this was not asked
+    ours: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,4 +234,5 @@ def progress_of_node(event: Event) -> StepProgress | None:
         step=str(event.data.get("command", "")),
         elapsed_s=float(elapsed_s) if isinstance(elapsed_s, (int, float)) else 0.0,
         text=str(event.data.get("text", "")),
+        node=event.node,
     )

@@ -184,6 +184,10 @@ class Run:
     unseen: str = ""
     # when the node last looked again and no source that saw the fault was blind
     looked_at: float = 0.0
+    # when that look was asked for: what the node has told since then came of it, or is newer
+    looked_since: float = 0.0
+    # who else had drained the node when we were to drain it, as a sentence; empty: nobody
+    kept_out: str = ""
     # a gate found that its remedy has been tried too often
     spent: bool = False
     # how often a failed check of the return to service sent it back into the ladder
@@ -392,6 +396,8 @@ class Drain:
     since: float
     # ids of the incidents under which the scheduler has our mark: this one, and those that left theirs to it
     marks: list[str] = field(default_factory=list)
+    # whether the scheduler has said that the node gets no new jobs, and nothing since has put that in doubt
+    sure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,6 +435,10 @@ class NodeJobs:
     protected: str = ""
     # why it is protected, or why nothing is known
     why: str = ""
+    # why the node takes no new jobs; empty: it takes them
+    drained: str = ""
+    # whether that is a drain of ours; None: this was not asked
+    ours: bool | None = None
 
 
 @dataclass(slots=True, kw_only=True)

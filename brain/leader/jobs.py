@@ -44,16 +44,24 @@ class JobQuestions:
 
 
 async def answer(scheduler: Scheduler | None, node: str, id_: str) -> JobsAnswer:
-    """What runs on `node`, as the input `id_`. A node that no scheduler has runs no jobs."""
+    """What runs on `node` and whose drain it has, as the input `id_`. A node that no scheduler has runs no jobs."""
     if scheduler is None:
         return JobsAnswer(id=id_, node=node, known=True)
     try:
         async with asyncio.timeout(ANSWER_S):
             jobs = await scheduler.jobs(node)
+            drained = await scheduler.drained(node)
+            ours = bool(drained) and bool(await scheduler.marks(node))
     except (ActionError, OSError, TimeoutError) as error:
         why = clip(f"{scheduler.name}: {error or f'no answer within {ANSWER_S:g} s'}", 200)
         return JobsAnswer(id=id_, node=node, known=False, why=why)
     protected = next((f"{job.id} ({job.protected})" for job in jobs if job.protected), "")
     return JobsAnswer(
-        id=id_, node=node, known=True, jobs=tuple(job.id for job in jobs[:MAX_JOBS]), protected=protected
+        id=id_,
+        node=node,
+        known=True,
+        jobs=tuple(job.id for job in jobs[:MAX_JOBS]),
+        protected=protected,
+        drained=clip(drained, 200),
+        ours=ours,
     )

@@ -60,10 +60,14 @@ class SimulatedResult:
     # What it measured, and what nodes like it are made of.
     figures: tuple[Figure, ...] = ()
     alike: str = ""
+    # A drain: why somebody else keeps the node out of service; empty: nobody else does.
+    kept_out: str = ""
 
     @property
     def data(self) -> dict[str, Scalar]:
         """Further fields of the event with the result."""
+        if self.kept_out:
+            return {"ours": False, "reason": self.kept_out}
         return {"figures": encode(self.figures), "alike": self.alike} if self.figures else {}
 
 

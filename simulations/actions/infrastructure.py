@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from simulations import changes as ch
 from simulations.actions.base import (
@@ -34,7 +35,8 @@ def drain(request: ActionRequest) -> SimulatedResult:
     """Waits for the node's jobs as long as it is to, unless it is not to wait at all."""
     machine, then = request.machine, str(request.params.get("then", "fail"))
     if machine.drain_reason and not machine.drain_reason.startswith(MARK):
-        return _ok(f"left as it is: {machine.drain_reason}")
+        theirs = _ok(f"drained by someone else, left as it is ({machine.drain_reason})")
+        return replace(theirs, kept_out=machine.drain_reason)
     jobs = ", ".join(machine.jobs)
     left_s = request.number("wait_s", 0) - request.waited_s
     if jobs and left_s > 0:

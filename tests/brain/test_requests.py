@@ -7,7 +7,7 @@ import pytest
 
 from agent.contract.commands import Outcome
 from brain.core.effects import AskJobs, Effect, Perform
-from brain.core.inputs import Input, JobsAnswer, PackLoaded
+from brain.core.inputs import Input, JobsAnswer, OperatorCommand, PackLoaded
 from brain.core.pack.spec import Mode, Pack, Place, Runbook, Rung, Window
 from brain.core.state import RunState
 from tests.brain.test_return_to_service import World
@@ -86,6 +86,18 @@ def test_a_request_that_makes_no_sense_is_refused(args: dict[str, str], says: st
     story.say(1, "start", **args)
     story.run(5)
     assert any(says in note for note in story.notes("operator.refused"))
+    assert not story.incidents()
+
+
+@pytest.mark.parametrize("who", ["", "schedule"])
+def test_a_command_needs_the_operators_name(who: str) -> None:
+    """Without one a request would pass for a fault's run, or for the schedule's; and nobody could ask who it was."""
+    story = World(with_books(INSPECT))
+    known(story, "n1")
+    args = {"runbook": "inspect", "node": "n1"}
+    story.time.feed(OperatorCommand(id="nobody", who=who, verb="start", args=args), 1)
+    story.run(30)
+    assert "needs the operator's name" in story.notes("operator.refused")[0]
     assert not story.incidents()
 
 

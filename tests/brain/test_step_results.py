@@ -57,7 +57,7 @@ def test_a_sign_of_life_is_read(elapsed_s: Scalar, read_s: float) -> None:
         event("command.progress", command="r1.s0.a1", elapsed_s=elapsed_s, text="starting slurmd.service")
     )
     assert found == StepProgress(
-        id="n1:s:7", step="r1.s0.a1", elapsed_s=read_s, text="starting slurmd.service"
+        id="n1:s:7", step="r1.s0.a1", elapsed_s=read_s, text="starting slurmd.service", node="n1"
     )
 
 

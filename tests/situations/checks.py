@@ -23,6 +23,15 @@ def wish(check: Check) -> Check:
     return replace(check, must=False)
 
 
+def runs_on(node: str, job: str) -> Check:
+    """A job still runs at the end: nothing that was done has ended it."""
+
+    def fails(outcome: Outcome) -> str:
+        return "" if job in outcome.scene.machines[node].state.jobs else f"job {job} no longer runs on {node}"
+
+    return Check(fails=fails)
+
+
 def sees(expected: Mapping[str, int]) -> Check:
     """People see so many incidents of each cause, and no others."""
 

@@ -100,7 +100,7 @@ SITUATIONS = (
         expected="the older one stands",
         moves=together(
             says(10, "hold", scope=f"node/{N}", why="a new cable"),
-            says(20, "hold", who="bob", scope=f"node/{N}", why="a look", for_s="60"),
+            says(20, "hold", who="bob", scope=f"node/{N}", why="a look", for_s=60.0),
             gpu_wants_reset(120, [N]),
         ),
         until_s=HOUR_S,

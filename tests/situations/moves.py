@@ -112,7 +112,7 @@ def silent(at_s: float, on: Iterable[str], for_s: float, *, every_s: float = 0) 
     return change(at_s, on, ch.GoesUnreachable(for_s=for_s), every_s=every_s)
 
 
-def says(at_s: float, verb: str, who: str = "ann", **args: str) -> Moves:
+def says(at_s: float, verb: str, who: str = "ann", **args: Scalar) -> Moves:
     """An operator's command."""
 
     def do(scene: Scene) -> None:
@@ -121,13 +121,13 @@ def says(at_s: float, verb: str, who: str = "ann", **args: str) -> Moves:
     return (Move(at_s=at_s, do=do),)
 
 
-def says_of(at_s: float, verb: str, cause: str, **args: str) -> Moves:
+def says_of(at_s: float, verb: str, cause: str, **args: Scalar) -> Moves:
     """An operator's command about each open incident of a cause."""
 
     def do(scene: Scene) -> None:
         for one in list(scene.log.incidents.values()):
             if one.cause == cause and one.state not in ENDED:
-                scene.command(verb, at_s=scene.at_s, id=one.id, **args)
+                scene.command(verb, at_s=scene.at_s, who="ann", id=one.id, **args)
 
     return (Move(at_s=at_s, do=do),)
 

@@ -105,7 +105,7 @@ SITUATIONS = (
         expected="the approval is void, nothing is done",
         settings={"modes": APPROVE},
         moves=together(
-            says(10, "hold", scope=f"node/{N}", why="a look", for_s="600"),
+            says(10, "hold", scope=f"node/{N}", why="a look", for_s=600.0),
             gpu_wants_reset(60, [N]),
             says_of(120, "approve", "gpu-fatal-xid"),
             job(300, "9", [N], protected=True),
@@ -159,10 +159,15 @@ SITUATIONS = (
     ),
     Situation(
         what="The scheduler is silent for 20 minutes and answers again",
-        expected="nothing without knowing what runs there; an XID of 20 minutes ago is old news then: a person approves",
+        expected="nothing without knowing what runs there; then the node is asked again, still has the fault, and is healed",
         moves=together(scheduler(10, silent=True), gpu_wants_reset(60, [N]), scheduler(1260, silent=False)),
         until_s=3 * HOUR_S,
-        checks=(c.never(_RESET), c.ends("gpu-fatal-xid", "healing"), c.pages(4)),
+        checks=(
+            c.never(_DRAIN, _RESET, until_s=1260),
+            c.does(N, *_HEALED),
+            c.ends("gpu-fatal-xid", "closed"),
+            c.pages(4),
+        ),
     ),
     Situation(
         what="A drain never answers",

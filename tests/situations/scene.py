@@ -32,6 +32,7 @@ from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Mode, ModeSetting, Pack, Place, Settings
 from brain.core.rehearsal.timeline import Timeline, World
+from simulations.actions.infrastructure import MARK
 from simulations.changes import Change, after
 from simulations.virtual_time import LATENCY_S, Simulator
 
@@ -200,6 +201,14 @@ class Scene(Simulator):
             return JobsAnswer(id=id_, node=node, known=False, why="the scheduler does not answer")
         jobs = tuple(self.machines[node].state.jobs) if node in self.machines else ()
         guarded = next((job for job in jobs if job in self.protected), "")
+        drained = self.machines[node].state.drain_reason if node in self.machines else ""
         return JobsAnswer(
-            id=id_, node=node, known=True, jobs=jobs, protected=guarded, why="its account is protected"
+            id=id_,
+            node=node,
+            known=True,
+            jobs=jobs,
+            protected=guarded,
+            why="its account is protected",
+            drained=drained,
+            ours=drained.startswith(MARK),
         )

@@ -2,7 +2,7 @@
 
 import functools
 
-from tests.situations import brains, control, network, odd, remedies, wide
+from tests.situations import brains, control, network, odd, oncall, remedies, wide
 from tests.situations.situation import Judged, Situation, judge
 
 THEMES: dict[str, tuple[Situation, ...]] = {
@@ -11,6 +11,7 @@ THEMES: dict[str, tuple[Situation, ...]] = {
     "GPUs and cards of one node": remedies.SITUATIONS,
     "The brain, schedulers and operators": control.SITUATIONS,
     "The brain in the middle of a run": brains.SITUATIONS,
+    "People beside the machine": oncall.SITUATIONS,
     "Adversaries and bad luck": odd.SITUATIONS,
 }
 ALL: dict[str, Situation] = {one.what: one for theme in THEMES.values() for one in theme}

@@ -9,6 +9,7 @@ from brain.core.context import Context
 from brain.core.effects import Step
 from brain.core.state import Drain, Incident, IncidentState, Run, RunState
 
+LEFT = "left-drained"  # in place of a rule's name, in the incident of a node that another one left drained
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 _RUNNING = (RunState.INTENT, RunState.PERFORMING, RunState.VERIFYING, RunState.CANCELLING)
 
@@ -20,6 +21,23 @@ def began(ctx: Context, step: Step) -> None:
         owners[step.incident] = Drain(since=ctx.now, marks=[step.incident])
     elif step.incident not in owners[step.incident].marks:
         owners[step.incident].marks.append(step.incident)
+
+
+def done(ctx: Context, node: str, incident: str) -> None:
+    """The scheduler has said that the node gets no new jobs."""
+    if (drain := ctx.state.drains.get(node, {}).get(incident)) is not None:
+        drain.sure = True
+
+
+def doubted(ctx: Context, node: str) -> None:
+    """A step leaves that gives the node back: until its result is there, nobody knows whether the node gets new jobs."""
+    for drain in ctx.state.drains.get(node, {}).values():
+        drain.sure = False
+
+
+def sure(ctx: Context, node: str) -> bool:
+    """Whether the node gets no new jobs, as far as the scheduler has said."""
+    return any(drain.sure for drain in ctx.state.drains.get(node, {}).values())
 
 
 def undone(ctx: Context, node: str, incident: str) -> None:
@@ -69,6 +87,7 @@ def hand_over(ctx: Context, node: str, incident: str, heir: str) -> None:
     if drain is None:
         return
     known = ctx.state.drains.setdefault(node, {}).setdefault(heir, Drain(since=drain.since))
+    known.sure = known.sure or drain.sure
     known.marks += [mark for mark in drain.marks if mark not in known.marks]
     ctx.note(
         "drain.kept",
@@ -102,7 +121,8 @@ def _busy(ctx: Context, incident: Incident | None) -> bool:
     if incident is None:
         return False
     run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
-    return bool(incident.matching_rules) or (run is not None and run.state in _RUNNING)
+    fault = any(rule != LEFT for rule in incident.matching_rules.values())
+    return fault or (run is not None and run.state in _RUNNING)
 
 
 def _remove(ctx: Context, node: str, incident: str) -> Drain | None:

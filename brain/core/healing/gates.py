@@ -10,13 +10,13 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.faults import situations
-from brain.core.healing import approvals, looks, plans
+from brain.core.healing import approvals, drains, looks, plans
 from brain.core.healing.limits import SCHEDULE, breaker, offender, related, tries
 from brain.core.healing.verdicts import Answer, Case, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import CELL, WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
-from brain.core.state import Incident, Run, RunState, SymptomState
+from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
 # A drain that has waited for so long for jobs uses up no budget. Before, it does: budgets also limit how fast faults are
 # acted on, so that a shared cause shows on other nodes in time.
@@ -97,10 +97,10 @@ def mode(case: Case) -> Verdict | None:
     return None
 
 
-def maintenance(case: Case) -> Verdict | None:
-    """Law 2: in a maintenance window only with an approval."""
+def maintenance(case: Case, opened_after: float = 0.0) -> Verdict | None:
+    """Law 2: in a maintenance window only with an approval. `opened_after`: windows that were open by then do not count."""
     for window in case.ctx.compiled.settings.maintenance:
-        inside = window.since <= case.ctx.now < window.until
+        inside = opened_after <= window.since <= case.ctx.now < window.until
         if (
             inside
             and case.ctx.compiled.topology.contains(window.scope, case.run.scope)
@@ -112,6 +112,15 @@ def maintenance(case: Case) -> Verdict | None:
                 reason=f"{window.scope} is in maintenance: {window.why}",
             )
     return None
+
+
+def objection_since(ctx: Context, run: Run, rung: Rung, since: float) -> Verdict | None:
+    """What people have said since a step began: a hold, observe mode, or a maintenance window that has opened."""
+    case = Case(ctx=ctx, run=run, incident=ctx.state.incidents[run.incident], rung=rung)
+    held, forbidden, window = hold(case), mode(case), maintenance(case, opened_after=since)
+    if forbidden is not None and forbidden.answer is not Answer.HOLD:
+        forbidden = None  # an approval was given for the whole step
+    return held or forbidden or window
 
 
 def protected(case: Case) -> Verdict | None:
@@ -137,6 +146,41 @@ def protected(case: Case) -> Verdict | None:
         else f"it is not known what runs there: {answer.why}"
     )
     return Verdict(answer=Answer.APPROVAL, gate="protected", reason=reason)
+
+
+def kept_out(case: Case) -> Verdict | None:
+    """Law 3: what others did to the service of a node stands: they have drained it, or have given it back since we did.
+
+    They may be at work on it, or let jobs in: nothing is disturbed there without an approval.
+    """
+    run = case.run
+    if run.requested_by not in ("", SCHEDULE) or approvals.valid(case.ctx, run):
+        return None
+    theirs = run.kept_out or _changed_since(case)
+    if not theirs:
+        return None
+    return Verdict(
+        answer=Answer.APPROVAL, gate="kept_out", reason=f"{theirs}: somebody may be at work on {run.node}"
+    )
+
+
+def _drains(ctx: Context, step: StepRecord) -> bool:
+    spec = ctx.actions.get(step.action)
+    return spec is not None and spec.drains
+
+
+def _changed_since(case: Case) -> str:
+    """What has become of the drain of the run, by the scheduler's answer since then; empty: it stands, or nobody knows."""
+    ctx, run = case.ctx, case.run
+    answer = ctx.state.jobs.get(run.node)
+    drained = [one for one in run.steps if one.outcome == "ok" and _drains(ctx, one)]
+    if answer is None or answer.ours is not False or not drained or answer.at <= drained[-1].at:
+        return ""
+    if run.node not in drains.owned(ctx, case.incident):
+        return ""
+    if answer.drained:
+        return f"{run.node} has a drain of somebody else now ({answer.drained})"
+    return f"somebody has given {run.node} back since it was drained, and jobs may start there"
 
 
 def shared(case: Case) -> Verdict | None:
@@ -184,7 +228,8 @@ def stale(case: Case) -> Verdict | None:
     newest, node = _newest(ctx, incident), ctx.state.nodes.get(run.node)
     since = newest if node is None else max(newest, node.booted_at)
     recent = run.looked_at >= ctx.now - ctx.compiled.settings.stale_s
-    looked = run.looked_at > since and (recent or run.state is RunState.APPROVAL)
+    # What the look itself has told is newer than the question: that fault is there, and is asked about again in time.
+    looked = run.looked_since > since and (recent or run.state is RunState.APPROVAL)
     if looks.needless(run) or looked or looks.given_up(ctx, run):
         seen = "the node has looked again and reports nothing new" if looked else run.unseen
         reason = f"{why}: {seen or 'there is no fresh one'}; an approval is needed"
@@ -247,12 +292,15 @@ def budget(case: Case) -> Verdict | None:
     A run whose drain has waited for jobs for a while, and may for days, keeps its node and uses up no budget: it is asked
     for one again before its next rung.
     """
-    if case.run.claimed and not _waits_for_jobs(case.ctx, case.run):
+    at_work = (
+        case.run.claimed and case.run.disrupted
+    )  # else a budget may have been lowered since it was chosen
+    if at_work and not _waits_for_jobs(case.ctx, case.run):
         return None
-    settings, at_work = case.ctx.compiled.settings, _at_work(case)
-    if len(at_work) >= settings.disruptive_runs:
-        return _over("cell", len(at_work), settings.disruptive_runs)
-    same = sum(1 for other in at_work if case.ctx.state.runs[other].runbook.name == case.run.runbook.name)
+    settings, others = case.ctx.compiled.settings, _at_work(case)
+    if len(others) >= settings.disruptive_runs:
+        return _over("cell", len(others), settings.disruptive_runs)
+    same = sum(1 for other in others if case.ctx.state.runs[other].runbook.name == case.run.runbook.name)
     if same >= settings.disruptive_runs_per_runbook:
         return _over(case.run.runbook.name, same, settings.disruptive_runs_per_runbook)
     over = _over_job(case)
@@ -260,7 +308,7 @@ def budget(case: Case) -> Verdict | None:
         return over
     for place in case.ctx.compiled.topology.above(case.run.node) if case.run.node else ():
         if place != CELL and type_of(place) in WIDE and type_of(place) != "fabric":
-            here = sum(1 for node in at_work.values() if place in case.ctx.compiled.topology.above(node))
+            here = sum(1 for node in others.values() if place in case.ctx.compiled.topology.above(node))
             if here >= settings.disruptive_runs_per_leaf:
                 return _over(place, here, settings.disruptive_runs_per_leaf)
     return None
@@ -312,6 +360,7 @@ GATES: tuple[Gate, ...] = (
     maintenance,
     one_per_node,
     budget,
-    stale,
     protected,
+    kept_out,
+    stale,
 )

@@ -3,17 +3,33 @@
 from brain.core.context import Context
 from brain.core.healing import runs
 from brain.core.inputs import JobsAnswer
-from brain.core.state import NodeJobs, RunState
+from brain.core.state import NodeJobs, RunState, State
 
 FRESH_S = 60.0
 
 
 def answered(ctx: Context, given: JobsAnswer) -> None:
     """Keeps the scheduler's answer and asks the gates again for the runs that wait on the node."""
+    ctx.state.jobs.pop(given.node, None)  # the newest answer stands last
     ctx.state.jobs[given.node] = NodeJobs(
-        at=ctx.now, known=given.known, jobs=list(given.jobs), protected=given.protected, why=given.why
+        at=ctx.now,
+        known=given.known,
+        jobs=list(given.jobs),
+        protected=given.protected,
+        why=given.why,
+        drained=given.drained,
+        ours=given.ours,
     )
     ctx.set_timer(f"jobs:{given.node}", ctx.now + FRESH_S)
     for run in list(ctx.state.runs.values()):
         if run.node == given.node and run.state in (RunState.HELD, RunState.APPROVAL):
             runs.proceed(ctx, run)
+
+
+def forget_old(state: State) -> None:
+    """Forgets the answers that are not fresh any more. Their timers may come late: nobody sets off timers without a leader."""
+    while state.jobs:
+        node, oldest = next(iter(state.jobs.items()))
+        if state.now < oldest.at + FRESH_S:
+            return
+        del state.jobs[node]

@@ -79,6 +79,7 @@ def forget(run: Run) -> None:
 
 def answered(ctx: Context, run: Run, result: StepResult) -> bool:
     """The node has looked again, or could not. Returns whether that proves something about the run's fault."""
+    asked_at = run.looking_until - ctx.actions[LOOK].timeout_s - ANSWER_GRACE_S
     run.looking, run.looking_until = "", 0.0
     blind = [name.strip() for name in str(result.data.get("blind", "")).split(",")]
     missing = _missing(ctx, run, blind)
@@ -87,7 +88,7 @@ def answered(ctx: Context, run: Run, result: StepResult) -> bool:
     elif missing:
         run.unseen = f"{', '.join(missing)} of {run.node}, which saw it, does not work"
     else:
-        run.looked_at = ctx.now
+        run.looked_at, run.looked_since = ctx.now, asked_at
         run.asked_since, run.unseen = 0.0, ""
         ctx.state.incidents[run.incident].unproven = False
     ctx.note(

@@ -210,15 +210,24 @@ def _finish(ctx: Context, run: Run, incident: Incident) -> None:
     elif run.worked:
         why = f"{run.worked}; back in service{validation.left_out(run)}"
         transition(ctx, run, T.SUCCEEDED, why)
-    elif run.requested_by and all(_is_fine(run, step) for step in run.steps):
+    elif (run.requested_by or _gave_back(ctx, run)) and all(_is_fine(run, step) for step in run.steps):
         succeed(ctx, run, "all its steps are done", run.rung)
     else:
         transition(ctx, run, T.EXHAUSTED, "no rung of the ladder is left: a person must take it from here")
 
 
+def _gave_back(ctx: Context, run: Run) -> bool:
+    """Whether the ladder itself ends with the node's return, as that for a node that was left drained."""
+    spec = ctx.actions.get(run.runbook.rungs[-1].do) if run.runbook.rungs else None
+    return spec is not None and spec.returns
+
+
 def _fault_gone(ctx: Context, run: Run, incident: Incident) -> None:
     """No rule matches any more, before the next disruptive rung. If no fact has said so, the node must look again."""
-    if not incident.unproven or looks.needless(run):
+    if incident.rule not in ctx.compiled.rules and drains.owned(ctx, incident):
+        why = f"rule {incident.rule} was removed, which proves nothing about {incident.scope}"
+        transition(ctx, run, T.EXHAUSTED, f"{why}. A person must look")
+    elif not incident.unproven or looks.needless(run):
         succeed(ctx, run, "the fault is gone: nothing disruptive is needed", run.rung)
     elif looks.given_up(ctx, run):
         why = f"its symptoms have ended, but nothing proves that the fault is gone: {run.unseen}"
@@ -332,6 +341,8 @@ def _left_to_others(ctx: Context, run: Run) -> bool:
     why = f"{run.node} stays out of service for {cause} ({others[0]})"
     if run.worked:
         transition(ctx, run, T.SUCCEEDED, f"{run.worked}; {why}")
+    elif not run.requested_by:  # it was only to bring the node back, which the other one will do
+        transition(ctx, run, T.SUCCEEDED, why)
     else:
         transition(ctx, run, T.EXHAUSTED, f"not given back: {why}")
     return True
@@ -395,7 +406,8 @@ def _stopped_by_gate(
                 _ask_plan(ctx, run, incident, rung)
                 named = f"'{rung.name}'" if " " in rung.name else rung.name
                 text = (
-                    f"approval wanted: {rung.name} ({rung.do}) — gpuward approve {incident.id} --rung {named}"
+                    f"approval wanted: {rung.name} ({rung.do}), because {verdict.reason} — "
+                    f"gpuward approve {incident.id} --rung {named}"
                 )
                 escalation.page(ctx, incident, "update", text)
             ctx.set_timer(f"run:{run.id}", ctx.now + APPROVAL_S)
@@ -415,6 +427,15 @@ def withdraw(ctx: Context, run: Run, rung: Rung, verdict: verdicts.Verdict) -> N
     """A gate objects at the last moment, when the step's intent has come back: the step does not leave."""
     run.steps[-1].outcome, run.steps[-1].why = "withdrawn", verdict.reason
     _stopped_by_gate(ctx, run, ctx.state.incidents[run.incident], rung, verdict)
+
+
+def interrupt(ctx: Context, run: Run, rung: Rung, verdict: verdicts.Verdict) -> None:
+    """A gate objects to a step that waits before it disturbs anything more: it ends, and the rung begins anew later."""
+    incident = ctx.state.incidents[run.incident]
+    why = f"its wait was stopped: {verdict.reason}"
+    ctx.effects.append(CancelStep(step=plans.step(ctx, run, incident, rung), why=why))
+    run.steps[-1].outcome, run.steps[-1].why = "failed", why
+    _stopped_by_gate(ctx, run, incident, rung, verdict)
 
 
 def still_active(ctx: Context, run: Run, rung: Rung | None) -> list[str]:

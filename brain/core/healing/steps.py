@@ -4,6 +4,8 @@ A step is performed only after its intent came back on the log with the present 
 brain cannot act. For a step whose outcome is unknown the repeat class decides (law 4).
 """
 
+from collections.abc import Mapping
+
 from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.commands import Outcome
 from brain.core import ids
@@ -13,7 +15,8 @@ from brain.core.faults import symptoms
 from brain.core.healing import drains, gates, looks, plans, runs, validation, verdicts
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
-from brain.core.pack.spec import Rung
+from brain.core.pack.spec import Paging, Priority, Rung, Scalar
+from brain.core.paging import escalation
 from brain.core.state import Run, RunState
 
 ANSWER_GRACE_S = 15.0  # how much later than its own timeout the result of a step may come
@@ -21,6 +24,8 @@ ANSWER_GRACE_S = 15.0  # how much later than its own timeout the result of a ste
 JITTER_S = 1.0
 # A long step reports progress every 10 s. One of class `safe` that reports nothing for this long is sent again.
 NO_PROGRESS_S = 45.0
+# A P0 or P1 that nobody was told of at once, and a node that waits drained, are told of when that has lasted for so long.
+PATIENCE_S = 1800.0
 # It is given up when nothing has been heard of it for this long, however late its deadline is: a drain may wait for days.
 GIVE_UP_S = 1800.0
 
@@ -56,17 +61,14 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
         run.disrupted, run.disturbed_at = True, ctx.now
     if step.node and ctx.actions[step.action].drains:
         drains.began(ctx, step)
+    elif step.node and ctx.actions[step.action].returns:
+        drains.doubted(ctx, step.node)
     ctx.effects.append(Perform(step=step))
 
 
 def _objection(ctx: Context, run: Run, rung: Rung) -> verdicts.Verdict | None:
     """Law 2: the gates are asked again at the last moment, before a disruptive step leaves. None: none objects."""
-    if (
-        run.node
-        and rung.do in ctx.actions
-        and ctx.actions[rung.do].returns
-        and (wanted := drains.others(ctx, run))
-    ):
+    if run.node and ctx.actions[rung.do].returns and (wanted := drains.others(ctx, run)):
         why = f"{wanted[0]} wants {run.node} out of service"
         return verdicts.Verdict(answer=verdicts.Answer.HOLD, gate="drained", reason=why, retry_s=1)
     if plans.disrupts(ctx, rung, returning=bool(run.worked)) is Disrupts.NOTHING:
@@ -76,15 +78,40 @@ def _objection(ctx: Context, run: Run, rung: Rung) -> verdicts.Verdict | None:
 
 
 def progress(ctx: Context, given: StepProgress) -> None:
-    """A step reports that it is under way, and with what; empty text: that is not known."""
+    """A step reports that it is under way, and with what; empty text: that is not known.
+
+    A sign of life of another node's step, or of one that the brain performs, changes nothing (law 15).
+    """
     run = _run_of(ctx, given.step)
-    if run is not None and run.state in (RunState.PERFORMING, RunState.CANCELLING):
+    if run is None or _is_foreign(ctx, run, given.node):
+        return
+    if run.state in (RunState.PERFORMING, RunState.CANCELLING):
         run.heard_at = ctx.now
+        _tell_if_long(ctx, run)
+        if reconsider(ctx, run):
+            return
         _watch(ctx, run)
         if given.text and given.text != run.steps[-1].doing:
             run.steps[-1].doing = given.text
             ctx.note("step.progress", given.text, incident=run.incident, run=run.id, scope=run.scope)
         ctx.show_run(run)
+
+
+def reconsider(ctx: Context, run: Run) -> bool:
+    """Stops a drain that would end jobs when its wait is over, if a person has objected since it began (law 2).
+
+    The node stays drained. Returns whether it was stopped.
+    """
+    if run.state is not RunState.PERFORMING:
+        return False
+    rung = _rung(run)
+    step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
+    if not ctx.actions[rung.do].drains or step.params.get("then") != "requeue":
+        return False
+    verdict = gates.objection_since(ctx, run, rung, run.steps[-1].at)
+    if verdict is not None:
+        runs.interrupt(ctx, run, rung, verdict)
+    return verdict is not None
 
 
 def _watch(ctx: Context, run: Run) -> None:
@@ -103,7 +130,7 @@ def result(ctx: Context, given: StepResult) -> None:
     if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
         return
     rung = _rung(run)
-    if given.node and (given.node != run.node or ctx.actions[rung.do].where != "node"):
+    if _is_foreign(ctx, run, given.node):
         text = f"{given.node} reports a result of {given.step}, which is not its own: ignored"
         ctx.note("step.foreign", text)
         return
@@ -113,7 +140,7 @@ def result(ctx: Context, given: StepResult) -> None:
         run.moved_at = ctx.now
     if plans.disrupts(ctx, rung, returning=bool(run.worked)) is not Disrupts.NOTHING:
         run.disturbed_at = ctx.now
-    _keep_drain(ctx, run, rung, outcome)
+    _keep_drain(ctx, run, rung, outcome, given.data)
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
     ctx.note(
         "step.result",
@@ -146,12 +173,16 @@ def _looked(ctx: Context, given: StepResult) -> bool:
     return True
 
 
-def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
+def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome, data: Mapping[str, Scalar]) -> None:
     """What a result says of the node's drain: it began, did not, was undone, or is over."""
     spec = ctx.actions.get(rung.do)
     if spec is None or not run.node:
         return
-    if spec.drains and not _drained_before(ctx, run):
+    if spec.drains and outcome is Outcome.OK:
+        theirs = f"somebody else has drained {run.node} ({data.get('reason', '')})"
+        run.kept_out = theirs if data.get("ours") is False else ""
+        drains.done(ctx, run.node, run.incident)
+    elif spec.drains and not _drained_before(ctx, run):
         undone = outcome is Outcome.FAILED and run.steps[-1].params.get("then") == "undo"
         if outcome is Outcome.REFUSED or undone:
             drains.undone(ctx, run.node, run.incident)
@@ -330,6 +361,7 @@ def _not_verified(ctx: Context, run: Run, rung: Rung, left: str) -> None:
 
 def timer(ctx: Context, run: Run) -> None:
     """The run's timer fired: asks the gates again, checks the verification, or looks after a step without progress."""
+    _tell_if_long(ctx, run)
     match run.state:
         case RunState.HELD | RunState.APPROVAL:
             runs.proceed(ctx, run)
@@ -341,10 +373,28 @@ def timer(ctx: Context, run: Run) -> None:
             _no_progress(ctx, run)
 
 
+def _tell_if_long(ctx: Context, run: Run) -> None:
+    """Law 14: of what waits a person is told. Of a rule that pages at once, people know already."""
+    incident = ctx.state.incidents[run.incident]
+    urgent = incident.severity <= Priority.P1 or bool(drains.owned(ctx, incident))
+    if (
+        urgent
+        and ctx.now - run.started_at >= PATIENCE_S
+        and incident.page is Paging.FAILURE
+        and not run.requested_by
+        and not incident.pages.first_at
+    ):
+        doing = run.steps[-1].doing if run.state is RunState.PERFORMING else ""
+        minutes = (ctx.now - run.started_at) / 60
+        escalation.open_page(ctx, incident, f"not healed after {minutes:.0f} minutes: {doing or run.why}")
+
+
 def _no_progress(ctx: Context, run: Run) -> None:
     """Gives a step up at its deadline (outcome unknown); before that, sends one of class `safe` again, for some time."""
     if ctx.now >= run.deadline:
         _unknown(ctx, plans.last_step_id(run), "no answer within its deadline")
+        return
+    if reconsider(ctx, run):
         return
     rung = _rung(run)
     safe = plans.repeat(ctx, rung) is Repeat.SAFE
@@ -390,6 +440,11 @@ def new_leader(ctx: Context, run: Run) -> None:
 def _unknown(ctx: Context, step_id: str, why: str) -> None:
     """Ends a step whose result is not known."""
     result(ctx, StepResult(id=ctx.cause, step=step_id, outcome=Outcome.UNKNOWN, why=why))
+
+
+def _is_foreign(ctx: Context, run: Run, node: str) -> bool:
+    """Whether a node speaks of a step that is not its own: another node's, or one that the brain performs."""
+    return bool(node) and (node != run.node or ctx.actions[_rung(run).do].where != "node")
 
 
 def _rung(run: Run) -> Rung:

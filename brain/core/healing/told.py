@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from agent.contract.messages import clip
 from brain.core.context import Context
+from brain.core.healing import drains
 from brain.core.pack.spec import NAMED, PAGE
 from brain.core.state import Run, StepRecord
 
@@ -22,16 +23,20 @@ def fill(ctx: Context, run: Run, text: str) -> str:
     return NAMED.sub(lambda found: words[found[0]](ctx, run) if found[0] in words else found[0], text)
 
 
-def _drained(ctx: Context, run: Run) -> str:
+def drained(ctx: Context, run: Run) -> str:
     """Whether new jobs may come to the run's node, as far as we know."""
     node = run.node or "The node"
-    step = _last(_steps_of_incident(ctx, run), lambda one: _drains(ctx, one))
-    owned = run.node in ctx.state.drains
+    steps = [one for one in _steps_of_incident(ctx, run) if _drains(ctx, one)]
+    step = _last(steps, lambda _one: True)
+    owned, done = run.node in ctx.state.drains, step is not None and step.outcome == "ok"
+    if drains.sure(ctx, run.node):  # a later step that may drain too, such as a fencing, does not undo it
+        stands = _last(steps, lambda one: one.outcome == "ok")
+        return f"{node} gets no new jobs{_why(stands) if stands is not None else ''}."
+    if owned and (step is None or done):
+        return f"It is not certain that {node} is drained: check whether new jobs may start there."
     if step is None:
-        return f"{node} gets no new jobs." if owned else f"{node} was not drained: new jobs may start there."
-    if step.outcome == "ok" and owned:
-        return f"{node} gets no new jobs{_why(step)}."
-    if step.outcome == "ok":
+        return f"{node} was not drained: new jobs may start there."
+    if done:
         return f"{node} was drained and has been given back: new jobs may start there."
     if owned and step.outcome != "unreachable":
         return f"The drain of {node} did not end well{_why(step)}: check whether new jobs may start there."
@@ -66,7 +71,7 @@ def _switched_off(_ctx: Context, run: Run) -> str:
 
 
 WORDS: Mapping[str, Callable[[Context, Run], str]] = {
-    "drained": _drained,
+    "drained": drained,
     "done": _done,
     "evidence": _evidence,
     "switched_off": _switched_off,

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.faults import symptoms
-from brain.core.healing import approvals, gates, runs
-from brain.core.incidents import LEFT, RETURN_RUNBOOK, IncidentTrigger
+from brain.core.healing import approvals, drains, gates, limits, runs, steps
+from brain.core.healing.drains import LEFT
+from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
 from brain.core.operators import requests, scopes
 from brain.core.pack.spec import Mode
@@ -17,7 +18,9 @@ from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, R
 def handle(ctx: Context, command: OperatorCommand) -> None:
     """Carries out a command, or notes why it is refused."""
     carry_out = VERBS.get(command.verb)
-    if carry_out is None:
+    if command.who in ("", limits.SCHEDULE):
+        _refused(ctx, command, "a command needs the operator's name")
+    elif carry_out is None:
         _refused(ctx, command, f"no such verb (have: {', '.join(VERBS)})")
     else:
         carry_out(ctx, command)
@@ -52,6 +55,8 @@ def _hold(ctx: Context, command: OperatorCommand) -> None:
         f"{command.who} holds {scope}: {why}" + (f" for {for_s:.0f} s" if until else "") + f" ({hold.id})",
         scope=scope,
     )
+    for run in list(ctx.state.runs.values()):
+        steps.reconsider(ctx, run)
 
 
 def _release(ctx: Context, command: OperatorCommand) -> None:
@@ -137,7 +142,7 @@ def _close(ctx: Context, command: OperatorCommand) -> None:
     incident = _incident(ctx, command)
     if incident is None:
         _refused(ctx, command, "no such open incident")
-    elif incident.cause == LEFT:
+    elif incident.cause == LEFT and drains.owned(ctx, incident):
         _refused(
             ctx, command, f"{incident.node} is still drained: `gpuward return {incident.node}` gives it back"
         )
@@ -166,6 +171,8 @@ def _mode(ctx: Context, command: OperatorCommand) -> None:
     for run in list(ctx.state.runs.values()):
         if run.state in (RunState.HELD, RunState.APPROVAL):
             runs.proceed(ctx, run)
+        else:
+            steps.reconsider(ctx, run)
 
 
 def _begin_what_was_observed(ctx: Context, incident: Incident) -> None:

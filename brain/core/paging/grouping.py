@@ -8,6 +8,7 @@ A digest is an alert group that collects until the site's hours, and is not repe
 over. Later news of it, and its resolution, wait for the hours too.
 """
 
+import math
 from dataclasses import replace
 
 from brain.core import ids
@@ -144,6 +145,9 @@ def _send_first(ctx: Context, alert_group: AlertGroup, queued: list[str]) -> Non
         _prolong_storm(ctx, alert_group)
     count = len(alert_group.listed)
     text = f"{count} more incident{'s' * (count > 1)} within {settings.group_within_s:.0f} s"
+    if alert_group.digest:
+        hours_ago = (ctx.now - alert_group.opened_at) / 3600
+        text = f"{count} incident{'s' * (count > 1)} in the last {max(1, math.ceil(hours_ago))} h"
     queue.post(ctx, alert_group, "open", alert_group.to, text, queued)
     if not alert_group.digest:
         ctx.set_timer(f"page:{alert_group.id}", ctx.now + settings.page_repeat_s[0])

@@ -199,7 +199,16 @@ def under_way() -> Given:
     """The run has begun an earlier disruptive rung and holds its node."""
 
     def given(cell: Cell) -> None:
-        cell.run.claimed = cell.run.counted = True
+        cell.run.claimed = cell.run.counted = cell.run.disrupted = True
+
+    return given
+
+
+def chosen() -> Given:
+    """The run's first disruptive step is chosen and has not left."""
+
+    def given(cell: Cell) -> None:
+        cell.run.claimed = True
 
     return given
 
@@ -259,6 +268,15 @@ def site_sets(mode: str, runbook: str = "*", nodes: str = "*") -> Given:
     def given(cell: Cell) -> None:
         setting = ModeSetting(mode=Mode(mode), runbook=runbook, nodes=nodes)
         cell.settings = replace(cell.settings, modes=(*cell.settings.modes, setting))
+
+    return given
+
+
+def drained_by(whom: str) -> Given:
+    """The scheduler said of our drain that the node was out of service already, for this reason of somebody else."""
+
+    def given(cell: Cell) -> None:
+        cell.run.kept_out = f"somebody else has drained n1 ({whom})"
 
     return given
 

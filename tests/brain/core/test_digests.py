@@ -35,6 +35,7 @@ def test_a_digest_outside_its_hours_waits_for_them() -> None:
     ((at, page),) = it.sent
     assert (at, page.what, page.to) == (FRIDAY, "open", "tickets")
     assert [line.incident for line in page.subject.listed] == ["a", "b", "c"]
+    assert page.text == "3 incidents in the last 19 h"
     assert not any(one.pages.waiting for one in it.state.incidents.values())
 
 

@@ -24,13 +24,12 @@ def remedies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.brain.core.cell.LADDER", EMPTIES)
 
 
-def owns(incident: str, *marks: str, node: str = "n1", since: float = NOW - 500) -> Given:
-    """The incident owns a drain there, under its own name or these."""
+def owns(incident: str, *marks: str, node: str = "n1", since: float = NOW - 500, sure: bool = False) -> Given:
+    """The incident owns a drain there, under its own name or these; the scheduler has said that it stands."""
 
     def given(cell: Cell) -> None:
-        cell.state.drains.setdefault(node, {})[incident] = Drain(
-            since=since, marks=list(marks or (incident,))
-        )
+        drain = Drain(since=since, marks=list(marks or (incident,)), sure=sure)
+        cell.state.drains.setdefault(node, {})[incident] = drain
 
     return given
 
@@ -180,6 +179,11 @@ def test_a_remedy_that_drains_nothing_wants_nothing(monkeypatch: pytest.MonkeyPa
         pytest.param([also()], True, id="its fault is there"),
         pytest.param([also(runbook="other")], True, id="its fault is there, whatever its remedy is by now"),
         pytest.param([also(**OVER)], False, id="its fault is over, and it has no run"),
+        pytest.param(
+            [also(runbook="other", matching_rules={"l@n1": "left-drained"})],
+            False,
+            id="it is there because the node is drained",
+        ),
         pytest.param([], False, id="it is forgotten"),
         pytest.param([also(newest=RunState.INTENT, **OVER)], True, id="its run is about to begin"),
         pytest.param([also(newest=RunState.PERFORMING, **OVER)], True, id="its run is at work"),
@@ -223,6 +227,29 @@ def test_a_drain_that_is_left_to_another_incident(givens: list[Given], then: dic
     (note,) = [effect for effect in ctx.finish() if isinstance(effect, Note)]
     assert (note.kind, note.incident, note.scope) == ("drain.kept", "inc-2", "node/n1")
     assert note.text == "n1 stays out of service: hot (inc-2) wants it so"
+
+
+@pytest.mark.parametrize(("of", "heirs"), [(True, False), (False, True), (True, True), (False, False)])
+def test_what_the_scheduler_has_said_goes_to_the_heir(*, of: bool, heirs: bool) -> None:
+    """It holds for the node, whoever owns the drain."""
+    cell = Cell(owns("inc-1", sure=of), owns("inc-2", sure=heirs))
+    drains.hand_over(cell.ctx(), "n1", "inc-1", "inc-2")
+    assert drains.sure(cell.ctx(), "n1") == (of or heirs)
+
+
+def test_when_it_is_sure_that_a_node_gets_no_new_jobs() -> None:
+    """From when the scheduler has said so, for any owner, until a step leaves that may give the node back."""
+    cell = Cell(owns("inc-1"), owns("inc-2"), owns("inc-1", node="n2"))
+    ctx = cell.ctx()
+    assert not drains.sure(ctx, "n1")
+    drains.done(ctx, "n1", "inc-2")
+    drains.done(ctx, "n2", "inc-1")
+    assert [drains.sure(ctx, node) for node in ("n1", "n2", "n3")] == [True, True, False]
+    drains.doubted(ctx, "n1")
+    drains.doubted(ctx, "n3")
+    drains.done(ctx, "n1", "inc-9")
+    drains.done(ctx, "n3", "inc-1")
+    assert [drains.sure(ctx, node) for node in ("n1", "n2", "n3")] == [False, True, False]
 
 
 def test_an_heir_that_is_forgotten_is_named_by_its_id() -> None:

@@ -15,6 +15,7 @@ from tests.brain.core.cell import (
     Cell,
     Given,
     at_work,
+    chosen,
     never,
     on,
     runbook,
@@ -57,6 +58,8 @@ TWO_IN_A_PLACE = site(disruptive_runs_per_leaf=2)
     ("a node that nobody has placed", [on("gpu/n9/0000:3b:00", "n9"), at_work("n2")], None),
     ("a fabric's run counts for the cell", [on("fabric/default", ""), ONE_IN_A_CELL, at_work("n5")], full("cell", 1, 1)),
     ("a fabric's run stands in no leaf", [on("fabric/default", ""), at_work("n2")], None),
+    ("the cell may have fewer since it was chosen", [chosen(), ONE_IN_A_CELL, at_work("n5")], full("cell", 1, 1)),
+    ("it was chosen, and nothing else is under way", [chosen(), ONE_IN_A_CELL], None),
     ("a run that has begun holds its place", [under_way(), ONE_IN_A_CELL, at_work("n2"), at_work("n5")], None),
 )  # fmt: skip
 def test_budget(givens: list[Given], answer: Verdict | None) -> None:

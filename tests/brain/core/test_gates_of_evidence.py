@@ -93,10 +93,11 @@ LOOKS = wait("stale", f"{ARRIVED_OLD}: the node looks again", 35)
 
 
 def looked(seconds_ago: float) -> Given:
-    """The node has looked again."""
+    """The node has looked again; it was asked two seconds before."""
 
     def given(cell: Cell) -> None:
         cell.run.looked_at = NOW - seconds_ago
+        cell.run.looked_since = NOW - seconds_ago - 2
 
     return given
 
@@ -218,6 +219,7 @@ NOTHING_NEW = "the node has looked again and reports nothing new; an approval is
     ("old, and it does not answer", [stale(), asked_in_vain(90)], ask_a_person("stale", f"{ARRIVED_OLD}: {UNHEARD}")),
     ("the newest fact is two minutes old", [seen(120)], None),
     ("it has become old while the run waited", [seen(121)], looks(TOO_OLD)),
+    ("what a look has told has become old", [seen(121), looked(120)], looks(TOO_OLD)),
     ("old, but the run itself was at work since", [seen(4000), moved(20)], None),
     ("and then it waited", [seen(4000), moved(150)], looks(TOO_OLD)),
     ("of an earlier boot", [seen(60), booted(30)], looks(NEW_BOOT)),

@@ -9,6 +9,7 @@ from tests.brain.core.cell import (
     Given,
     approved,
     at_work,
+    drained_by,
     healed,
     held,
     in_maintenance,
@@ -36,8 +37,9 @@ OBJECTIONS: list[tuple[str, Given]] = [
     ("maintenance", in_maintenance("node/n1", NOW - 50, NOW + 50)),
     ("one_per_node", at_work("n1")),
     ("budget", at_work("n2")),
-    ("stale", stale()),
     ("protected", scheduler_says(("j1",), protected="j1")),
+    ("kept_out", drained_by("ann: new DIMMs")),
+    ("stale", stale()),
 ]
 SCHEDULER = site(ask_jobs=True)
 
@@ -68,8 +70,8 @@ def test_whose_reason_people_hear(first: int) -> None:
 
 @pytest.mark.parametrize(("gate", "objection"), OBJECTIONS, ids=[name for name, _ in OBJECTIONS])
 def test_what_an_approval_opens(gate: str, objection: Given) -> None:
-    """A person can agree to mode, maintenance, old facts, a protected job and one more of related nodes; to nothing else."""
-    opened_by_approval = ("related", "mode", "maintenance", "stale", "protected")
+    """A person can agree to mode, maintenance, old facts, a protected job, another's drain and one more of related nodes."""
+    opened_by_approval = ("related", "mode", "maintenance", "stale", "protected", "kept_out")
     verdict = Cell(*peaceful(), objection, approved()).asks_all()
     assert (verdict == GO) == (gate in opened_by_approval)
 

@@ -105,7 +105,9 @@ def test_what_an_incident_leaves_drained_when_it_is_over(
     cell.incident.state = IncidentState.RECOVERED
     for node, owner in (("n1", "inc-1"), ("n2", "inc-9"), ("n3", "inc-1")):
         cell.state.drains[node] = {owner: Drain(since=NOW, marks=[owner])}
+    cell.incident.matching_rules["left-drained@node/n1"] = "left-drained"
     ctx = cell.ctx()
+    ctx.compiled.rules["gpu-lost"] = rule()
     incidents.transition(ctx, cell.incident, trigger, "it is over")
     assert ctx.left == [("n1", cell.incident, by_operator), ("n3", cell.incident, by_operator)]
     assert cell.state.dismissed == ({KEY: NOW} if by_operator else {})

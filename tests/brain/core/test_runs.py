@@ -335,7 +335,8 @@ def test_a_reason_to_wait_is_told_once() -> None:
 def test_an_approval_is_asked_for_once() -> None:
     """One page with the command to type, one plan of what would be done; asked again only when the question changes."""
     it = Climb(rung("a"), mode=Mode.APPROVE)
-    wanted = f"approval wanted: a (link.bounce) — gpuward approve {it.incident.id} --rung a"
+    why = "bounce is in approve mode"
+    wanted = f"approval wanted: a (link.bounce), because {why} — gpuward approve {it.incident.id} --rung a"
     assert [page.text for page in it.time.pages].count(wanted) == 1
     for at in range(5, 60, 5):  # each word about modes lets every run ask its gates again
         it.say(at, "mode", runbook="*", mode="approve")

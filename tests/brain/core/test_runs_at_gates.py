@@ -114,7 +114,10 @@ def test_while_an_approval_is_wanted() -> None:
     )
     approved(until=NOW - 1)(cell)
     (page,) = [one for one in cell.proceeds() if isinstance(one, SendPage)]
-    assert page.text == "approval wanted: GPU reset (gpu.reset) — gpuward approve inc-1 --rung 'GPU reset'"
+    assert page.text == (
+        "approval wanted: GPU reset (gpu.reset), because reset-gpu is in approve mode; the approval of bea is void: "
+        "its time is over — gpuward approve inc-1 --rung 'GPU reset'"
+    )
     assert (cell.run.state, cell.run.wanted) == (RunState.APPROVAL, cell.run.why)
     assert cell.state.timers[TIMER] == NOW + 300
     assert cell.run.approved is not None

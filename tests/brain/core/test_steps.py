@@ -263,3 +263,22 @@ def test_signs_of_life(state: RunState, text: str, noted: bool) -> None:
     assert cell.run.steps[-1].doing == (text if noted else "as before")
     listened = state in (RunState.PERFORMING, RunState.CANCELLING)
     assert ("run:inc-1.r1" in cell.state.timers) == listened, "its patience begins anew"
+
+
+@pytest.mark.parametrize(
+    ("do", "node", "heard"),
+    [
+        ("gpu.reset", "n1", True),
+        ("gpu.reset", "n2", False),
+        ("gpu.reset", "", True),
+        ("scheduler.drain", "n1", False),
+        ("scheduler.drain", "", True),
+    ],
+)
+def test_whose_signs_of_life_count(do: str, node: str, heard: bool) -> None:
+    """Law 15: a node speaks of its own steps only. Else it could keep another node's lost step waiting for days."""
+    cell = Cell(runbook(rungs=(Rung(name="r", do=do),)), standing(RunState.PERFORMING))
+    ctx = cell.ctx()
+    steps.progress(ctx, StepProgress(id="g", step="inc-1.r1.s1.a1", elapsed_s=1, text="at work", node=node))
+    assert (cell.run.heard_at == NOW) == heard == (cell.run.steps[-1].doing == "at work")
+    assert ("run:inc-1.r1" in cell.state.timers) == heard

@@ -45,11 +45,11 @@ def healed() -> Given:
     return given
 
 
-def wanted_by(incident: str, *more: str) -> Given:
+def wanted_by(incident: str, *more: str, node: str = "n1") -> Given:
     """Other incidents own the node's drain."""
 
     def given(cell: Cell) -> None:
-        cell.state.drains["n1"] = {one: Drain(since=NOW, marks=[one]) for one in (incident, *more)}
+        cell.state.drains[node] = {one: Drain(since=NOW, marks=[one], sure=True) for one in (incident, *more)}
 
     return given
 
@@ -103,7 +103,8 @@ def test_what_stands_on_the_log_before_a_step_leaves_stops_it(givens: list[Given
         pytest.param([*way_back(TEST), wanted_by("inc-2")], True, id="a test takes no node from anybody"),
         pytest.param([*way_back(PERSIST), wanted_by("inc-2")], True, id="nor does what is set anew"),
         pytest.param(
-            [runbook(return_to_service=(RESUME,)), on("fabric/default", ""), *ON_WAY_BACK], True, id="what is on no node"
+            [runbook(return_to_service=(RESUME,)), on("fabric/default", ""), wanted_by("inc-2", node=""), *ON_WAY_BACK],
+            True, id="what is on no node",
         ),
     ],
 )  # fmt: skip
@@ -177,6 +178,16 @@ def test_what_drains_no_node_owns_none() -> None:
     cell = Cell(rung("scheduler.drain"), on("fabric/default", ""), standing(RunState.INTENT))
     assert leaves(cell)
     assert cell.state.drains == {}
+
+
+@pytest.mark.parametrize(
+    ("do", "sure"), [("scheduler.resume", False), ("gpu.persistence", True), ("scheduler.drain", True)]
+)
+def test_what_gives_a_node_back_makes_its_drain_uncertain(do: str, *, sure: bool) -> None:
+    """Until its result is there, nobody knows whether jobs may come."""
+    cell = Cell(rung(do), wanted_by("inc-1"), standing(RunState.INTENT))
+    assert leaves(cell)
+    assert cell.state.drains["n1"]["inc-1"].sure is sure
 
 
 @pytest.mark.parametrize(

@@ -119,12 +119,13 @@ def test_quiet_is_no_proof(givens: list[Given], then: str) -> None:
 
 
 def test_a_rung_that_did_not_help_has_moved_the_run() -> None:
-    """Law 13: the next rung rests on this moment, and asks its own questions."""
-    cell = Cell(quiet(), ASKED, standing(RunState.VERIFYING))
-    cell.run.asked_since, cell.run.unseen = NOW - 90, "n1 saw nothing"
-    cell.run.looking_until = NOW
+    """Law 13: the next rung rests on this moment; while it waits, the run asks its questions anew."""
+    cell = Cell(quiet(), ASKED, held("node/n1"), standing(RunState.VERIFYING))
+    first, _ = cell.run.runbook.rungs
+    runbook(rungs=(first, Rung(name="next", do=NEVER)))(cell)
+    cell.run.asked_since, cell.run.unseen, cell.run.looking_until = NOW - 90, "n1 saw nothing", NOW
     steps.check(cell.ctx(), cell.run)
-    assert cell.run.steps[0].verified is False
+    assert (cell.run.steps[0].verified, cell.run.state) == (False, RunState.HELD)
     assert (cell.run.moved_at, cell.run.looking, cell.run.asked_since) == (NOW, "", 0)
 
 

@@ -62,6 +62,15 @@ def test_a_page_without_a_drain_says_that_there_was_none() -> None:
     assert last_page(it) == "n1 was not drained: new jobs may start there."
 
 
+@pytest.mark.parametrize("outcome", ["unreachable", "refused", "failed"])
+def test_a_drain_that_succeeded_stands_whatever_a_later_rung_comes_to(outcome: str) -> None:
+    """The BMC is dead, so the node cannot be switched off; it was drained before, and still is."""
+    it = Climb(rung("drain", "scheduler.drain"), Rung(name="off", do="node.isolate"), page("$drained"))
+    it.answer()
+    it.answer(outcome)
+    assert last_page(it) == "n1 gets no new jobs (so it is)."
+
+
 def test_what_was_done_is_told_rung_by_rung() -> None:
     """The last attempt of each, with its reason and whether it helped."""
     it = Climb(
@@ -84,6 +93,16 @@ def test_a_node_that_is_switched_off_is_said_to_be() -> None:
     it = Climb(Rung(name="off", do="node.isolate"), page("$switched_off $drained $done"))
     it.answer()
     assert last_page(it) == ("n1 is switched off. n1 gets no new jobs (so it is). What was done: off: done.")
+
+
+def test_a_node_that_was_drained_before_it_could_not_be_fenced_gets_no_new_jobs() -> None:
+    """A fencing that did not reach its node does not undo the drain before it."""
+    it = Climb(
+        Rung(name="drain", do="scheduler.drain"), Rung(name="off", do="node.isolate"), page("$drained")
+    )
+    it.answer()
+    it.answer("unreachable")
+    assert last_page(it) == "n1 gets no new jobs (so it is)."
 
 
 def test_a_page_that_comes_first_says_that_nothing_was_done() -> None:

@@ -28,11 +28,11 @@ def did(action: str, outcome: str, why: str = "so it is", run: str = "inc-1.r1",
     return given
 
 
-def owned(node: str = "n1") -> Given:
-    """An incident keeps the node out of service."""
+def owned(node: str = "n1", *, sure: bool = False) -> Given:
+    """An incident keeps the node out of service; the scheduler has said that it is."""
 
     def given(cell: Cell) -> None:
-        cell.state.drains[node] = {"inc-1": Drain(since=NOW)}
+        cell.state.drains[node] = {"inc-1": Drain(since=NOW, sure=sure)}
 
     return given
 
@@ -56,6 +56,8 @@ NO_NEW = "n1 gets no new jobs (so it is)."
 NOT_DRAINED = "n1 was not drained: new jobs may start there."
 NOT_WELL = "The drain of n1 did not end well (so it is): check whether new jobs may start there."
 COULD_NOT = "n1 could NOT be drained (so it is): new jobs may start there."
+UNSURE = "It is not certain that n1 is drained: check whether new jobs may start there."
+OUT = owned(sure=True)
 BACK = "n1 was drained and has been given back: new jobs may start there."
 
 
@@ -63,28 +65,28 @@ BACK = "n1 was drained and has been given back: new jobs may start there."
     ("givens", "text"),
     [
         pytest.param([], NOT_DRAINED, id="nobody tried"),
-        pytest.param([owned("n2")], NOT_DRAINED, id="another node is drained"),
-        pytest.param([owned()], "n1 gets no new jobs.", id="another incident has drained it"),
-        pytest.param([did(DRAIN, "ok"), owned()], NO_NEW, id="it is drained"),
-        pytest.param([did(DRAIN, "ok", why=""), owned()], "n1 gets no new jobs.", id="with no more to say"),
+        pytest.param([owned("n2", sure=True)], NOT_DRAINED, id="another node is drained"),
+        pytest.param([OUT], "n1 gets no new jobs.", id="another incident has drained it"),
+        pytest.param([did(DRAIN, "ok"), OUT], NO_NEW, id="it is drained"),
+        pytest.param([did(DRAIN, "ok", why=""), OUT], "n1 gets no new jobs.", id="with no more to say"),
+        pytest.param([did(DRAIN, "ok"), did(OFF, "failed", why="dead"), OUT], NO_NEW, id="what fails later undoes no drain"),
+        pytest.param([did(DRAIN, "refused"), OUT], "n1 gets no new jobs.", id="ours was refused: another has drained it"),
+        pytest.param([did("gpu.reset", "ok"), OUT], "n1 gets no new jobs.", id="another step is no drain"),
+        pytest.param([owned()], UNSURE, id="the scheduler has not said so"),
+        pytest.param([did(DRAIN, "ok"), owned()], UNSURE, id="it is about to be given back"),
+        pytest.param([did("gone.by", "failed"), owned()], UNSURE, id="a step that nobody knows is no drain"),
+        pytest.param([did(DRAIN, "withdrawn", why="a hold"), owned()], UNSURE, id="one that never left is none"),
         pytest.param([did(DRAIN, "ok")], BACK, id="it was drained"),
+        pytest.param([did(DRAIN, "ok"), did(DRAIN, "withdrawn")], BACK, id="and the next one never left"),
+        pytest.param([did(DRAIN, "ok", run="inc-1.r0")], BACK, id="by an earlier run"),
+        pytest.param([forgotten_run(), did(DRAIN, "ok")], BACK, id="an earlier run is forgotten"),
         pytest.param([did(DRAIN, "failed"), owned()], NOT_WELL, id="its jobs did not end"),
         pytest.param([did(DRAIN, "unknown"), owned()], NOT_WELL, id="nobody knows"),
         pytest.param([did(DRAIN, "unreachable"), owned()], COULD_NOT, id="the scheduler is away"),
         pytest.param([did(DRAIN, "failed")], COULD_NOT, id="it was undone"),
         pytest.param([did(DRAIN, "refused")], COULD_NOT, id="the scheduler refused"),
-        pytest.param([did(OFF, "ok"), owned()], NO_NEW, id="it is switched off, by which it is drained"),
-        pytest.param([did("gpu.reset", "failed"), owned()], "n1 gets no new jobs.", id="another step is none"),
-        pytest.param([did("gone.by", "failed"), owned()], "n1 gets no new jobs.", id="nor one that nobody knows"),
-        pytest.param(
-            [did(DRAIN, "ok"), did(DRAIN, "withdrawn", why="a hold"), owned()], NO_NEW, id="one that never left is none"
-        ),
-        pytest.param([did(DRAIN, "refused", why="no"), did(DRAIN, "ok"), owned()], NO_NEW, id="the last one counts"),
-        pytest.param([did(DRAIN, "ok", run="inc-1.r0"), owned()], NO_NEW, id="an earlier run did it"),
-        pytest.param(
-            [did(DRAIN, "refused", why="no", run="inc-1.r0"), did(DRAIN, "ok"), owned()], NO_NEW, id="runs in their order"
-        ),
-        pytest.param([forgotten_run(), did(DRAIN, "ok"), owned()], NO_NEW, id="an earlier run is forgotten"),
+        pytest.param([did(DRAIN, "ok", run="inc-1.r0"), did(DRAIN, "refused")], COULD_NOT, id="the last one counts"),
+        pytest.param([did(OFF, "refused")], COULD_NOT, id="to fence it is a drain, too"),
         pytest.param(
             [on("leaf/l1", ""), did(DRAIN, "refused")],
             "The node could NOT be drained (so it is): new jobs may start there.",

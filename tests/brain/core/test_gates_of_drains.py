@@ -1,0 +1,77 @@
+"""The gate that respects what others did to the service of a node: their drain, or its return by hand after our drain."""
+
+from dataclasses import replace
+
+from brain.core.healing import gates
+from brain.core.healing.verdicts import Verdict
+from brain.core.state import Drain, StepRecord
+from tests.brain.core.cell import (
+    NOW,
+    Cell,
+    Given,
+    approved,
+    ask_a_person,
+    drained_by,
+    scheduler_says,
+    site,
+    started_by,
+    table,
+)
+
+WORK = "somebody may be at work on n1"
+THEIRS = ask_a_person("kept_out", f"somebody else has drained n1 (ann: new DIMMs): {WORK}")
+BACK = ask_a_person(
+    "kept_out", f"somebody has given n1 back since it was drained, and jobs may start there: {WORK}"
+)
+
+
+def ours(outcome: str = "ok", seconds_ago: float = 60, *, owned: bool = True) -> Given:
+    """Our drain of n1 began so long ago, and ended so."""
+
+    def given(cell: Cell) -> None:
+        step = StepRecord(
+            id="s1", rung="drain", action="scheduler.drain", params={}, at=NOW - seconds_ago, outcome=outcome
+        )
+        cell.run.steps.append(step)
+        if owned:
+            cell.state.drains["n1"] = {cell.incident.id: Drain(since=step.at, marks=[cell.incident.id])}
+
+    return given
+
+
+def service(drained: str, *, mine: bool | None, known: bool = True) -> Given:
+    """What the scheduler says now."""
+
+    def given(cell: Cell) -> None:
+        site(ask_jobs=True)(cell)
+        scheduler_says(known=known)(cell)
+        cell.state.jobs["n1"] = replace(cell.state.jobs["n1"], drained=drained, ours=mine)
+
+    return given
+
+
+IN_SERVICE = service("", mine=False)
+
+
+@table(
+    ("nobody has drained it", [], None),
+    ("somebody else had drained it", [drained_by("ann: new DIMMs")], THEIRS),
+    ("and a person approved", [drained_by("ann: new DIMMs"), approved()], None),
+    ("and the approval is void", [drained_by("ann: new DIMMs"), approved(until=NOW - 1)], THEIRS),
+    ("and a person has started the run", [drained_by("ann: new DIMMs"), started_by("bea")], None),
+    ("our drain stands", [ours(), service("gpuward: gpu-lost", mine=True)], None),
+    ("our drain is gone", [ours(), IN_SERVICE], BACK),
+    ("our drain is gone, and a person approved", [ours(), IN_SERVICE, approved()], None),
+    ("the scheduler said so before we drained it", [ours(seconds_ago=0), IN_SERVICE], None),
+    ("our drain had failed", [ours("failed"), IN_SERVICE], None),
+    ("we have given it back ourselves", [ours(owned=False), IN_SERVICE], None),
+    ("it was not asked whose drain it is", [ours(), service("", mine=None)], None),
+    (
+        "somebody has put a reason of their own in place of ours",
+        [ours(), service("ann: new DIMMs", mine=False)],
+        ask_a_person("kept_out", f"n1 has a drain of somebody else now (ann: new DIMMs): {WORK}"),
+    ),
+)  # fmt: skip
+def test_kept_out(givens: list[Given], answer: Verdict | None) -> None:
+    """Law 3: not under the hands of somebody, nor over the jobs that they have let in, without an approval."""
+    assert Cell(*givens).asks(gates.kept_out) == answer

@@ -1,0 +1,131 @@
+"""A node that an incident has left drained: whoever ends the incident, the node can be brought back, and nothing is left over."""
+
+from dataclasses import replace
+from typing import Any
+
+from brain.core.healing import drains
+from brain.core.inputs import JobsAnswer, OperatorCommand, PackLoaded
+from brain.core.pack.spec import Runbook, Rung
+from brain.core.state import Drain
+from tests.brain.core.cell import Cell
+from tests.brain.core.climb import QUIET, Climb, rung
+from tests.brain.world import pack, rule
+
+DRAIN = Rung(name="drain", do="scheduler.drain")
+RETURN = Runbook(
+    name="return-node", summary="give it back", request=True,
+    rungs=(Rung(name="resume", do="scheduler.resume", params={"owners": "all"}),),
+)  # fmt: skip
+
+
+class Left(Climb):
+    """A link's ladder that drains, which a service has too; one that gives nodes back; a silent node explains its links."""
+
+    def __init__(self, *rungs: Rung) -> None:
+        super().__init__(*rungs)
+        plain = pack()
+        book = self.climber.runbook
+        rules = (
+            *(
+                replace(one, inhibits=("link-down",)) if one.name == "node-silent" else one
+                for one in plain.rules
+            ),
+            rule("service-bad", "service", {"symptom": "service_failed"}, runbook="bounce"),
+        )
+        self.time.feed(
+            PackLoaded(id="more", pack=replace(plain, version="p2", rules=rules, runbooks=(book, RETURN))),
+            self.time.now,
+        )
+        self.wait(0)
+
+    def says(self, verb: str, **args: Any) -> None:
+        """An operator's word, now."""
+        self._answers += 1
+        self.time.feed(
+            OperatorCommand(id=f"o{self._answers}", who="ann", verb=verb, args=args), self.time.now
+        )
+        self.wait(0)
+
+
+def test_what_an_operator_has_closed_can_still_be_given_back() -> None:
+    """The page of the node that is left drained says `gpuward return`: so that must work."""
+    it = Left(DRAIN, rung("bounce", verify=QUIET))
+    it.answer()
+    it.says("close", id=it.incident.id)
+    it.answer("unknown")
+    (left,) = it.incidents("left-drained")
+    assert left.state == "open"
+    it.says("return", node="n1")
+    assert it.performed[-1].step.action == "scheduler.resume"
+    it.answer()
+    it.wait(10)
+    assert it.incidents("left-drained")[0].state == "closed"
+    assert not it.engine.state.drains
+
+
+def test_what_another_incident_keeps_drained_is_that_ones_from_then_on() -> None:
+    """Nobody is asked to give back a node that the other one gives back."""
+    it = Left(DRAIN, rung("bounce", verify=QUIET))
+    it.answer()
+    it.node(alive=False)  # that explains the link
+    it.answer("unknown")
+    it.event(it.time.now, "service.state", "service/x.service", active="failed")
+    it.wait(10)
+    it.node(alive=True)
+    it.wait(600)
+    (left,) = it.incidents("left-drained")
+    assert left.state == "closed"
+    (heir,) = it.incidents("service-bad")
+    assert list(it.engine.state.drains["n1"]) == [heir.id]
+    assert not [page for page in it.time.pages if page.subject.id == left.id]
+
+
+def test_a_request_that_is_closed_leaves_nothing_behind() -> None:
+    """What stands in place of a rule's match has no newer fact that could end its being dismissed."""
+    it = Left(rung("bounce", verify=QUIET))
+    it.says("start", runbook="return-node", node="n1", why="a look")
+    (asked,) = it.incidents("request-return-node")
+    it.says("close", id=asked.id)
+    it.answer("unknown", f"{asked.id}.r1.s1.a1")
+    it.answer()
+    it.link(up=True)
+    it.wait(90_000)
+    assert it.engine.state.fault_free()
+
+
+def test_who_works_on_a_node_is_known_for_a_minute_whatever_its_timer_does() -> None:
+    """Without a leader nobody publishes that a timer is due."""
+    it = Left(rung("bounce", verify=QUIET))
+    engine, now = it.engine, it.time.now
+    engine.handle(JobsAnswer(id="j1", node="n1", known=True), now)
+    engine.handle(JobsAnswer(id="j2", node="n2", known=True), now + 10)
+    engine.handle(JobsAnswer(id="j3", node="n1", known=True), now + 20)
+    engine.handle(OperatorCommand(id="o", who="ann", verb="reset", args={}), now + 70)
+    assert list(engine.state.jobs) == ["n1"]
+    engine.handle(OperatorCommand(id="p", who="ann", verb="reset", args={}), now + 80)
+    assert not engine.state.jobs
+
+
+def test_a_drain_is_certain_while_nothing_puts_it_in_doubt() -> None:
+    """Another incident's drain that has not ended yet does not make a page say that no jobs come."""
+    tell = Rung(name="tell", do="page", params={"text": "$drained"})
+    for drain, says in (
+        (None, "n1 was not drained: new jobs may start there."),
+        (Drain(since=1.0, marks=["inc-9"]), "It is not certain that n1 is drained: check whether new jobs may start there."),
+        (Drain(since=1.0, marks=["inc-9"], sure=True), "n1 gets no new jobs."),
+    ):  # fmt: skip
+        it = Climb(rung("bounce"), tell)
+        if drain is not None:
+            it.engine.state.drains["n1"] = {"inc-9": drain}
+        it.answer()
+        assert it.time.pages[-1].text == says
+
+
+def test_who_inherits_a_drain_knows_what_the_heir_before_knew() -> None:
+    """The certainty goes with the marks."""
+    cell = Cell()
+    cell.state.drains["n1"] = {"inc-1": Drain(since=1.0, marks=["inc-1"], sure=True)}
+    drains.hand_over(cell.ctx(), "n1", "inc-1", "inc-2")
+    assert drains.sure(cell.ctx(), "n1")
+    drains.doubted(cell.ctx(), "n1")
+    assert not drains.sure(cell.ctx(), "n1")
