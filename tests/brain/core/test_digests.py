@@ -133,6 +133,23 @@ def test_an_end_in_the_night_is_told_in_the_morning() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("opens", "every_s", "text"),
+    [
+        ("a", 60, "1 incident in the last 1 h"),
+        ("ab", 3600, "2 incidents in the last 1 h"),
+        ("abc", 7200, "3 incidents in the last 2 h"),
+        ("ab", 7201, "2 incidents in the last 3 h"),
+    ],
+)
+def test_a_digest_says_how_many_incidents_of_how_many_hours(opens: str, every_s: float, text: str) -> None:
+    """In whole hours, that nobody thinks it was less."""
+    it = pager(every_s=every_s)
+    it.opens(*opens, severity="P2")
+    it.passes(every_s)
+    assert it.words() == [text]
+
+
 def test_each_severity_and_each_receiver_has_a_digest_of_its_own() -> None:
     """One that has left collects no more; nor does one for a receiver that the site has changed since, or a storm's."""
     fridays = (Hours(days=("fri",)),)
