@@ -122,7 +122,7 @@ def waits(then: str = "requeue", do: str = "scheduler.drain") -> Given:
     """The run waits for the jobs of n1; then this happens to them. It began 50 s ago."""
 
     def given(cell: Cell) -> None:
-        params = {"wait_s": 9000, "then": then} if do == "scheduler.drain" else {"then": then}
+        params: dict[str, Any] = {"wait_s": 9000, "then": then} if do == "scheduler.drain" else {"then": then}
         runbook(rungs=(Rung(name="r", do=do, params=params), NEXT))(cell)
         owned()(cell)
         standing(RunState.PERFORMING, deadline=NOW + 9000)(cell)
