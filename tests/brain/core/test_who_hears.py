@@ -45,13 +45,14 @@ def test_a_value_is_paged_once(before: dict[str, float], *, paged: bool) -> None
 def test_the_incident_that_was_paged_for_a_value_is_told_on() -> None:
     """Its own news reach people; the others' do not, until one of them is more urgent."""
     it = Pager()
-    it.opens("a", "b", severity="P2", page_once=VALUE)
+    it.opens("a", "b", "c", severity="P2", page_once=VALUE)
     it.pages("a", "update", "it is worse")
     it.pages("b", "update", "it is worse here")
     assert it.told() == ["0 open oncall a", "0 update oncall a"]
-    it.raises("b", "P1")
-    it.pages("b", "open", "it is lost")
-    assert it.told()[2:] == ["0 open oncall b"]
+    for urgent in ("b", "c"):
+        it.raises(urgent, "P1")
+        it.pages(urgent, "open", "it is lost")
+    assert it.told()[2:] == ["0 open oncall b", "0 open oncall c"]
 
 
 def test_no_more_values_are_remembered_than_a_thousand() -> None:
@@ -99,7 +100,9 @@ def test_what_concerns_more_than_its_incident(severity: str, settings: dict[str,
         it.handles(lambda ctx: escalation.urgent(ctx, incident, "the breaker has tripped"))
     assert said(it) == [("open", to, "the breaker has tripped")]
     it.handles(lambda ctx: escalation.urgent(ctx, incident, "and again"))
-    assert said(it)[1:] == [("update", to, "and again")]
+    other = it.knows("b", severity, page_once=VALUE)
+    it.handles(lambda ctx: escalation.urgent(ctx, other, "here, too"))
+    assert said(it)[1:] == [("update", to, "and again"), ("open", to, "here, too")]
 
 
 @pytest.mark.parametrize(
@@ -109,8 +112,13 @@ def test_what_concerns_more_than_its_incident(severity: str, settings: dict[str,
         pytest.param(["spares"], [("open", "oncall")], id="a group outside the chain was"),
         pytest.param(["oncall"], [("update", "oncall")], id="those on call read it"),
         pytest.param(["lead"], [("update", "lead")], id="or whoever else of the chain was paged"),
+        pytest.param(
+            ["oncall", "lead", "manager"],
+            [("update", "oncall"), ("update", "lead"), ("update", "manager")],
+            id="all of them",
+        ),
     ],
-)
+)  # fmt: skip
 def test_when_gpuward_gives_up(paged: list[str], then: list[tuple[str, str]]) -> None:
     """Somebody reads it: people must act now. And once: nothing new is said the second time."""
     it = Pager()
