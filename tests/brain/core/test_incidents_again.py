@@ -11,6 +11,8 @@ from brain.core.effects import Note, ShowIncident
 from brain.core.pack.spec import Paging, Priority, Rule
 from brain.core.state import Drain, Evidence, Incident, IncidentState, SymptomState
 from tests.brain.core.cell import GPU, NOW, Cell, Given, sick
+from tests.brain.world import GPU as ONE_GPU
+from tests.brain.world import Story, pack
 from tests.brain.world import rule as plain_rule
 
 KEY = f"gpu-lost@{GPU}"
@@ -283,3 +285,61 @@ def test_a_sign_that_is_renewed(known: list[str], *, told: bool) -> None:
     assert cell.incident.symptom_count == (1 if told else 0)
     assert [each.id for each in cell.incident.evidence] == ["e1"]
     assert (cell.incident.nodes, [*cell.incident.affected]) == (2, ["n1", "n2"])
+
+
+# What operators have dismissed, and values that are paged once
+
+
+@pytest.mark.parametrize(
+    ("dismissed", "opens"),
+    [
+        pytest.param([], True, id="nothing was closed"),
+        pytest.param(["leaf-down@leaf/l1"], False, id="the wider cause that explains it was closed, and is there still"),
+        pytest.param(["leaf-down@leaf/l9"], True, id="of another leaf switch"),
+        pytest.param(["leaf-hot@leaf/l1"], True, id="a wider one that explains something else"),
+        pytest.param(["removed@leaf/l1"], True, id="one whose rule was removed since"),
+        pytest.param(["removed@leaf/l1", "leaf-hot@leaf/l1", "leaf-down@leaf/l1"], False, id="each is looked at"),
+    ],
+)  # fmt: skip
+def test_what_a_closed_cause_explains_is_not_opened(dismissed: list[str], *, opens: bool) -> None:
+    """The operator has judged it; without this the narrow ones would come instead, one by one."""
+    cell = Cell()
+    cell.state.dismissed = dict.fromkeys(dismissed, NOW)
+    ctx = cell.ctx()
+    ctx.compiled.rules["leaf-down"] = rule("leaf-down", inhibits=("hot",))
+    ctx.compiled.rules["leaf-hot"] = rule("leaf-hot", inhibits=("cold",))
+    incident = incidents.match_began(ctx, rule("hot"), GPU)
+    assert (incident is not None) == opens
+    assert (len(cell.state.incidents) == 2) == opens
+
+
+def test_a_match_that_opens_an_incident_is_dismissed_no_longer() -> None:
+    """A newer fact came after the operator had closed the old one."""
+    cell = Cell()
+    cell.state.dismissed = {f"hot@{GPU}": NOW - 60, "hot@gpu/n9/0": NOW - 60}
+    ctx = cell.ctx()
+    assert incidents.match_began(ctx, rule("hot"), GPU) is not None
+    assert [*cell.state.dismissed] == ["hot@gpu/n9/0"]
+    incidents.match_ended(ctx, "hot", "gpu/n9/0")
+    assert cell.state.dismissed == {}
+
+
+@pytest.mark.parametrize(
+    ("page_once", "carried", "value"),
+    [
+        pytest.param("job", {"job": "77"}, "idle@77", id="the value of its field"),
+        pytest.param("job", {}, "", id="the field has none"),
+        pytest.param("", {"job": "77"}, "", id="its rule pages for each incident"),
+    ],
+)
+def test_for_which_value_an_incident_is_paged_once(
+    page_once: str, carried: dict[str, str], value: str
+) -> None:
+    """The rule's name is in it: two rules may look at one field."""
+    story = Story(
+        replace(pack(), rules=(plain_rule("idle", "gpu", {"symptom": "gpu_idle"}, page_once=page_once),))
+    )
+    story.event(10, "gpu.idle", ONE_GPU, **carried)
+    story.run(100)
+    (incident,) = story.incidents()
+    assert incident.page_once == value
