@@ -74,6 +74,7 @@ MODULES = (
             "steps_leaving",
             "steps_answers",
             "steps_looks",
+            "steps_patience",
             "steps_verified",
             "steps_silent",
             "steps_trail",
