@@ -173,11 +173,15 @@ def test_what_is_remembered_of_a_step_that_leaves(do: str, disturbs: bool, drain
     assert [*cell.state.drains.get("n1", {})] == (["inc-1"] if drains else [])
 
 
-def test_what_drains_no_node_owns_none() -> None:
+def test_what_is_on_no_node_owns_no_drain_and_ends_none() -> None:
     """A runbook of a whole fabric, with a rung that is none of its own."""
-    cell = Cell(rung("scheduler.drain"), on("fabric/default", ""), standing(RunState.INTENT))
-    assert leaves(cell)
-    assert cell.state.drains == {}
+    drains, returns = (
+        Cell(rung(do), on("fabric/default", ""), wanted_by("inc-2", node=""), standing(RunState.INTENT))
+        for do in ("scheduler.drain", "scheduler.resume")
+    )
+    for cell in (drains, returns):
+        leaves(cell)
+        assert [(one, drain.sure) for one, drain in cell.state.drains[""].items()] == [("inc-2", True)]
 
 
 @pytest.mark.parametrize(
