@@ -256,6 +256,8 @@ class LogClock:
 
     def calibrate(self, stamp: float) -> None:
         """Takes the timestamp of a message that has just arrived without a backlog before it."""
+        if not self._offsets:
+            self._least = 0.0  # what was told before was this machine's wall clock, which may be hours ahead
         self._offsets.append(stamp - self._mono())
 
     def now(self) -> float:

@@ -44,6 +44,7 @@ from brain.core.state import Early, Incident, IncidentState, Node, Run, RunState
 
 MAX_RECENT = 4096  # ids of inputs (except events and timers) that are remembered, to ignore repeats
 MAX_EARLY = 10_000  # events kept until a new site has its first rules
+EARLY_S = 1.0  # how long before its time a timer counts: the clocks of brains differ a little from the log's
 RECHECK_S = (
     5.0  # how often an incident that one of our runs may have caused checks whether that run has ended
 )
@@ -136,6 +137,8 @@ class Engine:
             case TimerFired(name=name, due=due):
                 if self.state.timers.get(name) != due:
                     return True  # cancelled, or set to another time
+                if due > self.state.now + EARLY_S:
+                    return True  # by a clock that is wrong; the shell publishes it again while it is set
                 del self.state.timers[name]
                 return False
             case _:
@@ -371,8 +374,8 @@ class Engine:
             elif run.state is RunState.APPROVAL or (run.state is RunState.HELD and run.worked):
                 runs.proceed(ctx, run)
 
-    def _recover(self, ctx: Context, incident: Incident, trigger: IncidentTrigger, why: str) -> None:
-        """Moves the incident; if it has recovered, it closes after its resolve delay.
+    def _recover(self, ctx: Context, incident: Incident, trigger: IncidentTrigger, why: str) -> bool:
+        """Moves the incident; if it has recovered, which is returned, it closes after its resolve delay.
 
         Not while it keeps a node out of service: it stays open, and says so, until the node is given back (law 14).
         """
@@ -384,6 +387,8 @@ class Engine:
         elif incidents.transition(ctx, incident, trigger, why) and incident.state is IncidentState.RECOVERED:
             incident.clear_since = ctx.now
             ctx.set_timer(f"incident:{incident.id}", ctx.now + incidents.resolve_delay_s(ctx, incident))
+            return True
+        return False
 
     def _run_ended(self, ctx: Context, run: Run) -> None:
         requests.ended(ctx, run)
@@ -392,7 +397,10 @@ class Engine:
             incidents.end_left(ctx, incident)
         if incident is not None and incident.state is IncidentState.HEALING:
             if run.state is RunState.SUCCEEDED:
-                self._recover(ctx, incident, IncidentTrigger.RUN_SUCCEEDED, run.why)
+                recovered = self._recover(ctx, incident, IncidentTrigger.RUN_SUCCEEDED, run.why)
+                if recovered and incident.matching_rules and runs.given_back(ctx, run):
+                    # The fault came back while its node was given back.
+                    ctx.set_timer(f"incident:{incident.id}", ctx.now)
             else:
                 self._run_failed(ctx, incident, run.why)
         if incident is not None:

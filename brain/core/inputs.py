@@ -36,7 +36,7 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerFired:
-    """A timer that the engine set is due. Ignored if the timer was cancelled or set to another time since."""
+    """A timer that the engine set is due. Ignored if it was cancelled or set to another time since, or is not due yet."""
 
     id: str
     name: str

@@ -245,6 +245,17 @@ SITUATIONS = (
         ),
     ),
     Situation(
+        what="The same fault comes back in the moment in which its node is given back",
+        expected="the node is drained again before anything else is done to it",
+        moves=together(gpu_wants_reset(60, [N]), gpu_wants_reset(95.3, [N])),
+        until_s=HOUR_S,
+        checks=(
+            c.does(N, _DRAIN, _RESET, _RESUME, _DRAIN, _RESET, _RESUME),
+            c.ends("gpu-fatal-xid", "closed"),
+            c.out(),
+        ),
+    ),
+    Situation(
         what="An approval is given under a hold that outlasts it",
         expected="nothing is done with it: people are asked again",
         settings={"modes": APPROVE},

@@ -273,8 +273,16 @@ def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
     proceed(ctx, run)
 
 
+def given_back(ctx: Context, run: Run) -> bool:
+    """Whether the last step of the run has given its node back to the scheduler."""
+    spec = ctx.actions.get(run.steps[-1].action) if run.steps else None
+    return spec is not None and spec.returns and run.steps[-1].outcome == "ok"
+
+
 def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:
     """Whether the fault recurred during the return to service; if so, the run goes on with the next rung of the ladder."""
+    if given_back(ctx, run):
+        return False  # jobs may run there again: whatever comes next begins with a drain of its own
     rung = run.runbook.rungs[run.back_to - 1] if run.back_to else None
     if not incident.matching_rules or not still_active(ctx, run, rung):
         return False

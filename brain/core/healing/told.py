@@ -14,6 +14,7 @@ from brain.core.state import Run, StepRecord
 
 MAX_WHY = 140  # characters of a step's reason
 EVIDENCE = ("evidence.collect", "bmc.evidence")
+NOT_BEGUN = ("refused", "unreachable", "withdrawn")  # outcomes after which a step was certainly not done
 SWITCHES_OFF = ("node.isolate", "bmc.power_off")
 
 
@@ -38,7 +39,7 @@ def drained(ctx: Context, run: Run) -> str:
         return f"{node} was not drained: new jobs may start there."
     if done:
         return f"{node} was drained and has been given back: new jobs may start there."
-    if owned and step.outcome != "unreachable":
+    if owned and not all(one.outcome in NOT_BEGUN for one in steps):
         return f"The drain of {node} did not end well{_why(step)}: check whether new jobs may start there."
     return f"{node} could NOT be drained{_why(step)}: new jobs may start there."
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from brain.core.healing import drains
-from brain.core.inputs import JobsAnswer, OperatorCommand, PackLoaded
+from brain.core.inputs import JobsAnswer, OperatorCommand, PackLoaded, TimerFired
 from brain.core.pack.spec import Runbook, Rung
 from brain.core.state import Drain
 from tests.brain.core.cell import Cell
@@ -80,6 +80,25 @@ def test_what_another_incident_keeps_drained_is_that_ones_from_then_on() -> None
     assert not [page for page in it.time.pages if page.subject.id == left.id]
 
 
+def test_a_node_that_is_left_drained_is_given_back_by_itself() -> None:
+    """What had explained its fault is over: the node returns, and nobody is told that gpuward gave up."""
+    it = Left(DRAIN, rung("bounce", verify=QUIET))
+    it.answer()
+    it.node(alive=False)  # that explains the link
+    it.answer("unknown")
+    it.link(up=True)
+    it.node(alive=True)
+    while it.performed[-1].step.action != "scheduler.resume":
+        it.wait(10)
+        assert it.time.now < 3600
+    it.answer()
+    it.wait(10)
+    (left,) = it.incidents("left-drained")
+    assert left.state == "closed"
+    assert not it.engine.state.drains
+    assert not [page for page in it.time.pages if page.subject.id == left.id]
+
+
 def test_a_request_that_is_closed_leaves_nothing_behind() -> None:
     """What stands in place of a rule's match has no newer fact that could end its being dismissed."""
     it = Left(rung("bounce", verify=QUIET))
@@ -104,6 +123,19 @@ def test_who_works_on_a_node_is_known_for_a_minute_whatever_its_timer_does() -> 
     assert list(engine.state.jobs) == ["n1"]
     engine.handle(OperatorCommand(id="p", who="ann", verb="reset", args={}), now + 80)
     assert not engine.state.jobs
+
+
+def test_a_hold_lasts_its_time_whatever_the_brains_clock_says() -> None:
+    """Law 2: a timer that a wrong clock fires early ends nothing; it is published again."""
+    it = Left(rung("bounce", verify=QUIET))
+    it.says("hold", scope="node/n1", why="a cable", for_s=600)
+    engine, now = it.engine, it.time.now
+    (hold,) = engine.state.holds
+    due = now + 600
+    assert engine.handle(TimerFired(id="t1", name=f"hold:{hold}", due=due), now + 300) == []
+    assert engine.state.holds
+    assert engine.handle(TimerFired(id="t2", name=f"hold:{hold}", due=due), due)
+    assert not engine.state.holds
 
 
 def test_a_drain_is_certain_while_nothing_puts_it_in_doubt() -> None:

@@ -65,8 +65,9 @@ def test_the_trail_of_a_run_that_heals() -> None:
 
 
 def test_the_trail_of_a_run_whose_fault_comes_back() -> None:
-    """On its way back: it says why it goes on up the ladder."""
-    it = Climb(rung("first", verify=QUIET), return_to_service=(RESUME,))
+    """On its way back, before it is given back: it says why it goes on up the ladder."""
+    test = Rung(name="test", do="port.check")
+    it = Climb(rung("first", verify=QUIET), return_to_service=(test, RESUME))
     it.answer("ok")
     it.link(up=True)
     it.wait(10.1)

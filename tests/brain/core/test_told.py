@@ -105,6 +105,15 @@ def test_a_node_that_was_drained_before_it_could_not_be_fenced_gets_no_new_jobs(
     assert last_page(it) == "n1 gets no new jobs (so it is)."
 
 
+def test_a_drain_that_may_have_been_done_before_it_was_unreachable_is_not_denied() -> None:
+    """The first attempt left its mark, perhaps; the second one found no scheduler."""
+    it = Climb(Rung(name="drain", do="scheduler.drain", retries=1), page("$drained"))
+    it.answer("unknown")
+    it.answer("unreachable")
+    says = "The drain of n1 did not end well (so it is): check whether new jobs may start there."
+    assert last_page(it) == says
+
+
 def test_a_page_that_comes_first_says_that_nothing_was_done() -> None:
     """Other words of the text stay."""
     it = Climb(page("$done $unknown"), rung("bounce"))

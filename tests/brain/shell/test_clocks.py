@@ -68,9 +68,10 @@ def test_timers_that_are_reset_with_each_event_do_not_pile_up() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(-5, 5)), max_size=60))
 def test_the_logs_clock_never_runs_backwards(steps: list[tuple[float, float]]) -> None:
-    """Whatever timestamps the server gives, and however late they arrive."""
+    """Whatever timestamps the server gives, and however late they arrive, from the first one on."""
     clock = Clock()
     log = LogClock(clock, lambda: 5000.0)
+    log.calibrate(clock.now + 4000.0)
     last = log.now()
     for pause, shift in steps:
         clock.now += pause
@@ -141,3 +142,12 @@ def test_a_node_that_only_beats_becomes_known() -> None:
     assert beats.session("n1") is None
     clock.now += 3
     assert beats.session("n9") == ("s", 8.0)
+
+
+def test_a_wall_clock_that_is_ahead_is_forgotten_with_the_first_message() -> None:
+    """Else every timer would be published early until the log has caught up."""
+    mono = 50.0
+    log = LogClock(lambda: mono, lambda: 9000.0)
+    assert log.now() == 9000.0
+    log.calibrate(1000.0)
+    assert log.now() == 1000.0
