@@ -333,7 +333,7 @@ def test_a_match_that_opens_an_incident_is_dismissed_no_longer() -> None:
     ],
 )
 def test_for_which_value_an_incident_is_paged_once(
-    page_once: str, carried: dict[str, str], value: str
+    page_once: str, carried: dict[str, Any], value: str
 ) -> None:
     """The rule's name is in it: two rules may look at one field."""
     story = Story(

@@ -83,6 +83,16 @@ BACK = "n1 was drained and has been given back: new jobs may start there."
         pytest.param([did(DRAIN, "failed"), owned()], NOT_WELL, id="its jobs did not end"),
         pytest.param([did(DRAIN, "unknown"), owned()], NOT_WELL, id="nobody knows"),
         pytest.param([did(DRAIN, "unreachable"), owned()], COULD_NOT, id="the scheduler is away"),
+        pytest.param(
+            [did(DRAIN, "unknown", run="inc-1.r0"), did(DRAIN, "unreachable"), owned()],
+            NOT_WELL,
+            id="the scheduler is away, but an earlier step may have drained it",
+        ),
+        pytest.param(
+            [did(DRAIN, "refused"), did(DRAIN, "withdrawn"), did(DRAIN, "unreachable"), owned()],
+            COULD_NOT,
+            id="no step has begun",
+        ),
         pytest.param([did(DRAIN, "failed")], COULD_NOT, id="it was undone"),
         pytest.param([did(DRAIN, "refused")], COULD_NOT, id="the scheduler refused"),
         pytest.param([did(DRAIN, "ok", run="inc-1.r0"), did(DRAIN, "refused")], COULD_NOT, id="the last one counts"),
