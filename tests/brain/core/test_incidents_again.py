@@ -104,7 +104,7 @@ def test_what_an_incident_leaves_drained_when_it_is_over(
 ) -> None:
     """Law 14: the engine gives each such node another owner, and hears whether a person has closed the old one."""
     cell = Cell()
-    cell.incident.state = IncidentState.RECOVERED
+    cell.incident.state, cell.state.dismissed = IncidentState.RECOVERED, {"hot@gpu/n9/0": NOW - 60}
     for node, owner in (("n1", "inc-1"), ("n2", "inc-9"), ("n3", "inc-1")):
         cell.state.drains[node] = {owner: Drain(since=NOW, marks=[owner])}
     cell.incident.matching_rules["left-drained@node/n1"] = "left-drained"
@@ -112,7 +112,8 @@ def test_what_an_incident_leaves_drained_when_it_is_over(
     ctx.compiled.rules["gpu-lost"] = rule()
     incidents.transition(ctx, cell.incident, trigger, "it is over")
     assert ctx.left == [("n1", cell.incident, by_operator), ("n3", cell.incident, by_operator)]
-    assert cell.state.dismissed == ({KEY: NOW} if by_operator else {})
+    assert cell.state.dismissed == {"hot@gpu/n9/0": NOW - 60} | ({KEY: NOW} if by_operator else {})
+    assert ctx.released == [cell.incident]
 
 
 def test_what_is_explained_leaves_its_drain_to_what_explains_it() -> None:
@@ -165,6 +166,15 @@ def test_it_ends_when_the_node_is_given_back() -> None:
     assert [match for match in ctx.index.by_match if match.startswith("left-drained")] == []
     incidents.end_left(ctx, cell.incident)
     assert cell.incident.matching_rules == {KEY: "gpu-lost"}
+
+
+def test_a_node_that_is_given_back_after_its_incident_was_closed() -> None:
+    """The run that was under way ends later than the incident: there is nothing left to end."""
+    cell = Cell()
+    ctx, left = left_over(cell)
+    incidents.transition(ctx, left, incidents.IncidentTrigger.CLOSED_BY_OPERATOR, "it is a spare")
+    incidents.end_left(ctx, left)
+    assert left.matching_rules == {}
 
 
 # New rules
@@ -258,12 +268,30 @@ def test_what_a_rule_explains_now_is_absorbed_at_once() -> None:
 
 
 def test_what_is_explained_by_two_is_explained_once() -> None:
-    """An incident that is over is not absorbed a second time."""
-    cell = Cell(another("inc-2", "hot"))
+    """An incident that is over is not absorbed a second time; one that opened later is."""
+    cell = Cell(another("inc-2", "hot", opened_at=NOW - 900), another("inc-3", "hot"))
+    cell.incident.inhibits = ["cold"]
     ctx = cell.ctx()
     cell.state.incidents["inc-2"].state = IncidentState.CLOSED
     incidents.inhibit(ctx, cell.incident, rule(inhibits=("hot",)))
-    assert cell.incident.explains == 0
+    assert (cell.incident.explains, cell.incident.inhibits) == (1, ["cold", "hot"])
+
+
+def test_a_further_sign_may_explain_more() -> None:
+    """What its rule explains is absorbed when it joins."""
+    cell = Cell(another("inc-2", "hot"))
+    joined = incidents.match_began(cell.ctx(), rule("off-bus", cause="gpu-lost", inhibits=("hot",)), GPU)
+    assert joined is cell.incident
+    assert (cell.incident.inhibits, cell.incident.explains) == (["hot"], 1)
+
+
+def test_what_opens_is_counted() -> None:
+    """Its node is affected, and its fault has come once."""
+    cell = Cell()
+    incident = incidents.match_began(cell.ctx(), rule("hot"), GPU)
+    assert incident is not None
+    assert ([*incident.affected], incident.nodes) == (["n1"], 1)
+    assert cell.state.recurred == {f"hot@{GPU}": [NOW]}
 
 
 # Signs
@@ -343,3 +371,4 @@ def test_for_which_value_an_incident_is_paged_once(
     story.run(100)
     (incident,) = story.incidents()
     assert incident.page_once == value
+    assert not incident.stale, "it must last for a minute before it is a fault"
