@@ -10,7 +10,7 @@ from brain.core.context import Context
 from brain.core.effects import Note, ShowIncident
 from brain.core.pack.spec import Paging, Priority, Rule
 from brain.core.state import Drain, Evidence, Incident, IncidentState, SymptomState
-from tests.brain.core.cell import GPU, NOW, Cell, Given, sick
+from tests.brain.core.cell import GPU, NOW, SYMPTOMS, Cell, Given, sick
 from tests.brain.world import GPU as ONE_GPU
 from tests.brain.world import Story, pack
 from tests.brain.world import rule as plain_rule
@@ -372,3 +372,18 @@ def test_for_which_value_an_incident_is_paged_once(
     (incident,) = story.incidents()
     assert incident.page_once == value
     assert not incident.stale, "it must last for a minute before it is a fault"
+
+
+@pytest.mark.parametrize(("nodes", "opens"), [(4, False), (5, True)], ids=["the same nodes", "one node more"])
+def test_the_same_nodes_are_one_fault(nodes: int, monkeypatch: pytest.MonkeyPatch, *, opens: bool) -> None:
+    """The nodes of a leaf switch are all in one rack: what the switch's incident says, the rack's would only repeat."""
+    (at_leaf,) = (one for one in SYMPTOMS if one.name == "off_bus_leaf")
+    at_rack = replace(at_leaf, name="off_bus_rack", scope="rack")
+    monkeypatch.setattr("tests.brain.core.cell.SYMPTOMS", (*SYMPTOMS, at_rack))
+    cell = Cell(sick("leaf/l1", "off_bus_leaf", nodes=4), sick("rack/r1", "off_bus_rack", nodes=nodes))
+    another("inc-2", "leaf-bad", "leaf/l1", node="", rule="leaf-bad")(cell)
+    ctx = cell.ctx()
+    ctx.compiled.rules["leaf-bad"] = plain_rule("leaf-bad", "leaf", {"symptom": "off_bus_leaf"})
+    rack = plain_rule("rack-bad", "rack", {"symptom": "off_bus_rack"})
+    assert (incidents.match_began(ctx, rack, "rack/r1") is not None) == opens
+    assert cell.state.incidents["inc-2"].explains == (0 if opens else 1)
