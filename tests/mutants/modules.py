@@ -45,7 +45,7 @@ MODULES = (
     Module(
         name="escalation",
         path="brain/core/paging/escalation.py",
-        tests=core("escalation", "escalation_in_storms"),
+        tests=core("escalation", "escalation_in_storms", "who_hears", "news", "digests"),
     ),
     Module(
         name="grouping",
@@ -56,13 +56,32 @@ MODULES = (
     Module(
         name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue", "delivery_of_groups")
     ),
-    Module(name="incidents", path="brain/core/incidents.py", tests=core("incidents", "incidents_over")),
+    Module(
+        name="incidents",
+        path="brain/core/incidents.py",
+        tests=core("incidents", "incidents_over", "incidents_again"),
+    ),
     Module(
         name="runs",
         path="brain/core/healing/runs.py",
         tests=core("runs", "runs_trail", "runs_way_back", "runs_at_gates"),
     ),
-    Module(name="steps", path="brain/core/healing/steps.py", tests=core("steps", "steps_trail")),
+    Module(
+        name="steps",
+        path="brain/core/healing/steps.py",
+        tests=core(
+            "steps",
+            "steps_leaving",
+            "steps_answers",
+            "steps_looks",
+            "steps_patience",
+            "steps_verified",
+            "steps_silent",
+            "steps_trail",
+        ),
+    ),
+    Module(name="told", path="brain/core/healing/told.py", tests=core("told_words")),
+    Module(name="drains", path="brain/core/healing/drains.py", tests=core("drains")),
     Module(name="verify", path="agent/commands/verify.py", tests=agent("verify")),
     Module(name="journal", path="agent/commands/journal.py", tests=agent("command_journal")),
     Module(

@@ -66,6 +66,8 @@ def _switched_off(_ctx: Context, run: Run) -> str:
     step = _last(run.steps, lambda one: one.action in SWITCHES_OFF)
     if step is not None and step.outcome == "ok":
         return f"{node} is switched off."
+    if step is not None and step.outcome == "unknown":
+        return f"Nobody knows whether {node} is switched off{_why(step)}."
     return f"{node} was NOT switched off{_why(step) if step is not None else ''}."
 
 

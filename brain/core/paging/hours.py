@@ -17,7 +17,7 @@ def leaves_at(settings: Settings, digest: Digest, now: float) -> float:
 
 def next_open(settings: Settings, hours: Sequence[Hours], at: float) -> float:
     """The first moment from `at` on that lies in one of the hours; `at` itself where there are none."""
-    today = int((at + offset_s(settings, at)) // DAY_S)
+    today = int((at + offset_s(settings, at)) / DAY_S)
     found = []
     for day in range(today, today + _AHEAD):
         for entry in hours:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from brain.core import ids
 from brain.core.pack.spec import Digest, EscalationStep, Hours, Priority, Settings
 from brain.core.paging import hours
 from brain.core.state import IncidentState
@@ -62,6 +63,15 @@ def test_a_digest_that_would_leave_after_hours_leaves_in_the_morning() -> None:
     assert [at for at, _ in it.sent] == [FRIDAY]
 
 
+def test_a_digest_that_begins_just_before_its_hours_leaves_with_them() -> None:
+    """It waits for no full hour: people read it when they come."""
+    it = pager("fri")
+    it.passes(FRIDAY - 1800)
+    it.opens("a", severity="P2")
+    it.passes(3600)
+    assert [at for at, _ in it.sent] == [FRIDAY]
+
+
 def test_what_is_over_before_a_digest_leaves_is_listed_as_over() -> None:
     """Nothing is lost: the morning reads what the night was like."""
     it = pager("fri")
@@ -107,6 +117,76 @@ def test_news_and_the_resolution_wait_for_the_hours_too() -> None:
     assert [(at, page.what) for at, page in it.sent] == [(3600, "open"), (FRIDAY, "resolve")]
     assert it.state.alert_groups == {}
     assert not any(one.pages.waiting for one in it.state.incidents.values())
+
+
+def test_an_end_in_the_night_is_told_in_the_morning() -> None:
+    """When the last of them is over; the end of one of them is no news by itself."""
+    it = pager()
+    it.opens("a", "b", severity="P2")
+    it.passes(EVENING + 60)
+    it.ends("a")
+    assert f"group:{it.group.id}" not in it.timers
+    it.ends("b")
+    it.passes(FRIDAY - it.now)
+    assert [(at, page.what, page.text) for at, page in it.sent][1:] == [
+        (FRIDAY, "resolve", "all 2 are over; the last: it is back")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("opens", "every_s", "text"),
+    [
+        ("a", 60, "1 incident in the last 1 h"),
+        ("ab", 3600, "2 incidents in the last 1 h"),
+        ("abc", 7200, "3 incidents in the last 2 h"),
+        ("ab", 7201, "2 incidents in the last 3 h"),
+    ],
+)
+def test_a_digest_says_how_many_incidents_of_how_many_hours(opens: str, every_s: float, text: str) -> None:
+    """In whole hours, that nobody thinks it was less."""
+    it = pager(every_s=every_s)
+    it.opens(*opens, severity="P2")
+    it.passes(every_s)
+    assert it.words() == [text]
+
+
+def test_each_severity_and_each_receiver_has_a_digest_of_its_own() -> None:
+    """One that has left collects no more; nor does one for a receiver that the site has changed since, or a storm's."""
+    fridays = (Hours(days=("fri",)),)
+    tickets, mails = (Digest(to=to, hours=fridays) for to in ("tickets", "mails"))
+    it = pager(digests={Priority.P2: tickets, Priority.P3: tickets}, group_at_least=1)
+    it.opens("a", severity="P2")
+    it.opens("b", severity="P3")
+    it.knows("c", "P1")
+    it.pages("c", "open", "it is lost", to="tickets")
+    it.opens("d", severity="P2")
+    changed = pager(digests={Priority.P2: mails})
+    changed.state = it.state
+    changed.opens("e", severity="P2")
+    assert [(group.to, group.digest, [*group.listed]) for group in it.state.alert_groups.values()] == [
+        ("tickets", "P2", ["a", "d"]),
+        ("tickets", "P3", ["b"]),
+        ("tickets", "", ["c"]),
+        ("mails", "P2", ["e"]),
+    ]
+
+
+def test_a_digest_has_an_id_of_its_own() -> None:
+    """It is made of what led to it, so that a replay names it the same."""
+    it = pager("fri")
+    it.opens("a", severity="P2")
+    assert [*it.state.alert_groups] == [ids.hashed(ids.ALERT_GROUP, "i1", "tickets", "a")]
+
+
+def test_a_digest_counts_the_nodes_of_all_its_incidents() -> None:
+    """Also those that came later."""
+    it = pager("fri")
+    it.opens("a", severity="P2", affected={"n1": True})
+    (b,) = it.opens("b", severity="P2", affected={"n2": True})
+    assert [*it.group.affected] == ["n1", "n2"]
+    b.affected = {"n3": True}
+    it.pages("b", "update", "it spreads", to="tickets")
+    assert [*it.group.affected] == ["n1", "n2", "n3"]
 
 
 def test_what_is_raised_does_not_wait() -> None:
@@ -166,6 +246,9 @@ def test_other_severities_and_other_groups_do_not_wait() -> None:
         pytest.param("Europe/Berlin", "2026-03-27T18:00Z", "2026-03-30T06:00Z", id="the clocks go forward"),
         pytest.param("Europe/Berlin", "2026-10-23T17:00Z", "2026-10-26T07:00Z", id="the clocks go back"),
         pytest.param("America/Los_Angeles", "2026-11-21T02:30Z", "2026-11-23T16:00Z", id="far west"),
+        pytest.param(
+            "America/Los_Angeles", "2026-11-23T23:00Z", "2026-11-23T23:00Z", id="an afternoon there"
+        ),
         pytest.param("Asia/Shanghai", "2026-11-22T23:00Z", "2026-11-23T00:00Z", id="far east"),
     ],
 )
@@ -173,6 +256,27 @@ def test_the_hours_are_those_of_the_site(zone: str, now: str, opens: str) -> Non
     """Monday to Friday, from 8 to 18, by the clocks on its walls."""
     settings = Settings(zone=zone, utc_offsets=utc_offsets(zone))
     assert hours.next_open(settings, (Hours(),), _at(now)) == _at(opens)
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "opens"),
+    [
+        pytest.param("America/Los_Angeles", "2026-11-01T12:00Z", "2026-11-01T16:00Z", id="back, in the far west"),
+        pytest.param("America/Los_Angeles", "2026-03-08T12:00Z", "2026-03-08T15:00Z", id="forward, in the far west"),
+        pytest.param("Europe/Berlin", "2026-10-25T00:00Z", "2026-10-25T07:00Z", id="back, in Berlin"),
+        pytest.param("Europe/Berlin", "2026-03-29T00:00Z", "2026-03-29T06:00Z", id="forward, in Berlin"),
+    ],
+)  # fmt: skip
+def test_a_sunday_on_which_the_clocks_change(zone: str, now: str, opens: str) -> None:
+    """It opens at eight by the new time."""
+    settings = Settings(zone=zone, utc_offsets=utc_offsets(zone))
+    assert hours.next_open(settings, (Hours(days=("sun",)),), _at(now)) == _at(opens)
+
+
+@pytest.mark.parametrize(("at", "offset"), [(99, 0), (100, 3600), (199, 3600), (200, 7200), (9e9, 7200)])
+def test_the_sites_offset_from_utc(at: float, offset: float) -> None:
+    """A new one holds from its very moment on; before the first one that is known, none."""
+    assert hours.offset_s(Settings(utc_offsets=((100, 3600), (200, 7200))), at) == offset
 
 
 def test_no_hours_are_all_hours() -> None:

@@ -52,6 +52,7 @@ def test_an_alert_group_whose_page_is_not_delivered_is_not_repeated() -> None:
     name = it.group.id
     it.fires("page", name)
     assert it.told("repeat") == []
+    assert [*it.group.pages.waiting] == [f"{name}.p1"]
     assert it.timers[f"page:{name}"] == 330
     it.answers(f"{name}.p1")
     it.fires("page", name)
