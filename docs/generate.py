@@ -129,7 +129,7 @@ def _meanings(head: str, kind: type[Enum]) -> list[str]:
 
 def _operator_commands() -> list[str]:
     lines = [
-        "Each is a command of `gpuward`, and a `verb` of `POST /api/say` with its arguments in `args`.\n",
+        "Each is a command of `gpuward`, and a `verb` of `POST /api/command` with its arguments in `args`.\n",
         "| verb | required | optional | meaning |",
         "|---|---|---|---|",
     ]

@@ -36,7 +36,7 @@ class Client:
             return json.load(answer)
 
     def submit(self, verb: str, **args: str | float) -> Any:
-        """Submits an operator command; returns the answer of `/api/say`."""
+        """Submits an operator command; returns the answer of `/api/command`."""
         request = self._request(("say",))
         request.add_header("Content-Type", "application/json")
         request.data = json.dumps({"verb": verb, "args": args, "who": self.who}).encode()

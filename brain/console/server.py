@@ -51,7 +51,7 @@ class Console:
                 web.get("/api/runs/{id}", self._run),
                 web.get("/api/nodes", self._nodes),
                 web.get("/api/watch", self._watch),
-                web.post("/api/say", self._command),
+                web.post("/api/command", self._command),
                 *evidence.routes(self._brain),
                 *(drill.routes(self._brain) if self._brain.config.drill else ()),
             ]

@@ -64,7 +64,7 @@ DRILLS: tuple[Drill, ...] = (
         ),
     ),
     Drill(
-        name="node-silent",
+        name="node-unreachable",
         summary=f"A node sends nothing for {UNREACHABLE_S:g} s.",
         nodes="one",
         ends=f"by itself, after {UNREACHABLE_S:g} s; until then its restart waits for your approval",

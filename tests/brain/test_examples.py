@@ -63,7 +63,7 @@ TABLE: tuple[tuple[tuple[Given, ...], Expect, str], ...] = (
         Expect(incident="shared-link-down-cell", scope="cell", incidents=1),
         "",
     ),
-    ((Given(unreachable=True, node="n4"),), Expect(incident="node-silent", scope="node/n4"), ""),
+    ((Given(unreachable=True, node="n4"),), Expect(incident="node-unreachable", scope="node/n4"), ""),
 )
 
 

@@ -94,7 +94,7 @@ def test_our_runbooks_resume_no_node_that_nothing_has_tested() -> None:
             if spec is not None and spec.heals and spec.disrupts is Disrupts.NODE:
                 fitting = [one.do for one in tests if not one.after or rung.name in one.after]
                 assert fitting, f"{book.name}: nothing tests what {rung.name} did"
-                if spec.silences:
+                if spec.takes_node_away:
                     assert {"gpu.links_check", "port.check", "gpu.diagnose"} <= set(fitting), (
                         book.name,
                         rung.name,

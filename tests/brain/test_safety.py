@@ -76,7 +76,7 @@ def test_a_fleet_that_becomes_unreachable_at_once_is_one_incident() -> None:
         )
     time.run(400)
     told = [incident.cause for incident in time.incidents.values() if incident.pages.sent]
-    assert told == ["shared-node-silent-cell"]
+    assert told == ["shared-node-unreachable-cell"]
     assert not [note for note in time.notes if note.kind == "run.performing"]
 
 

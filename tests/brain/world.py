@@ -133,7 +133,7 @@ RULES = (
         runbook="restart-unit",
     ),
     rule("service-failed", "service", {"symptom": "service_failed"}, runbook="restart"),
-    rule("node-silent", "node", {"symptom": "silent"}, severity=Priority.P1, page=Paging.OPEN),
+    rule("node-unreachable", "node", {"symptom": "silent"}, severity=Priority.P1, page=Paging.OPEN),
 )
 
 RUNBOOKS = (

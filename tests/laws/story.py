@@ -256,7 +256,7 @@ class Teller:
         """What a node says when a step has helped: its symptoms' own clearing facts, most of the time."""
         if self._chance.random() < 0.3:
             return
-        if ACTIONS[step.action].silences:
+        if ACTIONS[step.action].takes_node_away:
             self._boots[step.node] = self._boots.get(step.node, 0) + 1
         for key, symptom in self.engine.state.symptoms.items():
             if symptom.active and f"/{step.node}" in key:

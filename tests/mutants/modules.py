@@ -76,7 +76,7 @@ MODULES = (
             "steps_looks",
             "steps_patience",
             "steps_verified",
-            "steps_silent",
+            "steps_unheard",
             "steps_trail",
         ),
     ),

@@ -175,7 +175,7 @@ class Lab:
         body = {"verb": verb, "args": args, "who": "ann"}
         async with (
             aiohttp.ClientSession() as session,
-            session.post(self.running.console_url + "/api/say", json=body) as answer,
+            session.post(self.running.console_url + "/api/command", json=body) as answer,
         ):
             return answer.status, await answer.json()
 

@@ -26,7 +26,9 @@ def cycling() -> Pack:
     when = {"symptom": "silent"}
     return replace(
         pack(),
-        rules=(rule("node-silent", "node", when, runbook="cycle", severity=Priority.P1, page=Paging.OPEN),),
+        rules=(
+            rule("node-unreachable", "node", when, runbook="cycle", severity=Priority.P1, page=Paging.OPEN),
+        ),
         runbooks=(Runbook(name="cycle", summary="cut the power", rungs=rungs),),
     )
 
@@ -82,7 +84,7 @@ async def test_a_power_cycle_is_not_repeated_after_the_brain_died_in_it(tmp_path
         story.run(300)
         assert len(story.performed) == 1, "no second power cycle, whatever its retries allow"
         assert bmc.asked == ["PowerCycle"]
-    (incident,) = story.incidents("node-silent")
+    (incident,) = story.incidents("node-unreachable")
     (run,) = story.time.runs.values()
     assert next(step.outcome for step in run.steps) == "unknown"
     assert incident.state == "needs_human"

@@ -127,7 +127,7 @@ async def test_the_api_takes_json_from_people_and_nothing_else(tmp_path: Path) -
             ]
             for body, kind, want in cases:
                 headers = {"Content-Type": kind}
-                async with session.post(url + "/api/say", headers=headers, data=body) as answer:
+                async with session.post(url + "/api/command", headers=headers, data=body) as answer:
                     assert answer.status == want
                     assert (await answer.json())["error"]
             async with session.get(url + "/api/nothing") as answer:

@@ -100,14 +100,14 @@ STORIES: dict[str, Expected] = {
         [_EVIDENCE, _DRAIN, "fabricmanager.restart", _LINKS, _RESUME],
     ),
     "module-missing": ("module-missing", "closed", ["module.load"]),
-    "node-silent": ("node-silent", "closed", ["bmc.evidence"]),
+    "node-unreachable": ("node-unreachable", "closed", ["bmc.evidence"]),
     "node-hung": (
-        "node-silent",
+        "node-unreachable",
         "closed",
         ["bmc.evidence", _DRAIN, "bmc.restart", *_TESTED_NODE, _RESUME],
     ),
     "node-dark": (
-        "node-silent",
+        "node-unreachable",
         "closed",
         ["bmc.evidence", _DRAIN, "bmc.restart", "bmc.power_on", *_TESTED_NODE, _RESUME],
     ),

@@ -193,7 +193,7 @@ async def test_an_unreachable_node_neither_sends_nor_receives(
     """No heartbeats, no answer to commands; the other nodes go on."""
     await real.make_log(server.url)
     async with running(SimulatedFleet(config(server, tmp_path))), brain(server.url) as (client, nodes):
-        await drill(client, "node-silent", "sim-03")
+        await drill(client, "node-unreachable", "sim-03")
         await asyncio.sleep(0.1)
         beats: list[str] = []
 

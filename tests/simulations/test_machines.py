@@ -209,7 +209,7 @@ def test_people_can_repair_everything() -> None:
         "gpu-stuck-job": ["gpu.busy"],
         "service-failed": ["service.state"],
         "ib-phy-errors": [],
-        "node-silent": [],
+        "node-unreachable": [],
     }.items():
         machine = injected(drill)
         machine.advance(105.0)
@@ -229,7 +229,7 @@ def test_a_fault_that_passes_by_itself_leaves_the_others() -> None:
 
 def test_an_unreachable_node_comes_back() -> None:
     """The drill ends by itself after 45 seconds."""
-    machine = injected("node-silent", now=0.0)
+    machine = injected("node-unreachable", now=0.0)
     machine.advance(0.0)
     assert machine.state.unreachable(10.0)
     assert not machine.state.unreachable(60.0)
@@ -248,7 +248,7 @@ def test_drills_report_declared_events_and_are_deterministic(drill: str) -> None
     assert runs[0] == runs[1]
     times = [at for at, _ in runs[0]]
     assert all(a <= b for a, b in itertools.pairwise(times))
-    assert bool(runs[0]) == (drill not in ("node-silent", "node-hung", "node-dark", "repair"))
+    assert bool(runs[0]) == (drill not in ("node-unreachable", "node-hung", "node-dark", "repair"))
 
 
 @pytest.mark.parametrize("steps", [1, 7, 500])

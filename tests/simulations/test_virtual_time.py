@@ -15,7 +15,7 @@ from simulations.backtest import play, synthetic_events
 from simulations.virtual_time import Simulator, random_days
 from tests.simulations.packs import pack
 
-WEIGHTS = {"link-down": 3.0, "gpu-off-bus": 2.0, "cable-cut": 1.0, "node-silent": 2.0}
+WEIGHTS = {"link-down": 3.0, "gpu-off-bus": 2.0, "cable-cut": 1.0, "node-unreachable": 2.0}
 NODES = [f"sim-{n:02}" for n in range(1, 9)]
 
 
@@ -67,7 +67,7 @@ def test_a_cut_cable_goes_to_a_person() -> None:
 def test_a_fault_on_an_unreachable_node_is_reported_when_it_is_back() -> None:
     """What the node saw meanwhile arrives late, with its age, and is healed."""
     world = simulator()
-    world.inject("node-silent", "sim-01", at_s=1)
+    world.inject("node-unreachable", "sim-01", at_s=1)
     world.inject("link-down", "sim-01", at_s=5)
     assert not world.run(40).incidents
     timeline = world.run(300)

@@ -84,7 +84,7 @@ SITUATIONS = (
         expected="closed by itself, no page after the return",
         moves=silent(60, [N], 180),
         until_s=2 * HOUR_S,
-        checks=(c.untouched(), c.ends("node-silent", "closed"), c.pages(2), c.no_page_after(245)),
+        checks=(c.untouched(), c.ends("node-unreachable", "closed"), c.pages(2), c.no_page_after(245)),
     ),
     Situation(
         what="The weekly inspection meets a drained node",

@@ -288,10 +288,10 @@ SITUATIONS = (
             answers(10, "bmc.power_cycle", Outcome.UNREACHABLE, "BMC: no route to host"),
             answers(10, "bmc.evidence", Outcome.UNREACHABLE, "BMC: no route to host"),
             change(60, [N], ch.GoesDown(for_s=float("inf"))),
-            *(says_of(120.0 + 60 * n, "approve", "node-silent") for n in range(20)),
+            *(says_of(120.0 + 60 * n, "approve", "node-unreachable") for n in range(20)),
         ),
         until_s=4 * HOUR_S,
-        checks=(c.ends("node-silent", "needs_human"), c.pages(12)),
+        checks=(c.ends("node-unreachable", "needs_human"), c.pages(12)),
     ),
     Situation(
         what="A node is renumbered: the same name boots with an empty spool",

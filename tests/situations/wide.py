@@ -28,7 +28,7 @@ SITUATIONS = (
         checks=(
             c.sees_at_most(1),
             c.untouched(),
-            c.ends("shared-node-silent-leaf", "closed"),
+            c.ends("shared-node-unreachable-leaf", "closed"),
             c.wish(c.pages(1)),
         ),
     ),

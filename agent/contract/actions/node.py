@@ -50,7 +50,7 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.NEVER,
         timeout_s=1200,
-        silences=True,
+        takes_node_away=True,
     ),
     ActionSpec(
         name="process.signal",

@@ -47,7 +47,7 @@ class ActionSpec:
     # Who performs it: `node` (an agent) or `brain`.
     where: str = "node"
     # The node is unreachable while it lasts, and for some time after it.
-    silences: bool = False
+    takes_node_away: bool = False
     # False: it prepares, fences or examines, so there is nothing to verify after it.
     heals: bool = True
     # It takes the node out of service in its scheduler, and leaves it so.

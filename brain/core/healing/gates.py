@@ -330,7 +330,7 @@ def _waits_for_jobs(ctx: Context, run: Run) -> bool:
     if not run.steps or ctx.now - run.steps[-1].at < LONG_WAIT_S:
         return False
     spec = ctx.actions.get(run.steps[-1].action)
-    return spec is not None and spec.drains and not spec.heals and not spec.silences
+    return spec is not None and spec.drains and not spec.heals and not spec.takes_node_away
 
 
 def _over_job(case: Case) -> Verdict | None:

@@ -474,10 +474,12 @@ def run_behind(ctx: Context, incident: Incident) -> Run | None:
         spec = ctx.actions.get(run.steps[-1].action)
         if spec is None:
             continue
-        takes_away = spec.silences or (spec.heals and spec.disrupts in (Disrupts.NODE, Disrupts.FABRIC))
+        takes_away = spec.takes_node_away or (
+            spec.heals and spec.disrupts in (Disrupts.NODE, Disrupts.FABRIC)
+        )
         if run.state in (S.PERFORMING, S.CANCELLING) and takes_away:
             return run
-        if run.state is S.VERIFYING and spec.silences and not node.alive:
+        if run.state is S.VERIFYING and spec.takes_node_away and not node.alive:
             return run
     return None if node.alive else _run_that_switched_off(ctx, incident)
 
@@ -488,7 +490,7 @@ def _run_that_switched_off(ctx: Context, incident: Incident) -> Run | None:
         if run.node == incident.node and run.incident != incident.id and run.state in OVER:
             specs = [spec for step in run.steps if (spec := ctx.actions.get(step.action)) is not None]
             disruptive = [spec for spec in specs if spec.disrupts is not Disrupts.NOTHING]
-            if disruptive and disruptive[-1].silences and not disruptive[-1].heals:
+            if disruptive and disruptive[-1].takes_node_away and not disruptive[-1].heals:
                 return run
     return None
 

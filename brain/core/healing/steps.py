@@ -411,7 +411,7 @@ def _no_progress(ctx: Context, run: Run) -> None:
         # Under the same id: a node that is performing it, or has performed it, answers so and does not do it twice.
         incident = ctx.state.incidents[run.incident]
         why = f"no sign of life of {rung.name} for {NO_PROGRESS_S:.0f} s: asked again under the same id"
-        ctx.note("step.silent", why, incident=run.incident, run=run.id, scope=run.scope)
+        ctx.note("step.asked_again", why, incident=run.incident, run=run.id, scope=run.scope)
         step = plans.step(ctx, run, incident, rung)
         ctx.effects.append(Perform(step=plans.rest_of(ctx, run, step)))
 
@@ -431,7 +431,7 @@ def new_leader(ctx: Context, run: Run) -> None:
         # It may be under way there, so the run stays PERFORMING: cancelled now, it awaits the step's end.
         run.heard_at = ctx.now
         why = f"{rung.name}: asked again by the new leader under the same id"
-        ctx.note("step.silent", why, incident=run.incident, run=run.id, scope=run.scope)
+        ctx.note("step.asked_again", why, incident=run.incident, run=run.id, scope=run.scope)
         ctx.effects.append(WriteIntent(step=step))
     else:
         _unknown(ctx, step.id, "the leader changed before the result was known")

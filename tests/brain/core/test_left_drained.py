@@ -27,7 +27,7 @@ class Left(Climb):
         book = self.climber.runbook
         rules = (
             *(
-                replace(one, inhibits=("link-down",)) if one.name == "node-silent" else one
+                replace(one, inhibits=("link-down",)) if one.name == "node-unreachable" else one
                 for one in plain.rules
             ),
             rule("service-bad", "service", {"symptom": "service_failed"}, runbook="bounce"),

@@ -486,7 +486,10 @@ P, V, C = RunState.PERFORMING, RunState.VERIFYING, RunState.CANCELLING
             True, [doing(P, "scheduler.drain")], False, id="a drain: it heals nothing and takes nothing away"
         ),
         pytest.param(
-            True, [doing(P, "bmc.power_off")], True, id="switched off: it heals nothing, but it silences"
+            True,
+            [doing(P, "bmc.power_off")],
+            True,
+            id="switched off: it heals nothing, but it takes the node away",
         ),
         pytest.param(
             True, [doing(P, "scheduler.drain", "node.reboot")], True, id="its newest step counts: the reboot"

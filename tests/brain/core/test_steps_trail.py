@@ -59,7 +59,7 @@ def test_a_silent_step_in_the_trail() -> None:
     """Asked again each 45 s under its own id, until its deadline: then nobody knows what became of it."""
     it = Climb(rung("r", timeout_s=70), NEXT)
     it.wait(46)
-    assert [note.text for note in said(it, "step.silent")] == [
+    assert [note.text for note in said(it, "step.asked_again")] == [
         "no sign of life of r for 45 s: asked again under the same id"
     ]
     assert it.steps == ["s1.a1", "s1.a1"]
@@ -78,7 +78,7 @@ def test_a_step_with_signs_of_life_is_not_asked_again() -> None:
         )
     it.wait(44)
     assert it.steps == ["s1.a1"]
-    assert it.notes("step.silent") == []
+    assert it.notes("step.asked_again") == []
 
 
 def test_a_change_of_leaders_in_the_trail() -> None:
@@ -87,7 +87,7 @@ def test_a_change_of_leaders_in_the_trail() -> None:
     it.time.feed(Leader(id="l2", epoch=2, brain="b2"), it.time.now)
     it.wait(0)
     assert "r: asked again by the new leader under the same id" in [
-        note.text for note in said(it, "step.silent")
+        note.text for note in said(it, "step.asked_again")
     ]
     other = Climb(rung("r", "nic.reset", verify=QUIET), NEXT)
     other.time.feed(Leader(id="l2", epoch=2, brain="b2"), other.time.now)

@@ -88,11 +88,11 @@ def _story(
     (whole.folder / "pods/train/train-1.log").write_text(f"{HANGS}\n")
 
     heals = functools.partial(healed, whole, began=began, within_s=250)
-    with agreeing(whole, "node-silent", "job-hung"):
-        on = heals("node-silent", component="node/kube1", counterpart=KUBE)
+    with agreeing(whole, "node-unreachable", "job-hung"):
+        on = heals("node-unreachable", component="node/kube1", counterpart=KUBE)
         end = heals("gpu-lost", component=f"gpu/kube2/{DEAD}", counterpart=KUBE, ends="exhausted")
         back = heals("gpu-lost", component=f"gpu/gpu1/{LOST}", counterpart=SLURM)
-        anew = heals("node-silent", component="node/gpu2", counterpart=SLURM)
+        anew = heals("node-unreachable", component="node/gpu2", counterpart=SLURM)
         again = heals("job-hung", component="node/gpu3", counterpart="Slurm")
         moved = heals("job-hung", component="node/kube3", counterpart="a Kubernetes API")
 
@@ -117,7 +117,7 @@ def _story(
         page for page in whole.pages() if DEAD in json.dumps(page) and "switched off" in json.dumps(page)
     ]
     assert pages, "people were told, with what to do"
-    (off,) = [one for one in whole.incidents("node-silent") if one["node"] == "kube2"]
+    (off,) = [one for one in whole.incidents("node-unreachable") if one["node"] == "kube2"]
     assert (off["state"], off["runs"], off["pages"]["sent"]) == ("settling", [], 0), (
         "we switched it off ourselves"
     )
@@ -128,8 +128,8 @@ def _story(
     assert causes(whole) == {
         f"gpu/gpu1/{LOST}": "gpu-lost",
         f"gpu/kube2/{DEAD}": "gpu-lost",
-        "node/gpu2": "node-silent",
-        "node/kube1": "node-silent",
+        "node/gpu2": "node-unreachable",
+        "node/kube1": "node-unreachable",
         "node/gpu3": "job-hung",
         "node/kube3": "job-hung",
     }
