@@ -37,7 +37,7 @@ class Client:
 
     def submit(self, verb: str, **args: str | float) -> Any:
         """Submits an operator command; returns the answer of `/api/command`."""
-        request = self._request(("say",))
+        request = self._request(("command",))
         request.add_header("Content-Type", "application/json")
         request.data = json.dumps({"verb": verb, "args": args, "who": self.who}).encode()
         with self._open(request, TIMEOUT_S) as answer:

@@ -64,6 +64,9 @@ mode = "auto"
 settle_s = 0
 breaker_runs = 1000
 bundle_at_least = 1000
+remedies_per_day = 1000
+remedies_per_week = 1000
+remedies_per_month = 1000
 """
 RUNGS = (1, 2, 3)
 BOUNDARIES = ("intent", "accepted", "done", "result")
