@@ -30,6 +30,9 @@ GATES = core(
     "gates_of_jobs",
     "gates_over_time",
     "gates_together",
+    "gates_of_drains",
+    "gates_of_waits",
+    "steps_patience",
 )
 
 

@@ -83,6 +83,7 @@ class Cell:
     def __init__(self, *givens: "Given") -> None:
         self.settings = Settings(modes=(ModeSetting(mode=Mode.AUTO),), disruptive_runs=99)
         self.observe_all = False
+        self.runbooks: tuple[Runbook, ...] = (LADDER,)
         self.state = State(now=NOW)
         self.incident = Incident(
             id="inc-1", cause="gpu-lost", state=IncidentState.HEALING, severity=Priority.P1, scope=GPU,
@@ -109,7 +110,7 @@ class Cell:
             version="p",
             symptoms=SYMPTOMS,
             rules=(),
-            runbooks=(LADDER,),
+            runbooks=self.runbooks,
             settings=self.settings,
             places=PLACES,
         )

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from brain.adapters import pack as packs
-from brain.core.healing import gates
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import DrainWait, Match, Mode, ModeSetting, Runbook, Rung, Settings, Symptom
-from brain.core.state import IncidentState, RunState, StepRecord
-from tests.brain.core.cell import NOW, Cell, Given, at_work, site, table, under_way, wait
+from brain.core.state import IncidentState, RunState
 from tests.brain.core.climb import QUIET, Climb, rung
 from tests.brain.test_lint import PACK, RULE, RUNBOOK
 from tests.brain.world import Story, pack, rule
@@ -78,51 +76,6 @@ def test_who_is_asked_again_for_a_drain_waits_only_for_the_rest_of_its_time() ->
     assert waits[0] == 14_400
     assert waits[-1] == 13_400
     assert waits == sorted(waits, reverse=True)
-
-
-def draining(node: str, since_s: float = 900) -> Given:
-    """Another run has waited there so long for jobs to end."""
-
-    def given(cell: Cell) -> None:
-        at_work(node)(cell)
-        _newest_step(cell, "scheduler.drain", NOW - since_s)
-
-    return given
-
-
-def drained(since_s: float = 900) -> Given:
-    """The run in question has drained its node, which took so long."""
-
-    def given(cell: Cell) -> None:
-        under_way()(cell)
-        record = StepRecord(
-            id="x", rung="drain", action="scheduler.drain", params={}, at=NOW - since_s, outcome="ok"
-        )
-        cell.run.steps.append(record)
-
-    return given
-
-
-def _newest_step(cell: Cell, action: str, at: float) -> None:
-    run = list(cell.state.runs.values())[-1]
-    run.steps.append(StepRecord(id="x", rung="r", action=action, params={}, at=at))
-
-
-FULL = wait("budget", "1 disruptive runs in cell, at most 1 at once")
-
-
-@table(
-    ("one waits for jobs elsewhere", [site(disruptive_runs=1), draining("n5")], None),
-    ("one has waited for a moment only", [site(disruptive_runs=1), draining("n5", 899)], FULL),
-    ("one waits in its leaf", [draining("n2")], None),
-    ("one is at work, one waits", [site(disruptive_runs=1), at_work("n5"), draining("n9")], FULL),
-    ("its own drain is done, and one is at work", [site(disruptive_runs=1), at_work("n5"), drained()], FULL),
-    ("its own drain was done at once", [site(disruptive_runs=1), at_work("n5"), drained(899)], None),
-    ("its own drain is done, and one waits", [site(disruptive_runs=1), draining("n5"), drained()], None),
-)
-def test_a_wait_for_jobs_uses_up_no_budget(givens: list[Given], answer: Any) -> None:
-    """Else three degraded nodes with week-long jobs would keep every other node from being healed."""
-    assert Cell(*givens).asks(gates.budget) == answer
 
 
 def shipped(**settings: Any) -> Story:

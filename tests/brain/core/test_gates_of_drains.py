@@ -39,6 +39,16 @@ def ours(outcome: str = "ok", seconds_ago: float = 60, *, owned: bool = True) ->
     return given
 
 
+def collected() -> Given:
+    """The newest step of the run is over just now, and drained nothing."""
+
+    def given(cell: Cell) -> None:
+        step = StepRecord(id="s2", rung="e", action="evidence.collect", params={}, at=NOW, outcome="ok")
+        cell.run.steps.append(step)
+
+    return given
+
+
 def service(drained: str, *, mine: bool | None, known: bool = True) -> Given:
     """What the scheduler says now."""
 
@@ -61,6 +71,7 @@ IN_SERVICE = service("", mine=False)
     ("and a person has started the run", [drained_by("ann: new DIMMs"), started_by("bea")], None),
     ("our drain stands", [ours(), service("gpuward: gpu-lost", mine=True)], None),
     ("our drain is gone", [ours(), IN_SERVICE], BACK),
+    ("our drain is gone, and evidence was collected since", [ours(), IN_SERVICE, collected(), ], BACK),
     ("our drain is gone, and a person approved", [ours(), IN_SERVICE, approved()], None),
     ("the scheduler said so before we drained it", [ours(seconds_ago=0), IN_SERVICE], None),
     ("our drain had failed", [ours("failed"), IN_SERVICE], None),
