@@ -12,7 +12,7 @@ from agent.contract.messages import Event
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import drift, reports, situations, symptoms, twins
+from brain.core.faults import drift, reports, situations, spread, symptoms, twins
 from brain.core.healing import drains, jobs, runs, steps, told, validation
 from brain.core.incidents import IncidentTrigger
 from brain.core.index import Index
@@ -222,6 +222,8 @@ class Engine:
                     steps.timer(ctx, run)
             case "tries":
                 runs.forget_tries(ctx, what)
+            case "recovered":
+                spread.forget_old(ctx, what)
             case "recurred":
                 incidents.forget_recurrences(ctx, what)
             case "hold":
@@ -394,6 +396,7 @@ class Engine:
         return False
 
     def _run_ended(self, ctx: Context, run: Run) -> None:
+        ctx.changed.extend(symptoms.run_ended(ctx, run.id))
         requests.ended(ctx, run)
         incident = ctx.state.incidents.get(run.incident)
         if incident is not None and run.state is RunState.SUCCEEDED and not drains.owned(ctx, incident):

@@ -11,7 +11,7 @@ from agent.contract.messages import Event
 from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 
 # timers that belong to what people arranged, or to what is remembered of faults that are over
-KEPT_TIMERS = ("schedule:", "hold:", "recurred:")
+KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:")
 
 
 class IncidentState(StrEnum):
@@ -476,6 +476,10 @@ class State:
     nodes: dict[str, Node] = field(default_factory=dict)
     # by "<symptom>@<scope>"
     symptoms: dict[str, SymptomState] = field(default_factory=dict)
+    # symptom that ended because a remedy is being verified -> run; until that run is over, its node counts as showing it
+    set_aside: dict[str, str] = field(default_factory=dict)
+    # spread symptom -> node that showed what it counts and does not any more -> when it began there; for within_s
+    recovered: dict[str, dict[str, float]] = field(default_factory=dict)
     # scope -> rules that match there now
     matched: dict[str, list[str]] = field(default_factory=dict)
     # by id; those that are over are forgotten soon
@@ -528,5 +532,6 @@ class State:
     def fault_free(self) -> bool:
         """Whether no trace of a fault is left. Operators' holds and modes, schedules and known nodes are no faults."""
         timers = [name for name in self.timers if not name.startswith(KEPT_TIMERS)]
-        faults = self.symptoms or self.matched or self.incidents or self.runs or self.tries or self.drains
-        return not (faults or self.dismissed or self.alert_groups or self.groups or timers)
+        faults = self.symptoms or self.set_aside or self.matched or self.incidents or self.runs or self.drains
+        remembered = self.tries or self.dismissed or self.alert_groups or self.groups
+        return not (faults or remembered or timers)

@@ -184,7 +184,7 @@ class SharedCause:
     """Law 6: when a large share shows one symptom now, at once or one after the other, nothing is begun for it on a node."""
 
     law = 6
-    looks_at: tuple[type, ...] = (EventSeen, Perform)
+    looks_at: tuple[type, ...] = (EventSeen, OperatorCommand, Perform)
 
     def __init__(self) -> None:
         self._active: dict[str, dict[str, float]] = {}  # symptom -> node -> until when it lives
@@ -193,6 +193,9 @@ class SharedCause:
     def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
         if isinstance(given, EventSeen):
             self._heard(cell.pack, given, now)
+        elif isinstance(given, OperatorCommand) and given.verb == "return":
+            for there in self._active.values():  # a person says that this node is healthy
+                there.pop(str(given.args.get("node")), None)
         for step in performed(effects):
             if not disruptive(step) or not step.node or step.run in self._begun:
                 continue

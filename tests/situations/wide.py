@@ -108,6 +108,13 @@ SITUATIONS = (
         checks=(c.untouched(), c.pages(0)),
     ),
     Situation(
+        what="A rolling restart of the nodes, one every two minutes, which nobody told gpuward of",
+        expected="few incidents, few pages, nobody is restarted on top",
+        moves=silent(60, nodes(0, 64), 200, every_s=120),
+        until_s=10800,
+        checks=(c.untouched(), c.pages(16)),
+    ),
+    Situation(
         what="Half a cell loses the broker and comes back with old events",
         expected="one incident; old facts need a fresh sign or a person",
         moves=together(

@@ -13,14 +13,14 @@ from dataclasses import replace
 from agent.contract.messages import Event, Scalar, clip
 from brain.core import ids
 from brain.core.context import Context
+from brain.core.faults import spread
 from brain.core.pack import conditions
 from brain.core.pack.spec import Match, Override, Symptom
-from brain.core.pack.topology import component_of, node_of, type_of
+from brain.core.pack.topology import type_of
 from brain.core.state import Evidence, SymptomState
 
 MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
 MAX_EVIDENCE = 6  # the first facts and the newest
-SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
 LASTING = ("lasting", "unlike")  # ways of detection that begin a symptom after for_s
 
 
@@ -183,7 +183,8 @@ def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]
         data={"symptom": state.name, "events": [e.id for e in state.evidence]},
     )
     yield state
-    yield from _spread(ctx, state, began=True)
+    for symptom, place, node in spread.watchers(ctx, state.name, state.scope):
+        yield from _count_in(ctx, symptom, place, node, state)
 
 
 def end(
@@ -193,6 +194,31 @@ def end(
 
     `proven`: a fact, or an operator, says that it is over. Otherwise its incidents are not proven to be healed.
     """
+    yield from _end(ctx, state, why, proven=proven, keep=keep)
+    yield from _count_out_of(ctx, state.name, state.scope)
+
+
+def set_aside(ctx: Context, state: SymptomState, run: str, why: str) -> Iterator[SymptomState]:
+    """Ends an active symptom while a run's step is verified. Until the run is over, its node counts as showing it.
+
+    A fault that goes round is not taken for single ones because our remedies follow it from node to node (law 6).
+    """
+    ctx.state.set_aside[ids.key(state.name, state.scope)] = run
+    yield from _end(ctx, state, why, proven=False)
+
+
+def run_ended(ctx: Context, run: str) -> list[SymptomState]:
+    """What a run had set aside is over now, or is there again. Returns the spread symptoms that ended."""
+    changed: list[SymptomState] = []
+    for key in [key for key, by in ctx.state.set_aside.items() if by == run]:
+        del ctx.state.set_aside[key]
+        changed.extend(_count_out_of(ctx, *ids.split(key)))
+    return changed
+
+
+def _end(
+    ctx: Context, state: SymptomState, why: str, *, proven: bool, keep: bool = False
+) -> Iterator[SymptomState]:
     key = ids.key(state.name, state.scope)
     state.active = False
     ctx.index.remove_symptom(key, state)
@@ -209,20 +235,6 @@ def end(
         data={"symptom": state.name},
     )
     yield state
-    yield from _spread(ctx, state, began=False)
-
-
-def _spread(ctx: Context, state: SymptomState, *, began: bool) -> Iterator[SymptomState]:
-    """A symptom of a node began or ended: counts the node in, or out of, the `spread` symptoms that watch for it."""
-    node = node_of(state.scope)
-    for symptom in ctx.compiled.spreads.get(state.name, ()) if node else ():
-        scope = ctx.compiled.topology.at(node, component_of(state.scope), symptom.scope)
-        if not scope:
-            continue
-        if began:
-            yield from _count_in(ctx, symptom, scope, node, state)
-        else:
-            yield from _count_out(ctx, symptom, scope, node, state)
 
 
 def _count_in(
@@ -233,74 +245,39 @@ def _count_in(
     if wide is None:
         wide = ctx.state.symptoms[key] = SymptomState(name=symptom.name, scope=scope, since=state.since)
     joined = node not in wide.members
-    wide.members[node] = state.since
+    spread.joins(ctx, wide, node, state.since)
     wide.last = max(wide.last, state.last)
     wide.arrived = ctx.now
     wide.total += 1
     if len(wide.evidence) < MAX_EVIDENCE and state.evidence:
         wide.evidence.append(state.evidence[0])
-    if not wide.active and _spread_reached(ctx, symptom, wide):
+    if not wide.active and spread.reached(ctx, symptom, wide):
         yield from start(ctx, key, wide)
     elif wide.active and joined and ctx.state.dismissed:
         yield wide
+    arm(ctx, key, symptom, wide)
 
 
-def _count_out(
-    ctx: Context, symptom: Symptom, scope: str, node: str, state: SymptomState
-) -> Iterator[SymptomState]:
-    """A spread that is active ends when fewer than half as many nodes show it as were needed to begin it."""
-    key = ids.key(symptom.name, scope)
-    wide = ctx.state.symptoms.get(key)
-    if wide is None or _elsewhere(ctx, state, symptom, scope):
-        return
-    wide.members.pop(node, None)
-    if not wide.members:
-        if wide.active:
-            yield from end(ctx, wide, "no node shows it any more")
-        else:
-            forget(ctx, key)
-    elif wide.active and len(wide.members) < _least(ctx, symptom, scope) / 2:
-        yield from end(ctx, wide, f"only {len(wide.members)} nodes show it still", keep=True)
+def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]:
+    """A node does not show a symptom any more, at one of its components: counts it out where it was counted in."""
+    for symptom, place, node in spread.watchers(ctx, name, scope):
+        key = ids.key(symptom.name, place)
+        wide = ctx.state.symptoms.get(key)
+        if wide is not None and node in wide.members and not spread.shows(ctx, name, node, symptom, place):
+            spread.recovers(ctx, symptom, wide, node)
+            yield from _recount(ctx, key, symptom, wide)
 
 
-def _elsewhere(ctx: Context, state: SymptomState, symptom: Symptom, scope: str) -> bool:
-    """Whether the same node still shows the symptom on another component within the wider scope."""
-    node = node_of(state.scope)
-    return any(
-        other.name == state.name
-        and ctx.compiled.topology.at(node, component_of(other.scope), symptom.scope) == scope
-        for other in ctx.index.active.get(node, {}).values()
-    )
-
-
-def _needed(ctx: Context, symptom: Symptom, scope: str) -> float:
-    """How many nodes make the symptom spread, whenever it began on them. Of a small site, a few are many (law 6)."""
-    size = ctx.compiled.topology.size(scope, len(ctx.state.nodes))
-    few = (
-        min(symptom.at_least, max(SMALL_SITE_NODES, ctx.compiled.settings.shared_small_share * size))
-        if symptom.enough
-        else symptom.at_least
-    )
-    return max(few, symptom.share * size)
-
-
-def _least(ctx: Context, symptom: Symptom, scope: str) -> float:
-    """The smallest number of nodes with which the symptom may have become spread."""
-    needed = _needed(ctx, symptom, scope)
-    return min(needed, symptom.enough) if symptom.enough else needed
-
-
-def _spread_reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """So many nodes show it now; with `within_s` alone, so many began within that time; or `enough` of them did."""
-    needed = _needed(ctx, symptom, wide.scope)
-    count = len(wide.members)
-    if not symptom.within_s or (symptom.enough and count >= needed):
-        return count >= needed
-    if count < (symptom.enough or needed):
-        return False
-    newest = max(wide.members.values())
-    recent = sum(1 for at in wide.members.values() if at >= newest - symptom.within_s)
-    return recent >= (symptom.enough or needed)
+def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> Iterator[SymptomState]:
+    """Ends a spread that is over; forgets one that nobody shows."""
+    if wide.active and spread.over(ctx, symptom, wide):
+        count = len(wide.members)
+        why = f"only {count} nodes show it still" if count else "no node shows it any more"
+        yield from end(ctx, wide, why, keep=True)
+    if wide.members:
+        arm(ctx, key, symptom, wide)
+    else:
+        forget(ctx, key)
 
 
 def tick(ctx: Context, key: str) -> list[SymptomState]:
@@ -311,6 +288,8 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
     symptom = ctx.compiled.symptoms.get(state.name)
     if symptom is None:
         return list(end(ctx, state, "its definition was removed", proven=False)) if state.active else []
+    if symptom.detect == "spread":
+        return list(_recount(ctx, key, symptom, state))
     if state.active:
         if ctx.now >= _expires(symptom, state):
             return list(end(ctx, state, "nothing renewed it within its time to live", proven=False))
@@ -328,9 +307,7 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
 
 
 def _expires(symptom: Symptom, state: SymptomState) -> float:
-    """When a symptom, active or not, ends unless a fact renews it. A spread lives as long as what it counts."""
-    if symptom.detect == "spread":
-        return math.inf
+    """When a symptom, active or not, ends unless a fact renews it."""
     if not state.active or symptom.detect == "flapping":
         return state.arrived + (symptom.within_s or symptom.ttl_s)
     return state.arrived + symptom.ttl_s
@@ -341,7 +318,9 @@ def arm(ctx: Context, key: str, symptom: Symptom, state: SymptomState) -> None:
     if key not in ctx.state.symptoms:
         return
     name = f"symptom:{key}"
-    if not state.active and symptom.detect in LASTING:
+    if symptom.detect == "spread":  # it lives as long as what it counts
+        due = spread.due(ctx, symptom, state)
+    elif not state.active and symptom.detect in LASTING:
         due = state.since + symptom.for_s
     elif not state.active and symptom.detect == "absence":
         due = state.last + symptom.for_s

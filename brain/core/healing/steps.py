@@ -282,7 +282,7 @@ def _verify(ctx: Context, run: Run, rung: Rung) -> None:
         state = ctx.state.symptoms[key]
         if _resets_on_act(ctx, rung, key) and (booted_at is None or state.last < booted_at - JITTER_S):
             why = f"set aside while {rung.name} is verified"
-            ctx.changed.extend(symptoms.end(ctx, state, why, proven=False))
+            ctx.changed.extend(symptoms.set_aside(ctx, state, run.id, why))
     check(ctx, run)
 
 

@@ -178,8 +178,8 @@ def _counter(pack: Pack, symptom: Symptom, scope: str) -> Symptom:
         of=symptom.name,
         at_least=settings.shared_nodes if whole else settings.shared_leaf_nodes,
         share=settings.shared_share if whole else LEAF_SHARE,
-        # What counts is how many show it now. Under one leaf or in one rack a few that come one after the other will do.
-        within_s=0 if whole else settings.shared_within_s,
+        within_s=settings.shared_within_s,
+        # Under one leaf or in one rack a few that come one after the other will do.
         enough=math.inf if whole else settings.shared_leaf_nodes,
         ttl_s=symptom.ttl_s,
     )

@@ -82,7 +82,8 @@ class Symptom:
     clear: tuple[Match, ...] = ()
     # count: events · sum: total of `sum_of` · flapping: changes · spread: nodes · unlike: nodes with the baseline value
     at_least: float = 1.0
-    # count, sum, flapping, spread: length of the window, by the times when the facts occurred
+    # count, sum, flapping: length of the window, by the times when the facts occurred · spread: so many nodes must have
+    # begun within it; those who recovered since count too, as long as half of the number show it
     within_s: float = 0.0
     # sum: the data field that is added up
     sum_of: str = ""
@@ -398,7 +399,8 @@ class Settings:
     shared_share: float = 0.1
     # In a site with few nodes, this share of them (and at least 3) is enough, 0 to 1; more than 1: never.
     shared_small_share: float = 0.5
-    # Of a leaf or rack, this many nodes that began to show it within this time are enough, whatever the share.
+    # Of a leaf or rack, this many nodes that began to show it within this time are enough, whatever the share. Nodes
+    # that recovered since count for the growth, in the cell too, as long as half of the number show it.
     shared_leaf_nodes: int = 4
     shared_within_s: float = 900.0
     # no disruptive rung before the incident is this old: by then a shared fault shows on other nodes too

@@ -224,3 +224,94 @@ def test_it_lives_as_long_as_facts_renew_what_it_counts() -> None:
     assert [one for one in watch.wait(9000) if "wide@" in one[1]] == [(3700, f"-{WIDE}")], (
         "n1 and n3 lived an hour"
     )
+
+
+def growing() -> Watch:
+    """A leaf whose nodes fall sick one after the other, two minutes apart: 100, 220, 340, 460."""
+    watch = leaf(at_least=4, within_s=900, enough=4)
+    for number in (1, 2, 3):
+        sick(watch, 120 * number - 20, f"n{number}")
+    return watch
+
+
+def test_a_fault_that_goes_from_node_to_node() -> None:
+    """Those who recovered count for its growth, as long as half of the number show it."""
+    watch = growing()
+    well(watch, 350, "n1")
+    well(watch, 360, "n2")
+    assert sick(watch, 460, "n4") == [f"+{WIDE}"]
+    assert list(watch.known(WIDE).members) == ["n3", "n4"]
+    few = growing()
+    for number in (1, 2, 3):
+        well(few, 350, f"n{number}")
+    assert sick(few, 460, "n4") == [], "one node shows it: what was, is over"
+    assert sick(few, 470, "n5") == [f"+{WIDE}"], "two are half of four, and five began lately"
+
+
+def test_a_node_that_recovered_counts_once() -> None:
+    """However often it falls sick."""
+    watch = leaf(at_least=4, within_s=900, enough=4)
+    sick(watch, 100, "n1")
+    for at in range(110, 200, 10):
+        assert sick(watch, at, "n2") == []
+        well(watch, at + 5, "n2")
+    assert sick(watch, 200, "n2") == []
+    assert watch.state.recovered[WIDE] == {}
+    assert sick(watch, 210, "n3") == []
+    assert sick(watch, 220, "n4") == [f"+{WIDE}"]
+
+
+def test_it_is_not_over_while_it_grows() -> None:
+    """Few show it at any moment: it ends when the newest of them began five minutes ago, or nobody shows it."""
+    watch = growing()
+    sick(watch, 460, "n4")
+    for number in (1, 2, 3):
+        assert well(watch, 500, f"n{number}") == []
+    sick(watch, 580, "n5")
+    well(watch, 600, "n4")
+    assert watch.wait(879) == []
+    assert watch.wait(900) == [(880, f"-{WIDE}")]
+    again = growing()
+    sick(again, 460, "n4")
+    for number in (1, 2, 3):
+        well(again, 500, f"n{number}")
+    assert well(again, 501, "n4") == [f"-{WIDE}"], "nobody shows it"
+
+
+def test_those_who_recovered_are_forgotten() -> None:
+    """Each within_s after its symptom began; nothing is left of them."""
+    watch = growing()
+    for number in (1, 2, 3):
+        well(watch, 350, f"n{number}")
+    assert watch.state.recovered == {WIDE: {"n1": 100, "n2": 220, "n3": 340}}
+    assert watch.state.fault_free()
+    watch.wait(1119)
+    assert watch.state.recovered == {WIDE: {"n2": 220, "n3": 340}}
+    watch.wait(1240)
+    assert (watch.state.recovered, watch.state.timers) == ({}, {})
+    old = leaf(within_s=60)
+    sick(old, 100, "n1")
+    well(old, 160, "n1")
+    assert old.state.recovered == {}, "too old to count when it recovers"
+
+
+def test_a_node_counts_while_a_run_is_verified() -> None:
+    """The symptom was set aside; with the run's end it is over, or is there again. Two GPUs of a node are one node."""
+    watch = leaf()
+    for at, gpu in ((100, 0), (101, 1)):
+        sick(watch, at, "n1", gpu)
+    sick(watch, 102, "n2")
+    for key in ("sick@gpu/n1/0", "sick@gpu/n2/0"):
+        ctx = watch.ctx(110)
+        changed = list(symptoms.set_aside(ctx, watch.known(key), f"r-{key}", "set aside"))
+        assert [(one.name, one.active) for one in changed] == [("sick", False)]
+    assert well(watch, 111, "n1", 1) == [], "a GPU that is well is not the one that a run looks after"
+    assert sick(watch, 120, "n3") == [f"+{WIDE}"]
+    assert symptoms.run_ended(watch.ctx(130), "another") == []
+    sick(watch, 131, "n2")
+    assert symptoms.run_ended(watch.ctx(132), "r-sick@gpu/n2/0") == []
+    assert set(watch.known(WIDE).members) == {"n1", "n2", "n3"}, "n2 shows it again"
+    assert symptoms.run_ended(watch.ctx(133), "r-sick@gpu/n1/0") == []
+    assert set(watch.known(WIDE).members) == {"n2", "n3"}
+    assert watch.state.set_aside == {}
+    assert well(watch, 140, "n2") == [f"-{WIDE}"]

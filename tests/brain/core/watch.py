@@ -7,7 +7,7 @@ from agent.contract.messages import Event, Severity
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import Note
-from brain.core.faults import drift, symptoms
+from brain.core.faults import drift, spread, symptoms
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled
@@ -82,7 +82,11 @@ class Watch:
         while due := sorted((due, name) for name, due in self.state.timers.items() if due <= until):
             at, name = due[0]
             del self.state.timers[name]
-            changed += [(at, one) for one in self.fire(at, name.removeprefix("symptom:"))]
+            kind, _, key = name.partition(":")
+            if kind == "recovered":
+                spread.forget_old(self.ctx(at), key)
+            else:
+                changed += [(at, one) for one in self.fire(at, key)]
         self.state.now = until
         return changed
 

@@ -232,19 +232,25 @@ def main() -> None:
     ready.unlink(missing_ok=True)
     pid = want.folder / "fake-nodes.pid"
     pid.write_text(f"{os.getpid()}\n")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    told: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        told.append(number)  # an exception within a finalizer is lost: the loop looks here too
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
     try:
-        serve(want, ready)
+        serve(want, ready, told)
     finally:
         pid.unlink(missing_ok=True)
         ready.unlink(missing_ok=True)
 
 
-def serve(want: argparse.Namespace, ready: Path) -> None:
-    """Until the process is told to end."""
+def serve(want: argparse.Namespace, ready: Path, told: list[int]) -> None:
+    """Until the process was told to end."""
     api = Api(want.folder / "admin.kubeconfig")
     kubelets = {name: Kubelet(api, name, want.gpus, want.folder / "silent" / name) for name in want.nodes}
-    while True:
+    while not told:
         try:
             for kubelet in kubelets.values():
                 kubelet.beat()

@@ -1,0 +1,120 @@
+"""How many nodes make a cause shared: what counts is how many show a symptom now, and how it grows (law 6). Pure.
+
+A node counts as long as it shows the symptom, or a run of ours has set it aside and is not over. Nodes that recovered
+count for the growth: a fault that goes from node to node is one cause, though few show it at any moment.
+"""
+
+import math
+
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.pack.spec import Symptom
+from brain.core.pack.topology import component_of, node_of
+from brain.core.state import SymptomState
+
+SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
+GROWS_S = 300.0  # a spread that few nodes show is not over while the newest of them began so lately
+
+
+def watchers(ctx: Context, name: str, scope: str) -> list[tuple[Symptom, str, str]]:
+    """The `spread` symptoms that count the nodes with this symptom: (spread, its place, the node)."""
+    node = node_of(scope)
+    places = [
+        (symptom, ctx.compiled.topology.at(node, component_of(scope), symptom.scope), node)
+        for symptom in (ctx.compiled.spreads.get(name, ()) if node else ())
+    ]
+    return [each for each in places if each[1]]
+
+
+def shows(ctx: Context, name: str, node: str, symptom: Symptom, scope: str) -> bool:
+    """Whether the node shows it at any of its components within the wider scope, or a run has set it aside there."""
+    here = [other.scope for other in ctx.index.active.get(node, {}).values() if other.name == name]
+    for key in ctx.state.set_aside:
+        other, place = ids.split(key)
+        if other == name and node_of(place) == node:
+            here.append(place)
+    return any(ctx.compiled.topology.at(node, component_of(place), symptom.scope) == scope for place in here)
+
+
+def _needed(ctx: Context, symptom: Symptom, scope: str) -> float:
+    """How many nodes make the symptom spread, whenever it began on them. Of a small site, a few are many (law 6)."""
+    size = ctx.compiled.topology.size(scope, len(ctx.state.nodes))
+    few = (
+        min(symptom.at_least, max(SMALL_SITE_NODES, ctx.compiled.settings.shared_small_share * size))
+        if symptom.enough
+        else symptom.at_least
+    )
+    return max(few, symptom.share * size)
+
+
+def _least(ctx: Context, symptom: Symptom, scope: str) -> float:
+    """The smallest number of nodes with which the symptom may have become spread."""
+    needed = _needed(ctx, symptom, scope)
+    return min(needed, symptom.enough) if symptom.enough else needed
+
+
+def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """So many nodes show it now; or so many began within `within_s`, and at least half as many show it still."""
+    count = len(wide.members)
+    if (not symptom.within_s or symptom.enough) and count >= _needed(ctx, symptom, wide.scope):
+        return True
+    least = _least(ctx, symptom, wide.scope)
+    if not symptom.within_s or count < least / 2:
+        return False
+    begun = _begun(ctx, wide)
+    return sum(1 for at in begun if at >= max(begun) - symptom.within_s) >= least
+
+
+def over(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """No node shows it; or fewer than half of those that it takes, and it does not grow any more."""
+    return not wide.members or (_few(ctx, symptom, wide) and ctx.now >= _grows_until(ctx, symptom, wide))
+
+
+def due(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
+    """When a spread may end without news of a node; infinity: never."""
+    return _grows_until(ctx, symptom, wide) if wide.active and _few(ctx, symptom, wide) else math.inf
+
+
+def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> None:
+    """Counts a node out; remembers for `within_s` when it began there."""
+    key = ids.key(wide.name, wide.scope)
+    began = wide.members.pop(node)
+    if ctx.now < began + symptom.within_s:
+        ctx.state.recovered.setdefault(key, {})[node] = began
+        _arm(ctx, key, began + symptom.within_s)
+
+
+def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
+    """Counts a node in."""
+    wide.members[node] = began
+    ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, None)
+
+
+def forget_old(ctx: Context, key: str) -> None:
+    """The timer of recovered nodes fired: forgets those that began too long ago to count."""
+    symptom = ctx.compiled.symptoms.get(ids.name_of(key))
+    within_s = symptom.within_s if symptom is not None else 0
+    begun = ctx.state.recovered.pop(key, {})
+    left = {node: began for node, began in begun.items() if ctx.now < began + within_s}
+    if left:
+        ctx.state.recovered[key] = left
+        _arm(ctx, key, min(left.values()) + within_s)
+
+
+def _arm(ctx: Context, key: str, due: float) -> None:
+    name = f"recovered:{key}"
+    present = ctx.state.timers.get(name)
+    if present is None or present > due or present <= ctx.now:
+        ctx.set_timer(name, due)
+
+
+def _few(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    return len(wide.members) < _least(ctx, symptom, wide.scope) / 2
+
+
+def _begun(ctx: Context, wide: SymptomState) -> list[float]:
+    return [*wide.members.values(), *ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).values()]
+
+
+def _grows_until(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
+    return max(_begun(ctx, wide)) + min(GROWS_S, symptom.within_s)
