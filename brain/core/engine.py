@@ -464,7 +464,7 @@ class Engine:
         if not incident.inhibits:
             return
         for scope, matched in list(ctx.state.matched.items()):
-            if ctx.compiled.topology.contains(incident.scope, scope):
+            if ctx.compiled.topology.serves(incident.scope, scope):
                 for name in matched:
                     inhibited = ctx.compiled.cause(name) in incident.inhibits
                     if inhibited and ids.key(name, scope) not in ctx.index.by_match:

@@ -152,7 +152,7 @@ def _dismissed_around(ctx: Context, cause: str, scope: str) -> bool:
     for match in ctx.state.dismissed:
         rule, around = ids.split(match)
         spec = ctx.compiled.rules.get(rule)
-        if spec is not None and cause in spec.inhibits and ctx.compiled.topology.contains(around, scope):
+        if spec is not None and cause in spec.inhibits and ctx.compiled.topology.serves(around, scope):
             return True
     return False
 
@@ -189,7 +189,7 @@ def _same_fault(ctx: Context, cause: str, scope: str) -> Incident | None:
 def _explained_by(ctx: Context, cause: str, scope: str) -> Incident | None:
     """The incident that inhibits this cause at a scope around this one."""
     for incident in ctx.index.inhibitors.get(cause, {}).values():
-        if incident.cause != cause and ctx.compiled.topology.contains(incident.scope, scope):
+        if incident.cause != cause and ctx.compiled.topology.serves(incident.scope, scope):
             return incident
     return None
 
@@ -322,7 +322,7 @@ def _absorb(ctx: Context, inhibitor: Incident) -> None:
         for cause in inhibitor.inhibits
         for incidents in ctx.index.by_cause.get(cause, {}).values()
         for other in incidents.values()
-        if other.id != inhibitor.id and ctx.compiled.topology.contains(inhibitor.scope, other.scope)
+        if other.id != inhibitor.id and ctx.compiled.topology.serves(inhibitor.scope, other.scope)
     ]
     for other in sorted(explained, key=lambda each: (each.opened_at, each.id)):
         if other.state in OVER:

@@ -197,7 +197,8 @@ SITUATIONS = (
         checks=(
             c.does(N, _DRAIN, _RESET, _RESUME),
             c.ends("nvswitch-fatal", "closed"),
-            c.pages(2, Priority.P1),
+            c.pages(1),
+            c.sees_at_most(1),
         ),
     ),
     Situation(

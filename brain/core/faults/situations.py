@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.pack.conditions import SYMPTOM_PREFIX
+from brain.core.pack.conditions import SYMPTOM_PREFIX, symptoms_in
 from brain.core.pack.spec import Scalar
 from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of
-from brain.core.state import SymptomState
+from brain.core.state import Incident, SymptomState
 
 
 def active_at(ctx: Context, scope: str) -> Iterator[SymptomState]:
@@ -112,3 +112,17 @@ def judge(ctx: Context, scope: str) -> tuple[list[str], list[str]]:
     else:
         ctx.state.matched.pop(scope, None)
     return [rule for rule in now if rule not in before], [rule for rule in before if rule not in now]
+
+
+def explained_symptoms(ctx: Context, incident: Incident) -> list[str]:
+    """Keys of the active symptoms on the incident's node behind the matches that it inhibits."""
+    found = []
+    for scope, matched in ctx.state.matched.items() if incident.node and incident.inhibits else ():
+        if node_of(scope) != incident.node or not ctx.compiled.topology.serves(incident.scope, scope):
+            continue
+        for name in matched:
+            rule = ctx.compiled.rules.get(name)
+            if rule is not None and (rule.cause or name) in incident.inhibits:
+                found += [ids.key(symptom, scope) for symptom in symptoms_in(rule.when)]
+    here = ctx.index.active.get(incident.node, {})
+    return [key for key in found if key in here]

@@ -11,7 +11,7 @@ from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import CancelStep, Perform, WriteIntent
-from brain.core.faults import symptoms
+from brain.core.faults import situations, symptoms
 from brain.core.healing import drains, gates, looks, plans, runs, validation, verdicts
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
@@ -269,7 +269,10 @@ def _relapse(ctx: Context, run: Run, rung: Rung) -> bool:
 
 
 def _verify(ctx: Context, run: Run, rung: Rung) -> None:
-    """Starts the verification of a step. Symptoms that are reset on act end first: if the fault persists, they return."""
+    """Starts the verification of a step. Symptoms that are reset on act end first: if the fault persists, they return.
+
+    So do those that the incident explains: after it they must not lead to the same remedy once more.
+    """
     assert rung.verify is not None  # noqa: S101  # the only caller has just checked
     why = f"{rung.name} is done; verifying that the symptoms are gone"
     runs.transition(ctx, run, RunTrigger.STEP_PERFORMED, why)
@@ -278,7 +281,8 @@ def _verify(ctx: Context, run: Run, rung: Rung) -> None:
     node = ctx.state.nodes.get(run.node)
     # If the node rebooted during the step, facts of the new boot are newer than the step: their symptoms stay.
     booted_at = node.booted_at if node is not None and node.booted_at > run.steps[-1].at else None
-    for key in runs.still_active(ctx, run, rung):
+    explained = situations.explained_symptoms(ctx, ctx.state.incidents[run.incident])
+    for key in dict.fromkeys((*runs.still_active(ctx, run, rung), *explained)):
         state = ctx.state.symptoms[key]
         if _resets_on_act(ctx, rung, key) and (booted_at is None or state.last < booted_at - JITTER_S):
             why = f"set aside while {rung.name} is verified"

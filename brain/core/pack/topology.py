@@ -109,6 +109,12 @@ class Topology:
             return outer == f"nic/{node}/{inner.rpartition('/')[2].rpartition('.')[0]}"
         return outer == f"node/{node}"
 
+    def serves(self, outer: str, inner: str) -> bool:
+        """Whether a fault of `outer` shows at `inner`: it contains it, or is an NVSwitch, which links all GPUs of its node."""
+        if type_of(outer) == "nvswitch" and type_of(inner) == "gpu":
+            return node_of(outer) == node_of(inner)
+        return self.contains(outer, inner)
+
     def overlap(self, one: str, other: str) -> bool:
         """Whether one of the two contains the other."""
         return self.contains(one, other) or self.contains(other, one)

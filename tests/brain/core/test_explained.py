@@ -1,0 +1,86 @@
+"""What an incident explains: the symptoms behind the matches that it inhibits, on its own node and within its reach."""
+
+import pytest
+
+from brain.core.context import Context
+from brain.core.faults import situations
+from brain.core.index import Index
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import Compiled
+from brain.core.pack.spec import Match, Pack, Paging, Place, Priority, Settings, Symptom
+from brain.core.pack.topology import Topology
+from brain.core.state import Incident, IncidentState, State, SymptomState
+from tests.brain.world import rule
+
+SWITCH, GPU = "nvswitch/n1/c1", "gpu/n1/0"
+SYMPTOMS = tuple(
+    Symptom(name=name, scope="gpu", summary=name, on=(Match(kind=f"x.{name}"),)) for name in ("a", "b", "c")
+)
+RULES = (
+    rule("link", "gpu", {"symptom": "a"}),
+    rule("link-twice", "gpu", {"all": [{"symptom": "a"}, {"symptom": "b"}]}, cause="link"),
+    rule("heat", "gpu", {"symptom": "c"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("scope", "inhibits", "active", "matched", "explained"),
+    [
+        pytest.param(
+            SWITCH, ["link"], {"a": GPU}, {GPU: ["link"]}, [f"a@{GPU}"], id="a GPU of the switch's node"
+        ),
+        pytest.param(
+            SWITCH,
+            ["link"],
+            {"a": GPU, "b": GPU},
+            {GPU: ["link-twice"]},
+            [f"a@{GPU}", f"b@{GPU}"],
+            id="another rule of the same cause, with all its symptoms",
+        ),
+        pytest.param(
+            SWITCH, ["link"], {"a": GPU}, {GPU: ["link-twice"]}, [f"a@{GPU}"], id="one of two is active"
+        ),
+        pytest.param(SWITCH, ["link"], {"c": GPU}, {GPU: ["heat"]}, [], id="another cause"),
+        pytest.param(SWITCH, [], {"a": GPU}, {GPU: ["link"]}, [], id="it inhibits nothing"),
+        pytest.param(
+            SWITCH, ["link"], {"a": "gpu/n2/0"}, {"gpu/n2/0": ["link"]}, [], id="a GPU of another node"
+        ),
+        pytest.param("gpu/n1/1", ["link"], {"a": GPU}, {GPU: ["link"]}, [], id="another GPU of the node"),
+        pytest.param(
+            "leaf/l1", ["link"], {"a": GPU}, {GPU: ["link"]}, [], id="of a whole leaf: no node's remedy"
+        ),
+        pytest.param(SWITCH, ["link"], {"a": GPU}, {GPU: ["gone"]}, [], id="a rule that was removed"),
+    ],
+)
+def test_the_symptoms_that_an_incident_explains(
+    scope: str,
+    inhibits: list[str],
+    active: dict[str, str],
+    matched: dict[str, list[str]],
+    explained: list[str],
+) -> None:
+    """By the rules that match, not by the symptoms' names."""
+    state = State(now=1)
+    state.matched |= matched
+    for name, where in active.items():
+        state.symptoms[f"{name}@{where}"] = SymptomState(name=name, scope=where, active=True)
+    incident = Incident(
+        id="i", cause="c", state=IncidentState.HEALING, severity=Priority.P1, scope=scope,
+        node="" if scope.startswith("leaf") else "n1", rule="r", because="tests", runbook="", pack="p",
+        opened_at=0, hold_off_until=0, inhibits=inhibits, page=Paging.OPEN, resolve_delay_s=60,
+    )  # fmt: skip
+    places = {"n1": Place(leaf="l1"), "n2": Place(leaf="l1")}
+    pack = Pack(version="p", symptoms=SYMPTOMS, rules=RULES, runbooks=(), settings=Settings(), places=places)
+    ctx = Context(state, Compiled(pack), Index(state), ACTIONS, "input", observe_all=False)
+    assert situations.explained_symptoms(ctx, incident) == explained
+
+
+def test_what_a_fault_shows_at() -> None:
+    """Within it, and at all GPUs that an NVSwitch links; not the other way round, nor at other parts of the node."""
+    topology = Topology({"n1": Place(leaf="l1")})
+    assert topology.serves(SWITCH, GPU)
+    assert topology.serves("leaf/l1", GPU)
+    assert topology.serves("node/n1", SWITCH)
+    assert not topology.serves(SWITCH, "gpu/n2/0")
+    assert not topology.serves(GPU, SWITCH)
+    assert not topology.serves(SWITCH, "nic/n1/mlx5_0")
