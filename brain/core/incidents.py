@@ -187,11 +187,13 @@ def _same_fault(ctx: Context, cause: str, scope: str) -> Incident | None:
 
 
 def _explained_by(ctx: Context, cause: str, scope: str) -> Incident | None:
-    """The incident that inhibits this cause at a scope around this one."""
-    for incident in ctx.index.inhibitors.get(cause, {}).values():
-        if incident.cause != cause and ctx.compiled.topology.serves(incident.scope, scope):
-            return incident
-    return None
+    """The incident that inhibits this cause at a scope around this one: of several the first, as after a restart."""
+    around = [
+        incident
+        for incident in ctx.index.inhibitors.get(cause, {}).values()
+        if incident.cause != cause and ctx.compiled.topology.serves(incident.scope, scope)
+    ]
+    return min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
 
 
 def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:

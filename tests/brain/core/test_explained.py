@@ -2,6 +2,7 @@
 
 import pytest
 
+from brain.core import incidents
 from brain.core.context import Context
 from brain.core.faults import situations
 from brain.core.index import Index
@@ -21,6 +22,22 @@ RULES = (
     rule("link-twice", "gpu", {"all": [{"symptom": "a"}, {"symptom": "b"}]}, cause="link"),
     rule("heat", "gpu", {"symptom": "c"}),
 )
+
+
+def looks(state: State) -> Context:
+    """The engine's view of two nodes of a leaf."""
+    places = {"n1": Place(leaf="l1"), "n2": Place(leaf="l1")}
+    pack = Pack(version="p", symptoms=SYMPTOMS, rules=RULES, runbooks=(), settings=Settings(), places=places)
+    return Context(state, Compiled(pack), Index(state), ACTIONS, "input", observe_all=False)
+
+
+def opened(name: str, scope: str, node: str, inhibits: list[str], at: float = 0) -> Incident:
+    """An incident of a cause that no rule here has."""
+    return Incident(
+        id=name, cause="c", state=IncidentState.HEALING, severity=Priority.P1, scope=scope, node=node, rule="r",
+        because="tests", runbook="", pack="p", opened_at=at, hold_off_until=0, inhibits=inhibits, page=Paging.OPEN,
+        resolve_delay_s=60,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -64,15 +81,22 @@ def test_the_symptoms_that_an_incident_explains(
     state.matched |= matched
     for name, where in active.items():
         state.symptoms[f"{name}@{where}"] = SymptomState(name=name, scope=where, active=True)
-    incident = Incident(
-        id="i", cause="c", state=IncidentState.HEALING, severity=Priority.P1, scope=scope,
-        node="" if scope.startswith("leaf") else "n1", rule="r", because="tests", runbook="", pack="p",
-        opened_at=0, hold_off_until=0, inhibits=inhibits, page=Paging.OPEN, resolve_delay_s=60,
-    )  # fmt: skip
-    places = {"n1": Place(leaf="l1"), "n2": Place(leaf="l1")}
-    pack = Pack(version="p", symptoms=SYMPTOMS, rules=RULES, runbooks=(), settings=Settings(), places=places)
-    ctx = Context(state, Compiled(pack), Index(state), ACTIONS, "input", observe_all=False)
-    assert situations.explained_symptoms(ctx, incident) == explained
+    node = "" if scope.startswith("leaf") else "n1"
+    assert situations.explained_symptoms(looks(state), opened("i", scope, node, inhibits)) == explained
+
+
+def test_of_several_that_explain_it_the_first_does() -> None:
+    """However late it came to inhibit it: after a restart the engine must not take the other one."""
+    for late in (False, True):
+        state = State(now=10)
+        first, second = (opened(name, "node/n1", "n1", ["link"], at) for name, at in (("b", 1), ("a", 2)))
+        state.incidents |= {one.id: one for one in (first, second)}
+        ctx = looks(state)
+        if late:
+            ctx.index.remove_incident(first)
+            ctx.index.add_incident(first)
+        assert incidents.match_began(ctx, RULES[0], GPU) is None
+        assert (first.explains, second.explains) == (1, 0)
 
 
 def test_what_a_fault_shows_at() -> None:
