@@ -15,6 +15,7 @@ from brain.actions import patience
 from brain.actions import scheduler as actions
 from brain.actions.base import Done, Order
 from brain.actions.kube import Kubernetes
+from brain.leader import jobs
 from tests.real import kube_plane
 from tests.real.kube_plane import Plane
 
@@ -112,6 +113,9 @@ class Story:
         assert ("gpuward/drained" in keys) is bool(self.owners)
         assert bool(node["spec"].get("unschedulable")) is self.cordoned
         assert {mark.incident for mark in await self._kube.marks("gpu1")} == self.owners
+        found = await jobs.answer(self._kube, "gpu1", "j-1")
+        whose = (found.known, bool(found.drained), found.ours)
+        assert whose == (True, bool(self.owners or self.cordoned), bool(self.owners))
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

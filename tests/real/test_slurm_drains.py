@@ -14,6 +14,7 @@ from brain.actions import scheduler as actions
 from brain.actions import slurm as module
 from brain.actions.base import Order
 from brain.actions.slurm import Slurm
+from brain.leader import jobs
 from tests.real import slurm_cluster
 from tests.real.slurm_cluster import Cluster
 
@@ -80,6 +81,9 @@ class Story:
         assert bool(re.search(r"State=\S*(DRAIN|DOWN)", state)) is bool(self.owners or self.persons)
         assert {mark.incident for mark in await self._slurm.marks("gpu1")} == self.owners
         assert self.persons in state
+        found = await jobs.answer(self._slurm, "gpu1", "j-1")
+        whose = (found.known, bool(found.drained), found.ours)
+        assert whose == (True, bool(self.owners or self.persons), bool(self.owners))
 
     async def _resumed(self, incident: str) -> None:
         before = set(self.owners)
