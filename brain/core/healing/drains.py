@@ -62,6 +62,12 @@ def marks(ctx: Context, node: str, incident: str) -> list[str]:
     return list(drain.marks) if drain is not None else [incident]
 
 
+def of_others(ctx: Context, run: Run) -> bool:
+    """Whether a drain that another incident asked for stands on the run's node, or may stand."""
+    owners = ctx.state.drains.get(run.node, {})
+    return any(mark != run.incident for drain in owners.values() for mark in drain.marks)
+
+
 def others(ctx: Context, run: Run) -> list[str]:
     """The other incidents that want the run's node out of service, owners first.
 

@@ -41,6 +41,10 @@ def drained(ctx: Context, run: Run) -> str:
         return f"{node} was drained and has been given back: new jobs may start there."
     if owned and not all(one.outcome in NOT_BEGUN for one in steps):
         return f"The drain of {node} did not end well{_why(step)}: check whether new jobs may start there."
+    if drains.of_others(ctx, run):
+        return (
+            f"It is not certain that {node} is drained{_why(step)}: check whether new jobs may start there."
+        )
     return f"{node} could NOT be drained{_why(step)}: new jobs may start there."
 
 

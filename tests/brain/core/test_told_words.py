@@ -37,6 +37,16 @@ def owned(node: str = "n1", *, sure: bool = False) -> Given:
     return given
 
 
+def anothers() -> Given:
+    """Another incident has asked for a drain, and the scheduler has not said what came of it."""
+    return lambda cell: cell.state.drains.update(n1={"inc-2": Drain(since=NOW, marks=["inc-2"])})
+
+
+def inherited() -> Given:
+    """An incident that is over has left its mark on the node."""
+    return lambda cell: cell.state.drains.update(n1={"inc-1": Drain(since=NOW, marks=["inc-1", "inc-0"])})
+
+
 def forgotten_run() -> Given:
     """The incident had a run that nobody knows any more."""
 
@@ -57,6 +67,7 @@ NOT_DRAINED = "n1 was not drained: new jobs may start there."
 NOT_WELL = "The drain of n1 did not end well (so it is): check whether new jobs may start there."
 COULD_NOT = "n1 could NOT be drained (so it is): new jobs may start there."
 UNSURE = "It is not certain that n1 is drained: check whether new jobs may start there."
+UNSURE_WHY = "It is not certain that n1 is drained (so it is): check whether new jobs may start there."
 OUT = owned(sure=True)
 BACK = "n1 was drained and has been given back: new jobs may start there."
 
@@ -93,6 +104,8 @@ BACK = "n1 was drained and has been given back: new jobs may start there."
             COULD_NOT,
             id="no step has begun",
         ),
+        pytest.param([did(DRAIN, "refused"), anothers()], UNSURE_WHY, id="ours was refused, another's may stand"),
+        pytest.param([did(DRAIN, "unreachable"), inherited()], UNSURE_WHY, id="one that was left to it may stand"),
         pytest.param([did(DRAIN, "failed")], COULD_NOT, id="it was undone"),
         pytest.param([did(DRAIN, "refused")], COULD_NOT, id="the scheduler refused"),
         pytest.param([did(DRAIN, "ok", run="inc-1.r0"), did(DRAIN, "refused")], COULD_NOT, id="the last one counts"),
