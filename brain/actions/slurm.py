@@ -9,8 +9,9 @@ import asyncio
 import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -66,6 +67,9 @@ class SlurmOptions:
     timeout_s: Annotated[float, Field(gt=0, le=120)] = 30.0
     # SlurmUser: a node that this user has set DOWN may be drained by us
     slurm_user: str = "slurm"
+    # Shell patterns of the reasons that a node health check gives when it drains a node: we may drain over it, and give
+    # the node back. Those of everybody else stand
+    health_checks: tuple[str, ...] = ()
     # Jobs that are not stopped without an approval
     protected: Protected = field(default_factory=Protected)
     # http(s)://host:port of slurmrestd; empty: only the tools are used
@@ -90,6 +94,7 @@ class Slurm:
         *,
         node_name: str = "{node}",
         slurm_user: str = "slurm",
+        health_checks: Sequence[str] = (),
         protected: Protected,
     ) -> None:
         """`rest`: used instead of the tools where possible."""
@@ -98,6 +103,7 @@ class Slurm:
         self._rest = rest
         self._node_name = node_name
         self._slurm_user = slurm_user
+        self._health_checks = tuple(health_checks)
         self._protected = protected
         self._reader: SlurmAccess = rest or cli
         self._writer: SlurmAccess = rest if rest and rest.sets_nodes else cli
@@ -120,14 +126,17 @@ class Slurm:
         return _marks(await self._reader.node(self._of(node)))
 
     async def drain(self, node: str, mark: Mark) -> None:
-        """As in Scheduler. A node that someone has set DOWN is also left as it is; one that Slurm set DOWN is drained."""
+        """As in Scheduler. A node that someone has set DOWN is also left as it is; one that Slurm set DOWN is drained.
+
+        So is one that a health check has drained: its reason gives way to ours, and it may give it anew after the resume.
+        """
         slurms = self._of(node)
         async with self._changing[slurms]:
             row = await self._reader.node(slurms)
             marks = _marks(row)
             if row.flags & NO_JOBS and not marks and not self._may_take(row):
                 return
-            if DRAIN not in row.flags or not owns(marks, mark.incident):
+            if DRAIN not in row.flags or not owns(marks, mark.incident):  # Slurm keeps one reason only
                 await self._marked(node, slurms, added(marks, mark))
 
     async def resume(self, node: str, owners: Collection[str] | None) -> bool:
@@ -272,7 +281,9 @@ class Slurm:
         return name
 
     def _may_take(self, row: NodeRow) -> bool:
-        """Did only Slurm itself take the node out of service?"""
+        """Did only Slurm itself, or a health check, take the node out of service?"""
+        if any(fnmatchcase(row.reason, pattern) for pattern in self._health_checks):
+            return True
         return row.flags & NO_JOBS == {DOWN} and (
             row.by == self._slurm_user or not row.reason or row.reason.startswith(_SLURMS_OWN)
         )
@@ -329,5 +340,6 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Slurm:
         rest,
         node_name=want.node_name,
         slurm_user=want.slurm_user,
+        health_checks=want.health_checks,
         protected=want.protected,
     )

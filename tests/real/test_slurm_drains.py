@@ -140,6 +140,27 @@ async def test_incidents_that_drain_and_let_go_at_the_same_moment(cluster: Clust
     assert (await slurm.marks("gpu1"), await slurm.drained("gpu1")) == ((), "")
 
 
+@pytest.mark.parametrize(
+    ("health_checks", "reason", "ours"),
+    [
+        (["NHC:*"], "NHC: check_hw_physmem: RAM 1 GiB too small", True),
+        ([], "NHC: check_hw_physmem: RAM 1 GiB too small", False),
+        (["NHC:*"], "ann: see NHC: check_hw_physmem", False),
+    ],
+)
+async def test_a_node_that_a_health_check_has_drained(
+    cluster: Cluster, health_checks: list[str], reason: str, ours: bool
+) -> None:
+    """Where the site says so, it is no person's: drained over and given back. By default, and a person's, it stands."""
+    cluster.run("scontrol", "update", "NodeName=gpu1", "State=DRAIN", f"Reason={reason}")
+    slurm = built(cluster, health_checks=health_checks)
+    done = await actions.Drain(lambda _: slurm).run(order("inc-1"))
+    assert done.data["ours"] is ours
+    assert (await slurm.drained("gpu1") == reason) is not ours
+    back = await actions.Resume(lambda _: slurm).run(order("inc-1"))
+    assert back.data == {"resumed": ours, "takes_jobs": ours}
+
+
 async def test_drain_and_resume_outlast_a_controller_that_is_restarted(cluster: Cluster) -> None:
     """Asked while there is none: done once it is back, and its nodes may not even have registered by then."""
     slurm = built(cluster, timeout_s=5.0)
