@@ -98,5 +98,6 @@ MODULES = (
         path="brain/core/faults/symptoms.py",
         tests=core("symptoms", "symptom_facts", "spreads"),
     ),
+    Module(name="spread", path="brain/core/faults/spread.py", tests=core("spreads", "symptoms")),
     Module(name="drift", path="brain/core/faults/drift.py", tests=core("drift")),
 )

@@ -58,10 +58,14 @@ def _done(ctx: Context, run: Run) -> str:
 
 def _evidence(_ctx: Context, run: Run) -> str:
     """Whether there is an evidence bundle of this run."""
-    step = _last(run.steps, lambda one: one.action in EVIDENCE)
-    if step is not None and step.outcome == "ok":
+    steps = [one for one in run.steps if one.action in EVIDENCE]
+    if any(one.outcome == "ok" for one in steps):
         return "The evidence is kept (`gpuward evidence`)."
-    return f"There is NO evidence of this run{_why(step) if step is not None else ''}."
+    step = _last(steps, lambda _one: True)
+    why = _why(step) if step is not None else ""
+    if any(one.outcome == "unknown" for one in steps):
+        return f"It is not certain that there is evidence of this run{why}: see `gpuward evidence`."
+    return f"There is NO evidence of this run{why}."
 
 
 def _switched_off(_ctx: Context, run: Run) -> str:

@@ -68,6 +68,8 @@ NOT_WELL = "The drain of n1 did not end well (so it is): check whether new jobs 
 COULD_NOT = "n1 could NOT be drained (so it is): new jobs may start there."
 UNSURE = "It is not certain that n1 is drained: check whether new jobs may start there."
 UNSURE_WHY = "It is not certain that n1 is drained (so it is): check whether new jobs may start there."
+KEPT = "The evidence is kept (`gpuward evidence`)."
+MAYBE = "It is not certain that there is evidence of this run (so it is): see `gpuward evidence`."
 OUT = owned(sure=True)
 BACK = "n1 was drained and has been given back: new jobs may start there."
 
@@ -161,9 +163,12 @@ def test_what_was_done(givens: list[Given], text: str) -> None:
     ("givens", "text"),
     [
         pytest.param([], "There is NO evidence of this run.", id="none was collected"),
-        pytest.param([did(COLLECT, "ok")], "The evidence is kept (`gpuward evidence`).", id="the node's"),
-        pytest.param([did(OF_BMC, "ok")], "The evidence is kept (`gpuward evidence`).", id="the BMC's"),
+        pytest.param([did(COLLECT, "ok")], KEPT, id="the node's"),
+        pytest.param([did(OF_BMC, "ok")], KEPT, id="the BMC's"),
         pytest.param([did(COLLECT, "failed")], "There is NO evidence of this run (so it is).", id="it failed"),
+        pytest.param([did(COLLECT, "ok"), did(OF_BMC, "failed")], KEPT, id="the node's is kept, though the BMC has none"),
+        pytest.param([did(COLLECT, "unknown"), did(OF_BMC, "failed")], MAYBE, id="nobody knows"),
+        pytest.param([did(COLLECT, "withdrawn")], "There is NO evidence of this run.", id="it never left"),
         pytest.param([did("gpu.reset", "ok")], "There is NO evidence of this run.", id="another step is none"),
         pytest.param([did(COLLECT, "ok", run="inc-1.r0")], "There is NO evidence of this run.", id="another run's"),
     ],
