@@ -96,8 +96,12 @@ MODULES = (
     Module(
         name="symptoms",
         path="brain/core/faults/symptoms.py",
-        tests=core("symptoms", "symptom_facts", "spreads"),
+        tests=core("symptoms", "symptom_facts", "symptom_ends", "spreads"),
     ),
-    Module(name="spread", path="brain/core/faults/spread.py", tests=core("spreads", "symptoms")),
+    Module(
+        name="spread",
+        path="brain/core/faults/spread.py",
+        tests=core("spreads", "spread_counts", "symptom_ends"),
+    ),
     Module(name="drift", path="brain/core/faults/drift.py", tests=core("drift")),
 )
