@@ -144,7 +144,7 @@ def test_every_option_and_field_has_its_unit_and_is_explained() -> None:
             nothing(registration.without_unit(kind.name, one.name, one.unit, one.summary, measured=measured))
     for group in config_file.groups():
         for option in group.options:
-            measured = option.type is float
+            measured = option.type == "number"
             nothing(
                 registration.without_unit(group.part, option.key, option.unit, option.doc, measured=measured)
             )

@@ -6,6 +6,7 @@ Only disruptive rungs pass the gates: collecting evidence and paging are always 
 from fnmatch import fnmatchcase
 
 from agent.contract.actions.spec import Disrupts
+from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskJobs
@@ -175,7 +176,7 @@ def _changed_since(case: Case) -> str:
     """What has become of the drain of the run, by the scheduler's answer since then; empty: it stands, or nobody knows."""
     ctx, run = case.ctx, case.run
     answer = ctx.state.jobs.get(run.node)
-    drained = [one for one in run.steps if one.outcome == "ok" and _drains(ctx, one)]
+    drained = [one for one in run.steps if one.outcome == Outcome.OK and _drains(ctx, one)]
     if answer is None or answer.ours is not False or not drained or answer.at <= drained[-1].at:
         return ""
     if run.node not in drains.owned(ctx, case.incident):

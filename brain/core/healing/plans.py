@@ -67,7 +67,7 @@ def rest_of(ctx: Context, run: Run, step: Step) -> Step:
 def _waits_of_site(ctx: Context, given: dict[str, Scalar]) -> dict[str, Scalar]:
     """A drain's parameters: for a class of faults (`fault`) the site says how long jobs may go on, and what then."""
     fault = str(given.pop("fault", ""))
-    wait = ctx.compiled.settings.drains.get(fault) or DRAINS.get(fault)  # type: ignore[call-overload]
+    wait = ctx.compiled.settings.drains.get(fault) or DRAINS.get(fault)  # type: ignore[call-overload]  # any text may be asked for
     return given | {"wait_s": wait.wait_s, "then": wait.then} if wait is not None else given
 
 

@@ -7,6 +7,7 @@
 from enum import StrEnum
 
 from agent.contract.actions.spec import Disrupts
+from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskPlan, CancelStep, WriteIntent
@@ -249,7 +250,7 @@ def _is_fine(run: Run, step: StepRecord) -> bool:
     """Whether the step was done, or refused by a rung for which a refusal is no failure."""
     ladder = (*run.runbook.rungs, *run.runbook.return_to_service)
     lenient = [rung.name for rung in ladder if rung.on_refusal == "next"]
-    return step.outcome == "ok" or (step.outcome == "refused" and step.rung in lenient)
+    return step.outcome == Outcome.OK or (step.outcome == Outcome.REFUSED and step.rung in lenient)
 
 
 def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
@@ -276,7 +277,7 @@ def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
 def given_back(ctx: Context, run: Run) -> bool:
     """Whether the last step of the run has given its node back to the scheduler."""
     spec = ctx.actions.get(run.steps[-1].action) if run.steps else None
-    return spec is not None and spec.returns and run.steps[-1].outcome == "ok"
+    return spec is not None and spec.returns and run.steps[-1].outcome == Outcome.OK
 
 
 def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:
@@ -311,7 +312,7 @@ def _page(ctx: Context, run: Run, incident: Incident, rung: Rung) -> None:
             action=rung.do,
             params=dict(rung.params) | ({"text": text} if "text" in rung.params else {}),
             at=ctx.now,
-            outcome="ok",
+            outcome=Outcome.OK.value,
             why="paged",
         )
     )
@@ -442,7 +443,7 @@ def interrupt(ctx: Context, run: Run, rung: Rung, verdict: verdicts.Verdict) -> 
     incident = ctx.state.incidents[run.incident]
     why = f"its wait was stopped: {verdict.reason}"
     ctx.effects.append(CancelStep(step=plans.step(ctx, run, incident, rung), why=why))
-    run.steps[-1].outcome, run.steps[-1].why = "failed", why
+    run.steps[-1].outcome, run.steps[-1].why = Outcome.FAILED.value, why
     _stopped_by_gate(ctx, run, incident, rung, verdict)
 
 
