@@ -23,6 +23,7 @@ from brain.console import verbs
 from brain.core.inputs import EventSeen, Input, PackLoaded
 from brain.core.operators import commands
 from brain.core.pack.actions import BRAIN_ACTIONS
+from brain.core.pack.spec import Settings
 from brain.notify import notifier
 from brain.options import plug_in
 from docs import field_comments
@@ -311,7 +312,7 @@ def kinds_of_options() -> list[type]:
     """The options of every plug-in, with those of their bases and parts."""
     found = [options_of(name, place) for types in TABLES_OF_TYPES.values() for name, place in types.items()]
     parts = [one.type for kind in found for one in fields(kind) if is_dataclass(one.type)]
-    return [*found, *WITHOUT_TYPE.values(), *(part for part in parts if isinstance(part, type))]
+    return [Settings, *found, *WITHOUT_TYPE.values(), *(part for part in parts if isinstance(part, type))]
 
 
 @pytest.mark.parametrize("kind", kinds_of_options(), ids=lambda kind: kind.__name__)

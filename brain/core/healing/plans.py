@@ -56,7 +56,7 @@ def _filled(run: Run, value: Scalar) -> Scalar:
 
 
 def rest_of(ctx: Context, run: Run, step: Step) -> Step:
-    """A step that is asked for again: it waits for jobs only as long as is left of its time."""
+    """A step that is asked for again: it waits for jobs only for what is left of its time."""
     wait_s = step.params.get("wait_s")
     if not isinstance(wait_s, int | float):
         return step

@@ -47,7 +47,7 @@ def drained(ctx: Context, run: Run) -> str:
 
 
 def _done(ctx: Context, run: Run) -> str:
-    """What the ladder did and what came of it; evidence and drains are told by words of their own."""
+    """What the ladder did and what came of it; evidence and drains have `$words` of their own."""
     last = {step.rung: step for step in run.steps if _is_remedy(ctx, step)}
     if not last:
         return "Nothing else was done."
