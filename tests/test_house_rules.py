@@ -2,9 +2,10 @@
 
 import ast
 import configparser
+import functools
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,18 +19,21 @@ WITHOUT_SLOTS = {"agent/actions/action_setup.py"}
 OUR_FOLDERS = (*CODE, "docs", "rules", "runbooks", "deploy", "tests")
 
 
-def trees(root: Path) -> Iterator[tuple[str, ast.Module]]:
-    """(path, syntax tree) of each module below the packages."""
-    for package in CODE:
-        for path in sorted((root / package).rglob("*.py")):
-            yield str(path.relative_to(root)), ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def modules(root: Path) -> list[tuple[str, list[ast.AST]]]:
+    """(path, nodes of the syntax tree) of each module below the packages."""
+    return [
+        (str(path.relative_to(root)), list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+        for package in CODE
+        for path in sorted((root / package).rglob("*.py"))
+    ]
 
 
 def enums(root: Path = ROOT) -> Mapping[str, set[str]]:
     """StrEnum -> its values; of two with one name, those of both."""
     found: dict[str, set[str]] = {}
-    for _, tree in trees(root):
-        for node in ast.walk(tree):
+    for _, nodes in modules(root):
+        for node in nodes:
             if isinstance(node, ast.ClassDef) and "StrEnum" in map(ast.unparse, node.bases):
                 values = (one.value for one in node.body if isinstance(one, ast.Assign))
                 found.setdefault(node.name, set()).update(
@@ -45,14 +49,14 @@ def bare_strings(root: Path = ROOT) -> list[str]:
     """
     known = enums(root)
     fields: dict[str, set[str]] = {}
-    for _, tree in trees(root):
-        for node in ast.walk(tree):
+    for _, nodes in modules(root):
+        for node in nodes:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 for name in set(re.findall(r"\w+", ast.unparse(node.annotation))) & set(known):
                     fields.setdefault(node.target.id, set()).update(known[name])
     messages = []
-    for file, tree in trees(root):
-        for node in (one for one in ast.walk(tree) if isinstance(one, ast.Compare)):
+    for file, nodes in modules(root):
+        for node in (one for one in nodes if isinstance(one, ast.Compare)):
             sides = [node.left, *node.comparators]
             names = {side.attr for side in sides if isinstance(side, ast.Attribute)}
             texts = {one.value for side in sides for one in ast.walk(side) if isinstance(one, ast.Constant)}
@@ -66,18 +70,21 @@ def bare_strings(root: Path = ROOT) -> list[str]:
 def keys_by_hand(root: Path = ROOT) -> list[str]:
     """One message for each key `name@scope` that is made or taken apart elsewhere than in brain.core.ids."""
     messages = []
-    for file, tree in trees(root):
-        for node in ast.walk(tree):
+    for file, nodes in modules(root):
+        for node in nodes if file.startswith("brain/") and file != KEYS else ():
             made = isinstance(node, ast.JoinedStr) and any(
                 isinstance(before, ast.FormattedValue)
                 and ast.unparse(middle) == "'@'"
                 and isinstance(after, ast.FormattedValue)
                 for before, middle, after in zip(node.values, node.values[1:], node.values[2:], strict=False)
             )
-            taken_apart = isinstance(node, ast.Call) and re.search(
-                r"\.r?(partition|split)\('@'", ast.unparse(node)
+            taken_apart = (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ("partition", "rpartition", "split", "rsplit")
+                and [ast.unparse(one) for one in node.args[:1]] == ["'@'"]
             )
-            if (made or taken_apart) and file != KEYS and file.startswith("brain/"):
+            if made or taken_apart:
                 messages.append(
                     f"{file}:{getattr(node, 'lineno', 0)}: use `key`, `name_of` or `split` of brain.core.ids"
                 )
@@ -88,8 +95,8 @@ def without_slots(root: Path = ROOT) -> list[str]:
     """One message for each dataclass to which a misspelt field could be assigned."""
     return [
         f"{file}:{node.lineno}: {node.name}: @dataclass(frozen=True, slots=True, kw_only=True); state: without frozen"
-        for file, tree in trees(root)
-        for node in ast.walk(tree)
+        for file, nodes in modules(root)
+        for node in nodes
         if isinstance(node, ast.ClassDef) and file not in WITHOUT_SLOTS
         for one in map(ast.unparse, node.decorator_list)
         if one.startswith("dataclass") and "slots=True" not in one
@@ -101,7 +108,7 @@ def without_reason(root: Path = ROOT) -> list[str]:
     bare = re.compile(r"# (?:noqa(?:: ?[A-Z]+\d+(?:, ?[A-Z]+\d+)*)?|type: ignore(?:\[[\w, -]+\])?)\s*$")
     return [
         f"{file}:{number}: say after the code of the rule why it does not hold here"
-        for file, _ in trees(root)
+        for file, _ in modules(root)
         for number, line in enumerate((root / file).read_text(encoding="utf-8").splitlines(), 1)
         if bare.search(line)
     ]
