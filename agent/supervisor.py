@@ -1,4 +1,4 @@
-"""The agent's supervisor: what breaks is reported once per cause, tried again, and ends nothing else.
+"""The agent's supervisor: what breaks is reported once per cause and started again, and nothing else ends with it.
 
 The only place in the agent that catches every exception.
 """
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Feeder:
-    """Hands each sample to the collectors that want it; a collector that raises loses that sample, no more."""
+    """Hands each sample to the collectors that want it; a collector that raises loses that sample and nothing else."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Feeder:
         for collector in wanting:
             unsent_events += self._collect(collector, sample, now_s)
         if unsent_events:
-            # What a collector has held back comes with a tick: it belongs to lines up to here as well.
+            # What a collector has held back comes with a tick; it belongs to lines before this one too.
             line = {} if self._line is None else {LINE: f"{self._boot} {self._line}"}
             self._spool.put_all(unsent_events, now_s, self._checkpoints | line)
             self._checkpoints.clear()
@@ -98,7 +98,7 @@ class Feeder:
         return told
 
     def save_checkpoints(self) -> bool:
-        """Stores how far sources have read without an event (events store it themselves); was there anything to store?
+        """Stores how far sources have read without an event (events store it themselves). Whether there was anything to store.
 
         Not often: collectors hold back repeats for some seconds.
         """
@@ -150,7 +150,7 @@ class Feeder:
 
 
 def is_present(unsent: UnsentEvent) -> bool:
-    """Is it about something that is wrong?"""
+    """Whether it is about something that is wrong."""
     return unsent.severity is not Severity.INFO
 
 
@@ -171,7 +171,7 @@ def keep_going(
     *,
     needs: str = "",
 ) -> Kept:
-    """Starts `work`, keeps it going, and ends it when the stack is undone. Tells in what is returned whether it runs."""
+    """Starts `work`, keeps it going, and ends it when the stack is undone. What it returns says whether the work runs."""
     kept = Kept()
     task = asyncio.create_task(_keep(name, work, feeder, host, needs, kept), name=name)
 

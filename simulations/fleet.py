@@ -106,7 +106,7 @@ class SimulatedFleet:
                 await node.stop()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_S):
-                    while not uplink.done() and any(node.next_event() for node in self.nodes.values()):  # noqa: ASYNC110
+                    while not uplink.done() and any(node.next_event() for node in self.nodes.values()):  # noqa: ASYNC110 - two uplinks have no event in common
                         await asyncio.sleep(0.02)
             uplink.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -11,6 +11,7 @@ from brain.config import BrainConfig
 from docs import generate
 
 ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = "agent|brain|simulations|tests|deploy|docs|rules|runbooks"
 PAGES = [
     "README.md",
     "ARCHITECTURE.md",
@@ -38,16 +39,18 @@ def test_ci_looks_at_all_that_is_generated() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_paths_exist(page: str) -> None:
-    """Every relative link and every path in backquotes that looks like a file of ours is there."""
+    """Every relative link and every path below a folder of ours, also in a picture, is there."""
     text = (ROOT / page).read_text()
     here = (ROOT / page).parent
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
         assert (here / target).exists(), f"{page} links to {target}, which is not there"
-    for path in re.findall(
-        r"`((?:agent|brain|simulations|tests|deploy|docs|rules|runbooks)/[\w./-]+\.(?:py|md|yaml|toml|sh|service))`",
-        text,
-    ):
-        assert (ROOT / path).exists(), f"{page} names {path}, which is not there"
+    for path in re.findall(rf"(?<![\w./<>-])((?:{FOLDERS})/[\w./-]*)(?![\w<*{{])", text):
+        place = path.rstrip("./")
+        assert (ROOT / place).exists() or (ROOT / f"{place}.py").exists(), (
+            f"{page} names {path}, which is not there"
+        )
+    for folder in re.findall(r"`(\w+)/`", text):
+        assert (ROOT / folder).is_dir(), f"{page} names the folder {folder}, which is not there"
 
 
 def test_every_option_of_the_brain_stands_in_the_example() -> None:
@@ -70,6 +73,17 @@ def test_commands_in_documents_exist(page: str) -> None:
     targets = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text()))
     made = set(re.findall(r"(?m)(?:^    |`)make ([a-z]+)", text))
     assert made <= targets, made - targets
+
+
+@pytest.mark.parametrize("unit", [path.name for path in (ROOT / "deploy" / "systemd").glob("*.service")])
+def test_units_start_commands_that_exist(unit: str) -> None:
+    """With a file of its own in deploy/ as the example of its configuration."""
+    text = (ROOT / "deploy" / "systemd" / unit).read_text(encoding="utf-8")
+    (program, command, config) = re.findall(r"(?m)^ExecStart=\S+/(\S+) (\S+) --config \S+/(\S+)$", text)[0]
+    whole = group({})
+    known = {"gpuward": whole.list_commands(click.Context(whole)), "gpuward-agent": ["run"]}
+    assert command in known[program], f"{program} has no command {command}"
+    assert (ROOT / "deploy" / config).exists()
 
 
 def test_no_document_names_a_private_place() -> None:

@@ -1,6 +1,7 @@
 """What each package may import, where `.importlinter` can only list what it may not."""
 
 import configparser
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -97,10 +98,14 @@ def test_modules_are_loaded_by_name_in_few_places() -> None:
 
 
 def test_every_package_is_under_the_import_rules() -> None:
-    """A new one beside them would be under none."""
+    """A new one beside them would be under none, mypy would not see it, and nobody would get it."""
     config = configparser.ConfigParser()
     config.read(ROOT / ".importlinter")
     assert imports.packages() == {*config["importlinter"]["root_packages"].split(), "docs", "tests"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert set(project["tool"]["mypy"]["files"]) == imports.packages(), "pyproject.toml: mypy: files"
+    installed_with_us = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert set(installed_with_us) == (imports.packages() - {"docs", "tests"}) | {"rules", "runbooks"}
 
 
 @pytest.mark.parametrize(

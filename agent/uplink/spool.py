@@ -311,7 +311,7 @@ class Spool:
         with contextlib.suppress(_UnreadableError):
             for key, value in _read(source.texts).items():
                 target.set(key, value)
-            while room > 0 and (rows := _read(lambda: source.after(at, min(500, room)))):  # noqa: B023
+            while room > 0 and (rows := _read(lambda: source.after(at, min(500, room)))):  # noqa: B023 - called at once
                 for row in rows:
                     target.add(row)
                 at, room = rows[-1].seq, room - len(rows)

@@ -185,7 +185,7 @@ class Reader:
         """Removes the consumer."""
         subscription, self._subscription = self._subscription, None
         if subscription is not None and not self._client.is_closed:
-            await subscription.unsubscribe()  # type: ignore[attr-defined]
+            await subscription.unsubscribe()  # type: ignore[attr-defined]  # nats-py has no types
         self._queue.clear()
 
     async def _take(self) -> list[Record]:

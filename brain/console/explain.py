@@ -6,6 +6,7 @@ from agent.contract.messages import clip
 from brain.console import shapes
 from brain.console.brain_view import History
 from brain.console.shapes import Json
+from brain.core import ids
 from brain.core.state import State
 
 _GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
@@ -99,7 +100,7 @@ def _symptoms(raw: Json, readmodel: History) -> list[Json]:
     notes = readmodel.symptom_notes(events) if events else []
     found = []
     for key in raw["symptoms"]:
-        name, _, scope = key.partition("@")
+        name, scope = ids.split(key)
         own = [note for note in notes if note["scope"] == scope and note["data"].get("symptom") == name]
         found.append(
             {"name": name, "scope": scope, "notes": [_line(note) for note in own], "events": _events(own)}

@@ -20,6 +20,7 @@ from pydantic import Field
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
+from brain.core.pack.spec import Priority
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
 from brain.options import options
@@ -66,7 +67,9 @@ class Apprise:
         title, body = fitted(
             message, self._service.title_maxlen, self._service.body_maxlen, self._want.language
         )
-        kind = _TYPES.get(message.what, "failure" if message.severity in ("P0", "P1") else "warning")
+        kind = _TYPES.get(
+            message.what, "failure" if message.severity in (Priority.P0, Priority.P1) else "warning"
+        )
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._want.timeout_s):

@@ -13,6 +13,7 @@ from typing import Any
 from agent.contract.kinds import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
+LOOK = "agent/contract/look.py"
 # End of a name -> its unit, as the documents write it
 UNITS: Mapping[str, tuple[str, ...]] = {
     "s": ("s", "1/s"),
@@ -193,6 +194,34 @@ def unlisted_options(class_name: str, listed: Collection[type], read: Collection
     ]
 
 
+def without_kinds(
+    sources: Collection[str],
+    table: Mapping[str, Collection[str]],
+    kinds: Collection[Kind],
+    own: Collection[str],
+) -> list[str]:
+    """One message for each source that SOURCES_OF_KINDS lacks, and for each kind that rests on no source in it."""
+    named = {name for names in table.values() for name in names}
+    return [
+        *(
+            f"{LOOK}: the source {source} is missing. Add to SOURCES_OF_KINDS, with the `source` of its kinds\n"
+            f'    "{source}": ("...",),'
+            for source in sources
+            if source not in table
+        ),
+        *(
+            f"{LOOK}: SOURCES_OF_KINDS: remove {source}: no source has that name"
+            for source in table
+            if source not in sources
+        ),
+        *(
+            f"{LOOK}: {kind.name} rests on {kind.source!r}, which no source in SOURCES_OF_KINDS tells. Add it to one of them"
+            for kind in kinds
+            if kind.source not in {*named, *own}
+        ),
+    ]
+
+
 def hidden(folder: str, table_name: str, table: Mapping[str, Any]) -> list[str]:
     """One message for each declaration in a file's `table_name` that is not the one of its name in the whole table.
 
@@ -208,12 +237,17 @@ def hidden(folder: str, table_name: str, table: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def without_unit(whose: str, name: str, unit: str, meaning: str) -> list[str]:
-    """A message when a name ends with a unit and its declaration says another one or none, or has no meaning."""
+def without_unit(whose: str, name: str, unit: str, meaning: str, *, measured: bool = False) -> list[str]:
+    """A message when a name ends with a unit and its declaration says another one or none, or has no meaning.
+
+    `measured`: no mere count: it needs a unit, whatever its name.
+    """
     wanted = UNITS.get(name.rpartition("_")[2], ()) if "_" in name else ()
     messages = [f"{whose}: {name} has no sentence that explains it"] if not meaning.strip() else []
     if wanted and unit not in wanted:
         messages.append(f"{whose}: {name} needs the unit {' or '.join(wanted)}, not {unit!r}")
+    elif measured and not unit:
+        messages.append(f"{whose}: {name} needs `unit=`, and a name that ends with it, such as {name}_s")
     return messages
 
 

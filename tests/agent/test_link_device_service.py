@@ -153,9 +153,9 @@ def test_a_link_that_blinked_unseen(samples: list[Sample], unseen: list[int]) ->
 def test_another_mtu() -> None:
     """Reported with both values; an unknown one is not reported."""
     samples = [counted(1), counted(1, mtu=0), counted(1, mtu=1500), counted(1), counted(1, mtu=1500)]
-    assert [dict(d.data) for d in events_of(LinkCollector(), samples)] == [
-        {"mtu": 9000, "before": 1500},
-        {"mtu": 1500, "before": 9000},
+    assert [(d.kind, dict(d.data)) for d in events_of(LinkCollector(), samples)] == [
+        ("link.mtu", {"mtu": 9000, "before": 1500}),
+        ("link.mtu", {"mtu": 1500, "before": 9000}),
     ]
 
 

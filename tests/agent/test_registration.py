@@ -17,6 +17,7 @@ from agent.config import AgentConfig
 from agent.contract.actions import ACTIONS
 from agent.contract.kinds import KINDS
 from agent.contract.lines import areas
+from agent.contract.look import OWN, SOURCES_OF_KINDS
 from agent.host import Host
 from agent.sources import SOURCES
 from agent.sources.base import SourceSetup
@@ -52,8 +53,8 @@ class MadeUpArea:
 """
 KIND = 'KINDS = (Kind(name="node.made_up", component="node"),)\n'
 NODE_ACTION = """\
-class FanSpin(NodeAction):
-    name: ClassVar[str] = "fan.spin"
+class MadeUp(NodeAction):
+    name: ClassVar[str] = "made.up"
 
     async def plan(self, params):
         return []
@@ -139,10 +140,14 @@ def test_every_option_and_field_has_its_unit_and_is_explained() -> None:
     """The reference and deploy/agent.toml show them; a name that ends with a unit has that one."""
     for kind in KINDS.values():
         for one in kind.fields:
-            nothing(registration.without_unit(kind.name, one.name, one.unit, one.summary))
+            measured = one.type == "float"
+            nothing(registration.without_unit(kind.name, one.name, one.unit, one.summary, measured=measured))
     for group in config_file.groups():
         for option in group.options:
-            nothing(registration.without_unit(group.part, option.key, option.unit, option.doc))
+            measured = option.type == "number"
+            nothing(
+                registration.without_unit(group.part, option.key, option.unit, option.doc, measured=measured)
+            )
     for action in ACTIONS.values():
         for param in action.params:
             assert param.summary.strip(), f"{action.name}: {param.name} has no sentence that explains it"
@@ -157,6 +162,10 @@ def test_a_missing_unit_is_named() -> None:
         "clock: well has no sentence that explains it"
     ]
     assert registration.without_unit("clock", "s", "", "an address without a unit") == []
+    assert registration.without_unit("clock", "grace", "", "how long", measured=True) == [
+        "clock: grace needs `unit=`, and a name that ends with it, such as grace_s"
+    ]
+    assert registration.without_unit("clock", "drift", "ppm", "how fast", measured=True) == []
 
 
 def test_a_forgotten_collector_is_named(tmp_path: Path) -> None:
@@ -191,6 +200,24 @@ def test_every_source_is_listed() -> None:
     """A file with a source that is not in SOURCES would do nothing."""
     nothing(registration.unregistered(registration.SOURCES, listed(SOURCES)))
     assert len(registration.unregistered(registration.SOURCES, ())) == len(SOURCES), "each is recognised"
+
+
+def test_every_source_stands_behind_its_kinds() -> None:
+    """Whoever adds a source or a kind says which silence proves nothing while the source is blind."""
+    names = [source.name for source in SOURCES]
+    nothing(registration.without_kinds(names, SOURCES_OF_KINDS, list(KINDS.values()), OWN))
+
+
+def test_a_source_behind_no_kind_is_named() -> None:
+    """And a kind that rests on none."""
+    table = {"adjtimex": ("adjtimex",), "sun": ("sun",)}
+    first, second, third = registration.without_kinds(
+        ["adjtimex", "fan"], table, [KINDS["node.clock"], KINDS["node.module"]], OWN
+    )
+    assert first.startswith("agent/contract/look.py: the source fan is missing. Add to SOURCES_OF_KINDS")
+    assert first.endswith('\n    "fan": ("...",),')
+    assert second.endswith("remove sun: no source has that name")
+    assert third.startswith("agent/contract/look.py: node.module rests on '/proc/modules', which no source")
 
 
 def test_a_forgotten_source_is_named(tmp_path: Path) -> None:
@@ -229,11 +256,11 @@ def test_every_action_is_listed() -> None:
 
 def test_a_forgotten_action_is_named(tmp_path: Path) -> None:
     """With the line that it needs; its class is not imported before it is used."""
-    root = folder_with(tmp_path, "agent/actions", "fan_spin.py", NODE_ACTION)
+    root = folder_with(tmp_path, "agent/actions", "made_up.py", NODE_ACTION)
     (message,) = registration.unregistered(registration.ACTIONS, action_classes(), root)
     assert message == (
-        "agent/actions/fan_spin.py: FanSpin is not registered. In agent/actions/__init__.py add to CLASSES\n"
-        '    "fan.spin": ("fan_spin", "FanSpin"),'
+        "agent/actions/made_up.py: MadeUp is not registered. In agent/actions/__init__.py add to CLASSES\n"
+        '    "made.up": ("made_up", "MadeUp"),'
     )
 
 

@@ -22,8 +22,21 @@ OWN = {
 def test_every_declared_kind_is_claimed() -> None:
     """The table has no kind that is never emitted."""
     claimed = {kind for collector in COLLECTORS for kind in collector.kinds}
-    assert set(KINDS) - claimed - OWN == set()
+    unclaimed = set(KINDS) - claimed - OWN
+    assert not unclaimed, (
+        f"no collector in agent/collectors has {', '.join(sorted(unclaimed))} in its `kinds`"
+    )
     assert not claimed & OWN
+
+
+def test_every_declared_kind_stands_in_a_test() -> None:
+    """What emits it is tried with samples: the table test of CONTRIBUTING.md."""
+    tests = Path(__file__).resolve().parents[1]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in tests.rglob("test_*.py"))
+    missing = sorted(kind for kind in KINDS if f'"{kind}"' not in text)
+    assert not missing, (
+        f"no file tests/**/test_*.py names {', '.join(missing)}: add a table test of its collector"
+    )
 
 
 def test_what_the_agent_emits_itself_is_in_its_code() -> None:

@@ -77,6 +77,21 @@ def undeclared(classes: Collection[ActionClass], declared: Collection[str]) -> l
     ]
 
 
+def declared_twice(root: Path = ROOT) -> list[str]:
+    """One message for each name that a second row of the table declares."""
+    rows = [
+        (ast.literal_eval(node.args[0]), node.lineno)
+        for node in ast.walk(ast.parse((root / DECLARATIONS).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "_spec"
+    ]
+    names = [name for name, _ in rows]
+    return [
+        f"{DECLARATIONS}:{line}: {name} is declared already: the later row would win"
+        for number, (name, line) in enumerate(rows)
+        if name in names[:number]
+    ]
+
+
 def not_implemented(declared: Collection[str], classes: Collection[ActionClass]) -> list[str]:
     """One message for each declared action that no class performs."""
     performed = {one.action: one for one in classes}

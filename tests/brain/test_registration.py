@@ -23,6 +23,7 @@ from brain.console import verbs
 from brain.core.inputs import EventSeen, Input, PackLoaded
 from brain.core.operators import commands
 from brain.core.pack.actions import BRAIN_ACTIONS
+from brain.core.pack.spec import Settings
 from brain.notify import notifier
 from brain.options import plug_in
 from docs import field_comments
@@ -40,8 +41,8 @@ TABLES = [
 ]
 IDS = ["channels", "schedulers", "bmc", "switches"]
 ACTION = """\
-class Identify:
-    name: ClassVar[str] = "bmc.identify"
+class MadeUp:
+    name: ClassVar[str] = "bmc.made_up"
 
     async def plan(self, order):
         return []
@@ -99,22 +100,31 @@ async def test_every_action_of_the_brain_is_declared_performed_and_built(tmp_pat
 def test_no_action_is_declared_twice() -> None:
     """The later declaration would win without a word: with its own repeat class, and what it disrupts."""
     assert not set(BRAIN_ACTIONS) & set(NODE_ACTIONS)
-    text = (ROOT / registration.DECLARATIONS).read_text(encoding="utf-8")
-    assert text.count("        _spec(\n") == len(BRAIN_ACTIONS)
+    nothing(registration.declared_twice())
+
+
+def test_a_second_declaration_is_named(tmp_path: Path) -> None:
+    """Also one in a single line."""
+    root = folder_with(
+        tmp_path, registration.DECLARATIONS, '_spec("bmc.nmi", 1)\n_spec(\n    "bmc.nmi",\n)\n'
+    )
+    assert registration.declared_twice(root) == [
+        "brain/core/pack/actions.py:2: bmc.nmi is declared already: the later row would win"
+    ]
 
 
 def test_a_forgotten_declaration_of_an_action_is_named(tmp_path: Path) -> None:
     """With the row of the table, and the other way round with the class."""
-    root = folder_with(tmp_path, "brain/actions/identify.py", ACTION)
+    root = folder_with(tmp_path, "brain/actions/made_up.py", ACTION)
     (found,) = registration.action_classes(root)
     assert registration.undeclared([found], BRAIN_ACTIONS) == [
-        "brain/actions/identify.py: Identify performs bmc.identify, which is not declared. "
+        "brain/actions/made_up.py: MadeUp performs bmc.made_up, which is not declared. "
         "In brain/core/pack/actions.py add to BRAIN_ACTIONS\n"
-        '    _spec("bmc.identify", "...", Disrupts..., Repeat..., <timeout in s>),'
+        '    _spec("bmc.made_up", "...", Disrupts..., Repeat..., <timeout in s>),'
     ]
-    assert registration.not_implemented(["bmc.identify", "bmc.led", "dns.flush"], [found]) == [
+    assert registration.not_implemented(["bmc.made_up", "bmc.led", "dns.flush"], [found]) == [
         "brain/core/pack/actions.py declares bmc.led, and no class performs it. "
-        "In brain/actions/identify.py (or a file of its own) add a class\n"
+        "In brain/actions/made_up.py (or a file of its own) add a class\n"
         '    name: ClassVar[str] = "bmc.led"',
         "brain/core/pack/actions.py declares dns.flush, and no class performs it. "
         "In brain/actions/dns.py (or a file of its own) add a class\n"
@@ -124,29 +134,29 @@ def test_a_forgotten_declaration_of_an_action_is_named(tmp_path: Path) -> None:
 
 def test_an_action_that_no_site_gets_is_named(tmp_path: Path) -> None:
     """With the list of its area, or the line of a new area."""
-    root = folder_with(tmp_path, "brain/actions/identify.py", ACTION)
+    root = folder_with(tmp_path, "brain/actions/made_up.py", ACTION)
     (found,) = registration.action_classes(root)
     assert registration.not_built([found], {"bmc.nmi"}, root) == [
-        "brain/actions/identify.py: Identify is never built. In brain/actions/identify.py add a function "
-        "`area(site: Site) -> list[Action]`, and in brain/actions/__init__.py import identify and add to AREAS\n"
-        "    identify.area,"
+        "brain/actions/made_up.py: MadeUp is never built. In brain/actions/made_up.py add a function "
+        "`area(site: Site) -> list[Action]`, and in brain/actions/__init__.py import made_up and add to AREAS\n"
+        "    made_up.area,"
     ]
     (root / found.file).write_text(f"{ACTION}\n\ndef area(site):\n    return []\n", encoding="utf-8")
     assert registration.not_built([found], {"bmc.nmi"}, root) == [
-        "brain/actions/identify.py: Identify is never built. In brain/actions/identify.py add it to what `area` returns\n"
-        "    Identify(...)"
+        "brain/actions/made_up.py: MadeUp is never built. In brain/actions/made_up.py add it to what `area` returns\n"
+        "    MadeUp(...)"
     ]
-    assert registration.not_built([found], {"bmc.identify"}, root) == []
+    assert registration.not_built([found], {"bmc.made_up"}, root) == []
 
 
 def test_an_action_of_an_area_in_several_files_is_sent_to_the_file_that_builds_it(tmp_path: Path) -> None:
     """The area is the file with `area` that imports the class's module."""
-    root = folder_with(tmp_path, "brain/actions/identify.py", ACTION)
-    area = "from brain.actions.identify import Identify\n\n\ndef area(site):\n    return []\n"
+    root = folder_with(tmp_path, "brain/actions/made_up.py", ACTION)
+    area = "from brain.actions.made_up import MadeUp\n\n\ndef area(site):\n    return []\n"
     (root / "brain/actions/bmc.py").write_text(area, encoding="utf-8")
     assert registration.not_built(registration.action_classes(root), {"bmc.nmi"}, root) == [
-        "brain/actions/identify.py: Identify is never built. In brain/actions/bmc.py add it to what `area` returns\n"
-        "    Identify(...)"
+        "brain/actions/made_up.py: MadeUp is never built. In brain/actions/bmc.py add it to what `area` returns\n"
+        "    MadeUp(...)"
     ]
 
 
@@ -302,7 +312,7 @@ def kinds_of_options() -> list[type]:
     """The options of every plug-in, with those of their bases and parts."""
     found = [options_of(name, place) for types in TABLES_OF_TYPES.values() for name, place in types.items()]
     parts = [one.type for kind in found for one in fields(kind) if is_dataclass(one.type)]
-    return [*found, *WITHOUT_TYPE.values(), *(part for part in parts if isinstance(part, type))]
+    return [Settings, *found, *WITHOUT_TYPE.values(), *(part for part in parts if isinstance(part, type))]
 
 
 @pytest.mark.parametrize("kind", kinds_of_options(), ids=lambda kind: kind.__name__)

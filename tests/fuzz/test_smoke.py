@@ -2,6 +2,7 @@
 
 import importlib.util
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,12 @@ def test_seeds_and_their_mutations(name: str) -> None:
                     case _:
                         data[at:at] = chance.choice(SEEDS).encode()[: chance.randrange(1, 40)]
             attempt(TARGETS[name], bytes(data).decode("utf-8", "replace"))
+
+
+def test_make_fuzz_runs_every_target() -> None:
+    """A target that the Makefile does not name is never fuzzed."""
+    (named,) = re.findall(r"for target in ([a-z_ ]+);", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert named.split() == list(TARGETS), "Makefile: fuzz: for target in"
 
 
 @pytest.mark.optional("atheris")

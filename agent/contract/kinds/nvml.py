@@ -183,7 +183,7 @@ KINDS: tuple[Kind, ...] = (
         (
             _ACTIVE,
             field("link", "int", "the worst link; -1: none"),
-            field("effective_ber", "float", "errors per bit after correction"),
+            field("effective_ber", "float", "errors after correction", unit="1/bit"),
         ),
         {"active": True, "link": 9, "effective_ber": 5e-11},
     ),

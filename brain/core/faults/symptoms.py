@@ -146,7 +146,7 @@ def _window(state: SymptomState, at: float, weight: float, symptom: Symptom) -> 
 
 
 def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[SymptomState]:
-    """An event that clears a symptom; for `flapping` it is one change more."""
+    """An event that clears a symptom; for `flapping` it is one more change."""
     key = ids.key(symptom.name, scope)
     state = ctx.state.symptoms.get(key)
     if state is None:
@@ -208,7 +208,7 @@ def set_aside(ctx: Context, state: SymptomState, run: str, why: str) -> Iterator
 
 
 def run_ended(ctx: Context, run: str) -> list[SymptomState]:
-    """What a run had set aside is over now, or is there again. Returns the spread symptoms that ended."""
+    """What a run had set aside is over now, or has come back. Returns the spread symptoms that ended."""
     changed: list[SymptomState] = []
     for key in [key for key, by in ctx.state.set_aside.items() if by == run]:
         del ctx.state.set_aside[key]
@@ -259,7 +259,7 @@ def _count_in(
 
 
 def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]:
-    """A node does not show a symptom any more, at one of its components: counts it out where it was counted in."""
+    """A node no longer shows a symptom at one of its components: it is counted no more where it was counted."""
     for symptom, place, node in spread.watchers(ctx, name, scope):
         key = ids.key(symptom.name, place)
         wide = ctx.state.symptoms.get(key)

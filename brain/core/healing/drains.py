@@ -1,6 +1,6 @@
 """Drains are owned: by each incident that wants a node out of service. The node goes back with the last owner (law 3).
 
-An incident owns a drain from the moment a step leaves that may take the node out of service. It lets go when the
+An incident owns a drain from the moment a step that may take the node out of service is sent. It lets go when the
 scheduler has taken the node back for it; when other incidents still want the node out, it leaves its mark to them and
 the scheduler is not asked. So what gpuward has drained always has an owner that is open, and that people see (law 14).
 """
@@ -15,7 +15,7 @@ _RUNNING = (RunState.INTENT, RunState.PERFORMING, RunState.VERIFYING, RunState.C
 
 
 def began(ctx: Context, step: Step) -> None:
-    """A step leaves that may drain its node: from now on its incident owns the drain."""
+    """A step that may drain its node is sent: from now on its incident owns the drain."""
     owners = ctx.state.drains.setdefault(step.node, {})
     if step.incident not in owners:
         owners[step.incident] = Drain(since=ctx.now, marks=[step.incident])
@@ -30,7 +30,7 @@ def done(ctx: Context, node: str, incident: str) -> None:
 
 
 def doubted(ctx: Context, node: str) -> None:
-    """A step leaves that gives the node back: until its result is there, nobody knows whether the node gets new jobs."""
+    """A step that gives the node back is sent: until its result arrives, nobody knows whether the node gets new jobs."""
     for drain in ctx.state.drains.get(node, {}).values():
         drain.sure = False
 
@@ -57,7 +57,7 @@ def owned(ctx: Context, incident: Incident | str) -> list[str]:
 
 
 def marks(ctx: Context, node: str, incident: str) -> list[str]:
-    """The incidents under whose names the scheduler has the marks that this incident may take off the node."""
+    """The incidents whose marks in the scheduler this incident may take off the node."""
     drain = ctx.state.drains.get(node, {}).get(incident)
     return list(drain.marks) if drain is not None else [incident]
 

@@ -6,6 +6,7 @@ Only disruptive rungs pass the gates: collecting evidence and paging are always 
 from fnmatch import fnmatchcase
 
 from agent.contract.actions.spec import Disrupts
+from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskJobs
@@ -18,12 +19,12 @@ from brain.core.pack.topology import CELL, WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
-# A drain that has waited for so long for jobs uses up no budget. Before, it does: budgets also limit how fast faults are
-# acted on, so that a shared cause shows on other nodes in time.
+# A drain that has waited this long for jobs no longer counts against the budgets. Until then it does: budgets also limit
+# how fast faults are acted on, so that a shared cause has time to show on other nodes.
 LONG_WAIT_S = 900.0
-# The ages of events of one moment differ by less than this. A fact of an earlier boot is older than the boot by more.
+# The times of facts that belong together differ by less than this; a fact of an earlier boot precedes the boot by more.
 BOOT_JITTER_S = 1.0
-# What only people change wakes the run when they do; it is asked again all the same.
+# A change that only people can make wakes the run; the gate is asked again after this time all the same.
 AGAIN_S = 600.0
 GO = Verdict(answer=Answer.GO, gate="", reason="no gate objects")
 
@@ -172,10 +173,10 @@ def _drains(ctx: Context, step: StepRecord) -> bool:
 
 
 def _changed_since(case: Case) -> str:
-    """What has become of the drain of the run, by the scheduler's answer since then; empty: it stands, or nobody knows."""
+    """What has happened to the run's drain since, by the scheduler's answer; empty: it stands, or nobody knows."""
     ctx, run = case.ctx, case.run
     answer = ctx.state.jobs.get(run.node)
-    drained = [one for one in run.steps if one.outcome == "ok" and _drains(ctx, one)]
+    drained = [one for one in run.steps if one.outcome == Outcome.OK and _drains(ctx, one)]
     if answer is None or answer.ours is not False or not drained or answer.at <= drained[-1].at:
         return ""
     if run.node not in drains.owned(ctx, case.incident):
@@ -230,7 +231,7 @@ def stale(case: Case) -> Verdict | None:
     newest, node = _newest(ctx, incident), ctx.state.nodes.get(run.node)
     since = newest if node is None else max(newest, node.booted_at)
     recent = run.looked_at >= ctx.now - ctx.compiled.settings.stale_s
-    # What the look itself has told is newer than the question: that fault is there, and is asked about again in time.
+    # A fact that the look brought is newer than the question: the fault is there, and the gate asks again when that is old.
     looked = run.looked_since > since and (recent or run.state is RunState.APPROVAL)
     if looks.needless(run) or looked or looks.given_up(ctx, run):
         seen = "the node has looked again and reports nothing new" if looked else run.unseen
@@ -326,7 +327,7 @@ def _at_work(case: Case) -> dict[str, str]:
 
 
 def _waits_for_jobs(ctx: Context, run: Run) -> bool:
-    """Whether the run's newest step has long done no more than keep new jobs away and wait for the others."""
+    """Whether for LONG_WAIT_S the run's newest step has only kept new jobs away and waited for the running ones."""
     if not run.steps or ctx.now - run.steps[-1].at < LONG_WAIT_S:
         return False
     spec = ctx.actions.get(run.steps[-1].action)

@@ -1,7 +1,7 @@
 """Looks: silence proves nothing (law 8). Before gpuward trusts that a fault is gone, or is still there, the node looks again.
 
-`agent.look` lets every source of the node take a new sample, and tells what is there as fresh facts; its result comes
-after them. So when it has come and no symptom is active, the fault is gone by facts that are newer than the question.
+`agent.look` makes every source of the node take a new sample, and reports what is there as fresh facts; its result comes
+after them. So when it has come and no symptom is active, facts newer than the question show that the fault is gone.
 A source that cannot look is named in the result (`blind`): if it is one that saw the fault, nothing is proven.
 """
 
@@ -13,14 +13,16 @@ from brain.core.effects import AskLook, Step
 from brain.core.inputs import StepResult
 from brain.core.state import Run
 
-ANSWER_GRACE_S = 5.0  # how much later than its own timeout the result of a look may come
+ANSWER_GRACE_S = 5.0  # how long after its own timeout the result of a look may still arrive
 AGAIN_S = 10.0  # pause after a look that proved nothing
 WITHIN_S = 90.0  # after this long without a look that proves something, a person must look
-UNHEARD_S = 1800.0  # the same while the node is not heard, of which people are told by an incident of its own
+UNHEARD_S = (
+    1800.0  # the same for a node that is unreachable; people are told of that by an incident of its own
+)
 
 
 def needless(run: Run) -> bool:
-    """Whether there is no node that could look: the run's scope is wider than one."""
+    """Whether there is no node that could look: the run's scope is wider than one node."""
     return not run.node
 
 
@@ -62,7 +64,7 @@ def ask(ctx: Context, run: Run) -> float:
 
 
 def given_up(ctx: Context, run: Run) -> bool:
-    """Whether the node was asked for so long without a look that proves something that a person must look."""
+    """Whether the node has been asked for so long, without a look that proved anything, that a person must look."""
     node = ctx.state.nodes.get(run.node)
     if not run.asked_since:
         return False

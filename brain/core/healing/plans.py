@@ -56,7 +56,7 @@ def _filled(run: Run, value: Scalar) -> Scalar:
 
 
 def rest_of(ctx: Context, run: Run, step: Step) -> Step:
-    """A step that is asked for again: it waits for jobs only as long as is left of its time."""
+    """A step that is asked for again: it waits for jobs only for what is left of its time."""
     wait_s = step.params.get("wait_s")
     if not isinstance(wait_s, int | float):
         return step
@@ -67,7 +67,7 @@ def rest_of(ctx: Context, run: Run, step: Step) -> Step:
 def _waits_of_site(ctx: Context, given: dict[str, Scalar]) -> dict[str, Scalar]:
     """A drain's parameters: for a class of faults (`fault`) the site says how long jobs may go on, and what then."""
     fault = str(given.pop("fault", ""))
-    wait = ctx.compiled.settings.drains.get(fault) or DRAINS.get(fault)  # type: ignore[call-overload]
+    wait = ctx.compiled.settings.drains.get(fault) or DRAINS.get(fault)  # type: ignore[call-overload]  # any text may be asked for
     return given | {"wait_s": wait.wait_s, "then": wait.then} if wait is not None else given
 
 

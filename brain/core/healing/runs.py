@@ -7,6 +7,7 @@
 from enum import StrEnum
 
 from agent.contract.actions.spec import Disrupts
+from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskPlan, CancelStep, WriteIntent
@@ -48,7 +49,7 @@ S, T = RunState, RunTrigger
 _WAITING = (S.HELD, S.APPROVAL)
 _ACTIVE = (*_WAITING, S.PERFORMING, S.VERIFYING)
 TRANSITIONS: dict[tuple[RunState, RunTrigger], RunState] = {
-    # from INTENT: something has come between the decision and the moment in which the step was to leave
+    # from INTENT: something has happened between the decision and the moment when the step was to be sent
     **{(state, T.HELD): S.HELD for state in (*_ACTIVE, S.INTENT)},
     **{(state, T.APPROVAL_REQUESTED): S.APPROVAL for state in (*_ACTIVE, S.INTENT)},
     **{(state, T.INTENT_REQUESTED): S.INTENT for state in (*_ACTIVE, S.INTENT)},
@@ -74,7 +75,7 @@ def transition(ctx: Context, run: Run, trigger: RunTrigger, why: str) -> None:
     ctx.show_run(run)
     ctx.note(f"run.{run.state.value}", why, incident=run.incident, run=run.id, scope=run.scope)
     if run.state in (*OVER, *_WAITING) and run.claimed:
-        run.claimed = False  # what waits keeps nobody else from the node, and uses up no budget
+        run.claimed = False  # a run that waits keeps no other run from the node, and counts against no budget
         ctx.index.claims.pop(run.id, None)
         ctx.freed = True
     if run.state in OVER:
@@ -249,7 +250,7 @@ def _is_fine(run: Run, step: StepRecord) -> bool:
     """Whether the step was done, or refused by a rung for which a refusal is no failure."""
     ladder = (*run.runbook.rungs, *run.runbook.return_to_service)
     lenient = [rung.name for rung in ladder if rung.on_refusal == "next"]
-    return step.outcome == "ok" or (step.outcome == "refused" and step.rung in lenient)
+    return step.outcome == Outcome.OK or (step.outcome == Outcome.REFUSED and step.rung in lenient)
 
 
 def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
@@ -267,7 +268,7 @@ def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
         return
     ctx.note("run.returning", why, incident=run.incident, run=run.id, scope=run.scope)
     run.worked, run.back_to, run.rung, run.attempt = why, back_to, 0, 1
-    # Whoever brings the node back tests it. Before that it would fail its tests for the other's fault.
+    # The run that brings the node back tests it; now the node would fail its tests because of the other incident's fault.
     if run.node and _left_to_others(ctx, run):
         return
     proceed(ctx, run)
@@ -276,7 +277,7 @@ def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
 def given_back(ctx: Context, run: Run) -> bool:
     """Whether the last step of the run has given its node back to the scheduler."""
     spec = ctx.actions.get(run.steps[-1].action) if run.steps else None
-    return spec is not None and spec.returns and run.steps[-1].outcome == "ok"
+    return spec is not None and spec.returns and run.steps[-1].outcome == Outcome.OK
 
 
 def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:
@@ -294,7 +295,7 @@ def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:
 
 
 def told_last(run: Run) -> bool:
-    """Whether the ladder came to its end, and its last step told those on call so."""
+    """Whether the ladder came to its end with a page to those on call."""
     if run.worked or run.rung < len(run.runbook.rungs) or not run.steps:
         return False
     last = run.steps[-1]
@@ -311,7 +312,7 @@ def _page(ctx: Context, run: Run, incident: Incident, rung: Rung) -> None:
             action=rung.do,
             params=dict(rung.params) | ({"text": text} if "text" in rung.params else {}),
             at=ctx.now,
-            outcome="ok",
+            outcome=Outcome.OK.value,
             why="paged",
         )
     )
@@ -442,7 +443,7 @@ def interrupt(ctx: Context, run: Run, rung: Rung, verdict: verdicts.Verdict) -> 
     incident = ctx.state.incidents[run.incident]
     why = f"its wait was stopped: {verdict.reason}"
     ctx.effects.append(CancelStep(step=plans.step(ctx, run, incident, rung), why=why))
-    run.steps[-1].outcome, run.steps[-1].why = "failed", why
+    run.steps[-1].outcome, run.steps[-1].why = Outcome.FAILED.value, why
     _stopped_by_gate(ctx, run, incident, rung, verdict)
 
 

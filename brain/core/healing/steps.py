@@ -19,14 +19,14 @@ from brain.core.pack.spec import Paging, Priority, Rung, Scalar
 from brain.core.paging import escalation
 from brain.core.state import Run, RunState
 
-ANSWER_GRACE_S = 15.0  # how much later than its own timeout the result of a step may come
-# The ages of events of one moment differ by less than this. A fact of an earlier boot is older than the boot by more.
+ANSWER_GRACE_S = 15.0  # how long after its own timeout the result of a step may still arrive
+# The times of facts that belong together differ by less than this; a fact of an earlier boot precedes the boot by more.
 JITTER_S = 1.0
 # A long step reports progress every 10 s. One of class `safe` that reports nothing for this long is sent again.
 NO_PROGRESS_S = 45.0
-# A P0 or P1 that nobody was told of at once, and a node that waits drained, are told of when that has lasted for so long.
+# People are told of a P0 or P1 that was not paged at once, and of a node that waits drained, when it has lasted this long.
 PATIENCE_S = 1800.0
-# It is given up when nothing has been heard of it for this long, however late its deadline is: a drain may wait for days.
+# It is given up after this long without a report, however late its deadline is: a drain may wait for days.
 GIVE_UP_S = 1800.0
 
 
@@ -39,7 +39,7 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
     step = plans.step(ctx, run, incident, rung)
     objection = _objection(ctx, run, rung)
     if run.state is RunState.PERFORMING:
-        # A new leader asks again under the same id; what stands on the log since then stops that, not the step.
+        # A new leader asks again under the same id; what was logged since prevents that request, and does not stop the step.
         if objection is None and epoch > run.epoch and step.repeat is Repeat.SAFE:
             run.epoch = epoch
             ctx.effects.append(Perform(step=plans.rest_of(ctx, run, step)))
@@ -174,7 +174,7 @@ def _looked(ctx: Context, given: StepResult) -> bool:
 
 
 def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome, data: Mapping[str, Scalar]) -> None:
-    """What a result says of the node's drain: it began, did not, was undone, or is over."""
+    """What a result says about the node's drain: it began, did not begin, was undone, or is over."""
     spec = ctx.actions.get(rung.do)
     if spec is None or not run.node:
         return
@@ -378,7 +378,7 @@ def timer(ctx: Context, run: Run) -> None:
 
 
 def _tell_if_long(ctx: Context, run: Run) -> None:
-    """Law 14: of what waits a person is told. Of a rule that pages at once, people know already."""
+    """Law 14: a person is told of whatever waits; not of what a rule pages at once, since people know it already."""
     incident = ctx.state.incidents[run.incident]
     urgent = incident.severity <= Priority.P1 or bool(drains.owned(ctx, incident))
     if (

@@ -6,6 +6,7 @@ give advice only; what was done they leave to these words, and `gpuward check` r
 
 from collections.abc import Callable, Mapping
 
+from agent.contract.commands import Outcome
 from agent.contract.messages import clip
 from brain.core.context import Context
 from brain.core.healing import drains
@@ -14,7 +15,8 @@ from brain.core.state import Run, StepRecord
 
 MAX_WHY = 140  # characters of a step's reason
 EVIDENCE = ("evidence.collect", "bmc.evidence")
-NOT_BEGUN = ("refused", "unreachable", "withdrawn")  # outcomes after which a step was certainly not done
+# Outcomes after which a step was certainly not done.
+NOT_BEGUN = (Outcome.REFUSED, Outcome.UNREACHABLE, "withdrawn")
 SWITCHES_OFF = ("node.isolate", "bmc.power_off")
 
 
@@ -29,9 +31,9 @@ def drained(ctx: Context, run: Run) -> str:
     node = run.node or "The node"
     steps = [one for one in _steps_of_incident(ctx, run) if _drains(ctx, one)]
     step = _last(steps, lambda _one: True)
-    owned, done = run.node in ctx.state.drains, step is not None and step.outcome == "ok"
+    owned, done = run.node in ctx.state.drains, step is not None and step.outcome == Outcome.OK
     if drains.sure(ctx, run.node):  # a later step that may drain too, such as a fencing, does not undo it
-        stands = _last(steps, lambda one: one.outcome == "ok")
+        stands = _last(steps, lambda one: one.outcome == Outcome.OK)
         return f"{node} gets no new jobs{_why(stands) if stands is not None else ''}."
     if owned and (step is None or done):
         return f"It is not certain that {node} is drained: check whether new jobs may start there."
@@ -49,7 +51,7 @@ def drained(ctx: Context, run: Run) -> str:
 
 
 def _done(ctx: Context, run: Run) -> str:
-    """What the ladder did and what came of it; evidence and drains are told by words of their own."""
+    """What the ladder did and what came of it; evidence and drains have `$words` of their own."""
     last = {step.rung: step for step in run.steps if _is_remedy(ctx, step)}
     if not last:
         return "Nothing else was done."
@@ -59,11 +61,11 @@ def _done(ctx: Context, run: Run) -> str:
 def _evidence(_ctx: Context, run: Run) -> str:
     """Whether there is an evidence bundle of this run."""
     steps = [one for one in run.steps if one.action in EVIDENCE]
-    if any(one.outcome == "ok" for one in steps):
+    if any(one.outcome == Outcome.OK for one in steps):
         return "The evidence is kept (`gpuward evidence`)."
     step = _last(steps, lambda _one: True)
     why = _why(step) if step is not None else ""
-    if any(one.outcome == "unknown" for one in steps):
+    if any(one.outcome == Outcome.UNKNOWN for one in steps):
         return f"It is not certain that there is evidence of this run{why}: see `gpuward evidence`."
     return f"There is NO evidence of this run{why}."
 
@@ -72,9 +74,9 @@ def _switched_off(_ctx: Context, run: Run) -> str:
     """Whether the run has switched its node off."""
     node = run.node or "the node"
     step = _last(run.steps, lambda one: one.action in SWITCHES_OFF)
-    if step is not None and step.outcome == "ok":
+    if step is not None and step.outcome == Outcome.OK:
         return f"{node} is switched off."
-    if step is not None and step.outcome == "unknown":
+    if step is not None and step.outcome == Outcome.UNKNOWN:
         return f"Nobody knows whether {node} is switched off{_why(step)}."
     return f"{node} was NOT switched off{_why(step) if step is not None else ''}."
 
@@ -98,7 +100,7 @@ def _drains(ctx: Context, step: StepRecord) -> bool:
 
 
 def _outcome(step: StepRecord) -> str:
-    if step.outcome == "ok":
+    if step.outcome == Outcome.OK:
         return {None: "done", True: "done, it helped", False: "done, it did not help"}[step.verified]
     return f"{step.outcome or 'under way'}{_why(step)}"
 

@@ -402,6 +402,7 @@ class Settings:
     # Of a leaf or rack, this many nodes that began to show it within this time are enough, whatever the share. Nodes
     # that recovered since count for the growth, in the cell too, as long as half of the number show it.
     shared_leaf_nodes: int = 4
+    # the time of shared_leaf_nodes and of the other limits of shared causes
     shared_within_s: float = 900.0
     # no disruptive rung before the incident is this old: by then a shared fault shows on other nodes too
     hold_off_s: float = 2.0
@@ -409,6 +410,7 @@ class Settings:
     stale_s: float = 120.0
     # how long an approval is valid
     approval_s: float = 3600.0
+    # maintenance windows: nothing disruptive in their scopes without an approval
     maintenance: tuple[Window, ...] = ()
     # query the scheduler for a node's jobs before a disruptive rung (set when a scheduler is configured)
     ask_jobs: bool = False
@@ -416,12 +418,15 @@ class Settings:
     disruptive_runs_per_job: int = 1
     # disruptive runs on this many nodes of the cell within breaker_within_s trip the breaker: none begins until it is reset
     breaker_runs: int = 30
+    # the time of breaker_runs and same_cause_nodes
     breaker_within_s: float = 3600.0
     # after disruptive runs for one cause on this many nodes within breaker_within_s, one on a further node needs an approval
     same_cause_nodes: int = 5
-    # most remedies that disrupt a node or a chassis, whatever each was for: in a day, 7 days, 30 days; then people must act
+    # most remedies in a day that disrupt a node or a chassis, whatever each was for; then people must act
     remedies_per_day: int = 3
+    # the same in 7 days
     remedies_per_week: int = 6
+    # the same in 30 days
     remedies_per_month: int = 10
     # class of the fault (degraded, dead) -> how long its drain waits for jobs, and what then; a class without: degraded
     # 7 days, then fail; dead 4 hours, then requeue

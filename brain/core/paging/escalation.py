@@ -15,7 +15,7 @@ from brain.core.paging.queue import What
 from brain.core.state import AlertGroup, Incident, IncidentState
 
 _CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
-ONCE_S = 30 * 86_400.0  # how long it is remembered that a value of `page_once` was paged
+ONCE_S = 30 * 86_400.0  # how long a value of `page_once` counts as paged
 MAX_ONCE = 1000
 MAX_SAID = 20
 TIMERS = ("page", "redeliver", "escalate", "group", "storm")  # kinds of timers for `timer`
@@ -43,7 +43,7 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
 
 
 def _said_before(incident: Incident, news: str) -> bool:
-    """Whether these news were told; remembers them."""
+    """Whether this news was told before; remembers it."""
     said = incident.pages.said
     if news in said:
         return True
@@ -57,7 +57,7 @@ def answered(incident: Incident) -> None:
 
 
 def urgent(ctx: Context, incident: Incident, text: str) -> None:
-    """What concerns more than the incident: pages the chain of P1 at once, whatever the incident's own severity."""
+    """News that concerns more than the incident: pages the chain of P1 at once, whatever the incident's own severity."""
     chain = ctx.compiled.settings.escalation.get(Priority.P1) or _CHAIN
     incident.page_once = ""
     page(ctx, incident, "update", text, to=chain[0].to)
@@ -147,7 +147,7 @@ def timer(ctx: Context, kind: str, what: str) -> None:
 
 
 def delivered(ctx: Context, page_id: str, *, ok: bool, channel: str, why: str) -> list[Incident]:
-    """The notifier reports the outcome of a page. Returns the incidents that have a page less to deliver."""
+    """The notifier reports the outcome of a page. Returns the incidents that have one page fewer to deliver."""
     return queue.answered(ctx, page_id, ok=ok, channel=channel, why=why)
 
 

@@ -38,8 +38,9 @@ def test_a_run_goes_along_its_table_and_no_other_way(state: RunState, event: Run
 
 
 def test_what_is_over_stays_over() -> None:
-    """No arrow leads out of a run that has ended."""
-    assert not [state for state, _ in TRANSITIONS if state in OVER]
+    """No arrow leads out of a run that has ended, and one out of every other state; a run begins as held."""
+    assert {state for state, _ in TRANSITIONS} == set(RunState) - set(OVER)
+    assert {RunState.HELD, *TRANSITIONS.values()} == set(RunState)
 
 
 @pytest.mark.parametrize("claimed", [True, False])
