@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agent.contract.commands import Outcome
 from agent.contract.messages import Severity
-from brain.core.pack.spec import Mode, ModeSetting, Pack, Priority, Window
+from brain.core.pack.spec import Mode, ModeSetting, Pack, Window
 from simulations import changes as ch
 from simulations.drills.drill import JOB
 from simulations.events import event
