@@ -5,10 +5,10 @@ A file holds the recordings of one group (`drills`, `stories`, `examples`, `rand
 """
 
 import dataclasses
+import functools
 import lzma
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@cache
+@functools.cache
 def _fields(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
