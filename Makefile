@@ -19,6 +19,9 @@ setup:           ## the virtual environment with pinned dependencies, and both c
 up: setup        ## NATS, brain, this machine's agent (shadow mode) and 16 simulated nodes; Ctrl-C stops it
 	@$(BIN)/gpuward up --data $(DATA)
 
+# Many container images set it; without compiled files each of the hundreds of processes compiles all of its modules anew.
+test quick: export PYTHONDONTWRITEBYTECODE :=
+
 test: setup      ## every test that can run here; as root on Debian or Ubuntu it installs the real components
 	@deploy/dev/components.sh
 	@$(BIN)/pytest tests -rsfE -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder

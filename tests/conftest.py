@@ -30,7 +30,7 @@ LONGEST = (
         "brain/test_rulebook",
         "agent/test_nvml",
     ),
-    *("replay/", "brain/test_crashes"),
+    *("situations/test_situations", "brain/test_paging_laws", "replay/", "brain/test_crashes"),
 )
 pytest_plugins = ["tests.closing_line", "tests.left_out"]
 

@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -94,10 +95,11 @@ def installed(*extras: str, root: Path = ROOT) -> frozenset[str]:
         *(one for extra in extras for one in project["optional-dependencies"][extra]),
     ]
     known = {_normal(re.split(r"[\[<>=!~; ]", one)[0]) for one in wanted}
-    modules = {
-        name for name, made_by in packages_distributions().items() if known & set(map(_normal, made_by))
-    }
+    modules = {name for name, made_by in _distributions().items() if known & set(map(_normal, made_by))}
     return frozenset({*modules, *sys.stdlib_module_names, "_typeshed"})
+
+
+_distributions = cache(packages_distributions)  # reads the metadata of all that is installed
 
 
 def _normal(distribution: str) -> str:

@@ -1,6 +1,6 @@
 """XIDs and GPUs off the bus, from the kernel log; from NVML's events what the kernel log did not show."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -10,7 +10,7 @@ from agent.collectors.samples import Gpu, GpuEvent, Line, Sample, Tick
 from agent.collectors.xid_repeats import XidRepeats, with_repeats
 from agent.contract import components
 from agent.contract.errors import ContractError
-from agent.contract.messages import UnsentEvent, clip
+from agent.contract.messages import Scalar, UnsentEvent, clip
 from agent.contract.xid import Xid
 from agent.contract.xid_facts import XidReader, xid_event
 
@@ -68,23 +68,24 @@ class XidCollector(Collector):
     def _line(self, line: Line, now_s: float) -> list[UnsentEvent]:
         out: list[UnsentEvent] = []
         for unsent in self._reader.read(line.text):
+            data = unsent.data
             if unsent.kind == "gpu.xid":
                 # NVML names the GPU, never the MIG instance.
-                pair = ("/".join(unsent.component.split("/")[:2]), int(unsent.data["code"]))
+                pair = ("/".join(unsent.component.split("/")[:2]), int(data["code"]))
                 self._seen_s[pair] = now_s
                 self._pending.pop(pair, None)
-                unsent = self._known(unsent, now_s)
-            unsent = replace(unsent, age_s=max(0.0, now_s - line.mono_s))
-            out += self._bursts.offer(_key(unsent), unsent, now_s, group=_key(unsent)[:3])
+                data = self._known(unsent, now_s)
+            unsent = replace(unsent, data=data, age_s=max(0.0, now_s - line.mono_s))
+            key = _key(unsent)
+            out += self._bursts.offer(key, unsent, now_s, group=key[:3])
         return out
 
-    def _known(self, unsent: UnsentEvent, now_s: float) -> UnsentEvent:
-        """The event with what the line does not say: the process's job, and how often it has come back."""
+    def _known(self, unsent: UnsentEvent, now_s: float) -> Mapping[str, Scalar]:
+        """The event's data with what the line does not say: the process's job, and how often it has come back."""
         pid = unsent.data.get("pid")
         job, _ = self._jobs.get(pid, ("", 0.0)) if isinstance(pid, int) else ("", 0.0)
-        if job:
-            unsent = replace(unsent, data={**unsent.data, "job": clip(job)})
-        return replace(unsent, data=with_repeats(unsent.data, self._repeats.of(unsent, now_s)))
+        data = {**unsent.data, "job": clip(job)} if job else unsent.data
+        return with_repeats(data, self._repeats.of(unsent.component, data, now_s))
 
     def _event(self, event: GpuEvent, now_s: float) -> list[UnsentEvent]:
         if event.type != NVML_XID:

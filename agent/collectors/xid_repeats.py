@@ -7,7 +7,7 @@ runs there. So only programs (XID 13), or jobs (XID 31), that failed at this pla
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
-from agent.contract.messages import Scalar, UnsentEvent
+from agent.contract.messages import Scalar
 
 DAY_S = 86_400.0
 _ONE_S = 60.0  # lines without a process, and lines about one NVLink, within this time are one failure
@@ -29,9 +29,9 @@ class XidRepeats:
         # What is compared (a GPU's processing clusters; the node's GPUs; an NVLink) → who failed there.
         self._failed: dict[Hashable, dict[Hashable, _Failed]] = {}
 
-    def of(self, xid: UnsentEvent, now_s: float) -> int:
+    def of(self, component: str, data: Mapping[str, Scalar], now_s: float) -> int:
         """How often within a day, this one included; 0 for other XIDs, and where the line does not tell the place."""
-        data, gpu = xid.data, "/".join(xid.component.split("/")[:2])
+        gpu = "/".join(component.split("/")[:2])
         match data.get("code"):
             case 13 if "gpc" in data and "tpc" in data:
                 who = data.get("pid") or self._spell(gpu, now_s)
@@ -68,10 +68,10 @@ class XidRepeats:
         return name if now_s - last_s < _ONE_S else now_s
 
 
-def with_repeats(data: Mapping[str, Scalar], repeats: int) -> dict[str, Scalar]:
+def with_repeats(data: Mapping[str, Scalar], repeats: int) -> Mapping[str, Scalar]:
     """The event's data with the count, from the second on, and for an NVLink whether it is to be repaired."""
     if repeats < 2:
-        return dict(data)
+        return data
     found: dict[str, Scalar] = {**data, "repeats": repeats}
     repair_at = data.get("repair_at", 0)
     if isinstance(repair_at, int) and 0 < repair_at <= repeats:

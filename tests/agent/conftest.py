@@ -9,7 +9,7 @@ from tests.agent.commander_kit import Tidy
 from tests.fixtures.nvml_fake import FakeNvml, build
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of libnvidia-ml.so.1."""
     return build(tmp_path_factory.mktemp("nvml"))

@@ -1,16 +1,14 @@
 """The runner of rules' examples: it must be able to fail one."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from brain.adapters import pack as packs
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Example, Expect, Given, Mode, ModeSetting, Pack, Place, Settings
 from brain.core.rehearsal import examples
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
 XID_79 = Given(kernel="NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")
 LINK_DOWN = Given(
     event="link.state",
@@ -31,7 +29,7 @@ CAME = "came: gpu-lost at gpu/n1/0000:3b:00 with runbook gpu-lost"
 @pytest.fixture(scope="module")
 def pack() -> Pack:
     """gpuward's own rules."""
-    return packs.load(ROOT / "rules", ROOT / "runbooks")
+    return shipped_pack()
 
 
 def test_every_example_of_our_rules_holds(pack: Pack) -> None:

@@ -1,13 +1,11 @@
 """What `gpuward check` finds wrong with a pack whose types are right."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.contract.actions.spec import Disrupts, Repeat
-from brain.adapters import pack as packs
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import (
@@ -26,8 +24,8 @@ from brain.core.pack.spec import (
     Verify,
 )
 from brain.core.rehearsal import proof
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXT = Text(en="text", zh="文字")
 LOST = Given(event="gpu.lost", component="gpu/0000:3b:00", data={"reason": "lost"})
 BACK = Given(event="gpu.returned", component="gpu/0000:3b:00", data={"by": "nvml"})
@@ -82,7 +80,7 @@ def test_a_test_may_stand_in_the_way_back() -> None:
 
 def test_our_runbooks_resume_no_node_that_nothing_has_tested() -> None:
     """Whatever took the whole node away or may have hurt its GPUs is followed by tests, and they precede the resume."""
-    pack = packs.load(ROOT / "rules", ROOT / "runbooks")
+    pack = shipped_pack()
     for book in pack.runbooks:
         back = [ACTIONS[rung.do] for rung in book.return_to_service]
         if "scheduler.resume" not in [spec.name for spec in back]:
@@ -107,7 +105,7 @@ def test_our_runbooks_resume_no_node_that_nothing_has_tested() -> None:
 
 def test_our_own_pack_has_no_problems() -> None:
     """gpuward's own rules and runbooks are sound, and all their examples pass."""
-    assert proof.failures(packs.load(ROOT / "rules", ROOT / "runbooks"), ACTIONS) == []
+    assert proof.failures(shipped_pack(), ACTIONS) == []
 
 
 def spread(**changes: Any) -> Symptom:

@@ -16,8 +16,8 @@ from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Match, Override, Pack
 from brain.core.rehearsal import examples
 from brain.core.rehearsal.timeline import Timeline
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
 XID_62 = "NVRM: Xid (PCI:0000:3b:00): 62, pid=7, name=python, 0000(00000000) 00000000 00000000"
 QUIET = Override(
     name="our-62s",
@@ -41,7 +41,7 @@ def causes(pack: Pack, line: str) -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def pack() -> Pack:
     """gpuward's own rules."""
-    return packs.load(ROOT / "rules", ROOT / "runbooks")
+    return shipped_pack()
 
 
 def test_an_overruled_xid_has_the_sites_consequences(pack: Pack) -> None:

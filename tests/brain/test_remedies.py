@@ -2,17 +2,15 @@
 
 import functools
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.contract.xid_facts import XidReader
-from brain.adapters import pack as packs
 from brain.core.pack.spec import Mode, ModeSetting, Pack, Settings
 from tests.brain.world import GPU, Story
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
 HEAD = "NVRM: Xid (PCI:0000:3b:00): "
 WANTS = HEAD + "154, GPU recovery action changed from 0x0 (None) to "
 EVIDENCE, DRAIN, RESUME = "evidence.collect", "scheduler.drain", "scheduler.resume"
@@ -24,7 +22,7 @@ REPLACED = [EVIDENCE, DRAIN]
 
 @functools.cache
 def shipped() -> Pack:
-    pack = packs.load(ROOT / "rules", ROOT / "runbooks", Settings(modes=(ModeSetting(mode=Mode.AUTO),)), {})
+    pack = shipped_pack(Settings(modes=(ModeSetting(mode=Mode.AUTO),)))
     return replace(pack, runbooks=tuple(replace(runbook, every_s=0) for runbook in pack.runbooks))
 
 

@@ -14,6 +14,7 @@ from brain.adapters.codec import Codec
 from brain.cli.check import examine
 from brain.config import parse
 from brain.core.inputs import Delivery, Input, OperatorCommand, TimerFired
+from tests.shipped import shipped_pack
 
 ROOT = Path(__file__).resolve().parents[2]
 NEW_TO_OLD = {
@@ -44,7 +45,7 @@ def test_rules_with_the_old_names_are_the_same_rules(tmp_path: Path) -> None:
     """A site that has not changed its files yet judges as before."""
     rules, runbooks, count = old_files(tmp_path)
     assert count > 100
-    assert packs.load(rules, runbooks) == packs.load(ROOT / "rules", ROOT / "runbooks")
+    assert packs.load(rules, runbooks) == shipped_pack()
 
 
 def test_check_warns_of_each_old_name_and_names_the_new_one(tmp_path: Path) -> None:

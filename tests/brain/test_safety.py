@@ -1,14 +1,11 @@
 """Safety laws on gpuward's own rules, with every runbook in auto mode."""
 
-from pathlib import Path
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.contract.messages import Event, Severity
 from agent.contract.xid_facts import XidReader
 from agent.contract.xid_table import XIDS
-from brain.adapters import pack as packs
 from brain.core.effects import Effect, Note, Perform, SendPage, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Leader, NodeState, PackLoaded, TimerFired
@@ -16,9 +13,9 @@ from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Mode, ModeSetting, Settings
 from brain.core.rehearsal.timeline import Timeline
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
-PACK = packs.load(ROOT / "rules", ROOT / "runbooks", settings=Settings(modes=(ModeSetting(mode=Mode.AUTO),)))
+PACK = shipped_pack(Settings(modes=(ModeSetting(mode=Mode.AUTO),)))
 CACHE = CompiledCache()
 
 

@@ -1,14 +1,12 @@
 """One fault seen from a rack and from a leaf switch is one incident, as long as the same nodes show it."""
 
 from dataclasses import replace
-from pathlib import Path
 
-from brain.adapters import pack as packs
 from brain.core.pack.spec import Mode, ModeSetting, Place, Settings
 from tests.brain.world import Story
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = packs.load(ROOT / "rules", ROOT / "runbooks")
+SHIPPED = shipped_pack()
 # One rack of twelve nodes on two leaf switches, in a cell of a hundred.
 PLACES = {f"n{n}": Place(leaf=f"l{n // 6}", rack="r0" if n < 12 else f"r{n // 12}") for n in range(100)}
 

@@ -7,7 +7,6 @@ never attempted a second time, and every run comes to its end with a page.
 import asyncio
 import contextlib
 import json
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -128,26 +127,28 @@ class Points:
         self.whole.end()
 
     def _watch_journal(self) -> None:
-        seen, inode = 0, 0
-        while not self._stop.is_set():
-            lines: list[str] = []
-            if self.journal.exists():
-                with self.journal.open() as file:
-                    lines, now = (
-                        [line for line in file if line.endswith("\n")],
-                        os.fstat(file.fileno()).st_ino,
-                    )
-                if now != inode:  # it is written again at each start of the agent
-                    seen, inode = 0, now
-            for line in lines[seen:]:
-                with contextlib.suppress(ValueError):
-                    raw = json.loads(line)
-                    if "accepted" in raw:
-                        self._see("accepted", raw["accepted"]["id"])
-                    elif "done" in raw:
-                        self._see("done", raw["done"])
-            seen = len(lines)
-            self._stop.wait(0.002)
+        read, inode = 0, 0
+        while not self._stop.wait(0.002):
+            with contextlib.suppress(FileNotFoundError):
+                now = self.journal.stat()
+                if now.st_ino != inode:  # it is written again at each start of the agent
+                    read, inode = 0, now.st_ino
+                if now.st_size > read:
+                    read += self._read_journal(read)
+
+    def _read_journal(self, start: int) -> int:
+        """Sees what whole lines say from this byte on; how many bytes they have."""
+        with self.journal.open("rb") as file:
+            file.seek(start)
+            whole = file.read().rpartition(b"\n")[0]
+        for line in whole.splitlines():
+            with contextlib.suppress(ValueError):
+                raw = json.loads(line)
+                if "accepted" in raw:
+                    self._see("accepted", raw["accepted"]["id"])
+                elif "done" in raw:
+                    self._see("done", raw["done"])
+        return len(whole) + 1 if whole else 0
 
     async def _watch_log(self) -> None:
         async def hear(message: Msg) -> None:

@@ -3,12 +3,11 @@
 import functools
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from brain.adapters import pack as packs
 from brain.core.pack.spec import EscalationStep, Mode, ModeSetting, Pack, Place, Priority, Settings, Window
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
 START = 1_700_000_000.0
 SIZES = (6, 24, 64, 200)
 NODES_PER_LEAF = 8
@@ -40,7 +39,7 @@ def places(size: int) -> dict[str, Place]:
 
 @functools.cache
 def _shipped() -> Pack:
-    pack = packs.load(ROOT / "rules", ROOT / "runbooks")
+    pack = shipped_pack()
     # Weekly inspections of 200 nodes would drown what stories are about; they are started by operators here.
     return replace(pack, runbooks=tuple(replace(one, every_s=0) for one in pack.runbooks))
 

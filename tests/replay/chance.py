@@ -3,12 +3,10 @@
 import heapq
 import random
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
-from brain.adapters import pack as packs
 from brain.core.effects import AskJobs, AskLook, AskPlan, Effect, Perform, SendPage, SetTimer, WriteIntent
 from brain.core.engine import Engine
 from brain.core.inputs import (
@@ -29,8 +27,8 @@ from brain.core.inputs import (
 )
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Match, Mode, ModeSetting, Pack, Place, Settings, Window
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
 NODES = {
     f"n{n:02}": Place(leaf=f"l{n % 3}", rack=f"r{n % 4}", pod=f"p{n % 2}", fabric="default")
     for n in range(24)
@@ -62,7 +60,7 @@ def pack(mode: Mode, chance: random.Random) -> Pack:
         breaker_runs=40,
         maintenance=(Window(scope="rack/r1", since=START + 2000, until=START + 4000, why="new cables"),),
     )
-    return packs.load(ROOT / "rules", ROOT / "runbooks", settings, NODES)
+    return shipped_pack(settings, NODES)
 
 
 class Chance:

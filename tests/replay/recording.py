@@ -5,6 +5,7 @@ A file holds the recordings of one group (`drills`, `stories`, `examples`, `rand
 """
 
 import dataclasses
+import functools
 import lzma
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -25,6 +26,7 @@ from tests.replay import words
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "replay"
 CELL = "replay"
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _codec = Codec(CELL)
 
 Plain = dict[str, Any]
@@ -131,15 +133,23 @@ def _effect(effect: Any, shown: dict[str, Plain]) -> Plain:
 
 
 def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
     if isinstance(value, Enum):
         return value.value
-    if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if dataclasses.is_dataclass(kind):
+        return {name: _plain(getattr(value, name)) for name in _fields(kind)}
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
     return value
+
+
+@functools.cache
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def save(group: str, found: Iterable[Recording], known: Mapping[str, Plain]) -> None:

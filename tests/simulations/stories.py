@@ -2,9 +2,7 @@
 
 import functools
 from dataclasses import replace
-from pathlib import Path
 
-from brain.adapters import pack as packs
 from brain.core.engine import Engine
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Mode, ModeSetting, Pack, Place, Settings
@@ -12,8 +10,8 @@ from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import RunState
 from simulations.drills import DRILLS
 from simulations.virtual_time import Simulator
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
 NODES = {f"sim-{n:02}": Place(leaf=f"leaf-{1 + n % 2}") for n in range(1, 17)}
 FAULTY = "sim-03"
 DRILL_AT_S = 30.0
@@ -126,7 +124,7 @@ REQUESTS = {
 @functools.cache
 def _pack(mode: Mode) -> Pack:
     settings = Settings(modes=(ModeSetting(mode=mode, nodes="sim-*"), ModeSetting(mode=mode, nodes="")))
-    pack = packs.load(ROOT / "rules", ROOT / "runbooks", settings, NODES)
+    pack = shipped_pack(settings, NODES)
     runbooks = tuple(replace(runbook, every_s=0) for runbook in pack.runbooks)  # no scheduled inspections
     return replace(pack, runbooks=runbooks)
 

@@ -4,13 +4,13 @@ import functools
 
 import pytest
 
-from brain.adapters import pack as packs
 from brain.core.inputs import NodeState
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Mode
 from simulations.drills import DRILLS
 from simulations.virtual_time import Simulator
-from tests.simulations.stories import FAULTY, NODES, REQUESTS, ROOT, STORIES, done, happened, played, world
+from tests.shipped import shipped_pack
+from tests.simulations.stories import FAULTY, NODES, REQUESTS, STORIES, done, happened, played, world
 
 once = functools.cache(played)  # most tests look at the same play
 
@@ -56,7 +56,7 @@ def requested(name: str) -> Simulator:
     made = world()
     made.timeline.feed(NodeState(id="here", node=FAULTY, alive=True), made.start + 1)
     made.run(30)
-    pack = packs.load(ROOT / "rules", ROOT / "runbooks")
+    pack = shipped_pack()
     (runbook,) = [runbook for runbook in pack.runbooks if runbook.name == name]
     where = {"fabric": "default"} if runbook.scope == "fabric" else {"node": FAULTY}
     made.command("start", at_s=30, runbook=name, **where)
@@ -76,7 +76,7 @@ def test_what_people_may_start_is_done_and_leaves_the_node_as_it_was(runbook: st
 def test_every_runbook_is_rehearsed_by_a_drill() -> None:
     """Law of coverage: no runbook is shipped that was never rehearsed with the rules that lead to it."""
     rehearsed = {run.runbook.name for drill in STORIES for run in once(drill).timeline.runs.values()}
-    pack = packs.load(ROOT / "rules", ROOT / "runbooks")
+    pack = shipped_pack()
     left = [runbook.name for runbook in pack.runbooks if runbook.name not in rehearsed | set(REQUESTS)]
     rules = {name: [rule.name for rule in pack.rules if rule.runbook == name] for name in left}
     lines = [
@@ -90,7 +90,7 @@ def test_every_runbook_is_rehearsed_by_a_drill() -> None:
 
 def test_every_action_of_a_runbook_is_rehearsed() -> None:
     """Every action of every rung is taken in some drill or request."""
-    pack = packs.load(ROOT / "rules", ROOT / "runbooks")
+    pack = shipped_pack()
     wanted = {rung.do for runbook in pack.runbooks for rung in (*runbook.rungs, *runbook.return_to_service)}
     taken = {action for drill in STORIES for action in done(once(drill).timeline)}
     taken |= {action for actions in REQUESTS.values() for action in actions}

@@ -9,12 +9,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 from agent.contract.actions.spec import Disrupts
 from agent.contract.commands import Outcome
-from brain.adapters import pack as packs
 from brain.core.effects import AskJobs, AskLook, AskPlan, Effect, Perform, SendPage, Step
 from brain.core.engine import Engine
 from brain.core.inputs import (
@@ -35,15 +33,15 @@ from brain.core.rehearsal.timeline import Timeline, World
 from simulations.actions.infrastructure import MARK
 from simulations.changes import Change, after
 from simulations.virtual_time import LATENCY_S, Simulator
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[2]
 CACHE = CompiledCache()
 
 
 @functools.cache
 def shipped() -> Pack:
     """The rules and runbooks of this repository; nothing is scheduled."""
-    pack = packs.load(ROOT / "rules", ROOT / "runbooks")
+    pack = shipped_pack()
     return replace(pack, runbooks=tuple(replace(one, every_s=0) for one in pack.runbooks))
 
 

@@ -1,12 +1,10 @@
 """Drains wait for the node's jobs: how long and what then is a class of the fault, and the site says it for each class."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from brain.adapters import pack as packs
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import DrainWait, Match, Mode, ModeSetting, Runbook, Rung, Settings, Symptom
@@ -14,9 +12,9 @@ from brain.core.state import IncidentState, RunState
 from tests.brain.core.climb import QUIET, Climb, rung
 from tests.brain.test_lint import PACK, RULE, RUNBOOK
 from tests.brain.world import Story, pack, rule
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[3]
-SHIPPED = packs.load(ROOT / "rules", ROOT / "runbooks")
+SHIPPED = shipped_pack()
 WEEK_S = 7 * 86_400.0
 EVIDENCE_RUNG = Rung(name="evidence", do="evidence.collect", params={"component": "node"})
 

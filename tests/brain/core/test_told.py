@@ -1,20 +1,18 @@
 """A page says only what is true: its words about drains, switches and evidence are made from what happened."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from brain.adapters import pack as packs
 from brain.core.healing import told
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import TOLD, Runbook, Rung
 from tests.brain.core.climb import QUIET, Climb, rung
 from tests.brain.test_lint import PACK, RULE, RUNBOOK
+from tests.shipped import shipped_pack
 
-ROOT = Path(__file__).resolve().parents[3]
-SHIPPED = {book.name: book for book in packs.load(ROOT / "rules", ROOT / "runbooks").runbooks}
+SHIPPED = {book.name: book for book in shipped_pack().runbooks}
 TONIGHT = ("nothing to do", "Nothing more to do")
 
 
