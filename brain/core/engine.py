@@ -486,6 +486,7 @@ class Engine:
         self._end_removed_symptoms(ctx)
         self._judge_by_new_rules(ctx)
         ctx.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)
+        self._judge_by_new_places(ctx)
         requests.plan_schedules(ctx)
         ctx.freed = True  # the site may have set other modes and limits
         early, self.state.early = self.state.early, []
@@ -525,6 +526,16 @@ class Engine:
             self._match_ended(ctx, rule, scope, f"rule {rule} was removed")
         for key in [key for key in self.state.dismissed if ids.name_of(key) not in rules]:
             del self.state.dismissed[key]
+
+    def _judge_by_new_places(self, ctx: Context) -> None:
+        """Nodes count in the spreads around them. What explained a fault may be elsewhere now: then it has its own incident."""
+        self._judge(ctx, list(symptoms.new_places(ctx)))
+        for scope, matched in list(self.state.matched.items()):
+            for name in matched:
+                rule, match = self._compiled.rules[name], ids.key(name, scope)
+                known = match in ctx.index.by_match or match in self.state.dismissed
+                if not known and incidents.explained_by(ctx, rule, scope) is None:
+                    self._match_began(ctx, name, scope)
 
 
 def _stays_out(nodes: list[str]) -> str:
