@@ -460,7 +460,7 @@ class Engine:
         return sorted(held, key=lambda run: (ctx.state.incidents[run.incident].severity, run.started_at))
 
     def _released(self, ctx: Context, incident: Incident) -> None:
-        """An incident is over: matches that it inhibited and that still hold become incidents of their own."""
+        """An incident is over or remedied: matches that it inhibited and that still hold become incidents of their own."""
         if not incident.inhibits:
             return
         for scope, matched in list(ctx.state.matched.items()):

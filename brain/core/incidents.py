@@ -189,13 +189,15 @@ def _same_fault(ctx: Context, cause: str, scope: str) -> Incident | None:
 def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     """The incident that explains a match: it inhibits its cause at a scope around this one, or has the same nodes.
 
-    Of several the first, as after a restart.
+    Of several the first, as after a restart. One whose remedy was verified explains nothing that is there still.
     """
     cause = rule.cause or rule.name
     around = [
         incident
         for incident in ctx.index.inhibitors.get(cause, {}).values()
-        if incident.cause != cause and ctx.compiled.topology.serves(incident.scope, scope)
+        if incident.cause != cause
+        and ctx.compiled.topology.serves(incident.scope, scope)
+        and not runs.remedied(ctx, incident)
     ]
     first = min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
     return first or twins.same_nodes(ctx, rule, scope)
