@@ -382,9 +382,11 @@ class Engine:
     def _recover(self, ctx: Context, incident: Incident, trigger: IncidentTrigger, why: str) -> bool:
         """Moves the incident; if it has recovered, which is returned, it closes after its resolve delay.
 
-        Not while it keeps a node out of service: it stays open, and says so, until the node is given back (law 14).
+        Not while it keeps its node out of service: it stays open, and says so, until the node is given back (law 14).
+        Nodes that a shared cause has from others are left to incidents of their own when it closes: meanwhile it would
+        explain every fault around it.
         """
-        drained = drains.owned(ctx, incident)
+        drained = drains.owned(ctx, incident) if incident.node else []
         if drained and incident.state is IncidentState.HEALING and trigger is IncidentTrigger.RUN_SUCCEEDED:
             self._run_failed(ctx, incident, f"{why}; {_stays_out(drained)}")
         elif drained and incident.state is IncidentState.NEEDS_HUMAN:
@@ -435,7 +437,8 @@ class Engine:
             else:
                 drained = run.node in drains.owned(ctx, incident)
                 escalation.gave_up(ctx, incident, f"{why}. {told.drained(ctx, run)}" if drained else why)
-        if not incident.matching_rules and not incident.unproven and not drains.owned(ctx, incident):
+        drained = incident.node and drains.owned(ctx, incident)
+        if not incident.matching_rules and not incident.unproven and not drained:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
 
     def _let_go(self, ctx: Context, incident: Incident) -> None:
