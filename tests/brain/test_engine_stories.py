@@ -423,7 +423,9 @@ def test_a_node_that_moves_away_from_what_explains_its_fault() -> None:
     story.time.feed(PackLoaded(id="pack-2", pack=moved), 30)
     story.run(40)
     assert [one.state for one in story.incidents("link-down") if one.node == "n5"][-1] == "healing"
-    assert story.engine.state.symptoms["shared_link_down_leaf@leaf/l1"].members.keys() == places.keys() - {"n5"}
+    assert story.engine.state.symptoms["shared_link_down_leaf@leaf/l1"].members.keys() == places.keys() - {
+        "n5"
+    }
     for number in range(6):
         story.event(50, "link.state", "link/eth0", f"n{number}", up=True)
     story.run(200_000)
