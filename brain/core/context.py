@@ -58,7 +58,7 @@ class Context:
         # (node, incident that is over and had drained it, whether an operator closed it)
         self.left: list[tuple[str, Incident, bool]] = []
         self.freed = False  # a run gave its claim back: those that a gate holds may go on
-        self.released: list[Incident] = []  # incidents that are over and no longer inhibit anything
+        self.released: list[Incident] = []  # incidents that are over or remedied
         self._incidents: dict[str, Incident] = {}
         self._pages: dict[int, Callable[[], SendPage]] = {}  # place among the effects -> page
         self._runs: dict[str, Run] = {}

@@ -382,9 +382,11 @@ class Engine:
     def _recover(self, ctx: Context, incident: Incident, trigger: IncidentTrigger, why: str) -> bool:
         """Moves the incident; if it has recovered, which is returned, it closes after its resolve delay.
 
-        Not while it keeps a node out of service: it stays open, and says so, until the node is given back (law 14).
+        Not while it keeps its node out of service: it stays open, and says so, until the node is given back (law 14).
+        Nodes that a shared cause has from others are left to incidents of their own when it closes: meanwhile it would
+        explain every fault around it.
         """
-        drained = drains.owned(ctx, incident)
+        drained = drains.owned(ctx, incident) if incident.node else []
         if drained and incident.state is IncidentState.HEALING and trigger is IncidentTrigger.RUN_SUCCEEDED:
             self._run_failed(ctx, incident, f"{why}; {_stays_out(drained)}")
         elif drained and incident.state is IncidentState.NEEDS_HUMAN:
@@ -435,7 +437,8 @@ class Engine:
             else:
                 drained = run.node in drains.owned(ctx, incident)
                 escalation.gave_up(ctx, incident, f"{why}. {told.drained(ctx, run)}" if drained else why)
-        if not incident.matching_rules and not incident.unproven and not drains.owned(ctx, incident):
+        keeps = incident.node and drains.owned(ctx, incident)
+        if not incident.matching_rules and not incident.unproven and not keeps:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
 
     def _let_go(self, ctx: Context, incident: Incident) -> None:
@@ -460,7 +463,7 @@ class Engine:
         return sorted(held, key=lambda run: (ctx.state.incidents[run.incident].severity, run.started_at))
 
     def _released(self, ctx: Context, incident: Incident) -> None:
-        """An incident is over: matches that it inhibited and that still hold become incidents of their own."""
+        """An incident is over or remedied: matches that it inhibited and that still hold become incidents of their own."""
         if not incident.inhibits:
             return
         for scope, matched in list(ctx.state.matched.items()):
@@ -486,6 +489,7 @@ class Engine:
         self._end_removed_symptoms(ctx)
         self._judge_by_new_rules(ctx)
         ctx.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)
+        self._judge_by_new_places(ctx)
         requests.plan_schedules(ctx)
         ctx.freed = True  # the site may have set other modes and limits
         early, self.state.early = self.state.early, []
@@ -525,6 +529,16 @@ class Engine:
             self._match_ended(ctx, rule, scope, f"rule {rule} was removed")
         for key in [key for key in self.state.dismissed if ids.name_of(key) not in rules]:
             del self.state.dismissed[key]
+
+    def _judge_by_new_places(self, ctx: Context) -> None:
+        """Nodes count in the spreads around them. What explained a fault may be elsewhere now: then it has its own incident."""
+        self._judge(ctx, list(symptoms.new_places(ctx)))
+        for scope, matched in list(self.state.matched.items()):
+            for name in matched:
+                rule, match = self._compiled.rules[name], ids.key(name, scope)
+                known = match in ctx.index.by_match or match in self.state.dismissed
+                if not known and incidents.explained_by(ctx, rule, scope) is None:
+                    self._match_began(ctx, name, scope)
 
 
 def _stays_out(nodes: list[str]) -> str:

@@ -129,16 +129,16 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     if incident is not None:
         _join(ctx, incident, rule, scope)
         return incident
-    explained_by = _explained_by(ctx, cause, scope) or twins.same_nodes(ctx, rule, scope)
-    if explained_by is not None:
-        explained_by.explains += 1
-        _affects(explained_by, [node_of(scope)])
-        ctx.show(explained_by)
-        if explained_by.explains <= MAX_LISTED:
+    wider = explained_by(ctx, rule, scope)
+    if wider is not None:
+        wider.explains += 1
+        _affects(wider, [node_of(scope)])
+        ctx.show(wider)
+        if wider.explains <= MAX_LISTED:
             ctx.note(
                 "incident.explains",
-                f"{cause} at {scope} is explained by {explained_by.cause} at {explained_by.scope}",
-                incident=explained_by.id,
+                f"{cause} at {scope} is explained by {wider.cause} at {wider.scope}",
+                incident=wider.id,
                 scope=scope,
             )
         return None
@@ -186,14 +186,21 @@ def _same_fault(ctx: Context, cause: str, scope: str) -> Incident | None:
     return None
 
 
-def _explained_by(ctx: Context, cause: str, scope: str) -> Incident | None:
-    """The incident that inhibits this cause at a scope around this one: of several the first, as after a restart."""
+def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
+    """The incident that explains a match: it inhibits its cause at a scope around this one, or has the same nodes.
+
+    Of several the first, as after a restart. One whose remedy was verified explains nothing that is there still.
+    """
+    cause = rule.cause or rule.name
     around = [
         incident
         for incident in ctx.index.inhibitors.get(cause, {}).values()
-        if incident.cause != cause and ctx.compiled.topology.serves(incident.scope, scope)
+        if incident.cause != cause
+        and ctx.compiled.topology.serves(incident.scope, scope)
+        and not runs.remedied(ctx, incident)
     ]
-    return min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
+    first = min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
+    return first or twins.same_nodes(ctx, rule, scope)
 
 
 def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:

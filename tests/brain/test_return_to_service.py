@@ -9,9 +9,9 @@ import pytest
 from agent.contract.commands import Outcome
 from brain.core.effects import AskPlan, CancelStep, Effect, Perform
 from brain.core.inputs import Input, Leader, StepPlan, StepProgress, StepResult
-from brain.core.pack.spec import Mode, Pack, Runbook, Rung, Verify
+from brain.core.pack.spec import Mode, Pack, Place, Runbook, Rung, Symptom, Verify
 from brain.core.state import RunState, SymptomState
-from tests.brain.world import Story, pack
+from tests.brain.world import Story, pack, rule
 
 LADDER = Runbook(
     name="bounce",
@@ -223,3 +223,60 @@ def test_in_observe_mode_every_rung_has_a_plan() -> None:
     story.run(10)
     assert len(story.notes("step.plan")) == 3
     assert story.actions() == []
+
+
+def test_a_shared_cause_that_is_over_keeps_no_node_and_explains_nothing() -> None:
+    """It took over the drain of one node. That node, and all others of the leaf, have faults of their own again."""
+    places = {f"n{number}": Place(leaf="l1") for number in range(8)}
+    plain = ladder()
+    widely = Symptom(
+        name="widely", scope="leaf", summary="on many", detect="spread", of="link_down", at_least=4, ttl_s=600
+    )
+    shared = rule("switch", "leaf", {"symptom": "widely"}, runbook="tell", inhibits=("link-down",))
+    tell = Runbook(name="tell", summary="tell", rungs=(Rung(name="tell", do="page"),))
+    given = replace(
+        plain,
+        symptoms=(*plain.symptoms, widely),
+        rules=(*plain.rules, shared),
+        runbooks=(*plain.runbooks, tell),
+        places=places,
+    )
+    story = World(given, heals=False)
+    story.event(1, "link.state", "link/eth1", up=False)
+    for number in (2, 3, 4, 5):
+        story.event(10, "link.state", "link/eth1", f"n{number}", up=False)
+    story.run(20)
+    (switch,) = story.incidents("switch")
+    assert switch.state == "needs_human"
+    assert list(story.engine.state.drains["n1"]) == [switch.id]
+    for number in (2, 3, 4, 5):
+        story.event(100, "link.state", "link/eth1", f"n{number}", up=True)
+    story.run(700)
+    assert story.incidents("switch")[0].state == "closed"
+    own = story.incidents("link-down")[-1]
+    assert (own.node, own.state) == ("n1", "needs_human"), "the next rung did not help either"
+    assert switch.id not in story.engine.state.drains["n1"], "it has another owner"
+    story.event(710, "link.state", "link/eth1", "n6", up=False)
+    story.run(720)
+    assert story.incidents("link-down")[-1].node == "n6"
+
+
+def test_what_a_remedied_fault_explained_and_is_there_still() -> None:
+    """It has an incident of its own before its node is given back: who wants the node out of service keeps it."""
+    plain = ladder()
+    kept = tuple(one for one in plain.rules if one.name != "gpu-lost-by-job")
+    host = rule("host-bad", "node", {"symptom": "device_removed"}, runbook="host", inhibits=("link-down",))
+    restart = Rung(
+        name="restart", do="service.restart", params={"unit": "host"}, verify=Verify(within_s=9, for_s=3)
+    )
+    book = replace(LADDER, name="host", rungs=(LADDER.rungs[0], restart))
+    story = World(replace(plain, rules=(*kept, host), runbooks=(*plain.runbooks, book)))
+    story.event(1, "job.cuda_error", name="CUDA_ERROR_DEVICE_REMOVED")
+    story.event(5, "link.state", "link/eth1", up=False)
+    story.run(6)
+    assert story.incidents("link-down") == [], "explained"
+    story.run(100)
+    assert [action for _, action in story.actions()] == [
+        "scheduler.drain", "service.restart", "scheduler.drain", "link.bounce", "scheduler.resume"
+    ]  # fmt: skip
+    assert [one.state for one in story.incidents()] == ["closed", "closed"]

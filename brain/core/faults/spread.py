@@ -85,9 +85,9 @@ def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> N
 
 
 def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
-    """Counts a node in."""
-    wide.members[node] = began
-    ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, None)
+    """Counts a node in. A spread does not grow with a node that was counted before: one that flaps keeps none alive."""
+    before = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, began)
+    wide.members[node] = wide.members.get(node, before) if wide.active else began
 
 
 def forget_old(ctx: Context, key: str) -> None:

@@ -268,6 +268,24 @@ def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]
             yield from _recount(ctx, key, symptom, wide)
 
 
+def new_places(ctx: Context) -> Iterator[SymptomState]:
+    """Other places, or other spreads, are in force: each node counts where it belongs now, and nowhere else."""
+    for state in list(ctx.state.symptoms.values()):
+        for symptom, place, node in spread.watchers(ctx, state.name, state.scope) if state.active else ():
+            wide = ctx.state.symptoms.get(ids.key(symptom.name, place))
+            if wide is None or node not in wide.members:
+                yield from _count_in(ctx, symptom, place, node, state)
+    for key, wide in list(ctx.state.symptoms.items()):
+        spec = ctx.compiled.symptoms.get(wide.name)
+        if spec is None or spec.detect != "spread":
+            continue
+        gone = [node for node in wide.members if not spread.shows(ctx, spec.of, node, spec, wide.scope)]
+        for node in gone:
+            del wide.members[node]
+        if gone:
+            yield from _recount(ctx, key, spec, wide)
+
+
 def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> Iterator[SymptomState]:
     """Ends a spread that is over; forgets one that nobody shows."""
     if wide.active and spread.over(ctx, symptom, wide):

@@ -268,6 +268,8 @@ def succeed(ctx: Context, run: Run, why: str, back_to: int) -> None:
         return
     ctx.note("run.returning", why, incident=run.incident, run=run.id, scope=run.scope)
     run.worked, run.back_to, run.rung, run.attempt = why, back_to, 0, 1
+    if run.node:
+        ctx.released.append(ctx.state.incidents[run.incident])
     # The run that brings the node back tests it; now the node would fail its tests because of the other incident's fault.
     if run.node and _left_to_others(ctx, run):
         return
@@ -278,6 +280,12 @@ def given_back(ctx: Context, run: Run) -> bool:
     """Whether the last step of the run has given its node back to the scheduler."""
     spec = ctx.actions.get(run.steps[-1].action) if run.steps else None
     return spec is not None and spec.returns and run.steps[-1].outcome == Outcome.OK
+
+
+def remedied(ctx: Context, incident: Incident) -> bool:
+    """Whether a remedy on the incident's node was verified: what its fault explained there is over, too, or is another fault."""
+    run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+    return run is not None and bool(run.node) and bool(run.worked) and not incident.matching_rules
 
 
 def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:

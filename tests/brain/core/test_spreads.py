@@ -1,9 +1,11 @@
 """`detect: spread`: how many nodes of a leaf, a rack or the cell show one symptom, and when that is one shared cause."""
 
+from dataclasses import replace
 from typing import Any
 
 from brain.core.effects import Note
 from brain.core.faults import symptoms
+from brain.core.pack.compiled import Compiled
 from brain.core.pack.spec import Match, Place, Symptom
 from brain.core.state import Node, SymptomState
 from tests.brain.core.watch import Watch, symptom
@@ -315,3 +317,35 @@ def test_a_node_counts_while_a_run_is_verified() -> None:
     assert set(watch.known(WIDE).members) == {"n2", "n3"}
     assert watch.state.set_aside == {}
     assert well(watch, 140, "n2") == [f"-{WIDE}"]
+
+
+def test_a_node_that_was_counted_before_is_no_growth() -> None:
+    """One that flaps, or shows it at another part, keeps no spread alive: else a broken node waits for its remedy for ever."""
+    for flaps, gpu in (("n1", 0), ("n4", 1)):
+        watch = growing()
+        sick(watch, 460, "n4")
+        for number in (1, 2, 3):
+            well(watch, 500, f"n{number}")
+        for at in (520, 600, 680, 755):
+            sick(watch, at, flaps, gpu)
+            assert well(watch, at + 1, flaps, gpu) == []
+        assert [one for one in watch.wait(800) if "wide" in one[1]] == [(760, f"-{WIDE}")]
+        assert list(watch.known(WIDE).members) == ["n4"]
+
+
+def test_a_node_gets_another_place() -> None:
+    """It counts where it stands now. Nothing is left of it where it stood."""
+    watch = leaf(at_least=3)
+    for number in (1, 2, 3):
+        sick(watch, 100, f"n{number}")
+    moved = {**LEAVES, **dict.fromkeys(("n2", "n3"), Place(leaf="l2"))}
+    sick(watch, 101, "m1")
+    watch.compiled = Compiled(replace(watch.compiled.pack, places=moved))
+    changed = list(symptoms.new_places(watch.ctx(110)))
+    assert [(one.scope, one.active) for one in changed] == [("leaf/l2", True), ("leaf/l1", False)]
+    assert list(watch.known(WIDE).members) == ["n1"]
+    assert set(watch.known("wide@leaf/l2").members) == {"m1", "n2", "n3"}
+    assert list(symptoms.new_places(watch.ctx(111))) == []
+    for name in ("n1", "n2", "n3", "m1"):
+        well(watch, 120, name)
+    assert watch.state.symptoms == {}
