@@ -124,6 +124,8 @@ def test_up_heals_three_faults_at_once_and_goes_on_after_a_restart(tmp_path: Pat
     data = tmp_path / "data"
     with running(data) as up:
         assert up.said.count(str(data)) >= 5
+        # On a slow machine the table is printed before all of them are heard.
+        up.until(lambda: len(up.get("/api/nodes")["nodes"]) >= 5, "all nodes are heard")
         nodes = {node["name"]: node for node in up.get("/api/nodes")["nodes"]}
         assert [name for name in nodes if name.startswith("sim-")] == ["sim-01", "sim-02", "sim-03", "sim-04"]
         assert len(nodes) == 5, "and this machine"
