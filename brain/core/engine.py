@@ -437,7 +437,7 @@ class Engine:
             else:
                 drained = run.node in drains.owned(ctx, incident)
                 escalation.gave_up(ctx, incident, f"{why}. {told.drained(ctx, run)}" if drained else why)
-        keeps = incident.node and drains.owned(ctx, incident)
+        keeps = bool(incident.node and drains.owned(ctx, incident))
         if not incident.matching_rules and not incident.unproven and not keeps:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
 
