@@ -33,11 +33,12 @@ def play(seed: int, cache: CompiledCache, tally: Tally, moves: int = MOVES) -> N
     def see(given: Input, now: float, effects: list[Effect]) -> None:
         cell = teller.story.cell
         cell.now = now
-        kinds = frozenset((type(given), *map(type, effects)))
+        kinds = {type(effect) for effect in effects}
+        kinds.add(type(given))
         if kinds <= SILENT:
             return
         shown(cell, effects)
-        for number in oracles.concerned(kinds):
+        for number in oracles.concerned(frozenset(kinds)):
             judge = judges[number]
             for text in judge.see(cell, given, now, effects):
                 tally.violations[judge.law].append(f"story {seed}: {text}")

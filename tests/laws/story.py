@@ -179,7 +179,7 @@ class Teller:
         effects = self.engine.handle(given, self.now)
         if self._twin is not None:
             other = self._twin.handle(given, self.now)
-            if orjson.dumps(effects) != orjson.dumps(other):
+            if (effects or other) and orjson.dumps(effects) != orjson.dumps(other):
                 self.story.differ.append(f"{type(given).__name__} {given.id}")
                 self._twin = None
             elif len(self.story.log) > self._twin_until:
