@@ -33,7 +33,7 @@ def play(seed: int, cache: CompiledCache, tally: Tally, moves: int = MOVES) -> N
     def see(given: Input, now: float, effects: list[Effect]) -> None:
         cell = teller.story.cell
         cell.now = now
-        kinds = {type(effect) for effect in effects}
+        kinds: set[type] = {type(effect) for effect in effects}
         kinds.add(type(given))
         if kinds <= SILENT:
             return
