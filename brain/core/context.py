@@ -9,6 +9,8 @@ from brain.core.pack.compiled import Compiled
 from brain.core.pack.spec import Scalar
 from brain.core.state import Incident, Run, State, SymptomState
 
+_PLACE_OF_PAGE = SetTimer(name="", due=0.0)  # stands among the effects until `finish` composes the page
+
 
 class Context:
     """The state, the compiled pack, the time, and the effects collected so far."""
@@ -98,11 +100,11 @@ class Context:
         self.state.timers.pop(name, None)
 
     def page(self, compose: Callable[[], SendPage]) -> None:
-        """Adds a page in its place among the effects. `finish` composes it again, when the input is completely handled:
-        so people also read what followed at once, such as the run that was started.
+        """Adds a page in its place among the effects. `finish` composes it, when the input is completely handled: so people
+        also read what followed at once, such as the run that was started.
         """
         self._pages[len(self.effects)] = compose
-        self.effects.append(compose())
+        self.effects.append(_PLACE_OF_PAGE)
 
     def show(self, incident: Incident) -> None:
         """Marks an incident as changed: its newest form is shown once, by `finish`."""

@@ -87,7 +87,8 @@ class Engine:
         self.state.now = max(self.state.now, now)
         if self._is_repeat(given):
             return []
-        jobs.forget_old(self.state)
+        if self.state.jobs:
+            jobs.forget_old(self.state)
         ctx = self._context(given.id)
         match given:
             case EventSeen(event=event):

@@ -63,7 +63,13 @@ QUIET_END_S = (
 
 See = Callable[[Input, float, list[Effect]], None]
 
-TWIN_INPUTS = 60  # so long the engine that was not restarted goes along
+HEARD_AT_FIRST = 8  # so many nodes have been heard before the first move
+ACK_AFTER_S = 2 * 3600.0  # when people acknowledge what they were paged for, in the quiet end
+POLL_S = 300.0  # a timer of a run so far ahead is a question asked again and again
+POLL_LATE_S = 3000.0  # in the rest of the quiet end it comes so late: its answer is the same every time
+
+RESTART_SHARE = 0.006  # of the inputs have a restart before them
+TWIN_INPUTS = 30  # so long the engine that was not restarted goes along
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,11 +103,12 @@ class Teller:
         self.now = fleet.START
         self._moves = moves
         self._see = see
-        self._queue: list[tuple[float, int, Input]] = []
+        self._queue: list[tuple[float, int, Input | SetTimer]] = []
         self._count = 0
         self._seqs: dict[str, int] = {}
         self._boots: dict[str, int] = {}
         self._obedient = False
+        self._at_rest = False  # the quiet end after people have acknowledged
         self._twin: Engine | None = None  # the engine as it would be without the restart
         self._twin_until = 0
         self._favourites = self._chance.sample(pack.symptoms, 6)  # a story is about few faults, not about all
@@ -111,9 +118,8 @@ class Teller:
         """The whole story."""
         self._put(PackLoaded(id="pack-0", pack=self.story.cell.pack))
         self._lead()
-        for name in self.names:
-            if self._chance.random() < 0.5:
-                self._put(self._event(name, "agent.started", "node", {}))
+        for name in self._chance.sample(self.names, min(len(self.names), HEARD_AT_FIRST)):
+            self._put(self._event(name, "agent.started", "node", {}))
         for _ in range(self._moves):
             self._move()
             self._pass(self._chance.choice((0.0, 0.0, 0.3, 1.0, 3.0, 10.0, 60.0, 400.0, 4000.0)))
@@ -130,12 +136,17 @@ class Teller:
         for name, node in self.story.cell.nodes.items():
             if not node.alive:
                 self._put(NodeState(id=self._id("n"), node=name, alive=True))
-        self._pass(QUIET_END_S)
+        self._pass(ACK_AFTER_S)
+        state = self.engine.state
+        for about in [*state.incidents, *state.alert_groups]:
+            self._put(OperatorCommand(id=self._id("o"), who="ann", verb="ack", args={"id": about}))
+        self._at_rest = True
+        self._pass(QUIET_END_S - ACK_AFTER_S)
 
     # --- time ---
 
     def _put(self, given: Input) -> None:
-        if not self._obedient and self._chance.random() < 0.01:
+        if not self._obedient and self._chance.random() < RESTART_SHARE:
             self._restore()
         if isinstance(given, EventSeen):
             given = self._numbered(given)
@@ -149,7 +160,7 @@ class Teller:
             self.story.log.append((given, self.now))
             self._see(given, self.now, self._handle(given))
 
-    def _later(self, after_s: float, given: Input) -> None:
+    def _later(self, after_s: float, given: Input | SetTimer) -> None:
         self._count += 1
         heapq.heappush(self._queue, (self.now + after_s, self._count, given))
 
@@ -158,8 +169,11 @@ class Teller:
         while self._queue and self._queue[0][0] <= until:
             at, _, given = heapq.heappop(self._queue)
             self.now = max(self.now, at)
-            if isinstance(given, TimerFired) and self.engine.state.timers.get(given.name) != given.due:
-                continue  # stale: the shell fires it or not, it changes nothing
+            if isinstance(given, SetTimer):
+                name, due = given.name, given.due
+                if self.engine.state.timers.get(name) != due:
+                    continue  # stale: the shell fires it or not, it changes nothing
+                given = TimerFired(id=f"t:{name}:{due}", name=name, due=due)
             self._put(given)
         self.now = until
 
@@ -179,7 +193,7 @@ class Teller:
         effects = self.engine.handle(given, self.now)
         if self._twin is not None:
             other = self._twin.handle(given, self.now)
-            if orjson.dumps(effects) != orjson.dumps(other):
+            if (effects or other) and orjson.dumps(effects) != orjson.dumps(other):
                 self.story.differ.append(f"{type(given).__name__} {given.id}")
                 self._twin = None
             elif len(self.story.log) > self._twin_until:
@@ -196,7 +210,10 @@ class Teller:
         chance = self._chance
         match effect:
             case SetTimer(name=name, due=due):
-                self._later(due - self.now, TimerFired(id=f"t:{name}:{due}", name=name, due=due))
+                after = due - self.now
+                if self._at_rest and after >= POLL_S and name.startswith("run:"):
+                    after += POLL_LATE_S
+                self._later(after, effect)
             case WriteIntent(step=step):
                 after = 0.0 if self._obedient else chance.choice((0.0, 0.0, 0.01, 3.0))
                 epoch = self.story.cell.epoch
@@ -457,6 +474,10 @@ _VERBS = {
     "sing": 0.3,
 }
 _TOLD = (Note, ShowIncident, ShowRun)  # effects that the world has no answer to
+SHOWS = frozenset((ShowIncident, ShowRun))  # what `shown` keeps
+CHANGES = frozenset(  # what `observed` looks at
+    (EventSeen, StepResult, NodeState, JobsAnswer, OperatorCommand, Perform)
+)
 _NO_DATA = ("severity", "component", "component_type", "count")
 
 
@@ -472,8 +493,6 @@ def shown(cell: Cell, effects: list[Effect]) -> None:
 def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> None:
     """Keeps the cell's truth up to date with one input and its effects; called after the oracles have looked."""
     match given:
-        case TimerFired():
-            pass
         case EventSeen(event=event):
             cell.node(event.node).heard_at = now
             if event.kind == "command.result" and not forged(cell, event):

@@ -59,15 +59,15 @@ def runs_asleep(patch: Patch) -> None:
 
 # law, defect, the first story that is told
 DEFECTS: tuple[tuple[int, Callable[[Patch], None], int], ...] = (
-    (0, timers_lost, 14),
-    (1, functools.partial(without, "budget"), 2),
-    (2, functools.partial(without, "hold"), 42),
+    (0, timers_lost, 12),
+    (1, functools.partial(without, "budget"), 37),
+    (2, functools.partial(without, "hold"), 40),
     (2, functools.partial(without, "maintenance"), 55),
     (2, functools.partial(without, "protected"), 4),
-    (8, others_forgotten, 28),
+    (8, others_forgotten, 23),
     (10, pages_sent_once, 8),
-    (13, functools.partial(without, "stale"), 8),
-    (14, runs_asleep, 48),
+    (13, functools.partial(without, "stale"), 12),
+    (14, runs_asleep, 14),
 )
 
 
@@ -85,7 +85,7 @@ def test_a_planted_defect_is_noticed(
     assert broken(found) == asked_when_concerned
 
 
-@pytest.mark.parametrize("seed", [2, 8, 28, 42])
+@pytest.mark.parametrize("seed", [12, 23, 37, 40])
 def test_the_engine_itself_breaks_no_law(seed: int) -> None:
     """In the stories that show the defects; `make stories` tells thousands."""
     assert broken(seed) == {}

@@ -48,13 +48,17 @@ def mode_of(ctx: Context, runbook: str, node: str, at_most: Mode) -> Mode:
         return Mode.OBSERVE
     mode = Mode.OBSERVE
     for setting in ctx.compiled.settings.modes:
-        if fnmatchcase(runbook, setting.runbook) and fnmatchcase(node, setting.nodes):
+        if _fits(setting.runbook, runbook) and _fits(setting.nodes, node):
             mode = setting.mode
     for override in ctx.state.modes:
-        if fnmatchcase(runbook, override.runbook) and fnmatchcase(node, override.nodes):
+        if _fits(override.runbook, runbook) and _fits(override.nodes, node):
             mode = override.mode
     order = (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)
     return min(mode, at_most, key=order.index)
+
+
+def _fits(pattern: str, name: str) -> bool:
+    return pattern == "*" or fnmatchcase(name, pattern)
 
 
 def hold(case: Case) -> Verdict | None:

@@ -94,17 +94,20 @@ class CompiledCache:
     def __call__(self, pack: Pack) -> Compiled:
         """The compiled pack. Packs of one version may differ in their places and settings only."""
         settings = pack.settings
-        shared = (
+        counters = (
             settings.shared_nodes,
             settings.shared_share,
             settings.shared_leaf_nodes,
             settings.shared_within_s,
         )
-        key = (pack.version, *shared)  # what the counters of shared causes are made of
+        key = (pack.version, *counters)  # what the counters of shared causes are made of
         if key not in self._packs:
             self._packs[key] = _Shared(pack)
-        compiled = copy.copy(self._packs[key])  # the same matcher and lookups
-        compiled.pack, compiled.settings, compiled.topology = pack, pack.settings, Topology(pack.places)
+        shared = self._packs[key]
+        if shared.topology.places is not pack.places:
+            shared.topology = Topology(pack.places)
+        compiled = copy.copy(shared)  # the same matcher and lookups
+        compiled.pack, compiled.settings = pack, pack.settings
         return compiled
 
     def close(self) -> None:

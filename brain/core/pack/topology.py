@@ -59,7 +59,7 @@ class Topology:
     """The places of the nodes, and which scopes contain which."""
 
     def __init__(self, places: Mapping[str, Place]) -> None:
-        self._places = places
+        self.places = places
         self._sizes: dict[str, int] = {}
         self._above: dict[str, tuple[str, ...]] = {}  # node with a place -> the scopes around it
         for place in places.values():
@@ -73,7 +73,7 @@ class Topology:
         known = self._above.get(node)
         if known is not None:
             return known
-        place = self._places.get(node)
+        place = self.places.get(node)
         if place is None:
             return _ABOVE_NOWHERE
         self._above[node] = _above(place)
@@ -87,7 +87,7 @@ class Topology:
         if wanted == CELL:
             return CELL
         if wanted in WIDE:
-            place = getattr(self._places.get(node, _NOWHERE), wanted)
+            place = getattr(self.places.get(node, _NOWHERE), wanted)
             return f"{wanted}/{place}" if place else ""
         if wanted == kind:
             return f"{kind}/{node}/{name.partition('/')[0] if kind == 'gpu' else name}"
@@ -121,12 +121,14 @@ class Topology:
 
     def meet(self, one: str, other: str) -> bool:
         """Whether the two overlap, or a node stands in both, as in a rack and a leaf."""
-        return self.overlap(one, other) or any(
-            one in above and other in above for above in map(self.above, self._places)
-        )
+        if self.overlap(one, other):
+            return True
+        if node_of(one) or node_of(other):
+            return False  # what a node stands in is wider than a node
+        return any(one in above and other in above for above in map(self.above, self.places))
 
     def size(self, scope: str, known: int) -> int:
         """How many nodes a scope has. `known`: the number of nodes heard of, for scopes that no node's place names."""
         if scope == CELL or type_of(scope) == "fabric":
-            return max(known, self._sizes.get(scope, 0), len(self._places) if scope == CELL else 0)
+            return max(known, self._sizes.get(scope, 0), len(self.places) if scope == CELL else 0)
         return self._sizes.get(scope, 0) or known
