@@ -5,7 +5,7 @@ from simulations import changes as ch
 from simulations.drills.drill import JOB
 from tests.situations import checks as c
 from tests.situations.faults import gpu_lost, gpu_wants_reset, nic_broken, rows_spent
-from tests.situations.moves import GPU_2, change, job, node, nodes, says_of, together
+from tests.situations.moves import GPU_2, change, job, kernel, node, nodes, says_of, together
 from tests.situations.situation import Situation
 
 HOUR_S = 3600.0
@@ -48,6 +48,22 @@ SITUATIONS = (
             c.ends("nic-broken", "closed"),
             c.out(),
             c.counts(node(1), _RESUME, 1),
+        ),
+    ),
+    Situation(
+        what="A driver update without a reload: programs open no GPU",
+        expected="after the minutes that an upgrade takes: drained, the driver reloaded, given back",
+        moves=kernel(
+            60,
+            [node(1)],
+            "NVRM: API mismatch: the client has the version 570.86.10, but this kernel module has the version 550.54.15.",
+        ),
+        until_s=HOUR_S,
+        checks=(
+            c.does(node(1), _DRAIN, "driver.reload", _RESUME),
+            c.never(_DRAIN, until_s=480),
+            c.ends("driver-mismatch", "closed"),
+            c.out(),
         ),
     ),
     Situation(
