@@ -27,7 +27,7 @@ RECOVERY: Mapping[int, tuple[str, Severity]] = {
 }
 UNKNOWN_RECOVERY = ("unknown", Severity.UNKNOWN)
 _V2_SINCE = 575  # since this driver NVLink5 reports have another bit layout
-DRIVER_LOADED = re.compile(
+_DRIVER = re.compile(
     r"NVRM: loading NVIDIA UNIX .{0,80}?Kernel Module.{0,40}?\s([0-9]{3,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)\b"
 )
 
@@ -48,7 +48,7 @@ class XidReader:
             return [xid_event(xid, driver=self._driver, evidence=text)]
         if off_bus := parse_off_bus(text):
             return [off_bus_event(off_bus, evidence=text)]
-        if not self._fixed and (match := DRIVER_LOADED.search(text[:300])):
+        if not self._fixed and (match := _DRIVER.search(text[:300])):
             self._driver = match[1]
         return []
 

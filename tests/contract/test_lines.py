@@ -29,7 +29,6 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     # --- NVIDIA modules ---
     ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x62:0x40:2393)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "RmInitAdapter failed! (0x62:0x40:2393)"}),
     ("NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 3", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {}),
-    ("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.82.07  Tue Sep  2 17:22:35 UTC 2025", "gpu.driver_loaded", "node", "info", {"version": "580.82.07"}),
     ("NVRM: API mismatch: the client has the version 570.86.10, but\nNVRM: this kernel module has the version 550.54.15.  Please\nNVRM: make sure that this kernel module and all NVIDIA driver", "gpu.version_mismatch", "node", "error", {"client": "570.86.10", "module": "550.54.15"}),
     ("nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing", "gpu.peermem", "node", "warning", {"what": "invalid_context"}),
     ("nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)", "gpu.peermem", "node", "error", {"what": "symbols"}),
@@ -149,6 +148,7 @@ ORDINARY = [
     "python3[4711]: segfault at 0 ip 0000000000401136 sp 00007ffd1a2b error 6 in a.out[401000+1000]",
     "nvidia-nvswitch0: open (major=510)",
     "nvidia-nvlink: Nvlink Core is being initialized, major device number 510",
+    "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.82.07",
     "[Jul 09 2026 18:14:07] [INFO] [tid 12727] Connected to 1 node.",
     "job 1 says: Out of memory: Killed process 1 (init)",
     "python3 invoked oom-killer: gfp_mask=0x1100cca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0",

@@ -216,15 +216,6 @@ KINDS: tuple[Kind, ...] = (
         example={"client": "570.86.10", "module": "550.54.15"},
     ),
     Kind(
-        name="gpu.driver_loaded",
-        component="node",
-        severity=INFO,
-        source="kernel log",
-        summary="The NVIDIA module was loaded.",
-        fields=(field("version", "text", "of the module"),),
-        example={"version": "580.82.07"},
-    ),
-    Kind(
         name="gpu.peermem",
         component="node",
         severity=WARNING,

@@ -10,7 +10,6 @@ from typing import ClassVar
 from agent.contract.components import NODE
 from agent.contract.lines.base import device, unsent
 from agent.contract.messages import Severity, UnsentEvent
-from agent.contract.xid_facts import DRIVER_LOADED
 
 _INIT = re.compile(
     r"\s*NVRM: GPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]): "
@@ -29,22 +28,16 @@ _SYMBOL = re.compile(
 
 
 class NvidiaArea:
-    """gpu.init_failed, gpu.version_mismatch, gpu.driver_loaded, gpu.peermem."""
+    """gpu.init_failed, gpu.version_mismatch, gpu.peermem."""
 
     markers: ClassVar[tuple[str, ...]] = (
         "RmInitAdapter failed",
         "rm_init_adapter failed",
         "API mismatch",
-        "loading NVIDIA UNIX",
         "nvidia-peermem",
         "nvidia_peermem",
     )
-    kinds: ClassVar[tuple[str, ...]] = (
-        "gpu.init_failed",
-        "gpu.version_mismatch",
-        "gpu.driver_loaded",
-        "gpu.peermem",
-    )
+    kinds: ClassVar[tuple[str, ...]] = ("gpu.init_failed", "gpu.version_mismatch", "gpu.peermem")
     distinguishing: ClassVar[tuple[str, ...]] = ("what",)
 
     def read(self, text: str) -> UnsentEvent | None:
@@ -55,8 +48,6 @@ class NvidiaArea:
         if match := _MISMATCH.match(text):
             data = {"client": match[1].rstrip("."), "module": match[2].rstrip(".")}
             return unsent("gpu.version_mismatch", NODE, Severity.ERROR, data, text)
-        if match := DRIVER_LOADED.match(text.lstrip()):
-            return unsent("gpu.driver_loaded", NODE, Severity.INFO, {"version": match[1]}, text)
         if match := _PEERMEM.match(text):
             what = "invalid_context" if "invalid context" in match[1] else "error"
             return unsent(
