@@ -59,7 +59,8 @@ def test_every_gate_is_asked_and_has_its_row() -> None:
         name
         for module in (gates, limits)
         for name, one in inspect.getmembers(module, inspect.isfunction)
-        if name[0] != "_" and "__mutmut_" not in name  # copies that make mutants tries
+        if name[0] != "_"
+        and "__mutmut_" not in name  # copies that make mutants tries
         and next(iter(inspect.get_annotations(one, eval_str=True).values()), None) is Case
         and inspect.get_annotations(one, eval_str=True)["return"] == Verdict | None
     }
