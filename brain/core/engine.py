@@ -501,10 +501,12 @@ class Engine:
 
     def _end_removed_symptoms(self, ctx: Context) -> None:
         for key, symptom in list(self.state.symptoms.items()):
-            if symptom.name in self._compiled.symptoms:
+            spec = self._compiled.symptoms.get(symptom.name)
+            if spec is not None and (spec.detect == "spread") == bool(symptom.members):
                 continue
+            why = "its definition was removed" if spec is None else "it is defined in another way now"
             if symptom.active:
-                ctx.changed.extend(symptoms.end(ctx, symptom, "its definition was removed", proven=False))
+                ctx.changed.extend(symptoms.end(ctx, symptom, why, proven=False))
             else:
                 symptoms.forget(ctx, key)
 

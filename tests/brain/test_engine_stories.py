@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from brain.core.inputs import PackLoaded
 from brain.core.pack.spec import Mode, Place, Priority, Runbook, Rung
 from brain.core.state import IncidentState, RunState
 from tests.brain.world import GPU, Story, pack
@@ -408,25 +407,3 @@ def test_every_group_that_was_paged_gets_the_resolution() -> None:
         ("resolve", "oncall"),
         ("resolve", "scheduler"),
     ]
-
-
-def test_a_node_that_moves_away_from_what_explains_its_fault() -> None:
-    """The shared cause of its old leaf says nothing of it any more: its fault has an incident of its own."""
-    places = {f"n{number}": Place(leaf="l1") for number in range(6)}
-    story = Story(pack(places=places), heals=False)
-    for number in range(6):
-        story.event(10, "link.state", "link/eth0", f"n{number}", up=False)
-    story.run(20)
-    assert [one.scope for one in story.incidents("shared-link-down-leaf")] == ["leaf/l1"]
-    assert not [one for one in story.incidents("link-down") if one.node == "n5" and one.state != "explained"]
-    moved = pack(places={**places, "n5": Place(leaf="l2")}, version="p2")
-    story.time.feed(PackLoaded(id="pack-2", pack=moved), 30)
-    story.run(40)
-    assert [one.state for one in story.incidents("link-down") if one.node == "n5"][-1] == "healing"
-    assert story.engine.state.symptoms["shared_link_down_leaf@leaf/l1"].members.keys() == places.keys() - {
-        "n5"
-    }
-    for number in range(6):
-        story.event(50, "link.state", "link/eth0", f"n{number}", up=True)
-    story.run(200_000)
-    assert story.engine.state.fault_free()

@@ -255,7 +255,6 @@ def _count_in(
         yield from start(ctx, key, wide)
     elif wide.active and joined and ctx.state.dismissed:
         yield wide
-    arm(ctx, key, symptom, wide)
 
 
 def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]:
@@ -275,15 +274,14 @@ def new_places(ctx: Context) -> Iterator[SymptomState]:
             wide = ctx.state.symptoms.get(ids.key(symptom.name, place))
             if wide is None or node not in wide.members:
                 yield from _count_in(ctx, symptom, place, node, state)
-    for key, wide in list(ctx.state.symptoms.items()):
-        spec = ctx.compiled.symptoms.get(wide.name)
-        if spec is None or spec.detect != "spread":
-            continue
-        gone = [node for node in wide.members if not spread.shows(ctx, spec.of, node, spec, wide.scope)]
-        for node in gone:
-            del wide.members[node]
-        if gone:
-            yield from _recount(ctx, key, spec, wide)
+    for key, wide in [each for each in ctx.state.symptoms.items() if each[1].members]:
+        spec = ctx.compiled.symptoms[wide.name]
+        for node in list(wide.members):
+            if not spread.shows(ctx, spec.of, node, spec, wide.scope):
+                del wide.members[node]
+        if not wide.active and spread.reached(ctx, spec, wide):
+            yield from start(ctx, key, wide)
+        yield from _recount(ctx, key, spec, wide)
 
 
 def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> Iterator[SymptomState]:

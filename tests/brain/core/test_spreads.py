@@ -349,3 +349,61 @@ def test_a_node_gets_another_place() -> None:
     for name in ("n1", "n2", "n3", "m1"):
         well(watch, 120, name)
     assert watch.state.symptoms == {}
+
+
+def reloaded(watch: Watch, at: float, *watched: Symptom, **changes: Any) -> list[str]:
+    """Other definitions, or other places, are in force: what changed for whole leaves."""
+    pack = watch.compiled.pack
+    watch.compiled = Compiled(replace(pack, symptoms=watched or pack.symptoms, **changes))
+    return [
+        f"{'+' if one.active else '-'}{one.name}@{one.scope}" for one in symptoms.new_places(watch.ctx(at))
+    ]
+
+
+def test_what_was_counted_is_not_counted_again() -> None:
+    """A reload that moves nobody changes nothing: neither facts, nor how many there were."""
+    watch = leaf()
+    for number in (1, 2):
+        sick(watch, 100, f"n{number}")
+    before = replace(watch.known(WIDE), evidence=[*watch.known(WIDE).evidence])
+    assert reloaded(watch, 110) == []
+    assert watch.known(WIDE) == before
+
+
+def test_what_is_on_its_way_is_not_counted() -> None:
+    """A symptom that has to last has not begun: no reload makes it one."""
+    slow = symptom(detect="lasting", for_s=60)
+    watch = Watch(slow, spread(at_least=2), places=LEAVES)
+    for number in (1, 2, 3):
+        sick(watch, 100, f"n{number}")
+    assert reloaded(watch, 110) == []
+    assert WIDE not in watch.state.symptoms
+
+
+def test_what_was_set_aside_where_its_node_stood() -> None:
+    """Its node has moved while a run was verified. The end of the run changes nothing where others are counted."""
+    watch = leaf()
+    sick(watch, 100, "n1")
+    sick(watch, 100, "m1")
+    list(symptoms.set_aside(watch.ctx(101), watch.known("sick@gpu/n1/0"), "r1", "set aside"))
+    assert reloaded(watch, 110, places={**LEAVES, "n1": Place(leaf="l2")}) == []
+    assert WIDE not in watch.state.symptoms
+    assert symptoms.run_ended(watch.ctx(120), "r1") == []
+    assert list(watch.known("wide@leaf/l2").members) == ["m1"]
+
+
+def test_another_number_is_in_force() -> None:
+    """What is many by it begins; a spread that is too few by it ends, or ends when it grows no more."""
+    watch = leaf()
+    sick(watch, 90, "n1")
+    assert reloaded(watch, 91, symptom(), spread(at_least=1)) == [f"+{WIDE}"]
+    watch = leaf()
+    for number in (1, 2, 3):
+        sick(watch, 100, f"n{number}")
+    assert reloaded(watch, 110, symptom(), spread(at_least=5)) == []
+    assert reloaded(watch, 120, symptom(), spread(at_least=7)) == [f"-{WIDE}"]
+    growing = leaf(within_s=200)
+    for number in (1, 2, 3):
+        sick(growing, 100, f"n{number}")
+    assert reloaded(growing, 110, symptom(), spread(at_least=7, within_s=200)) == []
+    assert [one for one in growing.wait(400) if "wide" in one[1]] == [(300, f"-{WIDE}")]
