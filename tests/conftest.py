@@ -32,7 +32,7 @@ LONGEST = (
     ),
     *("situations/test_situations", "brain/test_paging_laws", "replay/", "brain/test_crashes"),
 )
-pytest_plugins = ["tests.closing_line", "tests.left_out"]
+pytest_plugins = ["tests.closing_line", "tests.left_out", "tests.small_run", "pytester"]
 
 settings.register_profile("default", deadline=None, print_blob=True)
 # CI judges a change: it tries the same examples each time. `make test` by hand looks for new ones.

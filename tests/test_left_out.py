@@ -1,15 +1,17 @@
 """What CI says to a test that was left out."""
 
 import ast
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.small_run import SmallRun
+
 ROOT = Path(__file__).resolve().parents[1]
-INI = "[pytest]\nmarkers =\n    optional(what): x\n    component(name): x\n"
+Ran = Callable[..., pytest.RunResult]
+
+MARKERS = "markers =\n    optional(what): x\n    component(name): x\n"
 # What leaves the test out; all but the last must run in CI.
 WAYS = {
     "a mark": "@pytest.mark.skipif(True, reason='needs a switch')\ndef test_it(): pass\n",
@@ -23,46 +25,32 @@ WAYS = {
 OPTIONAL = "@pytest.mark.optional('a switch')\ndef test_it():\n    pytest.skip('needs a switch')\n"
 
 
-def ran(folder: Path, text: str, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """pytest on a file of tests."""
-    (folder / "test_tiny.py").write_text(f"import pytest\n{text}")
-    (folder / "pytest.ini").write_text(INI)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "tests.left_out",
-        "-p",
-        "no:cacheprovider",
-        *options,
-    ]
-    return subprocess.run(
-        [*command, "test_tiny.py"],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", **env},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
+@pytest.fixture
+def ran(small_run: SmallRun) -> Ran:
+    """pytest on a text of tests."""
+
+    def run(text: str, *options: str, **env: str) -> pytest.RunResult:
+        return small_run(f"import pytest\n{text}", "tests.left_out", "-q", *options, ini=MARKERS, **env)
+
+    return run
 
 
 @pytest.mark.parametrize("text", WAYS.values(), ids=list(WAYS))
-def test_ci_leaves_nothing_out(tmp_path: Path, text: str) -> None:
+def test_ci_leaves_nothing_out(ran: Ran, text: str) -> None:
     """By hand it is only said."""
-    done = ran(tmp_path, text, GPUWARD_CI="1")
-    assert done.returncode != 0, done.stdout
-    assert "was left out, and CI must run it" in done.stdout
-    assert "needs a switch" in done.stdout or "no_such_module" in done.stdout
-    assert ran(tmp_path, text).returncode in (0, 5)  # 5: of a module that was left out no test is known
+    done = ran(text, GPUWARD_CI="1")
+    told = done.stdout.str()
+    assert done.ret != 0, told
+    assert "was left out, and CI must run it" in told
+    assert "needs a switch" in told or "no_such_module" in told
+    assert ran(text, GPUWARD_CI="").ret in (0, 5)  # 5: of a module that was left out no test is known
 
 
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
-def test_only_what_is_marked_may_be(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_only_what_is_marked_may_be(ran: Ran, options: tuple[str, ...]) -> None:
     """What needs a device that CI has not."""
-    assert ran(tmp_path, OPTIONAL, *options, GPUWARD_CI="1").returncode == 0
-    assert ran(tmp_path, WAYS["the test"], *options, GPUWARD_CI="1").returncode == 1
+    assert ran(OPTIONAL, *options, GPUWARD_CI="1").ret == 0
+    assert ran(WAYS["the test"], *options, GPUWARD_CI="1").ret == 1
 
 
 def never_run(root: Path) -> Iterator[str]:
