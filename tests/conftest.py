@@ -1,6 +1,7 @@
 """What may be left out, and who says so: as an ordinary user the tests that need root or a component are skipped with
 their reason; in CI (GPUWARD_CI) a test that is left out is a failure (left_out.py)."""
 
+import gc
 import os
 
 import pytest
@@ -38,6 +39,17 @@ settings.register_profile("default", deadline=None, print_blob=True)
 # CI judges a change: it tries the same examples each time. `make test` by hand looks for new ones.
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("GPUWARD_CI") else "default")
+
+
+def pytest_configure() -> None:
+    """Thousands of tests are collected, and stay: until then there is nothing to free."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector need not look through all of them again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,9 +7,18 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from agent.contract.messages import Event, Severity
-from brain.core.effects import Effect, SendPage
+from brain.core.effects import Effect, SendPage, WriteIntent
 from brain.core.engine import Engine
-from brain.core.inputs import Delivery, EventSeen, Input, Leader, OperatorCommand, PackLoaded, TimerFired
+from brain.core.inputs import (
+    Delivery,
+    EventSeen,
+    Input,
+    Intent,
+    Leader,
+    OperatorCommand,
+    PackLoaded,
+    TimerFired,
+)
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Digest, Hours, Priority, Settings
@@ -80,6 +89,9 @@ class Site:
                     self.over.add(incident.id)
 
     def _do(self, effect: Effect) -> list[Input]:
+        if isinstance(effect, WriteIntent):  # the log is well; the nodes answer nothing
+            intent, epoch = effect.step.id, self.engine.state.epoch
+            return [Intent(id=f"i:{intent}:{epoch}", step=intent, epoch=epoch, brain="b")]
         if not isinstance(effect, SendPage):
             return []
         self.sent.append((self.now, effect))
