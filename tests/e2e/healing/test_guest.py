@@ -1,6 +1,6 @@
-"""Two guests with kernels of their own: real cards with devlink, a real bond, real modules, real netlink; a real Slurm.
+"""A guest with a kernel of its own: real cards with devlink, a real bond, real modules, real netlink; a real Slurm.
 
-Both are nodes of one gpuward on the host, and their faults are made at the same time. The network to the broker is an
+It is a node of a gpuward on the host, and its faults are made at the same time. The network to the broker is an
 interface of the guest as any other (virtio): that no remedy touches it is part of the story.
 """
 
@@ -47,7 +47,7 @@ CONTROL = (
 
 @contextlib.contextmanager
 def site(folder: Path) -> Iterator[tuple[Stack, Cluster]]:
-    """A running gpuward without nodes yet; a Slurm knows gpu1 and gpu2."""
+    """A running gpuward without nodes yet; a Slurm knows gpu1."""
     whole = Stack(folder, "gpu1")
     with contextlib.ExitStack() as undo:
         undo.callback(whole.end)
@@ -107,73 +107,64 @@ def test_cards_a_bond_a_module_and_an_mtu(tmp_path: Path) -> None:
     """A slave of a bond and a dead card are reset, a link is bounced, a module loaded, jumbo frames are given
     back; the job on the node ends in peace; a fault of the interface to the broker itself is left to people.
     """
-    with node(tmp_path, "gpu2", cards=4) as two, site(tmp_path) as (whole, slurm):
-        two.booted()
-        two.sh("modprobe rdma_cm && ip link add bond0 mtu 9000 type bond mode active-backup miimon 100")
-        two.sh("for card in card0 card1 card2; do ip link set $card master bond0 || exit 1; done")
-        two.sh("ip link set bond0 up && ip link set card3 mtu 9000 up")
-        two.sh("ip link set eth0 mtu 9000")
-        start_agent(whole, "gpu2", two)
-        with node(tmp_path, "gpu1", cards=2) as one:
-            heard(whole, "gpu2", two)
-            controls = {two: two.sh(CONTROL)}
-            two_began = time.time()
-            two.sh(f"rmmod rdma_cm; echo 3 >{BROKEN.format(0)}")
-            two.sh("ip link set card3 mtu 1500; ip link set eth0 mtu 1500")
+    with node(tmp_path, "gpu1", cards=6) as guest, site(tmp_path) as (whole, slurm):
+        guest.booted()
+        guest.sh("modprobe rdma_cm && ip link add bond0 mtu 9000 type bond mode active-backup miimon 100")
+        guest.sh("for card in card0 card1 card2; do ip link set $card master bond0 || exit 1; done")
+        guest.sh("ip link set bond0 up && ip link set card3 mtu 9000 up")
+        guest.sh("ip link set card4 up && ip link set card5 up && ip link set eth0 mtu 9000")
+        start_agent(whole, "gpu1", guest)
+        heard(whole, "gpu1", guest)
+        control = guest.sh(CONTROL)
+        began = time.time()
+        guest.sh(f"rmmod rdma_cm; echo 3 >{BROKEN.format(0)}; echo 1 >{BROKEN.format(5)}")
+        guest.sh("ip link set card3 mtu 1500; ip link set eth0 mtu 1500")
+        job = slurm.submit("gpu1", seconds=4)
+        card_began = time.time()
+        guest.sh(f"echo -2 >{BROKEN.format(4)}")
 
-            one.booted()
-            one.sh("modprobe rdma_cm && ip link set card0 up && ip link set card1 up")
-            start_agent(whole, "gpu1", one)
-            heard(whole, "gpu1", one)
-            controls[one] = one.sh(CONTROL)
-            link_began = time.time()
-            one.sh(f"echo 1 >{BROKEN.format(1)}")
-            job = slurm.submit("gpu1", seconds=4)
-            card_began = time.time()
-            one.sh(f"echo -2 >{BROKEN.format(0)}")
-
-            first_node(whole, one, link_began, card_began)
-            second_node(whole, two, two_began)
-            slurm.until(lambda: "DRAIN" not in slurm.node("gpu1"), "gpu1 is not back in service")
-            assert slurm.job(job)[0] == "COMPLETED"
-            for guest, control in controls.items():
-                assert guest.sh(CONTROL) == control.replace("mtu 9000", "mtu 1500")
-            own = {
-                (incident["cause"], incident["scope"])
-                for incident in whole.incidents(over=True)
-                if incident["runs"]  # not the blink of a link that we reset, nor the guests' clocks
-            }
-            assert own == {
-                ("nic-broken", "nic/gpu1/0000:00:10.0"),
-                ("mtu-drift", "link/gpu2/card3"),
-                ("mtu-drift", "link/gpu2/eth0"),
-                ("link-down", "link/gpu1/card1"),
-                ("bond-degraded", "bond/gpu2/bond0"),
-                ("module-missing", "node/gpu2"),
-            }
+        the_bond(whole, guest, began)
+        the_module_and_the_mtus(whole, guest, began)
+        the_cards(whole, guest, began, card_began)
+        slurm.until(lambda: "DRAIN" not in slurm.node("gpu1"), "gpu1 is not back in service")
+        assert slurm.job(job)[0] == "COMPLETED"
+        assert guest.sh(CONTROL) == control.replace("mtu 9000", "mtu 1500")
+        own = {
+            (incident["cause"], incident["scope"])
+            for incident in whole.incidents(over=True)
+            if incident["runs"]  # not the blink of a link that we reset, nor the guest's clock
+        }
+        assert own == {
+            ("nic-broken", "nic/gpu1/0000:00:14.0"),
+            ("mtu-drift", "link/gpu1/card3"),
+            ("mtu-drift", "link/gpu1/eth0"),
+            ("link-down", "link/gpu1/card5"),
+            ("bond-degraded", "bond/gpu1/bond0"),
+            ("module-missing", "node/gpu1"),
+        }
 
 
-def first_node(whole: Stack, guest: LiveGuest, link_began: float, card_began: float) -> None:
+def the_cards(whole: Stack, guest: LiveGuest, link_began: float, card_began: float) -> None:
     """A link that needs no more than a bounce; the card whose firmware died: its link is there, only its driver tells."""
     bounced = healed(
-        whole, "link-down", component="link/card1", counterpart=CARD, began=link_began, within_s=WITHIN_S
+        whole, "link-down", component="link/card5", counterpart=CARD, began=link_began, within_s=WITHIN_S
     )
     assert bounced.actions == ("link.bounce",)
     card = healed(
         whole,
         "nic-broken",
-        component="nic/0000:00:10.0",
+        component="nic/0000:00:14.0",
         counterpart=CARD,
         began=card_began,
         within_s=WITHIN_S,
     )
     assert card.actions == ("evidence.collect", "scheduler.drain", "nic.reset", "scheduler.resume")
-    assert guest.sh(f"cat {BROKEN.format(0)} {BROKEN.format(1)}").split() == ["0", "0"]
+    assert guest.sh(f"cat {BROKEN.format(4)} {BROKEN.format(5)}").split() == ["0", "0"]
     assert "state error" not in guest.sh("devlink health show")
 
 
-def second_node(whole: Stack, guest: LiveGuest, began: float) -> None:
-    """The bond, whose slave is no incident of its own; the module; the MTUs, the control path's too."""
+def the_bond(whole: Stack, guest: LiveGuest, began: float) -> None:
+    """Its slave is no incident of its own."""
     bond = healed(
         whole,
         "bond-degraded",
@@ -188,10 +179,14 @@ def second_node(whole: Stack, guest: LiveGuest, began: float) -> None:
     assert "Currently Active Slave: card1" in shown
     assert shown.count("MII Status: up") == 4
     assert "mtu 9000" in shown
+
+
+def the_module_and_the_mtus(whole: Stack, guest: LiveGuest, began: float) -> None:
+    """The control path's MTU is left to people."""
     module = healed(
         whole,
         "module-missing",
-        component="node/gpu2",
+        component="node/gpu1",
         counterpart="the kernel of a guest (QEMU)",
         began=began,
         within_s=WITHIN_S,
