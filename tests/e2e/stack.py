@@ -129,7 +129,7 @@ class Stack:
     def get(self, path: str, url: str = "") -> Any:
         """A JSON answer of the API; an empty object while it does not answer."""
         try:
-            with urllib.request.urlopen((url or self.url) + path, timeout=20) as answer:  # noqa: S310 - our own loopback URL  # noqa: S310: our own loopback URL
+            with urllib.request.urlopen((url or self.url) + path, timeout=20) as answer:  # noqa: S310 - our own loopback URL
                 return json.load(answer)
         except (OSError, ValueError):
             return {}

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import uuid
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -117,41 +118,33 @@ def test_decode_takes_anything(tmp_path: Path) -> None:
     assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == [3]
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "wanted"),
-    [
-        (
-            "rules/gpu.yaml",
-            "symptoms:\n  a: {scope: gpu, summary: x, colour: red}\n",
-            ["gpu.yaml:2", "colour"],
-        ),
-        ("rules/gpu.yaml", "rules: [", ["gpu.yaml", "YAML"]),
-        ("runbooks/x.yaml", "summary: x\nrungs: [{name: a, do: rm -rf}]\n", ["x.yaml", "rm -rf"]),
-    ],
-)
-def test_a_wrong_rule_says_file_line_and_key_and_the_old_rules_stay(
-    tmp_path: Path, file: str, text: str, wanted: list[str]
-) -> None:
+WRONG_RULES = [  # file · text · what must be said
+    ("rules/gpu.yaml", "symptoms:\n  a: {scope: gpu, summary: x, colour: red}\n", ["gpu.yaml:2", "colour"]),
+    ("rules/gpu.yaml", "rules: [", ["gpu.yaml", "YAML"]),
+    ("runbooks/x.yaml", "summary: x\nrungs: [{name: a, do: rm -rf}]\n", ["x.yaml", "rm -rf"]),
+]
+
+
+def refused(whole: Stack, word: str) -> bool:
+    """The brain's log says so, with this word."""
+    return any("pack.refused" in line and word in line for line in whole.log("brain").splitlines())
+
+
+def test_a_wrong_rule_says_file_line_and_key_and_the_old_rules_stay(tmp_path: Path) -> None:
     """Hot reload refuses it: `check` says what is wrong, the brain goes on with what it has."""
+    folders = [word for name in ("rules", "runbooks") for word in (f"--{name}", str(tmp_path / name))]
     with stack(tmp_path, agent=HEARD) as whole:
         before = whole.get("/api/status")["pack"]
-        (tmp_path / file).write_text(text)
-        done = subprocess.run(
-            [
-                str(BIN / "gpuward"),
-                "check",
-                "--rules",
-                str(tmp_path / "rules"),
-                "--runbooks",
-                str(tmp_path / "runbooks"),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 1
-        for word in wanted:
-            assert word in done.stdout + done.stderr
-        whole.wait_for(lambda: "pack.refused" in whole.log("brain"), "the brain has looked at it")
-        assert whole.get("/api/status")["pack"] == before
+        for file, text, wanted in WRONG_RULES:
+            path = tmp_path / file
+            good = path.read_text() if path.exists() else None
+            path.write_text(text)
+            done = subprocess.run(
+                [str(BIN / "gpuward"), "check", *folders], capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 1
+            assert not [word for word in wanted if word not in done.stdout + done.stderr]
+            whole.wait_for(partial(refused, whole, wanted[-1]), "the brain has looked at it")
+            assert whole.get("/api/status")["pack"] == before
+            path.unlink() if good is None else path.write_text(good)
         still_heals(whole)

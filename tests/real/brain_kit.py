@@ -119,18 +119,20 @@ class Lab:
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stack = contextlib.AsyncExitStack()
+        self._session: aiohttp.ClientSession | None = None
 
-    async def start(self) -> None:
-        """Until it leads and has its rules."""
+    async def start(self, *, leads: bool = True) -> None:
+        """Until it leads and has its rules; a standby (not `leads`): until it answers."""
         self._stop = asyncio.Event()
         ready: asyncio.Future[app.Running] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(app.run(self.config, self._stop, ready.set_result))
-        while not (ready.done() or self._task.done()):
-            await asyncio.sleep(0.01)
+        await asyncio.wait((ready, self._task), return_when=asyncio.FIRST_COMPLETED)
         if self._task.done():
             self._task.result()
         self.running = ready.result()
-        await self.until(lambda status: status["leads"] and status["pack"], "it leads with rules")
+        self._session = await self._stack.enter_async_context(aiohttp.ClientSession(self.running.console_url))
+        if leads:
+            await self.until(lambda status: status["leads"] and status["pack"], "it leads with rules")
 
     async def stop(self) -> None:
         """In order."""
@@ -165,18 +167,15 @@ class Lab:
 
     async def get(self, path: str) -> Any:
         """JSON of the API."""
-        assert self.running is not None
-        async with aiohttp.ClientSession() as session, session.get(self.running.console_url + path) as answer:
+        assert self._session is not None
+        async with self._session.get(path) as answer:
             return await answer.json()
 
     async def say(self, verb: str, **args: Any) -> tuple[int, Any]:
         """A person's word; status and answer."""
-        assert self.running is not None
+        assert self._session is not None
         body = {"verb": verb, "args": args, "who": "ann"}
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(self.running.console_url + "/api/command", json=body) as answer,
-        ):
+        async with self._session.post("/api/command", json=body) as answer:
             return answer.status, await answer.json()
 
     async def incidents(self, cause: str = "") -> list[Any]:
@@ -194,7 +193,7 @@ class Lab:
             if look(found):
                 return found
             assert time.monotonic() < deadline, f"not within {within_s} s: {what}\n{found}"
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.03)
 
 
 @contextlib.asynccontextmanager

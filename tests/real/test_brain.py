@@ -401,11 +401,7 @@ async def test_a_standby_decides_the_same_and_a_silent_node_is_noticed(tmp_path:
         second = Lab(tmp_path / "second", {"nats": nats, "unreachable_after_s": 2, "brain": "b2"})
         node = await first.node("n1")
         await node.event("agent.started", version="1")
-        stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-        from brain import app
-
-        task = asyncio.create_task(app.run(second.config, stop, ready.set_result))
-        second.running = await ready
+        await second.start(leads=False)
         status = await second.until(lambda found: found["caught_up"] and found["seq"] >= 3, "it has read all")
         assert not status["leads"]
         await gpu_lost(second, node)
@@ -426,5 +422,4 @@ async def test_a_standby_decides_the_same_and_a_silent_node_is_noticed(tmp_path:
         code, _ = await first.say("hold", scope="all", why="x")
         assert code == 200
         await second.until(lambda found: found["holds"], "what is said to one is heard by both")
-        stop.set()
-        await task
+        await second.stop()

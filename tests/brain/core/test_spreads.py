@@ -280,6 +280,17 @@ def test_it_is_not_over_while_it_grows() -> None:
     assert well(again, 501, "n4") == [f"-{WIDE}"], "nobody shows it"
 
 
+def test_while_it_is_many_it_waits_for_news() -> None:
+    """A timer that finds nothing to end would be set again at once, for ever."""
+    watch = growing()
+    sick(watch, 460, "n4")
+    well(watch, 470, "n1")
+    assert watch.due(WIDE) is None
+    for number in (2, 3):
+        well(watch, 480, f"n{number}")
+    assert watch.due(WIDE) == 760
+
+
 def test_those_who_recovered_are_forgotten() -> None:
     """Each within_s after its symptom began; nothing is left of them."""
     watch = growing()
