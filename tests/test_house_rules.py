@@ -18,6 +18,8 @@ KEYS = "brain/core/ids.py"
 WITHOUT_SLOTS = {"agent/actions/action_setup.py"}
 # The supervisors, and a helper that raises in its caller what it has caught.
 CATCH_ALL = {"agent/supervisor.py", "agent/shared/tasks.py", "brain/leader/supervisor.py"}
+# What the agent and the brain both have, in the same meaning: an action, and what it did.
+ON_BOTH_SIDES = {"Action", "Done"}
 OUR_FOLDERS = (*CODE, "docs", "rules", "runbooks", "deploy", "tests")
 
 
@@ -128,6 +130,19 @@ def caught_all(root: Path = ROOT) -> list[str]:
     ]
 
 
+def named_twice(root: Path = ROOT) -> list[str]:
+    """One message for each public class whose name another class has already: one meaning, one name."""
+    first: dict[str, str] = {}
+    messages = []
+    for file, nodes in modules(root):
+        for node in nodes:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                other = first.setdefault(node.name, f"{file}:{node.lineno}")
+                if other != f"{file}:{node.lineno}" and node.name not in ON_BOTH_SIDES:
+                    messages.append(f"{file}:{node.lineno}: class {node.name} is the name of {other}, too")
+    return messages
+
+
 def unpinned(project: str, lock: str) -> list[str]:
     """One message for each dependency that requirements.lock does not have, or not in a version that is allowed."""
     parts = tomllib.loads(project)["project"]
@@ -182,6 +197,11 @@ def test_only_the_supervisors_catch_everything() -> None:
     assert caught_all() == []
 
 
+def test_a_class_has_a_name_of_its_own() -> None:
+    """Else a reader takes one for the other."""
+    assert named_twice() == []
+
+
 def test_what_we_depend_on_is_pinned() -> None:
     """`make setup` installs requirements.lock and nothing else."""
     texts = ((ROOT / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "requirements.lock"))
@@ -228,6 +248,8 @@ ENUM = 'class Mood(StrEnum):\n    GLAD = "glad"\n\n\nclass Dog:\n    mood: Mood 
         (caught_all, "try: ...\nexcept (OSError, ValueError): ...\n", False),
         (without_slots, "@dataclass\nclass Dog: ...\n", True),
         (without_slots, "@dataclass(slots=True)\nclass Dog: ...\n", False),
+        (named_twice, "class Dog: ...\n\n\nclass Dog: ...\n", True),
+        (named_twice, "class Done: ...\n\n\nclass Done: ...\nclass _Dog: ...\nclass _Dog: ...\n", False),
     ],
 )
 def test_a_breach_is_named(tmp_path: Path, check: object, text: str, found: bool) -> None:

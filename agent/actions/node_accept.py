@@ -30,7 +30,7 @@ _MAX_SAID = 120  # characters of a failed program's last line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ProgramResult:
     """How one program ended."""
 
     program: Program
@@ -111,28 +111,28 @@ class NodeAccept(NodeAction):
                 raise Unreachable(str(error)) from error
 
 
-async def _run(program: Program) -> Outcome:
+async def _run(program: Program) -> ProgramResult:
     if not os.access(program.argv[0], os.X_OK):
-        return Outcome(program=program, not_run=f"{program.argv[0]} is not installed")
+        return ProgramResult(program=program, not_run=f"{program.argv[0]} is not installed")
     argv = [sys.executable, "-I", str(_LIMITED), *program.argv]
     try:
         ran = await tool.run(argv, deadline_s=program.limit_s, grace_s=_GRACE_S)
     except Refused as error:
-        return Outcome(program=program, not_run=str(error))
+        return ProgramResult(program=program, not_run=str(error))
     except tool.Late as error:
         why = f"did not end within {program.limit_s:g} s"
-        return Outcome(program=program, failed=why, out=error.ran.out, err=error.ran.err)
+        return ProgramResult(program=program, failed=why, out=error.ran.out, err=error.ran.err)
     figures = await asyncio.to_thread(program.read, ran.out)  # a flood may have millions of lines
     trouble = list(program.shortfalls(figures))
     if ran.status:
         how = f"signal {-ran.status}" if ran.status < 0 else f"status {ran.status}"
         trouble = [f"ended with {how}: {ran.last_line[:_MAX_SAID]}"]
-    return Outcome(
+    return ProgramResult(
         program=program, failed="; ".join(trouble), figures=tuple(figures), out=ran.out, err=ran.err
     )
 
 
-def _members(outcomes: list[Outcome]) -> list[Member]:
+def _members(outcomes: list[ProgramResult]) -> list[Member]:
     """The summary first, then what each program printed; stderr last, which may be long and says little."""
     return [
         ("summary.txt", "\n".join(_line(one) for one in outcomes).encode() + b"\n"),
@@ -141,7 +141,7 @@ def _members(outcomes: list[Outcome]) -> list[Member]:
     ]
 
 
-def _line(one: Outcome) -> str:
+def _line(one: ProgramResult) -> str:
     if one.not_run:
         return f"{one.program.name} was not run: {one.not_run}"
     if one.failed:
@@ -150,7 +150,7 @@ def _line(one: Outcome) -> str:
     return f"{one.program.name} passed{f' ({values})' if values else ''}"
 
 
-def _text(outcomes: list[Outcome]) -> str:
+def _text(outcomes: list[ProgramResult]) -> str:
     """One sentence: what failed first."""
     failed = [one for one in outcomes if one.failed]
     passed = [one for one in outcomes if not one.failed and not one.not_run]

@@ -14,7 +14,7 @@ from agent.actions.action_setup import ActionSetup
 from agent.actions.alike import alike
 from agent.actions.base import Done, NodeAction, NotPassed, Params
 from agent.actions.interfaces import typed
-from agent.actions.port_view import Interface, Port, PortView, Slot
+from agent.actions.port_view import CardInterface, Port, PortReader, Slot
 from agent.collectors.ibrate import IbRateOptions
 from agent.contract import components
 from agent.contract.errors import Refused
@@ -39,7 +39,7 @@ class PortCheck(NodeAction):
         """`ib_root`: folder of the InfiniBand devices; `settle_s`: how long links may take."""
         self._host = host
         self._ib_root = ib_root
-        self._view = PortView(host, ib_root)
+        self._view = PortReader(host, ib_root)
         self._options = options
         self._settle_s = settle_s
 
@@ -105,7 +105,7 @@ class PortCheck(NodeAction):
         return frozenset(active) if len(active) == 1 else frozenset()
 
 
-def missing(wanted: frozenset[str], ports: list[Port], interfaces: list[Interface]) -> Iterator[str]:
+def missing(wanted: frozenset[str], ports: list[Port], interfaces: list[CardInterface]) -> Iterator[str]:
     """What is named and is not there."""
     there = {one.name for one in ports} | {one.name for one in interfaces}
     for name in sorted(wanted - there):
@@ -129,7 +129,7 @@ def wrong_ports(ports: list[Port], wanted: frozenset[str], expected_gbps: float)
             yield f"{port.name} has {port.gbit_per_s:g} of {expected:g} Gb/s"
 
 
-def wrong_interfaces(interfaces: list[Interface], wanted: frozenset[str]) -> Iterator[str]:
+def wrong_interfaces(interfaces: list[CardInterface], wanted: frozenset[str]) -> Iterator[str]:
     """The named interfaces that have no carrier."""
     for one in interfaces:
         if one.name in wanted and not one.carrier:
@@ -152,7 +152,7 @@ def _kind(port: Port) -> tuple[str, str, str]:
     return port.model, port.layer, port.number
 
 
-def _figures(ports: list[Port], interfaces: list[Interface], slots: list[Slot]) -> Iterator[Figure]:
+def _figures(ports: list[Port], interfaces: list[CardInterface], slots: list[Slot]) -> Iterator[Figure]:
     for model in dict.fromkeys(one.model for one in ports):
         rates = [one.gbit_per_s for one in ports if one.model == model and one.state == _ACTIVE]
         yield Figure(name=f"port.{name_part(model)}.active", value=len(rates))
@@ -169,7 +169,7 @@ def _figures(ports: list[Port], interfaces: list[Interface], slots: list[Slot]) 
         yield Figure(name="link.mbit_per_s", value=min(rated))
 
 
-def _text(ports: list[Port], interfaces: list[Interface], problems: list[str]) -> str:
+def _text(ports: list[Port], interfaces: list[CardInterface], problems: list[str]) -> str:
     if problems:
         more = f"; and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
         return f"ports are not as expected: {'; '.join(problems[:MAX_NAMED])}{more}"

@@ -37,7 +37,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interface:
+class CardInterface:
     """A network interface of a card."""
 
     name: str
@@ -61,7 +61,7 @@ class Slot:
     gt_per_s_max: float
 
 
-class PortView:
+class PortReader:
     """Reads the machine. `ib_root`: folder of the InfiniBand devices."""
 
     def __init__(self, host: Host, ib_root: str) -> None:
@@ -77,7 +77,7 @@ class PortView:
             for number in self._host.listdir(f"{self._ib_root}/{device}/ports")
         ]
 
-    def interfaces(self) -> list[Interface]:
+    def interfaces(self) -> list[CardInterface]:
         """The interfaces that have a device, and so a cable."""
         return [
             self.interface(name)
@@ -85,11 +85,11 @@ class PortView:
             if self._host.path(f"{_NET}/{name}/device").exists()
         ]
 
-    def interface(self, name: str) -> Interface:
+    def interface(self, name: str) -> CardInterface:
         """One interface; without carrier when there is none of this name."""
         base = f"{_NET}/{name}"
         speed = self._host.read(f"{base}/speed")  # -1, or EINVAL, without a link
-        return Interface(
+        return CardInterface(
             name=name,
             up=bool(_integer(self._host.read(f"{base}/flags")) & _IFF_UP),
             carrier=self._host.read(f"{base}/carrier") == "1",

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.samples import Sample
-from agent.collectors.samples_node import Memory, Modules, Pressure
+from agent.collectors.samples_node import LoadedModules, Memory, Pressure
 from agent.contract.components import NODE
 from agent.contract.messages import Severity, UnsentEvent
 from agent.options import option
@@ -49,7 +49,7 @@ class NodeCollector(Collector):
     """
 
     name: ClassVar[str] = "node"
-    wants: ClassVar[tuple[type, ...]] = (Modules, Memory, Pressure)
+    wants: ClassVar[tuple[type, ...]] = (LoadedModules, Memory, Pressure)
     kinds: ClassVar[tuple[str, ...]] = ("node.module", "node.memory", "node.pressure")
     options: ClassVar[tuple[type[Any], ...]] = (NodeOptions,)
 
@@ -72,7 +72,7 @@ class NodeCollector(Collector):
 
     def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector."""
-        if isinstance(sample, Modules):
+        if isinstance(sample, LoadedModules):
             yield from self._modules(sample)
         elif isinstance(sample, Memory):
             yield from self._memory(sample)
@@ -81,7 +81,7 @@ class NodeCollector(Collector):
 
     def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector."""
-        if isinstance(sample, Modules):
+        if isinstance(sample, LoadedModules):
             yield from (_module(module, loaded=False) for module in sorted(self._missing))
             yield from (_module(module, loaded=True) for module in sorted(sample.loaded - self._missing))
         elif isinstance(sample, Memory) and sample.total_mb > 0 and self._memory_low_percent:
@@ -89,7 +89,7 @@ class NodeCollector(Collector):
         elif isinstance(sample, Pressure) and self._pressure_percent.get(sample.resource):
             yield _pressure(sample, high=sample.resource in self._high)
 
-    def _modules(self, now: Modules) -> Iterator[UnsentEvent]:
+    def _modules(self, now: LoadedModules) -> Iterator[UnsentEvent]:
         before = self._loaded if self._loaded is not None else self._needed
         self._loaded = now.loaded
         for module in sorted((before | self._needed) - now.loaded - self._missing):

@@ -52,7 +52,7 @@ class NicCounters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Modules:
+class LoadedModules:
     """Which of the watched kernel modules are loaded."""
 
     loaded: frozenset[str]
@@ -163,4 +163,4 @@ class Inventory:
     mono_s: float = 0.0
 
 
-NodeSample = Bond | NicCounters | Modules | Memory | Pressure | Mount | WallClock | Inventory
+NodeSample = Bond | NicCounters | LoadedModules | Memory | Pressure | Mount | WallClock | Inventory

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from agent.actions.base import Action
-from agent.commands.journal import Entry, Journal
+from agent.commands.journal import Journal, JournalEntry
 from agent.commands.runner import Runner
-from agent.commands.verify import BadCommand, NodeState, verify
+from agent.commands.verify import BadCommand, VerifierState, verify
 from agent.contract import subjects
 from agent.contract.commands import Answer, Command, Reply, encode_reply
 from agent.contract.errors import ActionError
@@ -134,7 +134,7 @@ class Commander:
         self._uplink.put(unsent, now_s)
 
     async def _answer(self, envelope: bytes) -> Reply:
-        state = NodeState(
+        state = VerifierState(
             node=self._node,
             session=self._session,
             epoch=self._journal.epoch,
@@ -200,7 +200,7 @@ class Commander:
             with contextlib.suppress(OSError):
                 await asyncio.to_thread(self._journal.raise_epoch, command.epoch)
 
-    def _known(self, entry: Entry) -> Reply:
+    def _known(self, entry: JournalEntry) -> Reply:
         if entry.result is None:
             return self._reply(Answer.KNOWN, "it is running")
         self.runner.report_result(entry)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
 
-from agent.commands.journal import Entry, Journal
+from agent.commands.journal import Journal, JournalEntry
 from agent.contract import subjects
 from agent.shared.nats_connection import LOST
 
@@ -63,7 +63,7 @@ class EvidenceUpload:
                 pause_s = FIRST_PAUSE_S
                 await self._wake.wait()
 
-    async def _upload(self, client: "Client", entry: Entry) -> None:
+    async def _upload(self, client: "Client", entry: JournalEntry) -> None:
         name = entry.result.evidence if entry.result is not None else ""
         try:
             source = (self._folder / name).open("rb")

@@ -44,7 +44,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JournalEntry:
     """One accepted command."""
 
     id: str
@@ -69,7 +69,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, JournalEntry] = {}
         self._epoch = 0
         self._torn = False
         self._unreadable = ""
@@ -94,18 +94,18 @@ class Journal:
     def __contains__(self, command: object) -> bool:
         return command in self._entries
 
-    def __getitem__(self, command: str) -> Entry:
+    def __getitem__(self, command: str) -> JournalEntry:
         return self._entries[command]
 
-    def unfinished(self) -> list[Entry]:
+    def unfinished(self) -> list[JournalEntry]:
         """Accepted, with no result yet, in order of acceptance."""
         return [entry for entry in self._entries.values() if entry.result is None]
 
-    def unreported(self) -> list[Entry]:
+    def unreported(self) -> list[JournalEntry]:
         """Ended, with a result that may not be in the spool."""
         return [entry for entry in self._entries.values() if entry.result is not None and not entry.reported]
 
-    def to_upload(self) -> list[Entry]:
+    def to_upload(self) -> list[JournalEntry]:
         """Ended, with a bundle that is not in the bus' object store yet, in order of acceptance."""
         ended = [(entry, entry.result) for entry in self._entries.values() if not entry.uploaded]
         return [entry for entry, result in ended if result is not None and result.evidence]
@@ -114,7 +114,7 @@ class Journal:
         """To be written before the answer "accepted" is given; the command's time runs from `now_mono_s`."""
         if self._unreadable:
             raise OSError(self._unreadable)
-        entry = Entry(
+        entry = JournalEntry(
             id=command.id,
             action=command.action,
             params=dict(command.params),
@@ -151,7 +151,7 @@ class Journal:
                 raw.pop("told", False),
                 raw.pop("sent", False),
             )
-            entry = Entry(
+            entry = JournalEntry(
                 **raw, result=_result(result) if result else None, reported=reported, uploaded=uploaded
             )
             self._entries[entry.id] = entry
@@ -184,7 +184,7 @@ class Journal:
         files.write(self._path, text.encode(), sync=True)
 
 
-def _raw(entry: Entry) -> dict[str, Any]:
+def _raw(entry: JournalEntry) -> dict[str, Any]:
     raw = asdict(entry)
     raw["told"], raw["sent"] = raw.pop("reported"), raw.pop("uploaded")
     return raw

@@ -19,7 +19,7 @@ from agent.actions.base import (
     RunningCommand,
     StillRunning,
 )
-from agent.commands.journal import Entry, Journal, Result
+from agent.commands.journal import Journal, JournalEntry, Result
 from agent.contract import figures, subjects
 from agent.contract.commands import Command, Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
@@ -144,7 +144,7 @@ class Runner:
                 now_s,
             )
 
-    def report_result(self, entry: Entry) -> None:
+    def report_result(self, entry: JournalEntry) -> None:
         """Puts the result of an ended command into the spool, as an event."""
         result = entry.result
         if result is None:
@@ -212,7 +212,7 @@ class Runner:
         self.running.pop(command, None)
         self._finish(command, replace(result, why=clip(result.why), took_s=took_s))
 
-    async def _recover(self, entry: Entry, action: Action | None) -> None:
+    async def _recover(self, entry: JournalEntry, action: Action | None) -> None:
         """A command that was running when the agent died: its outcome is unknown."""
         why = (
             "the node was rebooted while it ran"
@@ -226,7 +226,7 @@ class Runner:
                 why += f"; putting it right failed: {error}"
         self._finish(entry.id, Result(outcome=Outcome.UNKNOWN, why=clip(why)))
 
-    async def _resume(self, entry: Entry, action: Resumable) -> None:
+    async def _resume(self, entry: JournalEntry, action: Resumable) -> None:
         """A command that outlived the agent: records its end, or follows it further."""
         result = await self._resumed(entry, action)
         if result is not None:
@@ -236,7 +236,7 @@ class Runner:
         execution.begun = execution.detached = True
         execution.task = asyncio.create_task(self._follow(entry, execution), name=f"command {entry.id}")
 
-    async def _resumed(self, entry: Entry, action: Resumable) -> Result | None:
+    async def _resumed(self, entry: JournalEntry, action: Resumable) -> Result | None:
         """How it ended; None: it still runs, and its time is not over."""
         rebooted = entry.boot != self._boot
         try:
@@ -254,7 +254,7 @@ class Runner:
         # The monotonic clock starts at zero with each boot, so how long it took is for the brain to tell.
         return Result(outcome=Outcome.OK, why=clip(done.text))
 
-    async def _follow(self, entry: Entry, execution: Execution) -> None:
+    async def _follow(self, entry: JournalEntry, execution: Execution) -> None:
         """Checks until it has ended, its time is over, or the agent ends too (then the command stays open)."""
         action = self._actions[entry.action]
         execution.detached = True

@@ -23,7 +23,7 @@ MAX_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeState:
+class VerifierState:
     """What a node checks commands against."""
 
     node: str
@@ -45,7 +45,7 @@ class BadCommand(Refused):
         self.command = command
 
 
-def verify(envelope: bytes, keys: Mapping[str, bytes], state: NodeState, now_mono_s: float) -> Command:
+def verify(envelope: bytes, keys: Mapping[str, bytes], state: VerifierState, now_mono_s: float) -> Command:
     """The command in `envelope` if it may run, was accepted before, or only asks for a plan; else BadCommand.
 
     `keys`: key id → 32-byte Ed25519 public key; `now_mono_s`: the node's monotonic clock, seconds. A command that only asks

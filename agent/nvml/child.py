@@ -296,7 +296,7 @@ class SampledGpu:
         self._reported[tier] = fresh
 
 
-class Session:
+class NvmlSession:
     """NVML from opening to closing: all GPUs and their events."""
 
     def __init__(self, nvml: Nvml) -> None:
@@ -387,7 +387,7 @@ def main(board_fd: int, interval_s: float, slow_every: int, rare_every: int, ski
         mmap.mmap(board_fd, BOARD_BYTES), [(int(index), name, float(for_s)) for index, name, for_s in calls]
     )
     try:
-        session = Session(nvml)
+        session = NvmlSession(nvml)
         number, looked, look = 0, 0, nvml.look()
         while True:
             next_s = time.monotonic() + interval_s
@@ -400,7 +400,7 @@ def main(board_fd: int, interval_s: float, slow_every: int, rare_every: int, ski
             look = nvml.look()
             if session.stale(asked=look != looked):
                 session.close()
-                session = Session(nvml)
+                session = NvmlSession(nvml)
                 number = 0
     except GoneError as error:
         send(absent=str(error))

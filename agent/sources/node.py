@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from agent.collectors.node import WATCHED_MODULES, NodeOptions
 from agent.collectors.samples import Sample
-from agent.collectors.samples_node import Memory, Modules, Pressure, WallClock
+from agent.collectors.samples_node import LoadedModules, Memory, Pressure, WallClock
 from agent.host import Host
 from agent.options import option
 from agent.sources.base import Emit, Source, SourceSetup
@@ -27,7 +27,7 @@ class NodeSourceOptions:
 
 
 class NodeSource(Source):
-    """Emits Modules, Memory, Pressure and WallClock, after each pause.
+    """Emits LoadedModules, Memory, Pressure and WallClock, after each pause.
 
     `modules`: watched besides agent.collectors.node.WATCHED_MODULES.
     """
@@ -64,7 +64,7 @@ class NodeSource(Source):
 
     def _poll(self) -> list[Sample]:
         now_s = self._host.mono_s()
-        samples: list[Sample] = [Modules(loaded=self._loaded(), mono_s=now_s)]
+        samples: list[Sample] = [LoadedModules(loaded=self._loaded(), mono_s=now_s)]
         if (memory := _memory(self._host, now_s)) is not None:
             samples.append(memory)
         for resource in _RESOURCES:

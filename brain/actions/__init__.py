@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from agent.contract.errors import Refused
 from brain.actions import bmc, scheduler, subnet_manager, switches
-from brain.actions.base import Action, Area, NodeCommands, Scheduler, Site
+from brain.actions.base import Action, ActionGroup, NodeCommands, Scheduler, Site
 from brain.config import BrainConfig
 
-AREAS: tuple[Area, ...] = (bmc.area, scheduler.area, subnet_manager.area, switches.area)
+AREAS: tuple[ActionGroup, ...] = (bmc.area, scheduler.area, subnet_manager.area, switches.area)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,7 @@ class Site:
     on_close: Callable[[Callable[[], Awaitable[object]]], object]
 
 
-class Area(Protocol):
+class ActionGroup(Protocol):
     """A group of actions that share their configuration."""
 
     def __call__(self, site: Site) -> list[Action]:

@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CableEnd:
+class SwitchPort:
     """The other end of a cable."""
 
     switch: str
@@ -39,10 +39,10 @@ class CableMap:
         self._path = path
         self._where = where
         self._stamp = 0.0
-        self._cables: Mapping[str, Mapping[str, CableEnd]] = {}
+        self._cables: Mapping[str, Mapping[str, SwitchPort]] = {}
         self._read()
 
-    def end(self, node: str, name: str, *, switch_links: bool) -> CableEnd:
+    def end(self, node: str, name: str, *, switch_links: bool) -> SwitchPort:
         """Returns the switch port of `<node>` `<name>`. Refused when it is unknown, or between switches."""
         try:
             self._read()
@@ -62,7 +62,7 @@ class CableMap:
             if stamp == self._stamp:
                 return
             raw = yaml.safe_load(self._path.read_text(encoding="utf-8")) or {}
-            cables = TypeAdapter(dict[str, dict[str, CableEnd]]).validate_python(raw)
+            cables = TypeAdapter(dict[str, dict[str, SwitchPort]]).validate_python(raw)
         except OSError as error:
             raise ConfigError(f"{self._where}: {self._path}: {error.strerror}") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -75,7 +75,7 @@ class CableMap:
         self._checked(cables)
         self._cables, self._stamp = cables, stamp
 
-    def _checked(self, cables: Mapping[str, Mapping[str, CableEnd]]) -> None:
+    def _checked(self, cables: Mapping[str, Mapping[str, SwitchPort]]) -> None:
         taken: dict[tuple[str, str], str] = {}
         for node, ports in cables.items():
             for name, far in ports.items():

@@ -20,7 +20,7 @@ RESEND_S = 2.0  # an entry without an answer for so long is sent again
 WINDOW = 1000  # entries in flight at once
 
 
-class Entry:
+class OutboxEntry:
     """One message that waits for its position on the log."""
 
     __slots__ = ("body", "done", "id", "keep", "sent_at", "subject")
@@ -40,8 +40,8 @@ class Outbox:
     def __init__(self, cell: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._cell = cell
         self._clock = clock
-        self._entries: OrderedDict[int, Entry] = OrderedDict()
-        self._waiting: OrderedDict[int, Entry] = OrderedDict()  # of these, not sent on this connection
+        self._entries: OrderedDict[int, OutboxEntry] = OrderedDict()
+        self._waiting: OrderedDict[int, OutboxEntry] = OrderedDict()  # of these, not sent on this connection
         self._next = 0
         self._wake = asyncio.Event()
         self.refused = 0  # answers that were errors
@@ -49,12 +49,12 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, what: str, body: bytes, id_: str, *, keep: bool = True) -> Entry:
+    def put(self, what: str, body: bytes, id_: str, *, keep: bool = True) -> OutboxEntry:
         """Queues a message for `ward.<cell>.input.<what>`.
 
         `keep=False`: it is dropped when the connection is lost, since only the leader of that moment may publish it.
         """
-        entry = Entry(subjects.brain_input(self._cell, what), body, id_, keep=keep)
+        entry = OutboxEntry(subjects.brain_input(self._cell, what), body, id_, keep=keep)
         self._next += 1
         self._entries[self._next] = self._waiting[self._next] = entry
         self._wake.set()

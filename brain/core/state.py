@@ -390,7 +390,7 @@ class Node:
 
 
 @dataclass(slots=True, kw_only=True)
-class Drain:
+class OwnedDrain:
     """What one incident has taken, or keeps, out of service on one node."""
 
     since: float
@@ -499,7 +499,7 @@ class State:
     # by id
     holds: dict[str, Hold] = field(default_factory=dict)
     # node -> incident -> what it keeps out of service there; the node goes back with the last of them
-    drains: dict[str, dict[str, Drain]] = field(default_factory=dict)
+    drains: dict[str, dict[str, OwnedDrain]] = field(default_factory=dict)
     # "<rule>@<scope>" of matches whose incident an operator closed -> when; a newer fact ends it
     dismissed: dict[str, float] = field(default_factory=dict)
     # "<cause>@<scope>" -> when it came up lately

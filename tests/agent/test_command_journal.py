@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.commands.journal import Entry, Journal, Result
+from agent.commands.journal import Journal, JournalEntry, Result
 from agent.contract.commands import Outcome
 from tests.agent.commander_kit import order
 
@@ -35,7 +35,7 @@ RAW_ENTRY = {
     "told": False,
     "sent": False,
 }
-ENTRY = Entry(
+ENTRY = JournalEntry(
     id="a",
     action="evidence.collect",
     params={"component": "node"},
@@ -256,7 +256,7 @@ def test_the_lines_of_an_older_agent(path: Path) -> None:
     old = {"id": "a", "action": "x", "epoch": 3, "boot": "b", "session": "s"}
     raw = {"outcome": "ok", "why": "w", "took_s": 2.0, "evidence": "e"}
     journal = written(path, {"accepted": old}, {"accepted": old | {"id": "b", "result": raw}})
-    assert journal["a"] == Entry(id="a", action="x", epoch=3, boot="b", session="s")
+    assert journal["a"] == JournalEntry(id="a", action="x", epoch=3, boot="b", session="s")
     assert journal["b"].result == Result(outcome=Outcome.OK, why="w", took_s=2.0, evidence="e")
     assert (journal["b"].reported, journal["b"].uploaded) == (False, False)
     assert (journal["a"].params, journal["a"].until_s) == ({}, 0.0)

@@ -10,7 +10,15 @@ from agent.collectors.clock import SETTLE_S, ClockCollector, ClockOptions
 from agent.collectors.inventory import InventoryCollector
 from agent.collectors.node import NodeCollector, NodeOptions
 from agent.collectors.samples import Gpu, Sample
-from agent.collectors.samples_node import GpuCard, Inventory, Memory, Modules, NicCard, Pressure, WallClock
+from agent.collectors.samples_node import (
+    GpuCard,
+    Inventory,
+    LoadedModules,
+    Memory,
+    NicCard,
+    Pressure,
+    WallClock,
+)
 from agent.contract import kinds
 from agent.contract.messages import UnsentEvent
 from agent.host import Host
@@ -28,8 +36,8 @@ def events_of(collector: Collector, samples: Iterable[Sample]) -> list[UnsentEve
     return unsent_events
 
 
-def loaded(*names: str) -> Modules:
-    return Modules(loaded=frozenset(names))
+def loaded(*names: str) -> LoadedModules:
+    return LoadedModules(loaded=frozenset(names))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +52,9 @@ def loaded(*names: str) -> Modules:
         (("rdma_cm",), [loaded(), loaded("rdma_cm")], ["-rdma_cm", "+rdma_cm"]),
     ],
 )
-def test_modules_that_are_missed(needed: tuple[str, ...], samples: list[Modules], says: list[str]) -> None:
+def test_modules_that_are_missed(
+    needed: tuple[str, ...], samples: list[LoadedModules], says: list[str]
+) -> None:
     """Those that the operator requires, and those that were loaded."""
     unsent_events = events_of(NodeCollector(NodeOptions(kernel_modules=needed)), samples)
     assert [

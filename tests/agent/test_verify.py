@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from agent.commands.verify import MAX_ENVELOPE_BYTES, BadCommand, NodeState, verify
+from agent.commands.verify import MAX_ENVELOPE_BYTES, BadCommand, VerifierState, verify
 from agent.contract.commands import Command
 from tests.agent.commander_kit import KEYS, NOT_HERE, UNREADABLE, order, signed
 
 NOW_S = 1000.0
-HERE = NodeState(
+HERE = VerifierState(
     node="gpu-1", session="run-1", epoch=5, allow=frozenset({"evidence.collect"}), known=frozenset({"before"})
 )
 SIGNED = json.loads(signed(order().payload()))

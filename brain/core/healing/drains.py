@@ -7,7 +7,7 @@ the scheduler is not asked. So what gpuward has drained always has an owner that
 
 from brain.core.context import Context
 from brain.core.effects import Step
-from brain.core.state import Drain, Incident, IncidentState, Run, RunState
+from brain.core.state import Incident, IncidentState, OwnedDrain, Run, RunState
 
 LEFT = "left-drained"  # in place of a rule's name, in the incident of a node that another one left drained
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
@@ -18,7 +18,7 @@ def began(ctx: Context, step: Step) -> None:
     """A step that may drain its node is sent: from now on its incident owns the drain."""
     owners = ctx.state.drains.setdefault(step.node, {})
     if step.incident not in owners:
-        owners[step.incident] = Drain(since=ctx.now, marks=[step.incident])
+        owners[step.incident] = OwnedDrain(since=ctx.now, marks=[step.incident])
     elif step.incident not in owners[step.incident].marks:
         owners[step.incident].marks.append(step.incident)
 
@@ -92,7 +92,7 @@ def hand_over(ctx: Context, node: str, incident: str, heir: str) -> None:
     drain = _remove(ctx, node, incident)
     if drain is None:
         return
-    known = ctx.state.drains.setdefault(node, {}).setdefault(heir, Drain(since=drain.since))
+    known = ctx.state.drains.setdefault(node, {}).setdefault(heir, OwnedDrain(since=drain.since))
     known.sure = known.sure or drain.sure
     known.marks += [mark for mark in drain.marks if mark not in known.marks]
     ctx.note(
@@ -131,7 +131,7 @@ def _busy(ctx: Context, incident: Incident | None) -> bool:
     return fault or (run is not None and run.state in _RUNNING)
 
 
-def _remove(ctx: Context, node: str, incident: str) -> Drain | None:
+def _remove(ctx: Context, node: str, incident: str) -> OwnedDrain | None:
     owners = ctx.state.drains.get(node, {})
     drain = owners.pop(incident, None)
     if not owners:

@@ -13,7 +13,7 @@ from brain.core.effects import AskJobs
 from brain.core.faults import situations
 from brain.core.healing import approvals, drains, looks, plans
 from brain.core.healing.limits import SCHEDULE, breaker, offender, related, tries
-from brain.core.healing.verdicts import Answer, Case, Gate, Verdict
+from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import CELL, WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
@@ -26,7 +26,7 @@ LONG_WAIT_S = 900.0
 BOOT_JITTER_S = 1.0
 # A change that only people can make wakes the run; the gate is asked again after this time all the same.
 AGAIN_S = 600.0
-GO = Verdict(answer=Answer.GO, gate="", reason="no gate objects")
+GO = Verdict(answer=Decision.GO, gate="", reason="no gate objects")
 
 
 def check(ctx: Context, run: Run, incident: Incident, rung: Rung) -> Verdict:
@@ -71,7 +71,7 @@ def hold(case: Case) -> Verdict | None:
         within = run.node and node_of(entry.scope) == run.node
         if topology.meet(entry.scope, run.scope) or (within and whole_node):
             return Verdict(
-                answer=Answer.HOLD,
+                answer=Decision.HOLD,
                 gate="hold",
                 reason=f"{entry.who} holds {entry.scope}: {entry.why}",
                 retry_s=AGAIN_S,
@@ -84,7 +84,7 @@ def mode(case: Case) -> Verdict | None:
     now = mode_of(case.ctx, case.run.runbook.name, case.run.node, case.run.runbook.at_most)
     if now is Mode.OBSERVE:
         return Verdict(
-            answer=Answer.HOLD,
+            answer=Decision.HOLD,
             gate="mode",
             reason=f"{case.run.runbook.name} is in observe mode for this node",
             retry_s=AGAIN_S,
@@ -95,7 +95,7 @@ def mode(case: Case) -> Verdict | None:
         void = approvals.void(case.ctx, case.run)
         reason = f"{case.run.runbook.name} is in approve mode"
         return Verdict(
-            answer=Answer.APPROVAL,
+            answer=Decision.APPROVAL,
             gate="mode",
             reason=f"{reason}; the approval of {case.run.approved.who} is void: {void}"
             if void and case.run.approved
@@ -114,7 +114,7 @@ def maintenance(case: Case, opened_after: float = 0.0) -> Verdict | None:
             and not approvals.valid(case.ctx, case.run)
         ):
             return Verdict(
-                answer=Answer.APPROVAL,
+                answer=Decision.APPROVAL,
                 gate="maintenance",
                 reason=f"{window.scope} is in maintenance: {window.why}",
             )
@@ -125,7 +125,7 @@ def objection_since(ctx: Context, run: Run, rung: Rung, since: float) -> Verdict
     """What people have said since a step began: a hold, observe mode, or a maintenance window that has opened."""
     case = Case(ctx=ctx, run=run, incident=ctx.state.incidents[run.incident], rung=rung)
     held, forbidden, window = hold(case), mode(case), maintenance(case, opened_after=since)
-    if forbidden is not None and forbidden.answer is not Answer.HOLD:
+    if forbidden is not None and forbidden.answer is not Decision.HOLD:
         forbidden = None  # an approval was given for the whole step
     return held or forbidden or window
 
@@ -141,7 +141,7 @@ def protected(case: Case) -> Verdict | None:
         if ask not in ctx.effects:
             ctx.effects.append(ask)
         return Verdict(
-            answer=Answer.HOLD, gate="protected", reason="asking the scheduler what runs there", retry_s=10
+            answer=Decision.HOLD, gate="protected", reason="asking the scheduler what runs there", retry_s=10
         )
     if answer.known and not answer.protected:
         return None
@@ -152,7 +152,7 @@ def protected(case: Case) -> Verdict | None:
         if answer.known
         else f"it is not known what runs there: {answer.why}"
     )
-    return Verdict(answer=Answer.APPROVAL, gate="protected", reason=reason)
+    return Verdict(answer=Decision.APPROVAL, gate="protected", reason=reason)
 
 
 def kept_out(case: Case) -> Verdict | None:
@@ -167,7 +167,7 @@ def kept_out(case: Case) -> Verdict | None:
     if not theirs:
         return None
     return Verdict(
-        answer=Answer.APPROVAL, gate="kept_out", reason=f"{theirs}: somebody may be at work on {run.node}"
+        answer=Decision.APPROVAL, gate="kept_out", reason=f"{theirs}: somebody may be at work on {run.node}"
     )
 
 
@@ -196,7 +196,7 @@ def shared(case: Case) -> Verdict | None:
         for symptom in case.ctx.index.active.get(place, {}).values():
             if _counts_one_of(case.ctx, symptom, case.incident):
                 reason = f"{len(symptom.members)} nodes of {symptom.scope} show it: the cause is taken to be shared"
-                return Verdict(answer=Answer.HOLD, gate="shared", reason=reason)
+                return Verdict(answer=Decision.HOLD, gate="shared", reason=reason)
     return None
 
 
@@ -214,7 +214,7 @@ def settling(case: Case) -> Verdict | None:
     left = case.incident.opened_at + case.ctx.compiled.settings.hold_off_s - case.ctx.now
     if left > 0:
         return Verdict(
-            answer=Answer.HOLD,
+            answer=Decision.HOLD,
             gate="settling",
             reason="waiting whether other nodes show it too",
             retry_s=left,
@@ -240,10 +240,10 @@ def stale(case: Case) -> Verdict | None:
     if looks.needless(run) or looked or looks.given_up(ctx, run):
         seen = "the node has looked again and reports nothing new" if looked else run.unseen
         reason = f"{why}: {seen or 'there is no fresh one'}; an approval is needed"
-        return Verdict(answer=Answer.APPROVAL, gate="stale", reason=reason)
+        return Verdict(answer=Decision.APPROVAL, gate="stale", reason=reason)
     due = looks.ask(ctx, run)
     return Verdict(
-        answer=Answer.HOLD, gate="stale", reason=f"{why}: the node looks again", retry_s=due - ctx.now
+        answer=Decision.HOLD, gate="stale", reason=f"{why}: the node looks again", retry_s=due - ctx.now
     )
 
 
@@ -288,7 +288,7 @@ def one_per_node(case: Case) -> Verdict | None:
     for other, node in case.ctx.index.claims.items():
         if other != case.run.id and case.run.node and node == case.run.node:
             return Verdict(
-                answer=Answer.HOLD, gate="one_per_node", reason=f"{other} works on {case.run.node}"
+                answer=Decision.HOLD, gate="one_per_node", reason=f"{other} works on {case.run.node}"
             )
     return None
 
@@ -351,7 +351,9 @@ def _over_job(case: Case) -> Verdict | None:
 
 def _over(what: str, have: int, most: int) -> Verdict:
     return Verdict(
-        answer=Answer.HOLD, gate="budget", reason=f"{have} disruptive runs in {what}, at most {most} at once"
+        answer=Decision.HOLD,
+        gate="budget",
+        reason=f"{have} disruptive runs in {what}, at most {most} at once",
     )
 
 

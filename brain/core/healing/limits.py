@@ -9,7 +9,7 @@ from agent.contract.actions.spec import Disrupts
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.healing import approvals, plans
-from brain.core.healing.verdicts import Answer, Case, Verdict
+from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.topology import CELL, type_of
 from brain.core.paging import escalation
 from brain.core.state import Disruption, Incident, Run, RunState
@@ -24,7 +24,7 @@ def breaker(case: Case) -> Verdict | None:
     state, settings = case.ctx.state, case.ctx.compiled.settings
     if not case.run.counted and state.tripped:
         reason = f"{settings.breaker_runs} nodes disrupted within {settings.breaker_within_s / 60:.0f} minutes: say `reset`"
-        return Verdict(answer=Answer.HOLD, gate="breaker", reason=reason, retry_s=300)
+        return Verdict(answer=Decision.HOLD, gate="breaker", reason=reason, retry_s=300)
     return None
 
 
@@ -46,7 +46,7 @@ def tries(case: Case) -> Verdict | None:
     if len(before) >= case.run.runbook.tries:
         hours = case.run.runbook.tries_within_s / 3600
         return Verdict(
-            answer=Answer.STOP,
+            answer=Decision.STOP,
             gate="tries",
             reason=f"{case.run.runbook.name} was tried {len(before)} times here in {hours:.0f} h",
         )
@@ -70,7 +70,7 @@ def offender(case: Case) -> Verdict | None:
             if count >= most:
                 period = "a day" if days == 1 else f"{days} days"
                 reason = f"{name} had {count} remedies within {period}: another one would hide what is wrong with it"
-                return Verdict(answer=Answer.STOP, gate="offender", reason=reason)
+                return Verdict(answer=Decision.STOP, gate="offender", reason=reason)
     return None
 
 
@@ -112,7 +112,7 @@ def related(case: Case) -> Verdict | None:
     )
     shared = _in_common(ctx, [*nodes, run.node]) if nodes else ""
     reason += f"these belong together{shared}; `gpuward approve` lets this one go on"
-    return Verdict(answer=Answer.HOLD, gate=RELATED, reason=reason, retry_s=300)
+    return Verdict(answer=Decision.HOLD, gate=RELATED, reason=reason, retry_s=300)
 
 
 def others_wait(ctx: Context, incident: Incident) -> bool:

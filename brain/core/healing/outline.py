@@ -23,7 +23,7 @@ def outline(ctx: Context, run: Run, incident: Incident) -> list[str]:
         else:
             verdict = gates.check(ctx, run, incident, rung)
             line += f" — disrupts {disrupts.value}; gates: {verdict.answer.value}"
-            if verdict.answer is not verdicts.Answer.GO:
+            if verdict.answer is not verdicts.Decision.GO:
                 line += f" ({verdict.reason})"
         if rung.verify is not None:
             line += (

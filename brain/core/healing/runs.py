@@ -330,7 +330,7 @@ def _begin(ctx: Context, run: Run, incident: Incident, rung: Rung, disrupts: Dis
     """Asks the gates, if the rung disrupts anything, and requests the intent of its step."""
     if disrupts is not Disrupts.NOTHING:
         verdict = gates.check(ctx, run, incident, rung)
-        if verdict.answer is not verdicts.Answer.GO:
+        if verdict.answer is not verdicts.Decision.GO:
             _stopped_by_gate(ctx, run, incident, rung, verdict)
             return
         if not run.claimed:
@@ -401,10 +401,10 @@ def _stopped_by_gate(
     """Waits for the gate or for an approval, or ends the run. One note and one page for each new reason."""
     why = f"{rung.name} waits: {verdict.reason} (gate {verdict.gate})"
     match verdict.answer:
-        case verdicts.Answer.STOP:
+        case verdicts.Decision.STOP:
             run.spent = True
             transition(ctx, run, T.EXHAUSTED, f"{verdict.reason}: a person must take it from here")
-        case verdicts.Answer.HOLD:
+        case verdicts.Decision.HOLD:
             # The nodes that wait for one reason are told once: by the first of them.
             first = verdict.gate == limits.RELATED and not limits.others_wait(ctx, incident)
             if run.state is not S.HELD or run.why != why:
@@ -412,7 +412,7 @@ def _stopped_by_gate(
                 if first:
                     escalation.page(ctx, incident, "update", verdict.reason)
             ctx.set_timer(f"run:{run.id}", ctx.now + verdict.retry_s)
-        case verdicts.Answer.APPROVAL:
+        case verdicts.Decision.APPROVAL:
             approvals.end_if_void(ctx, run)
             if run.state is not S.APPROVAL or run.why != why:
                 transition(ctx, run, T.APPROVAL_REQUESTED, why)

@@ -70,11 +70,11 @@ def _objection(ctx: Context, run: Run, rung: Rung) -> verdicts.Verdict | None:
     """Law 2: the gates are asked again at the last moment, before a disruptive step leaves. None: none objects."""
     if run.node and ctx.actions[rung.do].returns and (wanted := drains.others(ctx, run)):
         why = f"{wanted[0]} wants {run.node} out of service"
-        return verdicts.Verdict(answer=verdicts.Answer.HOLD, gate="drained", reason=why, retry_s=1)
+        return verdicts.Verdict(answer=verdicts.Decision.HOLD, gate="drained", reason=why, retry_s=1)
     if plans.disrupts(ctx, rung, returning=bool(run.worked)) is Disrupts.NOTHING:
         return None
     verdict = gates.check(ctx, run, ctx.state.incidents[run.incident], rung)
-    return None if verdict.answer is verdicts.Answer.GO else verdict
+    return None if verdict.answer is verdicts.Decision.GO else verdict
 
 
 def progress(ctx: Context, given: StepProgress) -> None:

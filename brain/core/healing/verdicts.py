@@ -9,7 +9,7 @@ from brain.core.pack.spec import Rung
 from brain.core.state import Incident, Run
 
 
-class Answer(StrEnum):
+class Decision(StrEnum):
     """A gate's answer."""
 
     GO = "go"
@@ -22,7 +22,7 @@ class Answer(StrEnum):
 class Verdict:
     """A gate's answer and its reason."""
 
-    answer: Answer
+    answer: Decision
     gate: str
     reason: str
     # HOLD: ask again after this long, unless something else wakes the run before

@@ -14,7 +14,7 @@ import pytest
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.healing import approvals, gates, runs
-from brain.core.healing.verdicts import Answer, Case, Gate, Verdict
+from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled
@@ -139,17 +139,17 @@ Row = tuple[str, list[Given], Verdict | None]
 
 def wait(gate: str, reason: str, retry_s: float = 15) -> Verdict:
     """Not now; it is asked again after so long."""
-    return Verdict(answer=Answer.HOLD, gate=gate, reason=reason, retry_s=retry_s)
+    return Verdict(answer=Decision.HOLD, gate=gate, reason=reason, retry_s=retry_s)
 
 
 def ask_a_person(gate: str, reason: str) -> Verdict:
     """Only with an approval."""
-    return Verdict(answer=Answer.APPROVAL, gate=gate, reason=reason)
+    return Verdict(answer=Decision.APPROVAL, gate=gate, reason=reason)
 
 
 def never(gate: str, reason: str) -> Verdict:
     """A person must take over."""
-    return Verdict(answer=Answer.STOP, gate=gate, reason=reason)
+    return Verdict(answer=Decision.STOP, gate=gate, reason=reason)
 
 
 def table(*rows: Row) -> pytest.MarkDecorator:

@@ -8,7 +8,7 @@ import pytest
 from brain.core.effects import Note
 from brain.core.healing import drains, plans
 from brain.core.pack.spec import Rung
-from brain.core.state import Drain, IncidentState, RunState
+from brain.core.state import IncidentState, OwnedDrain, RunState
 from tests.brain.core.cell import LADDER, NOW, Cell, Given, started_by
 
 EMPTIES = replace(
@@ -28,7 +28,7 @@ def owns(incident: str, *marks: str, node: str = "n1", since: float = NOW - 500,
     """The incident owns a drain there, under its own name or these; the scheduler has said that it stands."""
 
     def given(cell: Cell) -> None:
-        drain = Drain(since=since, marks=list(marks or (incident,)), sure=sure)
+        drain = OwnedDrain(since=since, marks=list(marks or (incident,)), sure=sure)
         cell.state.drains.setdefault(node, {})[incident] = drain
 
     return given

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from brain.core.healing import gates
 from brain.core.healing.verdicts import Verdict
-from brain.core.state import Drain, StepRecord
+from brain.core.state import OwnedDrain, StepRecord
 from tests.brain.core.cell import (
     NOW,
     Cell,
@@ -34,7 +34,7 @@ def ours(outcome: str = "ok", seconds_ago: float = 60, *, owned: bool = True) ->
         )
         cell.run.steps.append(step)
         if owned:
-            cell.state.drains["n1"] = {cell.incident.id: Drain(since=step.at, marks=[cell.incident.id])}
+            cell.state.drains["n1"] = {cell.incident.id: OwnedDrain(since=step.at, marks=[cell.incident.id])}
 
     return given
 

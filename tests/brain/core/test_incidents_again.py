@@ -9,7 +9,7 @@ from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Note, ShowIncident
 from brain.core.pack.spec import Paging, Priority, Rule
-from brain.core.state import Drain, Evidence, Incident, IncidentState, SymptomState
+from brain.core.state import Evidence, Incident, IncidentState, OwnedDrain, SymptomState
 from tests.brain.core.cell import GPU, NOW, SYMPTOMS, Cell, Given, sick, site
 from tests.brain.world import GPU as ONE_GPU
 from tests.brain.world import Story, pack
@@ -106,7 +106,7 @@ def test_what_an_incident_leaves_drained_when_it_is_over(
     cell = Cell()
     cell.incident.state, cell.state.dismissed = IncidentState.RECOVERED, {"hot@gpu/n9/0": NOW - 60}
     for node, owner in (("n1", "inc-1"), ("n2", "inc-9"), ("n3", "inc-1")):
-        cell.state.drains[node] = {owner: Drain(since=NOW, marks=[owner])}
+        cell.state.drains[node] = {owner: OwnedDrain(since=NOW, marks=[owner])}
     cell.incident.matching_rules["left-drained@node/n1"] = "left-drained"
     ctx = cell.ctx()
     ctx.compiled.rules["gpu-lost"] = rule()
@@ -119,7 +119,7 @@ def test_what_an_incident_leaves_drained_when_it_is_over(
 def test_what_is_explained_leaves_its_drain_to_what_explains_it() -> None:
     """Nobody has to look after it."""
     cell = Cell()
-    cell.state.drains["n1"] = {"inc-1": Drain(since=NOW, marks=["inc-1"])}
+    cell.state.drains["n1"] = {"inc-1": OwnedDrain(since=NOW, marks=["inc-1"])}
     cell.incident.explained_by = "inc-2"
     ctx = cell.ctx()
     incidents.transition(ctx, cell.incident, incidents.IncidentTrigger.ABSORBED, "the leaf switch is down")

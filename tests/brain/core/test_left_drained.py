@@ -6,7 +6,7 @@ from typing import Any
 from brain.core.healing import drains
 from brain.core.inputs import JobsAnswer, OperatorCommand, PackLoaded, TimerFired
 from brain.core.pack.spec import Runbook, Rung
-from brain.core.state import Drain
+from brain.core.state import OwnedDrain
 from tests.brain.core.cell import Cell
 from tests.brain.core.climb import QUIET, Climb, rung
 from tests.brain.world import pack, rule
@@ -143,8 +143,8 @@ def test_a_drain_is_certain_while_nothing_puts_it_in_doubt() -> None:
     tell = Rung(name="tell", do="page", params={"text": "$drained"})
     for drain, says in (
         (None, "n1 was not drained: new jobs may start there."),
-        (Drain(since=1.0, marks=["inc-9"]), "It is not certain that n1 is drained: check whether new jobs may start there."),
-        (Drain(since=1.0, marks=["inc-9"], sure=True), "n1 gets no new jobs."),
+        (OwnedDrain(since=1.0, marks=["inc-9"]), "It is not certain that n1 is drained: check whether new jobs may start there."),
+        (OwnedDrain(since=1.0, marks=["inc-9"], sure=True), "n1 gets no new jobs."),
     ):  # fmt: skip
         it = Climb(rung("bounce"), tell)
         if drain is not None:
@@ -156,7 +156,7 @@ def test_a_drain_is_certain_while_nothing_puts_it_in_doubt() -> None:
 def test_who_inherits_a_drain_knows_what_the_heir_before_knew() -> None:
     """The certainty goes with the marks."""
     cell = Cell()
-    cell.state.drains["n1"] = {"inc-1": Drain(since=1.0, marks=["inc-1"], sure=True)}
+    cell.state.drains["n1"] = {"inc-1": OwnedDrain(since=1.0, marks=["inc-1"], sure=True)}
     drains.hand_over(cell.ctx(), "n1", "inc-1", "inc-2")
     assert drains.sure(cell.ctx(), "n1")
     drains.doubted(cell.ctx(), "n1")

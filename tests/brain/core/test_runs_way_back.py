@@ -8,7 +8,7 @@ from brain.core.effects import AskLook, Note, WriteIntent
 from brain.core.healing import runs
 from brain.core.healing.limits import SCHEDULE
 from brain.core.pack.spec import Rung
-from brain.core.state import Drain, Node, RunState
+from brain.core.state import Node, OwnedDrain, RunState
 from tests.brain.core.cell import (
     GPU,
     NOW,
@@ -71,7 +71,7 @@ def owns(*incidents: str) -> Given:
     """These incidents keep n1 out of service, each by its own drain."""
 
     def given(cell: Cell) -> None:
-        cell.state.drains["n1"] = {one: Drain(since=NOW - 100, marks=[one]) for one in incidents}
+        cell.state.drains["n1"] = {one: OwnedDrain(since=NOW - 100, marks=[one]) for one in incidents}
 
     return given
 

@@ -10,7 +10,7 @@ from brain.core.effects import Note
 from brain.core.healing import steps
 from brain.core.inputs import StepResult
 from brain.core.pack.spec import Rung, Verify
-from brain.core.state import Drain, RunState, StepRecord
+from brain.core.state import OwnedDrain, RunState, StepRecord
 from tests.brain.core.cell import LADDER, NOW, Cell, Given, is_, on, runbook
 from tests.brain.core.standing import NEVER, PROBE, SAFE, STEP, standing
 
@@ -29,7 +29,7 @@ def owns(*incidents: str) -> Given:
     """The incidents own the node's drain."""
 
     def given(cell: Cell) -> None:
-        cell.state.drains["n1"] = {one: Drain(since=NOW - 60, marks=[one]) for one in incidents}
+        cell.state.drains["n1"] = {one: OwnedDrain(since=NOW - 60, marks=[one]) for one in incidents}
 
     return given
 
@@ -189,7 +189,7 @@ def test_a_node_that_is_given_back(outcome: str, do: str, owners: list[str]) -> 
 def test_what_is_on_no_node_drains_none() -> None:
     """A step of a whole fabric says nothing of nodes."""
     cell = Cell(rung(DRAIN), on("fabric/default", ""), standing(RunState.PERFORMING))
-    cell.state.drains[""] = {"inc-1": Drain(since=NOW, marks=["inc-1"])}
+    cell.state.drains[""] = {"inc-1": OwnedDrain(since=NOW, marks=["inc-1"])}
     answer(cell, "refused")
     assert [*cell.state.drains] == [""]
 

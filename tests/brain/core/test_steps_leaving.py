@@ -5,7 +5,7 @@ import pytest
 from brain.core.effects import Effect, Perform
 from brain.core.healing import steps
 from brain.core.pack.spec import Rung
-from brain.core.state import Drain, RunState
+from brain.core.state import OwnedDrain, RunState
 from tests.brain.core.cell import (
     NOW,
     Cell,
@@ -49,7 +49,9 @@ def wanted_by(incident: str, *more: str, node: str = "n1") -> Given:
     """Other incidents own the node's drain."""
 
     def given(cell: Cell) -> None:
-        cell.state.drains[node] = {one: Drain(since=NOW, marks=[one], sure=True) for one in (incident, *more)}
+        cell.state.drains[node] = {
+            one: OwnedDrain(since=NOW, marks=[one], sure=True) for one in (incident, *more)
+        }
 
     return given
 

@@ -9,7 +9,7 @@ from brain.core.effects import CancelStep, Effect, SendPage
 from brain.core.healing import steps
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Paging, Priority, Rung
-from brain.core.state import Drain, RunState
+from brain.core.state import OwnedDrain, RunState
 from tests.brain.core.cell import (
     NOW,
     Cell,
@@ -41,7 +41,7 @@ def owned() -> Given:
     """The incident keeps n1 out of service."""
 
     def given(cell: Cell) -> None:
-        cell.state.drains["n1"] = {"inc-1": Drain(since=NOW, marks=["inc-1"])}
+        cell.state.drains["n1"] = {"inc-1": OwnedDrain(since=NOW, marks=["inc-1"])}
 
     return given
 

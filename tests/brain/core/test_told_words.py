@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from brain.core.healing import told
-from brain.core.state import Drain, StepRecord
+from brain.core.state import OwnedDrain, StepRecord
 from tests.brain.core.cell import NOW, Cell, Given, on
 
 DRAIN, OFF, POWER_OFF = "scheduler.drain", "node.isolate", "bmc.power_off"
@@ -32,19 +32,21 @@ def owned(node: str = "n1", *, sure: bool = False) -> Given:
     """An incident keeps the node out of service; the scheduler has said that it is."""
 
     def given(cell: Cell) -> None:
-        cell.state.drains[node] = {"inc-1": Drain(since=NOW, sure=sure)}
+        cell.state.drains[node] = {"inc-1": OwnedDrain(since=NOW, sure=sure)}
 
     return given
 
 
 def anothers() -> Given:
     """Another incident has asked for a drain, and the scheduler has not said what came of it."""
-    return lambda cell: cell.state.drains.update(n1={"inc-2": Drain(since=NOW, marks=["inc-2"])})
+    return lambda cell: cell.state.drains.update(n1={"inc-2": OwnedDrain(since=NOW, marks=["inc-2"])})
 
 
 def inherited() -> Given:
     """An incident that is over has left its mark on the node."""
-    return lambda cell: cell.state.drains.update(n1={"inc-1": Drain(since=NOW, marks=["inc-1", "inc-0"])})
+    return lambda cell: cell.state.drains.update(
+        n1={"inc-1": OwnedDrain(since=NOW, marks=["inc-1", "inc-0"])}
+    )
 
 
 def forgotten_run() -> Given:

@@ -18,7 +18,7 @@ from brain.adapters.lease import Lease
 from brain.adapters.liveness import Beats
 from brain.adapters.log import LogClock, LogInfo, Record
 from brain.adapters.nodes import Nodes
-from brain.adapters.outbox import Entry, Outbox
+from brain.adapters.outbox import Outbox, OutboxEntry
 from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
@@ -122,7 +122,7 @@ class Appended(Outbox):
         self.inputs: list[Input] = []
         self.kept: list[Input] = []  # those that outlive the connection
 
-    def put(self, what: str, body: bytes, id_: str, *, keep: bool = True) -> Entry:
+    def put(self, what: str, body: bytes, id_: str, *, keep: bool = True) -> OutboxEntry:
         """As Outbox.put."""
         given = CODEC.decode(subjects.brain_input(CELL, what), body, 0)
         self.inputs.append(given)
