@@ -2,15 +2,22 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from agent.contract.actions.spec import Disrupts, Repeat
 from brain.adapters import snapshot
 from brain.core.context import Context
-from brain.core.healing import drains, gates
+from brain.core.effects import Step
+from brain.core.faults import spread, symptoms
+from brain.core.healing import drains, gates, plans, steps
+from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.compiled import CompiledCache
+from brain.core.pack.spec import Rung
 from brain.core.paging import queue
+from brain.core.state import Incident, Run
 from tests.laws import oracles, story
 from tests.laws.play import Tally, play
 
@@ -57,6 +64,55 @@ def runs_asleep(patch: Patch) -> None:
     patch.setattr(Context, "set_timer", set_timer)
 
 
+def every_step_sent_again(patch: Patch) -> None:
+    """Whatever its repeat class says."""
+    repeat, step = plans.repeat, plans.step
+
+    def as_it_is(ctx: Context, run: Run, incident: Incident, rung: Rung, *more: str) -> Step:
+        return replace(step(ctx, run, incident, rung, *more), repeat=repeat(ctx, rung))
+
+    patch.setattr(plans, "repeat", lambda _ctx, _rung: Repeat.SAFE)
+    patch.setattr(plans, "step", as_it_is)
+
+
+def every_code_known(patch: Patch) -> None:
+    """Any XID is taken for each that the rules know."""
+    matches = symptoms._matches
+    patch.setattr(symptoms, "_matches", lambda match, event: event.kind == "gpu.xid" or matches(match, event))
+
+
+def nothing_shared(patch: Patch) -> None:
+    """However many nodes show a symptom."""
+    patch.setattr(spread, "reached", lambda *_: False)
+
+
+def way_back_blocked(patch: Patch) -> None:
+    """A tripped breaker holds the steps of the way back, too."""
+    disrupts = plans.disrupts
+
+    def all_of_them(ctx: Context, rung: Rung, *, returning: bool = False) -> Disrupts:
+        return Disrupts.NODE if returning else disrupts(ctx, rung)
+
+    def breaker(case: Case) -> Verdict | None:
+        if not case.ctx.state.tripped:
+            return None
+        return Verdict(answer=Decision.HOLD, gate="breaker", reason="tripped", retry_s=300)
+
+    patch.setattr(plans, "disrupts", all_of_them)
+    patch.setattr(gates, "GATES", (breaker, *gates.GATES))
+
+
+def any_node_believed(patch: Patch) -> None:
+    """A node may say how another one's step ended."""
+    patch.setattr(steps, "_is_foreign", lambda *_: False)
+
+
+def deposed_brains_act(patch: Patch) -> None:
+    """An intent of an earlier leader is as good as the present one's."""
+    intended = steps.intended
+    patch.setattr(steps, "intended", lambda ctx, step, _epoch: intended(ctx, step, ctx.state.epoch))
+
+
 # law, defect, the first story that is told
 DEFECTS: tuple[tuple[int, Callable[[Patch], None], int], ...] = (
     (0, timers_lost, 12),
@@ -64,10 +120,16 @@ DEFECTS: tuple[tuple[int, Callable[[Patch], None], int], ...] = (
     (2, functools.partial(without, "hold"), 40),
     (2, functools.partial(without, "maintenance"), 55),
     (2, functools.partial(without, "protected"), 4),
+    (4, every_step_sent_again, 12),
+    (5, every_code_known, 1),
+    (6, nothing_shared, 100),
+    (7, way_back_blocked, 96),
     (8, others_forgotten, 23),
     (10, pages_sent_once, 8),
     (13, functools.partial(without, "stale"), 12),
     (14, runs_asleep, 14),
+    (15, any_node_believed, 1),
+    (16, deposed_brains_act, 98),
 )
 
 
@@ -83,6 +145,11 @@ def test_a_planted_defect_is_noticed(
     everybody = tuple(range(len(oracles.all_of_them())))
     monkeypatch.setattr(oracles, "concerned", lambda _kinds: everybody)
     assert broken(found) == asked_when_concerned
+
+
+def test_every_oracle_has_noticed_one() -> None:
+    """An oracle that never found anything may be unable to."""
+    assert {oracle.law for oracle in oracles.all_of_them()} == {law for law, _, _ in DEFECTS}
 
 
 @pytest.mark.parametrize("seed", [12, 23, 37, 40])
