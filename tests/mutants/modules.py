@@ -62,7 +62,7 @@ MODULES = (
     Module(
         name="incidents",
         path="brain/core/incidents.py",
-        tests=core("incidents", "incidents_over", "incidents_again"),
+        tests=core("incidents", "incidents_over", "incidents_again", "explained"),
     ),
     Module(
         name="runs",

@@ -8,9 +8,9 @@ from brain.core.faults import situations
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled
-from brain.core.pack.spec import Match, Pack, Paging, Place, Priority, Settings, Symptom
+from brain.core.pack.spec import Match, Pack, Paging, Place, Priority, Runbook, Settings, Symptom
 from brain.core.pack.topology import Topology
-from brain.core.state import Incident, IncidentState, State, SymptomState
+from brain.core.state import Incident, IncidentState, Run, RunState, State, SymptomState
 from tests.brain.world import rule
 
 SWITCH, GPU = "nvswitch/n1/c1", "gpu/n1/0"
@@ -97,6 +97,29 @@ def test_of_several_that_explain_it_the_first_does() -> None:
             ctx.index.add_incident(first)
         assert incidents.match_began(ctx, RULES[0], GPU) is None
         assert (first.explains, second.explains) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("node", "worked", "matching", "explains"),
+    [
+        pytest.param("n1", "", {}, True, id="its remedy is under way"),
+        pytest.param("n1", "reset worked", {}, False, id="its remedy was verified: what is there still is another fault"),
+        pytest.param("n1", "reset worked", {f"c@{SWITCH}": "c"}, True, id="the fault is back"),
+        pytest.param("", "reset worked", {}, True, id="a remedy of no node"),
+    ],
+)  # fmt: skip
+def test_what_a_remedy_leaves(node: str, worked: str, matching: dict[str, str], explains: bool) -> None:
+    """Of another rule of the same cause, too."""
+    state = State(now=10)
+    switch = opened("i", SWITCH, "n1", ["link"])
+    switch.runs, switch.matching_rules = ["i.r1"], matching
+    state.incidents["i"] = switch
+    state.runs["i.r1"] = Run(
+        id="i.r1", incident="i", runbook=Runbook(name="x", summary="x", rungs=()), pack="p", scope=SWITCH, node=node,
+        params={}, state=RunState.PERFORMING, started_at=0, worked=worked,
+    )  # fmt: skip
+    found = incidents.explained_by(looks(state), RULES[1], GPU)
+    assert found == (switch if explains else None)
 
 
 def test_what_a_fault_shows_at() -> None:
