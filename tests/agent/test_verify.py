@@ -8,6 +8,7 @@ import pytest
 
 from agent.commands.verify import MAX_ENVELOPE_BYTES, BadCommand, VerifierState, verify
 from agent.contract.commands import Command
+from agent.contract.look import LOOK
 from tests.agent.commander_kit import KEYS, NOT_HERE, UNREADABLE, order, signed
 
 NOW_S = 1000.0
@@ -87,6 +88,7 @@ def test_what_is_said_to_people() -> None:
         ),
         order(plan=True, session="", not_after_s=0.0),
         order(plan=True, action="service.restart", params={"unit": "x.service"}),
+        order(action=LOOK),
     ],
     ids=[
         "in order",
@@ -98,6 +100,7 @@ def test_what_is_said_to_people() -> None:
         "accepted before: the allow-list has changed",
         "a plan for any run",
         "a plan of what is not allowed",
+        "a look: it changes nothing, and needs no leave",
     ],
 )
 def test_what_passes(command: Command) -> None:

@@ -109,6 +109,22 @@ def test_what_nobody_owns_can_be_undone_too() -> None:
     assert owners(other) == {"n1": {"inc-2": (-500, ["inc-2"])}}
 
 
+@pytest.mark.parametrize(
+    ("givens", "of_others"),
+    [
+        pytest.param([], False, id="nobody's"),
+        pytest.param([owns("inc-1")], False, id="its own"),
+        pytest.param([owns("inc-1"), owns("inc-2")], True, id="another incident's, too"),
+        pytest.param([owns("inc-1", "inc-1", "inc-0")], True, id="its own, and what another has left to it"),
+        pytest.param([owns("inc-2", node="n2")], False, id="another's, on another node"),
+    ],
+)
+def test_whether_a_drain_of_another_incident_stands(givens: list[Given], of_others: bool) -> None:
+    """Then a page says that the node stays drained, though this incident's own drain was refused."""
+    cell = Cell(*givens)
+    assert drains.of_others(cell.ctx(), cell.run) is of_others
+
+
 def test_which_nodes_an_incident_keeps_out_of_service() -> None:
     """Those that it owns itself; asked by the incident or by its id."""
     cell = Cell(owns("inc-1"), owns("inc-2"), owns("inc-2", node="n2"), owns("inc-1", node="n3"))

@@ -61,6 +61,7 @@ def test_a_node_that_differs() -> None:
     assert watch.wait(100 + DAY) == [(100 + DAY, f"+{key('odd')}")]
     assert watch.active == [key("odd")]
     assert says(watch, 101 + DAY, "odd", "535") == NOTHING, "nothing new"
+    assert says(watch, 101.5 + DAY, "odd", "525") == [f"+{key('odd')}"], "it differs in another way"
     assert says(watch, 102 + DAY, "odd", "550") == [f"-{key('odd')}"]
     assert watch.told() == [
         ("symptom.started", f"other_driver at node/odd: {text}"),
