@@ -55,13 +55,14 @@ from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Match, Mode, Symptom
 from tests.laws import fleet
 from tests.laws.cell import Cell, HoldTold, NodeTruth, StepUnderWay
+from tests.laws.moment import Moment
 
 UNKNOWN_XID = 4242  # no catalogue has it
 QUIET_END_S = (
     1.2 * 86400.0
 )  # how long a story goes on after its last move: all that waits must have ended or told
 
-See = Callable[[Input, float, list[Effect]], None]
+See = Callable[[Cell, Input, float, list[Effect]], None]
 
 HEARD_AT_FIRST = 8  # so many nodes have been heard before the first move
 ACK_AFTER_S = 2 * 3600.0  # when people acknowledge what they were paged for, in the quiet end
@@ -152,13 +153,13 @@ class Teller:
             given = self._numbered(given)
         self.story.log.append((given, self.now))
         effects = self._handle(given)
-        self._see(given, self.now, effects)
+        self._see(self.story.cell, given, self.now, effects)
         for effect in effects:
             if type(effect) not in _TOLD:
                 self._take(effect)
         if not self._obedient and self._chance.random() < 0.01:  # the same again
             self.story.log.append((given, self.now))
-            self._see(given, self.now, self._handle(given))
+            self._see(self.story.cell, given, self.now, self._handle(given))
 
     def _later(self, after_s: float, given: Input | SetTimer) -> None:
         self._count += 1
@@ -473,25 +474,21 @@ _VERBS = {
     "reset": 1,
     "sing": 0.3,
 }
-_TOLD = (Note, ShowIncident, ShowRun)  # effects that the world has no answer to
-SHOWS = frozenset((ShowIncident, ShowRun))  # what `shown` keeps
-CHANGES = frozenset(  # what `observed` looks at
-    (EventSeen, StepResult, NodeState, JobsAnswer, OperatorCommand, Perform)
-)
+_TOLD = frozenset((Note, ShowIncident, ShowRun))  # effects that the world has no answer to
 _NO_DATA = ("severity", "component", "component_type", "count")
 
 
-def shown(cell: Cell, effects: list[Effect]) -> None:
+def shown(cell: Cell, moment: Moment) -> None:
     """Keeps the incidents and runs as the engine shows them; called before the oracles look."""
-    for effect in effects:
-        if isinstance(effect, ShowIncident):
-            cell.incidents[effect.incident.id] = effect.incident
-        elif isinstance(effect, ShowRun):
-            cell.runs[effect.run.id] = effect.run
+    for incident in moment.incidents:
+        cell.incidents[incident.id] = incident
+    for run in moment.runs:
+        cell.runs[run.id] = run
 
 
-def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> None:
+def observed(cell: Cell, moment: Moment) -> None:
     """Keeps the cell's truth up to date with one input and its effects; called after the oracles have looked."""
+    given, now = moment.given, moment.now
     match given:
         case EventSeen(event=event):
             cell.node(event.node).heard_at = now
@@ -522,11 +519,9 @@ def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> Non
             cell.approvals[str(args["id"]).partition(".")[0]] = now
         case _:
             pass
-    for effect in effects:
-        if isinstance(effect, Perform) and effect.step.id not in cell.under_way:
-            cell.under_way[effect.step.id] = StepUnderWay(
-                step=effect.step, since=now, disrupts=effect.step.disrupts
-            )
+    for begun in moment.performed:
+        if begun.id not in cell.under_way:
+            cell.under_way[begun.id] = StepUnderWay(step=begun, since=now, disrupts=begun.disrupts)
 
 
 def _ended(cell: Cell, step_id: str, outcome: Outcome, now: float) -> None:
