@@ -14,8 +14,6 @@ class Moment:
 
     given: Input
     now: float
-    # types of the input and of the effects
-    kinds: set[type]
     # the steps that leave now
     performed: list[Step] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -25,10 +23,9 @@ class Moment:
 
 
 def moment(given: Input, now: float, effects: Iterable[Effect]) -> Moment:
-    """The moment of one input. Effects that no oracle and no truth is about are in `kinds` only."""
-    made = Moment(given=given, now=now, kinds={type(given)})
+    """The moment of one input, without the effects that no oracle and no truth is about."""
+    made = Moment(given=given, now=now)
     for effect in effects:
-        made.kinds.add(type(effect))
         match effect:
             case Note():
                 made.notes.append(effect)

@@ -34,11 +34,12 @@ def play(seed: int, cache: CompiledCache, tally: Tally, moves: int = MOVES) -> N
 
     def see(cell: Cell, given: Input, now: float, effects: list[Effect]) -> None:
         cell.now = now
-        made = moment(given, now, effects)
-        if made.kinds <= SILENT:
+        kinds = frozenset(map(type, (given, *effects)))
+        if kinds <= SILENT:
             return
+        made = moment(given, now, effects)
         shown(cell, made)
-        for number in oracles.concerned(frozenset(made.kinds)):
+        for number in oracles.concerned(kinds):
             judge = judges[number]
             for text in judge.see(cell, made):
                 tally.violations[judge.law].append(f"story {seed}: {text}")

@@ -26,6 +26,7 @@ LONG_WAIT_S = 900.0
 BOOT_JITTER_S = 1.0
 # A change that only people can make wakes the run; the gate is asked again after this time all the same.
 AGAIN_S = 600.0
+_STRICTEST_FIRST = (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)
 GO = Verdict(answer=Answer.GO, gate="", reason="no gate objects")
 
 
@@ -53,8 +54,7 @@ def mode_of(ctx: Context, runbook: str, node: str, at_most: Mode) -> Mode:
     for override in ctx.state.modes:
         if _fits(override.runbook, runbook) and _fits(override.nodes, node):
             mode = override.mode
-    order = (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)
-    return min(mode, at_most, key=order.index)
+    return min(mode, at_most, key=_STRICTEST_FIRST.index)
 
 
 def _fits(pattern: str, name: str) -> bool:
@@ -64,12 +64,11 @@ def _fits(pattern: str, name: str) -> bool:
 def hold(case: Case) -> Verdict | None:
     """Law 2: never under an operator's hold. A hold on a part of a node stops all that disturbs the node around it."""
     topology, run = case.ctx.compiled.topology, case.run
-    whole_node = plans.disrupts(case.ctx, case.rung) in (Disrupts.NODE, Disrupts.FABRIC)
     for entry in case.ctx.state.holds.values():
         if entry.until and case.ctx.now >= entry.until:
             continue
         within = run.node and node_of(entry.scope) == run.node
-        if topology.meet(entry.scope, run.scope) or (within and whole_node):
+        if topology.meet(entry.scope, run.scope) or (within and _whole_node(case)):
             return Verdict(
                 answer=Answer.HOLD,
                 gate="hold",
@@ -77,6 +76,10 @@ def hold(case: Case) -> Verdict | None:
                 retry_s=AGAIN_S,
             )
     return None
+
+
+def _whole_node(case: Case) -> bool:
+    return plans.disrupts(case.ctx, case.rung) in (Disrupts.NODE, Disrupts.FABRIC)
 
 
 def mode(case: Case) -> Verdict | None:

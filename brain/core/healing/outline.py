@@ -22,7 +22,7 @@ def outline(ctx: Context, run: Run, incident: Incident) -> list[str]:
             line += " — disrupts nothing"
         else:
             verdict = gates.check(ctx, run, incident, rung)
-            line += f" — disrupts {disrupts.value}; gates: {verdict.answer.value}"
+            line += f" — disrupts {disrupts}; gates: {verdict.answer}"
             if verdict.answer is not verdicts.Answer.GO:
                 line += f" ({verdict.reason})"
         if rung.verify is not None:

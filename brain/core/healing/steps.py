@@ -144,7 +144,7 @@ def result(ctx: Context, given: StepResult) -> None:
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
     ctx.note(
         "step.result",
-        f"{rung.name}: {outcome.value}: {why}",
+        f"{rung.name}: {outcome}: {why}",
         incident=run.incident,
         run=run.id,
         scope=run.scope,
