@@ -10,6 +10,7 @@ from typing import Protocol
 
 from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Outcome
+from agent.contract.messages import Event, Scalar
 from brain.core.effects import Note, Perform, SendPage, ShowRun
 from brain.core.healing.gates import LONG_WAIT_S
 from brain.core.inputs import Delivery, EventSeen, Intent, Leader, NodeState, OperatorCommand
@@ -237,15 +238,22 @@ def _fits(match: Match, given: EventSeen) -> bool:
     if match.kind != given.event.kind:
         return False
     for name, want in match.where.items():
-        value = {
-            "component": given.event.component,
-            "component_type": given.event.component.partition("/")[0],
-        }.get(name, given.event.data.get(name))
+        value = _value(given.event, name)
         if isinstance(want, dict) or (
             value not in want if isinstance(want, (list, tuple)) else value != want
         ):
             return False
     return True
+
+
+def _value(event: Event, name: str) -> Scalar | None:
+    match name:
+        case "component":
+            return event.component
+        case "component_type":
+            return event.component.partition("/")[0]
+        case _:
+            return event.data.get(name)
 
 
 class BackInService:
@@ -385,10 +393,8 @@ class NoOldNews:
             newest = max((self._facts.get((step.node, kind), 0.0) for kind in kinds), default=now)
             age = now - max(newest, self._moved.get(step.run, 0.0))
             # A symptom that means "not cleared for so long" has no younger fact.
-            lasting = {one.name: one.for_s for one in cell.pack.symptoms}
-            waited_s = max(
-                (lasting.get(key.partition("@")[0], 0.0) for key in incident.symptoms), default=0.0
-            )
+            names = {key.partition("@")[0] for key in incident.symptoms}
+            waited_s = max((one.for_s for one in cell.pack.symptoms if one.name in names), default=0.0)
             if age > cell.pack.settings.stale_s + waited_s + FRESH_S:
                 yield f"{step.id} ({step.action}) begins on {step.node}, its newest fact is {age:.0f} s old"
 

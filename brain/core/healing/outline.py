@@ -9,6 +9,7 @@ from brain.core.state import Incident, Run
 def outline(ctx: Context, run: Run, incident: Incident) -> list[str]:
     """One line for each rung: its action and parameters, what it disrupts, the gates' present answer, its verification."""
     lines = []
+    asked: dict[Disrupts, verdicts.Verdict] = {}  # of a rung, gates want to know only what it disrupts
     numbered = [(str(number), rung, False) for number, rung in enumerate(run.runbook.rungs, 1)]
     back = enumerate(run.runbook.return_to_service, 1)
     numbered += [(f"back {number}", rung, True) for number, rung in back]
@@ -21,7 +22,9 @@ def outline(ctx: Context, run: Run, incident: Incident) -> list[str]:
         if disrupts is Disrupts.NOTHING:
             line += " — disrupts nothing"
         else:
-            verdict = gates.check(ctx, run, incident, rung)
+            if disrupts not in asked:
+                asked[disrupts] = gates.check(ctx, run, incident, rung)
+            verdict = asked[disrupts]
             line += f" — disrupts {disrupts}; gates: {verdict.answer}"
             if verdict.answer is not verdicts.Answer.GO:
                 line += f" ({verdict.reason})"
