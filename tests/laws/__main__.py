@@ -12,6 +12,7 @@ from brain.core.pack.spec import Mode
 from tests.laws import fleet
 from tests.laws.play import MOVES, Tally, play
 
+BATCH = 25  # stories in one job: the workers end at nearly the same time
 SHOWN = 10  # violations of one law that are printed
 
 
@@ -45,7 +46,7 @@ def main() -> int:
     parser.add_argument("--moves", type=int, default=MOVES)
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-    size = max(1, min(100, given.stories // given.workers))
+    size = max(1, min(BATCH, given.stories // given.workers))
     starts = range(given.first, given.first + given.stories, size)
     last = given.first + given.stories
     whole = Tally()

@@ -15,7 +15,7 @@ from brain.core.healing import approvals, drains, looks, plans
 from brain.core.healing.limits import SCHEDULE, breaker, offender, related, tries
 from brain.core.healing.verdicts import Answer, Case, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
-from brain.core.pack.topology import CELL, WIDE, node_of, type_of
+from brain.core.pack.topology import WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
@@ -26,6 +26,7 @@ LONG_WAIT_S = 900.0
 BOOT_JITTER_S = 1.0
 # A change that only people can make wakes the run; the gate is asked again after this time all the same.
 AGAIN_S = 600.0
+_COUNTED = [kind for kind in WIDE if kind != "fabric"]  # places with a budget of their own
 _STRICTEST_FIRST = (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)
 GO = Verdict(answer=Answer.GO, gate="", reason="no gate objects")
 
@@ -317,7 +318,7 @@ def budget(case: Case) -> Verdict | None:
     if over is not None:
         return over
     for place in case.ctx.compiled.topology.above(case.run.node) if case.run.node else ():
-        if place != CELL and type_of(place) in WIDE and type_of(place) != "fabric":
+        if type_of(place) in _COUNTED:
             here = sum(1 for node in others.values() if place in case.ctx.compiled.topology.above(node))
             if here >= settings.disruptive_runs_per_leaf:
                 return _over(place, here, settings.disruptive_runs_per_leaf)

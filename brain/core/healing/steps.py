@@ -105,8 +105,10 @@ def reconsider(ctx: Context, run: Run) -> bool:
     if run.state is not RunState.PERFORMING:
         return False
     rung = _rung(run)
+    if not ctx.actions[rung.do].drains:
+        return False
     step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
-    if not ctx.actions[rung.do].drains or step.params.get("then") != "requeue":
+    if step.params.get("then") != "requeue":
         return False
     verdict = gates.objection_since(ctx, run, rung, run.steps[-1].at)
     if verdict is not None:
