@@ -41,11 +41,11 @@ def holds(condition: Mapping[str, Any], situation: Mapping[str, Scalar]) -> bool
 
 def test(want: Any, value: Scalar | None) -> bool:
     """Whether a field's value passes its test. `value` None: the field is missing."""
-    if isinstance(want, (str, int, float)):
+    if isinstance(want, (list, tuple)):
+        return any(_compare("eq", value, item) for item in want)
+    if isinstance(want, (str, int, float)) or not isinstance(want, Mapping):  # plain values cost no look at Mapping
         return _compare("eq", value, want)
-    if isinstance(want, Mapping):
-        return all(_compare(name, value, operand) for name, operand in want.items())
-    return any(_compare("eq", value, item) for item in want)
+    return all(_compare(name, value, operand) for name, operand in want.items())
 
 
 def _compare(name: str, value: Scalar | None, operand: Any) -> bool:
