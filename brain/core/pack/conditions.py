@@ -43,7 +43,8 @@ def test(want: Any, value: Scalar | None) -> bool:
     """Whether a field's value passes its test. `value` None: the field is missing."""
     if isinstance(want, (list, tuple)):
         return any(_compare("eq", value, item) for item in want)
-    if isinstance(want, (str, int, float)) or not isinstance(want, Mapping):  # plain values cost no look at Mapping
+    plain = isinstance(want, (str, int, float))  # to ask an ABC such as Mapping costs more
+    if plain or not isinstance(want, Mapping):
         return _compare("eq", value, want)
     return all(_compare(name, value, operand) for name, operand in want.items())
 
