@@ -118,6 +118,8 @@ class Context:
         """All effects; last come the changed runs and incidents in their final form."""
         for place, compose in self._pages.items():
             self.effects[place] = compose()
-        self.effects += [ShowRun(run=run) for run in self._runs.values()]
-        self.effects += [ShowIncident(incident=incident) for incident in self._incidents.values()]
+        for run in self._runs.values():
+            self.effects.append(ShowRun(run=run))
+        for incident in self._incidents.values():
+            self.effects.append(ShowIncident(incident=incident))
         return self.effects

@@ -69,7 +69,7 @@ def transition(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: 
     incident.state = after
     ctx.show(incident)
     ctx.note(
-        f"incident.{after.value}",
+        f"incident.{after}",
         why,
         incident=incident.id,
         scope=incident.scope,

@@ -63,7 +63,9 @@ class Cell:
 
     def node(self, name: str) -> NodeTruth:
         """The truth of a node, made when it is first named."""
-        return self.nodes.setdefault(name, NodeTruth(name=name))
+        if name not in self.nodes:
+            self.nodes[name] = NodeTruth(name=name)
+        return self.nodes[name]
 
     def disrupts(self, step: Step) -> Disrupts:
         """What a step disturbs."""

@@ -1,6 +1,6 @@
 """One oracle for each safety law, written from the law's text (design, section 6). None looks into the engine's state.
 
-An oracle sees each input with the effects that it led to, before the cell's truth takes them over, and the end of the story.
+An oracle sees each moment before the cell's truth takes it over, and the end of the story.
 It yields a sentence for each violation.
 """
 
@@ -10,12 +10,14 @@ from typing import Protocol
 
 from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Outcome
-from brain.core.effects import Effect, Note, Perform, SendPage, ShowRun, Step
+from agent.contract.messages import Event, Scalar
+from brain.core.effects import Note, Perform, SendPage, ShowRun
 from brain.core.healing.gates import LONG_WAIT_S
-from brain.core.inputs import Delivery, EventSeen, Input, Intent, Leader, NodeState, OperatorCommand
+from brain.core.inputs import Delivery, EventSeen, Intent, Leader, NodeState, OperatorCommand
 from brain.core.pack.spec import Match, Pack, Symptom
 from brain.core.state import Run
 from tests.laws.cell import Cell
+from tests.laws.moment import Moment
 from tests.laws.story import UNKNOWN_XID, Story, disruptive, forged
 
 OVER = ("succeeded", "exhausted", "observed", "cancelled")
@@ -30,20 +32,13 @@ class Oracle(Protocol):
     law: int
     looks_at: tuple[type, ...]  # inputs and effects; it is not asked about a moment that has none of them
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+    def see(self, cell: Cell, moment: Moment) -> Found:
         """Violations that show with this input."""
         ...
 
     def end(self, story: Story) -> Found:
         """Violations that show when everything had days to end."""
         ...
-
-
-def performed(effects: list[Effect]) -> Iterator[Step]:
-    """The steps that leave now."""
-    for effect in effects:
-        if isinstance(effect, Perform):
-            yield effect.step
 
 
 def contains(pack: Pack, outer: str, node: str) -> bool:
@@ -65,11 +60,12 @@ class OneRunPerNode:
         self._at_work: dict[str, str] = {}  # run -> node
         self._drains: dict[str, float] = {}  # run whose newest step is a drain -> since when
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        for effect in effects:
-            if isinstance(effect, ShowRun) and effect.run.state in (*OVER, "held", "approval"):
-                self._at_work.pop(effect.run.id, None)  # what waits disturbs nobody
-        for step in performed(effects):
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        now = moment.now
+        for run in moment.runs:
+            if run.state in (*OVER, "held", "approval"):
+                self._at_work.pop(run.id, None)  # what waits disturbs nobody
+        for step in moment.performed:
             if not disruptive(step):
                 continue
             others = [
@@ -102,8 +98,9 @@ class HoldsAndWindows:
     law = 2
     looks_at: tuple[type, ...] = (Perform,)
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        for step in performed(effects):
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        now = moment.now
+        for step in moment.performed:
             if not disruptive(step):
                 continue
             for hold in cell.holds.values():
@@ -140,8 +137,8 @@ class NeverTwice:
     def __init__(self) -> None:
         self._begun: dict[str, str] = {}  # run and rung -> step id
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        for step in performed(effects):
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        for step in moment.performed:
             if step.repeat is not Repeat.NEVER:
                 continue
             rung = step.id.rpartition(".a")[0]
@@ -165,12 +162,13 @@ class UnknownCodes:
     def __init__(self) -> None:
         self._unknown: set[str] = set()  # ids of facts
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        given = moment.given
         if isinstance(given, EventSeen) and given.event.kind == "gpu.xid":
             code = given.event.data.get("code")
             if isinstance(code, int) and code >= UNKNOWN_XID:
                 self._unknown.add(given.event.id)
-        for step in performed(effects):
+        for step in moment.performed:
             incident = cell.incidents.get(step.incident)
             facts = [fact.id for fact in incident.evidence] if incident is not None else []
             if disruptive(step) and facts and all(fact in self._unknown for fact in facts):
@@ -190,13 +188,14 @@ class SharedCause:
         self._active: dict[str, dict[str, float]] = {}  # symptom -> node -> until when it lives
         self._begun: set[str] = set()  # runs that had disturbed something before
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        given, now = moment.given, moment.now
         if isinstance(given, EventSeen):
             self._heard(cell.pack, given, now)
         elif isinstance(given, OperatorCommand) and given.verb == "return":
             for there in self._active.values():  # a person says that this node is healthy
                 there.pop(str(given.args.get("node")), None)
-        for step in performed(effects):
+        for step in moment.performed:
             if not disruptive(step) or not step.node or step.run in self._begun:
                 continue
             self._begun.add(step.run)
@@ -239,15 +238,22 @@ def _fits(match: Match, given: EventSeen) -> bool:
     if match.kind != given.event.kind:
         return False
     for name, want in match.where.items():
-        value = {
-            "component": given.event.component,
-            "component_type": given.event.component.partition("/")[0],
-        }.get(name, given.event.data.get(name))
+        value = _value(given.event, name)
         if isinstance(want, dict) or (
             value not in want if isinstance(want, (list, tuple)) else value != want
         ):
             return False
     return True
+
+
+def _value(event: Event, name: str) -> Scalar | None:
+    match name:
+        case "component":
+            return event.component
+        case "component_type":
+            return event.component.partition("/")[0]
+        case _:
+            return event.data.get(name)
 
 
 class BackInService:
@@ -259,8 +265,9 @@ class BackInService:
     def __init__(self) -> None:
         self._last: dict[str, float] = {}  # run -> when its newest disruptive step ended or left
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        for step in performed(effects):
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        now = moment.now
+        for step in moment.performed:
             if disruptive(step):
                 self._last[step.run] = now
             run = cell.runs.get(step.run)
@@ -299,13 +306,13 @@ class PagesArrive:
         self._taken: set[str] = set()
         self._sent: dict[str, float] = {}  # page -> when
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        given = moment.given
         if isinstance(given, Delivery) and given.ok:
             self._taken.add(given.page)
-        for effect in effects:
-            if isinstance(effect, SendPage):
-                self._sent.setdefault(effect.id, now)
-                self._last[effect.id.rpartition(".p")[0], effect.to] = effect.id
+        for page in moment.pages:
+            self._sent.setdefault(page.id, moment.now)
+            self._last[page.id.rpartition(".p")[0], page.to] = page.id
         return iter(())
 
     def end(self, story: Story) -> Found:
@@ -325,10 +332,10 @@ class EverythingEnds:
     def __init__(self) -> None:
         self._belong_together: set[str] = set()  # causes whose faults belong together, as people were told
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        for effect in effects:
-            if isinstance(effect, SendPage) and "these belong together" in effect.text:
-                self._belong_together.add(effect.subject.cause)
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        for page in moment.pages:
+            if "these belong together" in page.text:
+                self._belong_together.add(page.subject.cause)
         return iter(())
 
     def _for_a_person(self, cell: Cell, run: Run) -> bool:
@@ -365,17 +372,18 @@ class NoOldNews:
         self._silent: set[str] = set()
         self._moved: dict[str, float] = {}  # run -> when it last did something
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        given, now = moment.given, moment.now
         if isinstance(given, EventSeen):
             key = given.event.node, given.event.kind
             self._facts[key] = max(self._facts.get(key, 0.0), now - given.event.age_s)
         elif isinstance(given, NodeState):
             (self._silent.discard if given.alive else self._silent.add)(given.node)
             self._facts[given.node, "node.returned" if given.alive else "node.unreachable"] = now
-        for effect in effects:
-            if isinstance(effect, Note) and effect.kind in ("step.result", "run.not_verified"):
-                self._moved[effect.run] = now
-        for step in performed(effects):
+        for note in moment.notes:
+            if note.kind in ("step.result", "run.not_verified"):
+                self._moved[note.run] = now
+        for step in moment.performed:
             run, incident = cell.runs.get(step.run), cell.incidents.get(step.incident)
             if not disruptive(step) or not step.node or run is None or run.requested_by or incident is None:
                 continue
@@ -385,10 +393,8 @@ class NoOldNews:
             newest = max((self._facts.get((step.node, kind), 0.0) for kind in kinds), default=now)
             age = now - max(newest, self._moved.get(step.run, 0.0))
             # A symptom that means "not cleared for so long" has no younger fact.
-            lasting = {one.name: one.for_s for one in cell.pack.symptoms}
-            waited_s = max(
-                (lasting.get(key.partition("@")[0], 0.0) for key in incident.symptoms), default=0.0
-            )
+            names = {key.partition("@")[0] for key in incident.symptoms}
+            waited_s = max((one.for_s for one in cell.pack.symptoms if one.name in names), default=0.0)
             if age > cell.pack.settings.stale_s + waited_s + FRESH_S:
                 yield f"{step.id} ({step.action}) begins on {step.node}, its newest fact is {age:.0f} s old"
 
@@ -402,13 +408,14 @@ class ForItselfOnly:
     law = 15
     looks_at: tuple[type, ...] = (EventSeen,)
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        given = moment.given
         if (
             isinstance(given, EventSeen)
             and given.event.kind == "command.result"
             and forged(cell, given.event)
         ):
-            moved = [effect.run.id for effect in effects if isinstance(effect, ShowRun)]
+            moved = [run.id for run in moment.runs]
             step = cell.under_way[str(given.event.data["command"])].step
             if step.run in moved:
                 yield f"{given.event.node} says how {step.id} of {step.node or 'the brain'} ended, and it counts"
@@ -423,7 +430,7 @@ class WayBack:
     law = 7
     looks_at: tuple[type, ...] = ()
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+    def see(self, cell: Cell, moment: Moment) -> Found:
         return iter(())
 
     def end(self, story: Story) -> Found:
@@ -438,7 +445,7 @@ class SameAfterRestart:
     law = 0
     looks_at: tuple[type, ...] = ()
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+    def see(self, cell: Cell, moment: Moment) -> Found:
         return iter(())
 
     def end(self, story: Story) -> Found:
@@ -454,15 +461,16 @@ class NobodyIsAskedTwice:
     def __init__(self) -> None:
         self._asked: dict[tuple[str, str], int] = {}
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        given = moment.given
         if isinstance(given, (OperatorCommand, Leader)):
             self._asked.clear()  # something has changed
-        for effect in effects:
-            if isinstance(effect, Note) and effect.kind == "page.sent" and ": approval wanted" in effect.text:
-                key = effect.incident, effect.text
+        for note in moment.notes:
+            if note.kind == "page.sent" and ": approval wanted" in note.text:
+                key = note.incident, note.text
                 self._asked[key] = self._asked.get(key, 0) + 1
                 if self._asked[key] == MOST_ASKED:
-                    yield f"{MOST_ASKED} pages say of {effect.incident}: {effect.text}"
+                    yield f"{MOST_ASKED} pages say of {note.incident}: {note.text}"
 
     def end(self, story: Story) -> Found:
         return iter(())
@@ -474,8 +482,9 @@ class IntentFirst:
     law = 16
     looks_at: tuple[type, ...] = (Perform,)
 
-    def see(self, cell: Cell, given: Input, now: float, effects: list[Effect]) -> Found:
-        for step in performed(effects):
+    def see(self, cell: Cell, moment: Moment) -> Found:
+        given = moment.given
+        for step in moment.performed:
             mine = isinstance(given, Intent) and given.step == step.id and given.epoch == cell.epoch
             if not mine and step.id not in cell.under_way:
                 yield f"{step.id} ({step.action}) leaves without an intent of epoch {cell.epoch}"

@@ -8,7 +8,9 @@ from brain.core.effects import Effect, SetTimer
 from brain.core.inputs import Input, TimerFired
 from brain.core.pack.compiled import CompiledCache
 from tests.laws import oracles
-from tests.laws.story import CHANGES, SHOWS, Teller, observed, shown
+from tests.laws.cell import Cell
+from tests.laws.moment import moment
+from tests.laws.story import Teller, observed, shown
 
 MOVES = 30
 SILENT = {TimerFired, SetTimer}  # a timer that led to nothing but another one says nothing of the cell
@@ -30,25 +32,21 @@ def play(seed: int, cache: CompiledCache, tally: Tally, moves: int = MOVES) -> N
     """One story; its violations go to the tally."""
     judges = oracles.all_of_them()
 
-    def see(given: Input, now: float, effects: list[Effect]) -> None:
-        cell = teller.story.cell
+    def see(cell: Cell, given: Input, now: float, effects: list[Effect]) -> None:
         cell.now = now
-        kinds: set[type] = {type(effect) for effect in effects}
-        kinds.add(type(given))
+        kinds = frozenset(map(type, (given, *effects)))
         if kinds <= SILENT:
             return
-        if not SHOWS.isdisjoint(kinds):
-            shown(cell, effects)
-        for number in oracles.concerned(frozenset(kinds)):
+        made = moment(given, now, effects)
+        shown(cell, made)
+        for number in oracles.concerned(kinds):
             judge = judges[number]
-            for text in judge.see(cell, given, now, effects):
+            for text in judge.see(cell, made):
                 tally.violations[judge.law].append(f"story {seed}: {text}")
-        if not CHANGES.isdisjoint(kinds):
-            observed(cell, given, now, effects)
+        observed(cell, made)
 
     began = time.perf_counter()
-    teller = Teller(seed, moves, cache, see)
-    story = teller.play()
+    story = Teller(seed, moves, cache, see).play()
     for judge in judges:
         for text in judge.end(story):
             tally.violations[judge.law].append(f"story {seed}: {text}")

@@ -7,7 +7,8 @@ time or never; the engine is saved and restored at random points.
 import heapq
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import orjson
@@ -55,13 +56,14 @@ from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Match, Mode, Symptom
 from tests.laws import fleet
 from tests.laws.cell import Cell, HoldTold, NodeTruth, StepUnderWay
+from tests.laws.moment import Moment
 
 UNKNOWN_XID = 4242  # no catalogue has it
 QUIET_END_S = (
     1.2 * 86400.0
 )  # how long a story goes on after its last move: all that waits must have ended or told
 
-See = Callable[[Input, float, list[Effect]], None]
+See = Callable[[Cell, Input, float, list[Effect]], None]
 
 HEARD_AT_FIRST = 8  # so many nodes have been heard before the first move
 ACK_AFTER_S = 2 * 3600.0  # when people acknowledge what they were paged for, in the quiet end
@@ -81,6 +83,39 @@ class Story:
     log: list[tuple[Input, float]] = field(default_factory=list)
     end_at: float = 0.0  # when the last move was made; after it everything is obedient
     differ: list[str] = field(default_factory=list)  # inputs whose effects were others after a restart
+
+
+@dataclass(slots=True, kw_only=True)
+class Unsent:
+    """An event that has no number yet: a spool is sent in its order, so an event gets its number when it leaves."""
+
+    node: str
+    kind: str
+    component: str
+    data: Mapping[str, Scalar]
+    age_s: float
+    boot: str
+
+    def numbered(self, seq: int) -> EventSeen:
+        """As it is sent."""
+        return EventSeen(
+            event=Event(
+                id=f"{self.node}:s:{seq}",
+                node=self.node,
+                kind=self.kind,
+                component=self.component,
+                severity=Severity.ERROR,
+                at="",
+                age_s=self.age_s,
+                boot=self.boot,
+                count=1,
+                data=dict(self.data),
+                evidence=f"{self.kind} on {self.component}",
+            )
+        )
+
+
+_Coming = Input | Unsent | SetTimer
 
 
 class Teller:
@@ -103,7 +138,7 @@ class Teller:
         self.now = fleet.START
         self._moves = moves
         self._see = see
-        self._queue: list[tuple[float, int, Input | SetTimer]] = []
+        self._queue: list[tuple[float, int, _Coming]] = []
         self._count = 0
         self._seqs: dict[str, int] = {}
         self._boots: dict[str, int] = {}
@@ -145,36 +180,35 @@ class Teller:
 
     # --- time ---
 
-    def _put(self, given: Input) -> None:
+    def _put(self, coming: Input | Unsent) -> None:
         if not self._obedient and self._chance.random() < RESTART_SHARE:
             self._restore()
-        if isinstance(given, EventSeen):
-            given = self._numbered(given)
+        given = self._numbered(coming) if isinstance(coming, Unsent) else coming
         self.story.log.append((given, self.now))
         effects = self._handle(given)
-        self._see(given, self.now, effects)
+        self._see(self.story.cell, given, self.now, effects)
         for effect in effects:
             if type(effect) not in _TOLD:
                 self._take(effect)
         if not self._obedient and self._chance.random() < 0.01:  # the same again
             self.story.log.append((given, self.now))
-            self._see(given, self.now, self._handle(given))
+            self._see(self.story.cell, given, self.now, self._handle(given))
 
-    def _later(self, after_s: float, given: Input | SetTimer) -> None:
+    def _later(self, after_s: float, coming: _Coming) -> None:
         self._count += 1
-        heapq.heappush(self._queue, (self.now + after_s, self._count, given))
+        heapq.heappush(self._queue, (self.now + after_s, self._count, coming))
 
     def _pass(self, seconds: float) -> None:
         until = self.now + seconds
         while self._queue and self._queue[0][0] <= until:
-            at, _, given = heapq.heappop(self._queue)
+            at, _, coming = heapq.heappop(self._queue)
             self.now = max(self.now, at)
-            if isinstance(given, SetTimer):
-                name, due = given.name, given.due
-                if self.engine.state.timers.get(name) != due:
-                    continue  # stale: the shell fires it or not, it changes nothing
-                given = TimerFired(id=f"t:{name}:{due}", name=name, due=due)
-            self._put(given)
+            if not isinstance(coming, SetTimer):
+                self._put(coming)
+            elif self.engine.state.timers.get(coming.name) == coming.due:
+                name, due = coming.name, coming.due
+                self._put(TimerFired(id=f"t:{name}:{due}", name=name, due=due))
+            # else it is stale: the shell fires it or not, it changes nothing
         self.now = until
 
     def _restore(self) -> None:
@@ -248,9 +282,7 @@ class Teller:
         if self._obedient:
             self._later(1.0, self._result(step, Outcome.OK, step.id))
             return
-        outcome = chance.choices(
-            (*Outcome, None), [12 if one is Outcome.OK else 2 for one in (*Outcome, None)]
-        )[0]
+        outcome = chance.choices(_OUTCOMES, cum_weights=_OUTCOME_WEIGHTS)[0]
         after = chance.choice((0.1, 2.0, 30.0, 200.0))
         if chance.random() < 0.2:
             self._later(
@@ -262,14 +294,14 @@ class Teller:
             for fact in self._cured(step):
                 self._later(after + chance.choice((0.0, 1.0, 8.0)), fact)
 
-    def _result(self, step: Step, outcome: Outcome, step_id: str) -> Input:
+    def _result(self, step: Step, outcome: Outcome, step_id: str) -> Input | Unsent:
         why = f"it is {outcome.value}"
         if step.where == "node":
             data = {"command": step_id, "outcome": outcome.value, "why": why}
             return self._event(step.node, "command.result", "node", data)
         return StepResult(id=self._id("r"), step=step_id, outcome=outcome, why=why)
 
-    def _cured(self, step: Step) -> Iterator[Input]:
+    def _cured(self, step: Step) -> Iterator[Unsent]:
         """What a node says when a step has helped: its symptoms' own clearing facts, most of the time."""
         if self._chance.random() < 0.3:
             return
@@ -291,30 +323,15 @@ class Teller:
 
     def _event(
         self, node: str, kind: str, component: str, data: Mapping[str, Scalar], age_s: float = 0.0
-    ) -> EventSeen:
-        return EventSeen(
-            event=Event(
-                id=f"{node}:s:0",
-                node=node,
-                kind=kind,
-                component=component,
-                severity=Severity.ERROR,
-                at="",
-                age_s=age_s,
-                boot=f"boot-{self._boots.get(node, 0)}",
-                count=1,
-                data=dict(data),
-                evidence=f"{kind} on {component}",
-            )
-        )
+    ) -> Unsent:
+        boot = f"boot-{self._boots.get(node, 0)}"
+        return Unsent(node=node, kind=kind, component=component, data=data, age_s=age_s, boot=boot)
 
-    def _numbered(self, given: EventSeen) -> EventSeen:
-        """A spool is sent in its order: an event gets its number when it leaves."""
-        node = given.event.node
-        seq = self._seqs[node] = self._seqs.get(node, 0) + 1
-        return EventSeen(event=replace(given.event, id=f"{node}:s:{seq}"))
+    def _numbered(self, unsent: Unsent) -> EventSeen:
+        seq = self._seqs[unsent.node] = self._seqs.get(unsent.node, 0) + 1
+        return unsent.numbered(seq)
 
-    def _fact(self, node: str, symptom: Symptom, match: Match) -> EventSeen:
+    def _fact(self, node: str, symptom: Symptom, match: Match) -> Unsent:
         wanted = match.where.get("component_type", symptom.scope)
         kind = wanted if isinstance(wanted, str) and wanted in fleet.COMPONENTS else "node"
         age_s = self._chance.choices((0.0, 3.0, 200.0, 9000.0), (10, 2, 1, 1))[0]
@@ -322,7 +339,7 @@ class Teller:
 
     def _move(self) -> None:
         chance = self._chance
-        what = chance.choices(list(_MOVES), list(_MOVES.values()))[0]
+        what = chance.choices(_MOVE_NAMES, cum_weights=_MOVE_WEIGHTS)[0]
         node = chance.choice(self._sick if chance.random() < 0.8 else self.names)
         if what in ("fact", "storm", "creep", "cleared"):
             self._facts(what, node)
@@ -460,6 +477,9 @@ _MOVES = {
     "forged": 2,
     "reported": 1,
 }
+_MOVE_NAMES, _MOVE_WEIGHTS = list(_MOVES), list(accumulate(_MOVES.values()))
+_OUTCOMES = (*Outcome, None)  # None: nobody ever hears of it
+_OUTCOME_WEIGHTS = list(accumulate(12 if one is Outcome.OK else 2 for one in _OUTCOMES))
 _VERBS = {
     "hold": 3,
     "release": 2,
@@ -473,25 +493,21 @@ _VERBS = {
     "reset": 1,
     "sing": 0.3,
 }
-_TOLD = (Note, ShowIncident, ShowRun)  # effects that the world has no answer to
-SHOWS = frozenset((ShowIncident, ShowRun))  # what `shown` keeps
-CHANGES = frozenset(  # what `observed` looks at
-    (EventSeen, StepResult, NodeState, JobsAnswer, OperatorCommand, Perform)
-)
+_TOLD = frozenset((Note, ShowIncident, ShowRun))  # effects that the world has no answer to
 _NO_DATA = ("severity", "component", "component_type", "count")
 
 
-def shown(cell: Cell, effects: list[Effect]) -> None:
+def shown(cell: Cell, moment: Moment) -> None:
     """Keeps the incidents and runs as the engine shows them; called before the oracles look."""
-    for effect in effects:
-        if isinstance(effect, ShowIncident):
-            cell.incidents[effect.incident.id] = effect.incident
-        elif isinstance(effect, ShowRun):
-            cell.runs[effect.run.id] = effect.run
+    for incident in moment.incidents:
+        cell.incidents[incident.id] = incident
+    for run in moment.runs:
+        cell.runs[run.id] = run
 
 
-def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> None:
+def observed(cell: Cell, moment: Moment) -> None:
     """Keeps the cell's truth up to date with one input and its effects; called after the oracles have looked."""
+    given, now = moment.given, moment.now
     match given:
         case EventSeen(event=event):
             cell.node(event.node).heard_at = now
@@ -522,11 +538,9 @@ def observed(cell: Cell, given: Input, now: float, effects: list[Effect]) -> Non
             cell.approvals[str(args["id"]).partition(".")[0]] = now
         case _:
             pass
-    for effect in effects:
-        if isinstance(effect, Perform) and effect.step.id not in cell.under_way:
-            cell.under_way[effect.step.id] = StepUnderWay(
-                step=effect.step, since=now, disrupts=effect.step.disrupts
-            )
+    for begun in moment.performed:
+        if begun.id not in cell.under_way:
+            cell.under_way[begun.id] = StepUnderWay(step=begun, since=now, disrupts=begun.disrupts)
 
 
 def _ended(cell: Cell, step_id: str, outcome: Outcome, now: float) -> None:

@@ -4,7 +4,7 @@ A component's situation has the symptoms of the component, of its node, and of t
 also has those of all its components. A wider scope's has only its own: `spread` symptoms count those of its nodes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from brain.core import ids
 from brain.core.context import Context
@@ -33,17 +33,21 @@ def active_at(ctx: Context, scope: str) -> Iterator[SymptomState]:
 
 def situation(ctx: Context, scope: str) -> dict[str, Scalar]:
     """The situation of a scope: `s_<symptom>` = 1 for each active symptom, the carried fields, and the base fields."""
+    return _situation(ctx, scope, active_at(ctx, scope))
+
+
+def _situation(ctx: Context, scope: str, active: Iterable[SymptomState]) -> dict[str, Scalar]:
     node = node_of(scope)
     record: dict[str, Scalar] = {"scope": scope, "scope_type": type_of(scope)}
     if node:
         known = ctx.state.nodes.get(node)
         record["node"] = node
-        record["component"] = component_of(scope)
-        record["name"] = component_of(scope).partition("/")[2]
+        record["component"] = component = component_of(scope)
+        record["name"] = component.partition("/")[2]
         record["node_alive"] = known is None or known.alive
     elif scope != CELL:
         record["name"] = scope.partition("/")[2]
-    for symptom in active_at(ctx, scope):
+    for symptom in active:
         record[SYMPTOM_PREFIX + symptom.name] = 1
         if symptom.members:
             record[symptom.name + "_nodes"] = len(symptom.members)
@@ -105,8 +109,9 @@ def judge(ctx: Context, scope: str) -> tuple[list[str], list[str]]:
     before = ctx.state.matched.get(scope, [])
     is_node = type_of(scope) == "node"
     # A component without a symptom of its own shows only what others around it have: no rule matches it.
-    concerned = any(is_node or symptom.scope == scope for symptom in active_at(ctx, scope))
-    now = ctx.compiled.match(scope, situation(ctx, scope)) if concerned else []
+    active = list(active_at(ctx, scope))
+    concerned = any(is_node or symptom.scope == scope for symptom in active)
+    now = ctx.compiled.match(scope, _situation(ctx, scope, active)) if concerned else []
     if now:
         ctx.state.matched[scope] = now
     else:

@@ -62,7 +62,7 @@ def _matches(match: Match, event: Event) -> bool:
     for name, want in match.where.items():
         value: Scalar | None
         if name == "severity":
-            value = event.severity.value
+            value = event.severity
         elif name == "component":
             value = event.component
         elif name == "component_type":

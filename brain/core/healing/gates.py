@@ -15,7 +15,7 @@ from brain.core.healing import approvals, drains, looks, plans
 from brain.core.healing.limits import SCHEDULE, breaker, offender, related, tries
 from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
-from brain.core.pack.topology import CELL, WIDE, node_of, type_of
+from brain.core.pack.topology import WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
@@ -26,6 +26,8 @@ LONG_WAIT_S = 900.0
 BOOT_JITTER_S = 1.0
 # A change that only people can make wakes the run; the gate is asked again after this time all the same.
 AGAIN_S = 600.0
+_COUNTED = [kind for kind in WIDE if kind != "fabric"]  # places with a budget of their own
+_STRICTEST_FIRST = (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)
 GO = Verdict(answer=Decision.GO, gate="", reason="no gate objects")
 
 
@@ -53,8 +55,7 @@ def mode_of(ctx: Context, runbook: str, node: str, at_most: Mode) -> Mode:
     for override in ctx.state.modes:
         if _fits(override.runbook, runbook) and _fits(override.nodes, node):
             mode = override.mode
-    order = (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)
-    return min(mode, at_most, key=order.index)
+    return min(mode, at_most, key=_STRICTEST_FIRST.index)
 
 
 def _fits(pattern: str, name: str) -> bool:
@@ -64,12 +65,11 @@ def _fits(pattern: str, name: str) -> bool:
 def hold(case: Case) -> Verdict | None:
     """Law 2: never under an operator's hold. A hold on a part of a node stops all that disturbs the node around it."""
     topology, run = case.ctx.compiled.topology, case.run
-    whole_node = plans.disrupts(case.ctx, case.rung) in (Disrupts.NODE, Disrupts.FABRIC)
     for entry in case.ctx.state.holds.values():
         if entry.until and case.ctx.now >= entry.until:
             continue
         within = run.node and node_of(entry.scope) == run.node
-        if topology.meet(entry.scope, run.scope) or (within and whole_node):
+        if topology.meet(entry.scope, run.scope) or (within and _whole_node(case)):
             return Verdict(
                 answer=Decision.HOLD,
                 gate="hold",
@@ -77,6 +77,10 @@ def hold(case: Case) -> Verdict | None:
                 retry_s=AGAIN_S,
             )
     return None
+
+
+def _whole_node(case: Case) -> bool:
+    return plans.disrupts(case.ctx, case.rung) in (Disrupts.NODE, Disrupts.FABRIC)
 
 
 def mode(case: Case) -> Verdict | None:
@@ -314,7 +318,7 @@ def budget(case: Case) -> Verdict | None:
     if over is not None:
         return over
     for place in case.ctx.compiled.topology.above(case.run.node) if case.run.node else ():
-        if place != CELL and type_of(place) in WIDE and type_of(place) != "fabric":
+        if type_of(place) in _COUNTED:
             here = sum(1 for node in others.values() if place in case.ctx.compiled.topology.above(node))
             if here >= settings.disruptive_runs_per_leaf:
                 return _over(place, here, settings.disruptive_runs_per_leaf)

@@ -56,7 +56,7 @@ def tries(case: Case) -> Verdict | None:
 def offender(case: Case) -> Verdict | None:
     """Law 8: a node or a chassis that needs one remedy after the other, whatever each was for, goes to a person."""
     ctx, run = case.ctx, case.run
-    if run.counted or run.requested_by or not run.node or not _heals(ctx, run):
+    if run.counted or run.requested_by or not run.node:
         return None
     settings = ctx.compiled.settings
     limits = (
@@ -67,7 +67,7 @@ def offender(case: Case) -> Verdict | None:
     for name, times in _remedied(ctx, run.node):
         for days, most in limits:
             count = sum(at > ctx.now - days * DAY_S for at in times)
-            if count >= most:
+            if count >= most and _heals(ctx, run):
                 period = "a day" if days == 1 else f"{days} days"
                 reason = f"{name} had {count} remedies within {period}: another one would hide what is wrong with it"
                 return Verdict(answer=Decision.STOP, gate="offender", reason=reason)

@@ -1,5 +1,6 @@
 """The step that a rung leads to: its id, its parameters filled in, what it disrupts. Decides nothing."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from agent.contract.actions.spec import Disrupts, Repeat
@@ -43,11 +44,11 @@ def values(ctx: Context, incident: Incident) -> dict[str, Scalar]:
 
 def params(run: Run, rung: Rung) -> dict[str, Scalar]:
     """A rung's parameters with every `$name` filled in from the run. An unknown name is left as it is: the node refuses it."""
-    return {name: _filled(run, value) for name, value in rung.params.items()}
-
-
-def _filled(run: Run, value: Scalar) -> Scalar:
     known = run.params | {"component": component_of(run.scope), "node": run.node, "scope": run.scope}
+    return {name: _filled(known, value) for name, value in rung.params.items()}
+
+
+def _filled(known: Mapping[str, Scalar], value: Scalar) -> Scalar:
     if not isinstance(value, str):
         return value
     if NAMED.fullmatch(value):

@@ -105,8 +105,10 @@ def reconsider(ctx: Context, run: Run) -> bool:
     if run.state is not RunState.PERFORMING:
         return False
     rung = _rung(run)
+    if not ctx.actions[rung.do].drains:
+        return False
     step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
-    if not ctx.actions[rung.do].drains or step.params.get("then") != "requeue":
+    if step.params.get("then") != "requeue":
         return False
     verdict = gates.objection_since(ctx, run, rung, run.steps[-1].at)
     if verdict is not None:
@@ -144,7 +146,7 @@ def result(ctx: Context, given: StepResult) -> None:
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
     ctx.note(
         "step.result",
-        f"{rung.name}: {outcome.value}: {why}",
+        f"{rung.name}: {outcome}: {why}",
         incident=run.incident,
         run=run.id,
         scope=run.scope,

@@ -41,11 +41,12 @@ def holds(condition: Mapping[str, Any], situation: Mapping[str, Scalar]) -> bool
 
 def test(want: Any, value: Scalar | None) -> bool:
     """Whether a field's value passes its test. `value` None: the field is missing."""
-    if isinstance(want, Mapping):
-        return all(_compare(name, value, operand) for name, operand in want.items())
     if isinstance(want, (list, tuple)):
         return any(_compare("eq", value, item) for item in want)
-    return _compare("eq", value, want)
+    plain = isinstance(want, (str, int, float))  # to ask an ABC such as Mapping costs more
+    if plain or not isinstance(want, Mapping):
+        return _compare("eq", value, want)
+    return all(_compare(name, value, operand) for name, operand in want.items())
 
 
 def _compare(name: str, value: Scalar | None, operand: Any) -> bool:

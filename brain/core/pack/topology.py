@@ -5,9 +5,11 @@ A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`), `node
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from brain.core.pack.spec import Place
 
+SCOPES_KEPT = 16_384  # so many scopes are taken apart once only; the busy ones come again and again
 CELL = "cell"
 WIDE = ("chassis", "leaf", "rack", "pod", "fabric")  # between node and cell
 SCOPES = (
@@ -36,17 +38,20 @@ _NOWHERE = Place()
 _ABOVE_NOWHERE = _above(_NOWHERE)
 
 
+@lru_cache(maxsize=SCOPES_KEPT)
 def type_of(scope: str) -> str:
     """`gpu` of `gpu/n1/0000:3b:00`."""
     return scope.partition("/")[0]
 
 
+@lru_cache(maxsize=SCOPES_KEPT)
 def node_of(scope: str) -> str:
     """The node of a scope; empty for one wider than a node."""
     kind, _, rest = scope.partition("/")
     return "" if kind in WIDE or kind == CELL else rest.partition("/")[0]
 
 
+@lru_cache(maxsize=SCOPES_KEPT)
 def component_of(scope: str) -> str:
     """The component as its node names it: `gpu/0000:3b:00` of `gpu/n1/0000:3b:00`, `node` of `node/n1`; else empty."""
     kind, _, rest = scope.partition("/")
