@@ -24,7 +24,6 @@ MAX_TOGETHER: Final = 60  # rules in one ruleset: if 65 match one fact, the matc
 MAX_DEPTH: Final = 8  # nested all, any, not
 MAX_GROUPS: Final = 14  # $and and $or in one rule, nesting folded; the matcher accepts 15, with the guard's
 MAX_OPERAND: Final = 2**53  # beyond it a float is not exact
-FACTS_KEPT: Final = 256  # facts of one ruleset whose answer is remembered: the same few come again and again
 MIN_OPERAND: Final = 1e-9  # a smaller operand, except 0, is a mistake in every unit that is used here
 MAX_TEXT: Final = 500  # characters of a text in a rule
 _INT: Final = (
@@ -237,7 +236,6 @@ class _Ruleset:
         self._busy = (
             False  # still set at the next call: an evaluation failed half way, the handle is not safe to use
         )
-        self._fired: dict[str, list[int]] = {}  # fact -> what it has fired, of the newest FACTS_KEPT
         self._empty = self._fire('{"_e":1}')  # the rules that match a situation with none of the columns
 
     def match(self, situation: Mapping[str, Scalar]) -> list[int]:
@@ -252,12 +250,7 @@ class _Ruleset:
                     fields.append(f'"{column}":{text}')
         if not fields:
             return self._empty
-        fact = f'{{"_e":1,{",".join(fields)}}}'
-        if fact not in self._fired:
-            if len(self._fired) >= FACTS_KEPT:
-                del self._fired[next(iter(self._fired))]
-            self._fired[fact] = self._fire(fact)
-        return self._fired[fact]
+        return self._fire(f'{{"_e":1,{",".join(fields)}}}')
 
     def close(self) -> None:
         engine.delete_state(self._handle, "0")
