@@ -67,7 +67,10 @@ MODULES = (
     Module(
         name="runs",
         path="brain/core/healing/runs.py",
-        tests=core("runs", "runs_trail", "runs_way_back", "runs_at_gates"),
+        tests=core(
+            *("runs", "runs_trail", "runs_way_back", "runs_at_gates"),
+            *("explained", "steps_patience", "left_drained", "incidents_again"),
+        ),
     ),
     Module(
         name="steps",
