@@ -286,7 +286,7 @@ class Runner:
 def _result(outcome: Outcome, done: Done) -> Result:
     data: dict[str, Scalar] = {}
     if done.figures:
-        data |= {"figures": figures.encode(done.figures), "alike": clip(done.alike, figures.MAX_ALIKE)}
+        data = {"figures": figures.encode(done.figures), "alike": done.alike}
     if done.untested:
         data["untested"] = clip("; ".join(done.untested))
     return Result(

@@ -92,6 +92,7 @@ class Rehearsal:
         self.progress = ""
         self.recovered: list[Params] = []
         self.ends: Exception | None = None
+        self.done = Done(text="looked", evidence="bundle.tar.gz", evidence_bytes=17)
         self.go = asyncio.Event()
         self.go.set()
 
@@ -106,7 +107,7 @@ class Rehearsal:
         await self.go.wait()
         if self.ends:
             raise self.ends
-        return Done(text="looked", evidence="bundle.tar.gz", evidence_bytes=17)
+        return self.done
 
     async def recover(self, params: Params) -> None:
         """Remembers that it was asked."""

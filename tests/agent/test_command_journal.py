@@ -12,7 +12,10 @@ from agent.commands.journal import Journal, JournalEntry, Result
 from agent.contract.commands import Outcome
 from tests.agent.commander_kit import order
 
-DONE = Result(outcome=Outcome.OK, why="looked", took_s=1.5, evidence="bundle.tar.gz", evidence_bytes=17)
+DONE = Result(
+    outcome=Outcome.OK, why="looked", took_s=1.5, evidence="bundle.tar.gz", evidence_bytes=17, blind="nvml",
+    data={"alike": "H100"},
+)  # fmt: skip
 FAILED = Result(outcome=Outcome.FAILED, why="did not help")
 RAW_DONE = {
     "outcome": "ok",
@@ -20,8 +23,8 @@ RAW_DONE = {
     "took_s": 1.5,
     "evidence": "bundle.tar.gz",
     "evidence_bytes": 17,
-    "blind": "",
-    "data": {},
+    "blind": "nvml",
+    "data": {"alike": "H100"},
 }
 RAW_ENTRY = {
     "id": "a",
@@ -89,7 +92,7 @@ def test_one_line_for_each_thing_that_happens(path: Path) -> None:
     ]
     assert path.read_text().splitlines()[2:] == [
         '{"done":"a","result":{"outcome":"ok","why":"looked","took_s":1.5,"evidence":"bundle.tar.gz",'
-        '"evidence_bytes":17,"blind":"","data":{}}}',
+        '"evidence_bytes":17,"blind":"nvml","data":{"alike":"H100"}}}',
         '{"told":"a"}',
         '{"sent":"a"}',
         '{"epoch":6}',

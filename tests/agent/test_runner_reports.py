@@ -11,6 +11,7 @@ from agent.actions.base import RUNNING_COMMAND, Done, Params, report_progress
 from agent.commands.journal import Journal, Result
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
+from agent.contract.figures import Figure
 from agent.contract.messages import UnsentEvent
 from tests.agent.commander_kit import Node, Rehearsal, Tidy, accepted, order, soon, tasks_of
 from tests.agent.runner_kit import CLIPPED, ID, LONG, begun, ended, event, kept, over
@@ -33,6 +34,37 @@ async def test_a_result_in_full(tmp_path: Path) -> None:
     assert node.bundles == 1
     result = Result(outcome=Outcome.OK, why="looked", took_s=2.5, evidence="bundle.tar.gz", evidence_bytes=17)
     assert kept(node) == [result, True]
+
+
+MEASURED = Done(
+    text="tested", figures=(Figure(name="nccl.bus_gb_per_s", value=370.5),), alike="8 x H100", untested=("no dcgmi",) * 2
+)  # fmt: skip
+FIGURES = '{"higher":{"nccl.bus_gb_per_s":370.5},"lower":{}}'
+
+
+@pytest.mark.parametrize(
+    ("done", "told"),
+    [
+        pytest.param(Done(text="looked", blind="nvml,kmsg"), {"blind": "nvml,kmsg"}, id="it could not look everywhere"),
+        pytest.param(
+            MEASURED,
+            {"figures": FIGURES, "alike": "8 x H100", "untested": "no dcgmi; no dcgmi"},
+            id="what it measured, and what it could not test",
+        ),
+    ],
+)  # fmt: skip
+async def test_what_it_found(tmp_path: Path, done: Done, told: dict[str, str]) -> None:
+    """It is told, and kept: a restart tells it again."""
+    node = Node(tmp_path)
+    node.action.done = done
+    await begun(node)
+    await over(node)
+    assert node.sent == [ended("ok", done.text, 0.0, **told)]
+    (result, _) = kept(node)
+    assert (result.blind, result.data) == (
+        told.get("blind", ""),
+        {} if done.blind else told,
+    )
 
 
 @pytest.mark.parametrize(
