@@ -68,7 +68,7 @@ MODULES = (
         name="runs",
         path="brain/core/healing/runs.py",
         tests=core(
-            *("runs", "runs_trail", "runs_way_back", "runs_at_gates"),
+            *("runs", "runs_trail", "runs_way_back", "runs_at_gates", "runs_ends"),
             *("explained", "steps_patience", "left_drained", "incidents_again"),
         ),
     ),

@@ -299,10 +299,11 @@ def test_a_run_that_a_fault_led_to_is_no_success_because_its_steps_were_done() -
         ({}, "oncall", "bounce: tell"),
         ({"text": "look at the cable"}, "oncall", "look at the cable"),
         ({"to": "network", "text": "look at the switch"}, "network", "look at the switch"),
+        ({"text": "Look at it. $done"}, "oncall", "Look at it. Nothing else was done."),
     ],
 )
 def test_a_rung_that_tells_people(params: dict[str, str], to: str, text: str) -> None:
-    """To the group and in the words of the runbook; it stands among the run's steps as done."""
+    """To the group and in the words of the runbook, which stand among the run's steps as they were said."""
     it = Climb(Rung(name="tell", do="page", params=dict(params)), rung("a"))
     (page,) = [page for page in it.time.pages if page.text == text]
     assert page.to == to
@@ -310,7 +311,7 @@ def test_a_rung_that_tells_people(params: dict[str, str], to: str, text: str) ->
     assert (told.rung, told.action, told.params, told.outcome, told.why) == (
         "tell",
         "page",
-        params,
+        params | ({"text": text} if "text" in params else {}),
         "ok",
         "paged",
     )

@@ -1,0 +1,81 @@
+"""Runs: what is said of one by what it did last: who was told, whether its node was given back, whose place is free."""
+
+from typing import Any
+
+import pytest
+
+from brain.core.healing import runs
+from brain.core.pack.spec import Rung
+from brain.core.state import StepRecord
+from tests.brain.core.cell import GPU, NOW, Cell, Given, is_, on, runbook
+from tests.brain.core.test_runs_way_back import over, owns
+
+RESUME = Rung(name="resume", do="scheduler.resume")
+
+
+def did(*actions: str, outcome: str = "ok", **params: Any) -> Given:
+    """The run's steps until now; the last of them ended so, with these parameters."""
+
+    def given(cell: Cell) -> None:
+        cell.run.steps = [
+            StepRecord(
+                id=f"inc-1.r1.s{number}.a1", rung=action, action=action, params={}, at=NOW - 60, outcome="ok"
+            )
+            for number, action in enumerate(actions, 1)
+        ]
+        if cell.run.steps:
+            cell.run.steps[-1].outcome, cell.run.steps[-1].params = outcome, params
+
+    return given
+
+
+@pytest.mark.parametrize(
+    ("givens", "told"),
+    [
+        pytest.param([is_(rung=2), did("gpu.reset", "page")], True, id="its last rung told those on call"),
+        pytest.param([is_(rung=2), did("gpu.reset", "page", to="oncall")], True, id="by their name"),
+        pytest.param(
+            [is_(rung=2), did("gpu.reset", "page", to="network")], False, id="it told another group"
+        ),
+        pytest.param([is_(rung=2), did("page", "gpu.reset")], False, id="it told them before"),
+        pytest.param([is_(rung=2), did()], False, id="it did nothing"),
+        pytest.param([is_(rung=1), did("page")], False, id="a rung is left"),
+        pytest.param([is_(rung=2, worked="reset worked"), did("page")], False, id="it was on its way back"),
+    ],
+)
+def test_whether_those_on_call_were_told_last(givens: list[Given], told: bool) -> None:
+    """Then they are not told once more that gpuward gave up."""
+    assert runs.told_last(Cell(*givens).run) is told
+
+
+@pytest.mark.parametrize(
+    ("givens", "back"),
+    [
+        pytest.param([did("gpu.reset", "scheduler.resume")], True, id="it is"),
+        pytest.param([did("gpu.reset", "scheduler.resume", outcome="failed")], False, id="the scheduler refused it"),
+        pytest.param([did("scheduler.resume", "gpu.reset")], False, id="it was, and was disturbed again"),
+        pytest.param([did()], False, id="nothing was done"),
+        pytest.param([did("gone.action")], False, id="by an action that is known no more"),
+    ],
+)  # fmt: skip
+def test_whether_the_node_was_given_back(givens: list[Given], back: bool) -> None:
+    """The newest step tells."""
+    cell = Cell(*givens)
+    assert runs.given_back(cell.ctx(), cell.run) is back
+
+
+@pytest.mark.parametrize(("scope", "node", "others_may_go_on"), [(GPU, "n1", True), ("leaf/l1", "", False)])
+def test_what_waits_for_the_remedys_end(scope: str, node: str, others_may_go_on: bool) -> None:
+    """What its fault explained on the node is judged again as soon as the remedy has worked."""
+    cell = Cell(over(), on(scope, node), is_(disrupted=True), runbook(return_to_service=(RESUME,)))
+    ctx = cell.ctx()
+    runs.succeed(ctx, cell.run, "reset worked", 1)
+    assert ctx.released == ([cell.incident] if others_may_go_on else [])
+
+
+def test_a_drain_whose_rule_was_removed() -> None:
+    """Law 8: that no rule speaks of the fault any more gives nothing back."""
+    cell = Cell(over(), owns("inc-1"), runbook(return_to_service=(RESUME,)))
+    cell.proceeds()
+    why = f"rule gpu-lost was removed, which proves nothing about {GPU}. A person must look"
+    assert (cell.run.state, cell.run.why) == ("exhausted", why)
