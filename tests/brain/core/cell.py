@@ -26,6 +26,7 @@ from brain.core.pack.spec import (
     Paging,
     Place,
     Priority,
+    Rule,
     Runbook,
     Rung,
     Settings,
@@ -84,6 +85,7 @@ class Cell:
         self.settings = Settings(modes=(ModeSetting(mode=Mode.AUTO),), disruptive_runs=99)
         self.observe_all = False
         self.runbooks: tuple[Runbook, ...] = (LADDER,)
+        self.rules: tuple[Rule, ...] = ()
         self.state = State(now=NOW)
         self.incident = Incident(
             id="inc-1", cause="gpu-lost", state=IncidentState.HEALING, severity=Priority.P1, scope=GPU,
@@ -109,7 +111,7 @@ class Cell:
         pack = Pack(
             version="p",
             symptoms=SYMPTOMS,
-            rules=(),
+            rules=self.rules,
             runbooks=self.runbooks,
             settings=self.settings,
             places=PLACES,

@@ -8,7 +8,9 @@ from brain.core.healing import runs
 from brain.core.pack.spec import Rung
 from brain.core.state import StepRecord
 from tests.brain.core.cell import GPU, NOW, Cell, Given, is_, on, runbook
+from tests.brain.core.climb import QUIET, Climb, rung
 from tests.brain.core.test_runs_way_back import over, owns
+from tests.brain.world import rule
 
 RESUME = Rung(name="resume", do="scheduler.resume")
 
@@ -73,9 +75,32 @@ def test_what_waits_for_the_remedys_end(scope: str, node: str, others_may_go_on:
     assert ctx.released == ([cell.incident] if others_may_go_on else [])
 
 
-def test_a_drain_whose_rule_was_removed() -> None:
-    """Law 8: that no rule speaks of the fault any more gives nothing back."""
+@pytest.mark.parametrize("known", [True, False])
+def test_a_drain_whose_rule_was_removed(*, known: bool) -> None:
+    """Law 8: that no rule speaks of the fault any more gives nothing back. A rule that is there has said that it is over."""
     cell = Cell(over(), owns("inc-1"), runbook(return_to_service=(RESUME,)))
+    cell.rules = (rule("gpu-lost", "gpu", {"symptom": "off_bus"}),) if known else ()
     cell.proceeds()
     why = f"rule gpu-lost was removed, which proves nothing about {GPU}. A person must look"
+    assert (cell.run.why == why, cell.run.state == "exhausted") == (not known, not known)
+    assert bool(cell.run.worked) is known
+
+
+def test_a_runbook_without_rungs_does_nothing() -> None:
+    """Nobody takes that for a return."""
+    cell = Cell(runbook(rungs=()))
+    cell.proceeds()
+    why = "no rung of the ladder is left: a person must take it from here"
     assert (cell.run.state, cell.run.why) == ("exhausted", why)
+
+
+def test_a_fault_that_comes_back_during_the_last_test() -> None:
+    """The node was tested on its way back, and nothing is left to do but the next remedy."""
+    it = Climb(rung("a", verify=QUIET), rung("b"), return_to_service=(Rung(name="test", do="port.check"),))
+    it.answer("ok")
+    it.link(up=True)
+    it.wait(10.1)
+    it.link(up=False)
+    it.answer("ok")
+    it.wait(0)
+    assert [one.step.id.partition(".")[2] for one in it.performed] == ["r1.s1.a1", "r1.b1.a1", "r1.s2.a1"]
