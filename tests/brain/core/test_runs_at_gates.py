@@ -56,11 +56,16 @@ def test_an_intent_that_does_not_come_back_is_written_again() -> None:
     assert cell.run.state is RunState.INTENT
 
 
-def test_a_step_that_is_withdrawn_at_the_last_moment() -> None:
-    """Law 2: the last step did not leave, and says why; the run waits for the gate, and holds its node no longer."""
+@pytest.mark.parametrize(
+    "before", ["reset: gpu.reset (attempt 3)", "reset waits: bea holds node/n1 (gate hold)"]
+)
+def test_a_step_that_is_withdrawn_at_the_last_moment(before: str) -> None:
+    """Law 2: the last step did not leave, and says why; the run waits for the gate, and holds its node no longer. Also when
+    it has waited for the same before.
+    """
     cell = Cell()
     began(cell.run)
-    cell.run.claimed = True
+    cell.run.claimed, cell.run.why = True, before
     ctx = cell.ctx()
     runs.withdraw(ctx, cell.run, LADDER.rungs[0], wait("hold", "bea holds node/n1", 60))
     assert [(step.outcome, step.why) for step in cell.run.steps] == [
