@@ -34,12 +34,14 @@ def did(*actions: str, outcome: str = "ok", **params: Any) -> Given:
 @pytest.mark.parametrize(
     ("givens", "told"),
     [
-        pytest.param([is_(rung=2), did("gpu.reset", "page")], True, id="its last rung told those on call"),
+        pytest.param(
+            [is_(rung=2), did("page", "gpu.reset", "page")], True, id="its last rung told those on call"
+        ),
         pytest.param([is_(rung=2), did("gpu.reset", "page", to="oncall")], True, id="by their name"),
         pytest.param(
             [is_(rung=2), did("gpu.reset", "page", to="network")], False, id="it told another group"
         ),
-        pytest.param([is_(rung=2), did("page", "gpu.reset")], False, id="it told them before"),
+        pytest.param([is_(rung=2), did("gpu.reset", "page", "node.reboot")], False, id="it told them before"),
         pytest.param([is_(rung=2), did()], False, id="it did nothing"),
         pytest.param([is_(rung=1), did("page")], False, id="a rung is left"),
         pytest.param([is_(rung=2, worked="reset worked"), did("page")], False, id="it was on its way back"),
@@ -53,9 +55,9 @@ def test_whether_those_on_call_were_told_last(givens: list[Given], told: bool) -
 @pytest.mark.parametrize(
     ("givens", "back"),
     [
-        pytest.param([did("gpu.reset", "scheduler.resume")], True, id="it is"),
-        pytest.param([did("gpu.reset", "scheduler.resume", outcome="failed")], False, id="the scheduler refused it"),
-        pytest.param([did("scheduler.resume", "gpu.reset")], False, id="it was, and was disturbed again"),
+        pytest.param([did("scheduler.drain", "gpu.reset", "scheduler.resume")], True, id="it is"),
+        pytest.param([did("scheduler.drain", "gpu.reset", "scheduler.resume", outcome="failed")], False, id="the scheduler refused it"),
+        pytest.param([did("gpu.reset", "scheduler.resume", "gpu.reset")], False, id="it was, and was disturbed again"),
         pytest.param([did()], False, id="nothing was done"),
         pytest.param([did("gone.action")], False, id="by an action that is known no more"),
     ],
