@@ -3,6 +3,7 @@ their reason; in CI (GPUWARD_CI) a test that is left out is a failure (left_out.
 
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -41,15 +42,15 @@ settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True
 settings.load_profile("ci" if os.environ.get("GPUWARD_CI") else "default")
 
 
-def pytest_configure() -> None:
-    """Thousands of tests are collected, and stay: until then there is nothing to free."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests are collected, and stay: the garbage collector need not look through them again and again."""
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """The garbage collector need not look through all of them again and again."""
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
