@@ -56,7 +56,10 @@ def test_whether_those_on_call_were_told_last(givens: list[Given], told: bool) -
     ("givens", "back"),
     [
         pytest.param([did("scheduler.drain", "gpu.reset", "scheduler.resume")], True, id="it is"),
-        pytest.param([did("scheduler.drain", "gpu.reset", "scheduler.resume", outcome="failed")], False, id="the scheduler refused it"),
+        pytest.param(
+            [did("scheduler.drain", "gpu.reset", "scheduler.resume", outcome="failed")], False,
+            id="the scheduler refused it",
+        ),
         pytest.param([did("gpu.reset", "scheduler.resume", "gpu.reset")], False, id="it was, and was disturbed again"),
         pytest.param([did()], False, id="nothing was done"),
         pytest.param([did("gone.action")], False, id="by an action that is known no more"),
