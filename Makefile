@@ -6,9 +6,9 @@ DATA ?= .gpuward
 FUZZ_S ?= 60
 STORIES ?= 10000
 FIRST ?= 1
-# Most long tests wait for processes and clocks: three times as many at a time as a small machine has processors. A file's tests stay
+# Most long tests wait for processes and clocks: twice as many at a time as a small machine has processors. A file's tests stay
 # together.
-WORKERS ?= 6
+WORKERS ?= 4
 
 help:            ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
