@@ -30,6 +30,7 @@ _TOOLS = {
     "modprobe": "kmod",
     "make": "make",
     "gcc": "gcc",
+    "xz": "xz-utils",
     "devlink": "iproute2",
 }
 OperatorCommand = dict[str, Any]
@@ -63,7 +64,7 @@ def machine(words: Mapping[str, str], *, cpus: int) -> list[str]:
         *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "qemu64"),
         *("-smp", str(cpus), "-m", "640"),
         *("-display", "none", "-no-reboot", "-serial", "stdio"),
-        *("-kernel", str(ready / "vmlinuz"), "-initrd", str(ready / "initrd"), "-append"),
+        *("-kernel", str(ready / "vmlinux"), "-initrd", str(ready / "initrd"), "-append"),
         "console=ttyS0 quiet panic=-1 " + " ".join(f"{name}={value}" for name, value in line.items()),
         "-virtfs",
         "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",

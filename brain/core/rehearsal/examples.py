@@ -60,7 +60,9 @@ def run(
     timeline = Timeline(engine)
     names = {node for given in example.given for node in _nodes(given)} if example.leaf else set()
     places = {node: Place(leaf=example.leaf) for node in sorted(names)}
-    unscheduled = tuple(replace(runbook, every_s=0) for runbook in pack.runbooks)
+    unscheduled = tuple(
+        replace(runbook, every_s=0) if runbook.every_s else runbook for runbook in pack.runbooks
+    )
     plain = replace(pack, settings=Settings(), places=places, runbooks=unscheduled)
     timeline.feed(PackLoaded(id="pack", pack=plain), START)
     for index, given in enumerate(sorted(example.given, key=lambda given: given.at)):

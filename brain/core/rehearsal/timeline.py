@@ -6,6 +6,7 @@ Pure: the inputs carry their times, and the world is a function. Nothing here ca
 import copy
 import heapq
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from brain.core.effects import Effect, Note, SendPage, SetTimer, ShowIncident, ShowRun, WriteIntent
 from brain.core.engine import Engine
@@ -15,6 +16,8 @@ from brain.core.state import Incident, Run
 World = Callable[
     [Effect, float], Iterable[tuple[float, Input]]
 ]  # (effect, now) -> (time, input) of what follows
+
+Shown = TypeVar("Shown", Incident, Run)
 
 
 class Timeline:
@@ -61,9 +64,9 @@ class Timeline:
             case SetTimer(name=name, due=due):
                 self.feed(TimerFired(id=f"t:{name}:{due}", name=name, due=due), due)
             case ShowIncident(incident=incident):
-                self.incidents[incident.id] = copy.deepcopy(incident)
+                self.incidents[incident.id] = _copy(incident, incident.evidence)
             case ShowRun(run=run):
-                self.runs[run.id] = copy.deepcopy(run)
+                self.runs[run.id] = _copy(run, (run.runbook,))
             case WriteIntent(step=step):
                 epoch = self.engine.state.epoch
                 self.feed(
@@ -77,3 +80,8 @@ class Timeline:
                     self.pages.append(effect)
                 for at, given in self._perform(effect, self.now) if self._perform else ():
                     self.feed(given, at)
+
+
+def _copy(shown: Shown, constant: Iterable[object]) -> Shown:
+    """A copy that the engine no longer changes; what never changes, most of it, is shared with the original."""
+    return copy.deepcopy(shown, {id(part): part for part in constant})

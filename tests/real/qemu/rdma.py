@@ -7,16 +7,12 @@ import contextlib
 import json
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-# nats-py takes aiohttp for web sockets where it is installed. Nodes do not have it, and here it takes four seconds.
-sys.modules["aiohttp"] = None  # type: ignore[assignment]  # this is how an import is made to fail
-
-from agent import app  # noqa: E402  after the line above
-from agent.config import AgentConfig  # noqa: E402
+from agent import app
+from agent.config import AgentConfig
 
 PORT = Path("/sys/class/infiniband/rxe0/ports/1")
 PERIOD_S = 0.1

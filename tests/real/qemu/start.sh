@@ -1,4 +1,4 @@
-# What the guest does once it stands on the machine's root: modules, then each script, then off. With serve= on the kernel
+# What the guest does once it stands on the machine's root: modules, then the scripts, then off. With serve= on the kernel
 # line: what the host types at the second serial port, until the host switches it off.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 for word in $(cat /proc/cmdline); do
@@ -25,16 +25,9 @@ if [ -n "${serve:-}" ]; then
     printf '\nGUEST-SAID %s\n' "$status" >&3
   done
 fi
-# Side by side: most of their time goes into imports, and there are two processors.
-for script in $scripts; do
-  (
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$repo" "$python" -m "$script" >"/run/$script" 2>&1 ||
-      echo "QEMU-FAILED $script"
-    sed "s/^{/GUEST $script {/" "/run/$script"
-    echo "QEMU-ENDED $script $(cut -d' ' -f1 /proc/uptime)"
-  ) &
-done
-wait
+# shellcheck disable=SC2086  # several words
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$repo" "$python" -m tests.real.qemu.side_by_side $scripts 2>&1 ||
+  echo "QEMU-FAILED $scripts"
 echo "QEMU-DONE $(cut -d' ' -f1 /proc/uptime)"
 sync
 busybox poweroff -f
