@@ -8,32 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-# Parts of their paths. What follows them is short.
-LONGEST = (
-    *(
-        "e2e/healing/test_guest",
-        "e2e/healing/test_gpu_nodes",
-        "e2e/healing/",
-        "e2e/test_up",
-        "e2e/test_spine",
-    ),
-    *(
-        "e2e/test_crash",
-        "real/test_guest",
-        "agent/test_line_storms",
-        "real/test_long_outage",
-        "real/test_kube_",
-    ),
-    *(
-        "agent/test_nvml_trouble",
-        "e2e/",
-        "real/test_brain",
-        "real/",
-        "brain/test_rulebook",
-        "agent/test_nvml",
-    ),
-    *("situations/test_situations", "brain/test_paging_laws", "replay/", "brain/test_crashes"),
-)
+from tests import file_order
+
 pytest_plugins = ["tests.closing_line", "tests.left_out", "tests.small_run", "pytester"]
 
 settings.register_profile("default", deadline=None, print_blob=True)
@@ -54,12 +30,11 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest stories first, so that no worker sits alone with one in the end; leaves out what needs root where there
-    is none.
-    """
-    items.sort(
-        key=lambda item: next((n for n, word in enumerate(LONGEST) if word in item.nodeid), len(LONGEST))
-    )
+    """Puts the files in an order that keeps the processors busy; leaves out what needs root where there is none."""
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(str(item.path), []).append(item)
+    items[:] = [item for file in file_order.in_order(files) for item in files[file]]
     if os.geteuid() == 0:
         return
     for item in items:
