@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.component("qemu-system-x86 slurm"),
     pytest.mark.skipif(bool(qemu_guest.missing()), reason=qemu_guest.missing() or "-"),
     pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "-"),
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(600),
 ]
 ALLOWED = """
 allow = ["evidence.collect", "link.bounce", "mtu.set", "nic.reset", "bond.failover", "module.load"]
