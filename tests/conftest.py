@@ -12,6 +12,10 @@ from tests import file_order
 
 pytest_plugins = ["tests.closing_line", "tests.left_out", "tests.small_run", "pytester"]
 
+# Who imports aiohttp reads the machine's 140 certificates twice, in a fifth of a second: hundreds of processes that trust
+# none of them. Tests of TLS name the authority that they trust.
+os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+
 settings.register_profile("default", deadline=None, print_blob=True)
 # CI judges a change: it tries the same examples each time. `make test` by hand looks for new ones.
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)

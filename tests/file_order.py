@@ -6,6 +6,7 @@ the processors idle, and those that compute are slow afterwards. So they are mix
 
 import hashlib
 from collections.abc import Iterable
+from itertools import zip_longest
 from pathlib import Path
 
 # Parts of the paths of files that wait, the longest first. What is in neither list is short.
@@ -17,23 +18,33 @@ WAITING = (
 )
 # And of those that compute for long.
 COMPUTING = (
-    *("agent/test_line_storms", "situations/test_situations", "real/test_brain", "replay/"),
-    *("real/test_long_outage", "brain/test_rulebook", "laws/test_planted", "real/test_guest", "test_imports"),
+    *("agent/test_line_storms", "real/test_brain", "real/test_long_outage", "real/test_guest"),
+    *("replay/", "brain/test_rulebook", "laws/test_planted", "situations/test_situations", "test_imports"),
 )
 FIRST = 3  # files that wait, at once in the beginning: one worker of four computes
-LATEST = 0.7  # the last file that waits begins when this share of the others is under way
+LATEST = 0.7  # the last long file begins when this share of the short ones is under way
 
 
 def in_order(paths: Iterable[str]) -> list[str]:
-    """The files: some that wait, then those that compute, the longest first, with the others that wait spread among them."""
-    known = list(paths)
+    """The files: some that wait, then one that computes and one that waits in turn, with the short ones between them."""
+    waiting, computing, short = _sorted(paths)
+    order, waiting = waiting[:FIRST], waiting[FIRST:]
+    long = [path for pair in zip_longest(computing, waiting) for path in pair if path]
+    apart = int(len(short) * LATEST / len(long)) if long else 0
+    for number, path in enumerate(long):
+        order += [path, *short[number * apart : (number + 1) * apart]]
+    return order + short[len(long) * apart :]
+
+
+def _sorted(paths: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
+    """Those that wait and those that compute, each the longest first; the short ones shuffled, always alike: those of one
+    folder wait for the same.
+    """
+    known = sorted(paths, key=lambda path: hashlib.sha256(Path(path).name.encode()).hexdigest())
     waiting = sorted((path for path in known if _rank(path, WAITING) < len(WAITING)), key=_waits)
-    others = sorted((path for path in known if path not in set(waiting)), key=_computes)
-    order, spread = waiting[:FIRST], waiting[FIRST:]
-    apart = int(len(others) * LATEST / len(spread)) if spread else 0
-    for number, path in enumerate(spread):
-        order += [*others[number * apart : (number + 1) * apart], path]
-    return order + others[len(spread) * apart :]
+    computing = sorted((path for path in known if _rank(path, COMPUTING) < len(COMPUTING)), key=_computes)
+    long = {*waiting, *computing}
+    return waiting, computing, [path for path in known if path not in long]
 
 
 def _rank(path: str, parts: tuple[str, ...]) -> int:
@@ -44,6 +55,5 @@ def _waits(path: str) -> int:
     return _rank(path, WAITING)
 
 
-def _computes(path: str) -> tuple[int, str]:
-    """The short ones shuffled, always alike: those of one folder wait for the same."""
-    return _rank(path, COMPUTING), hashlib.sha256(Path(path).name.encode()).hexdigest()
+def _computes(path: str) -> int:
+    return _rank(path, COMPUTING)
