@@ -203,7 +203,7 @@ async def run(
             commands=commands,
             listeners=listeners,
             alerts=alerts,
-            when_leading=(due_timers.restart, liveness.restart, watch.check_now),
+            when_leading=(due_timers.restart, liveness.restart, watch.report_again),
         )
         session = Session(
             config=config,

@@ -29,17 +29,23 @@ class Build:
 
 
 class PackWatch:
-    """Checks the files every POLL_S, and immediately on request."""
+    """Checks the files every POLL_S, and immediately on request. Files that have not changed are not read again for it."""
 
     def __init__(self, config: BrainConfig, problems: Problems) -> None:
         self._config = config
         self._problems = problems
         self._stamp: object = None
+        self._built: Build | None = None
         self._warned: Sequence[str] = ()
         self._now = asyncio.Event()
 
     def check_now(self) -> None:
-        """Reads the files again, changed or not (SIGHUP, a new leader)."""
+        """Reads the files again, changed or not (SIGHUP)."""
+        self._stamp = None
+        self._now.set()
+
+    def report_again(self) -> None:
+        """Says once more what the files hold (a new leader): read, and tried on the examples, they were when they changed."""
         self._now.set()
 
     async def serve(
@@ -53,25 +59,38 @@ class PackWatch:
         `warn` gets the warnings of a usable pack, once as long as they stay the same.
         """
         while True:
-            requested = self._now.is_set()
-            self._now.clear()
             stamp = await asyncio.to_thread(self._files)
-            if requested or stamp != self._stamp:
+            built = self._built
+            changed = built is None or stamp != self._stamp
+            if built is None or changed:
                 self._stamp = stamp
                 # In a thread: reading YAML and running examples takes long, and events must not wait for it.
-                built = await asyncio.to_thread(self.build)
-                if built.pack is None:
-                    refuse(built.errors)
-                else:
-                    if built.warnings and built.warnings != self._warned:
-                        warn(built.warnings)
-                    self._warned = built.warnings
-                    take(built.pack)
+                built = self._built = await asyncio.to_thread(self.build)
+            # Who asked in the meantime is told as well: once, not twice.
+            requested = self._now.is_set()
+            self._now.clear()
+            if changed or requested:
+                self._report(built, take, refuse, warn)
             try:
                 async with asyncio.timeout(POLL_S):
                     await self._now.wait()
             except TimeoutError:
                 continue
+
+    def _report(
+        self,
+        built: Build,
+        take: Callable[[Pack], None],
+        refuse: Callable[[Sequence[str]], None],
+        warn: Callable[[Sequence[str]], None],
+    ) -> None:
+        if built.pack is None:
+            refuse(built.errors)
+            return
+        if built.warnings and built.warnings != self._warned:
+            warn(built.warnings)
+        self._warned = built.warnings
+        take(built.pack)
 
     def build(self) -> Build:
         """Returns the pack of the files as they are now, or what is wrong with them."""

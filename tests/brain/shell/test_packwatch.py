@@ -27,8 +27,13 @@ class Site:
             shutil.copytree(ROOT / name, folder / name)
         config = parse({"rules": "rules", "runbooks": "runbooks"}, "site.toml", folder)
         self.file = folder / "rules" / "bond.yaml"
-        self.watch = PackWatch(config, lambda pack: [] if pack.rules else ["no rules"])
+        self.watch = PackWatch(config, self._try)
+        self.tried = 0  # packs, on their own examples
         self.calls: list[tuple[str, Sequence[str]]] = []
+
+    def _try(self, pack: Pack) -> Sequence[str]:
+        self.tried += 1
+        return [] if pack.rules else ["no rules"]
 
     def take(self, pack: Pack) -> None:
         """A usable pack."""
@@ -109,3 +114,44 @@ async def test_a_pack_that_cannot_be_used_is_refused_and_the_next_one_is_taken(
         site.write("    quiet_s: x\n", "")
         await site.next("take")
         assert site.calls == []
+
+
+async def test_a_new_leader_is_told_at_once_of_files_that_were_read_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the pack, or of the errors; they are not read and tried once more, unless a person asks for it (SIGHUP)."""
+    async with watched(tmp_path, monkeypatch) as site:
+        first = await site.next("take")
+        site.watch.report_again()
+        assert await site.next("take") == first
+        assert site.tried == 1
+        site.watch.check_now()
+        assert await site.next("take") == first
+        assert site.tried == 2
+        site.write("resolve_delay_s:", "quiet_s: x\n    resolve_delay_s:")
+        errors = await site.next("refuse")
+        site.watch.report_again()
+        assert await site.next("refuse") == errors
+        assert site.tried == 2, "no pack could be made of them"
+
+
+async def test_who_begins_to_lead_while_the_files_are_read_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two reports would put the same rules on the log twice."""
+    build = PackWatch.build
+
+    def slow(watch: PackWatch) -> packwatch.Build:
+        watch.report_again()
+        return build(watch)
+
+    monkeypatch.setattr(PackWatch, "build", slow)
+    async with watched(tmp_path, monkeypatch) as site:
+        async with asyncio.timeout(30):
+            while not site.calls:
+                await asyncio.sleep(0.01)
+        site.write("severity: P2", "severity: P3")
+        async with asyncio.timeout(30):
+            while site.calls[-1] == site.calls[0]:
+                await asyncio.sleep(0.01)
+        assert [kind for kind, _ in site.calls] == ["take", "take"]
