@@ -53,6 +53,17 @@ def timers_lost(patch: Patch) -> None:
     patch.setattr(story, "parse", parse)
 
 
+def nights_forgotten(patch: Patch) -> None:
+    """A snapshot forgets how often a node was remedied: hours later it is remedied once more than it may be."""
+
+    def parse(body: bytes) -> Any:
+        state = snapshot.parse(body)
+        state.remedied.clear()
+        return state
+
+    patch.setattr(story, "parse", parse)
+
+
 def runs_asleep(patch: Patch) -> None:
     """Nothing wakes a run that waits."""
 
@@ -116,6 +127,7 @@ def deposed_brains_act(patch: Patch) -> None:
 # law, defect, the first story that is told
 DEFECTS: tuple[tuple[int, Callable[[Patch], None], int], ...] = (
     (0, timers_lost, 12),
+    (0, nights_forgotten, 12),
     (1, functools.partial(without, "budget"), 37),
     (2, functools.partial(without, "hold"), 40),
     (2, functools.partial(without, "maintenance"), 55),
