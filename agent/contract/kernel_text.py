@@ -1,10 +1,12 @@
 """Reads lines of the kernel log in any of the encodings in which they come. Pure.
 
-`/dev/kmsg` (`6,344,692641414,-;text`) · journald and syslog (`Nov 20 13:15:47 host kernel: text`, ISO times, or the bare
-message) · `dmesg` (`[  692.641414] text`, also with -r, -x, -T, -d) · `dmesg --decode --time-format iso`
-(`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`). The same record gives the same text in all of them.
+`/dev/kmsg` (`6,344,692641414,-;text`) · journald and syslog (`Nov 20 13:15:47 host kernel: text`, ISO, full and Unix times,
+JSON, or the bare message) · `dmesg` (`[  692.641414] text`, also with -r, -x, -T, -d, -e) · `dmesg --decode --time-format
+iso` (`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`), each also with the caller that kernels with
+CONFIG_PRINTK_CALLER name (`[   12.345678] [  T812] text`). The same record gives the same text in all of them.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,6 +22,7 @@ class Clock(StrEnum):
 
     MONOTONIC = "monotonic"  # seconds since the machine booted
     WALL = "wall"  # Unix seconds; a time without a zone counts as UTC, without a year as one of the year 2000
+    DELTA = "delta"  # seconds since the record before (`dmesg -e`); `records` makes it one of the others
     NONE = "none"  # the encoding has no time
 
 
@@ -53,10 +56,14 @@ _DAY, _MONTH = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", f"({'|'.join(_MONTHS)})"
 _KMSG = re.compile(r"([0-9]{1,5}),([0-9]{1,20}),([0-9]{1,20}),[^;\n]{0,200};")
 _RAW_LEVEL = re.compile(r"<([0-9]{1,5})>")
 _DECODED = re.compile(rf"({'|'.join(_FACILITIES)}) *:({'|'.join(_LEVELS)}) *: ")
-_SECONDS = re.compile(
-    r"\[ {0,12}([0-9]{1,12}\.[0-9]{1,9})(?: {0,3}<[0-9. ]{1,30}>)?\](?:\[ {0,12}[TC][0-9]{1,10}\])? ?"
-)
-_CTIME = re.compile(rf"\[{_DAY} {_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}}) ([0-9]{{4}})\] ?")
+_STEP = r"(?: {0,3}<[0-9. ]{1,30}>)?"  # what -d adds
+_SECONDS = re.compile(rf"\[ {{0,12}}([0-9]{{1,12}}\.[0-9]{{1,9}}){_STEP}\] ?")
+_DELTA = re.compile(r"\[ {0,12}\+([0-9]{1,12}\.[0-9]{1,9})\] ?")
+_CALLER = re.compile(r"\[ {0,12}[TC][0-9]{1,10}\] ?")  # thread or processor
+_CTIME = re.compile(rf"\[{_DAY} {_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}}) ([0-9]{{4}}){_STEP}\] ?")
+_MINUTE = re.compile(rf"\[{_MONTH} {{0,1}}([0-9]{{1,2}}) ([0-9]{{2}}:[0-9]{{2}})\] ?")
+_FULL = re.compile(rf"{_DAY} ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9:]{{8}})(\.[0-9]{{1,9}})? ([A-Z]{{2,5}}) ")
+_UNIX = re.compile(r"([0-9]{9,11}\.[0-9]{6}) ")
 _ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8})([.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? ")
 _SYSLOG = re.compile(rf"{_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}})(\.[0-9]{{1,9}})? ")
 _TAG = re.compile(r"[\w.-]{1,255} ([\w./@-]{1,100})(?:\[[0-9]{1,10}\])?: ?")
@@ -64,6 +71,12 @@ _KERNEL_TAG = re.compile(r"[\w.-]{1,255} kernel: ?")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _KEY = re.compile(r" [A-Z][A-Z0-9_]{0,60}=")  # device properties that follow a /dev/kmsg record
+# How lines begin in forms that are not known: a time, a caller, JSON or XML, a host before its `kernel:`; control characters.
+_UNKNOWN_FORM = re.compile(
+    r"\W{0,3}(?:[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}|[0-9]{1,2}:[0-9]{2}:[0-9]{2}\b|[0-9]{9,11}\b|\+?[0-9]{1,12}\.[0-9]{2,9}\W"
+    rf"|{_DAY}[a-z]{{0,6}},? (?:[0-9]|{_MONTH})|{_MONTH}[a-z]{{0,6}} {{0,2}}[0-9]|[TC][0-9]{{1,10}}\])"
+    r'|\s*[{<]\s{0,3}[?!/"a-z]|.{1,200}? kernel(?:\[[0-9]{1,10}\])?: |.{1,200}?\sNVRM: |.{0,200}?[\x00-\x08]'
+)
 # That a GPU is off the bus is one printk of three lines; text encodings spread it over three records.
 _OPENS = re.compile(r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}")
 _CONTINUES = ("NVRM: (PCI ID", "NVRM: installed in this system", "NVRM: fallen off the bus")
@@ -102,7 +115,10 @@ def records(lines: Iterable[str]) -> Iterator[tuple[int, Line]]:
         line = parse(text)
         if line is None:
             continue
-        if line.clock is Clock.NONE and before is not None:
+        if line.clock is Clock.DELTA:
+            since_s, clock = (before.mono_s, before.clock) if before is not None else (0.0, Clock.MONOTONIC)
+            line = replace(line, mono_s=since_s + line.mono_s, clock=clock)
+        elif line.clock is Clock.NONE and before is not None:
             line = replace(line, mono_s=before.mono_s, clock=before.clock, priority=before.priority)
         before = line
         if held is not None:
@@ -125,6 +141,16 @@ def records(lines: Iterable[str]) -> Iterator[tuple[int, Line]]:
         yield held
 
 
+def has_unknown_form(text: str) -> bool:
+    """Does a line of text stand in a form that `parse` does not know, so that its message cannot be found?
+
+    >>> has_unknown_form("20/11/2026 13:17:35 gpu-17: NVRM: Xid (PCI:0000:3b:00): 79")
+    True
+    """
+    line = parse(text)
+    return line is not None and line.clock is Clock.NONE and _UNKNOWN_FORM.match(line.text) is not None
+
+
 def unescape(text: str) -> str:
     r"""Text of a /dev/kmsg record with its `\x0a` escapes decoded; bytes that are not UTF-8 become U+FFFD."""
     if "\\x" not in text:
@@ -144,7 +170,7 @@ def _text_line(text: str) -> Line:
         facility, priority = _FACILITIES.index(decoded[1]), _LEVELS.index(decoded[2])
         text = text[decoded.end() :]
     if (seconds := _SECONDS.match(text)) is not None:
-        rest = text[seconds.end() :]
+        rest = _without_caller(text[seconds.end() :])
         tag = _KERNEL_TAG.match(rest)  # journalctl -o short-monotonic
         return Line(
             text=rest[tag.end() :] if tag else rest,
@@ -152,9 +178,19 @@ def _text_line(text: str) -> Line:
             priority=priority,
             facility=facility,
         )
+    if (delta := _DELTA.match(text)) is not None:
+        return Line(
+            text=_without_caller(text[delta.end() :]),
+            mono_s=float(delta[1]),
+            priority=priority,
+            facility=facility,
+            clock=Clock.DELTA,
+        )
+    if text.startswith('{"') and (line := _journal_json(text)) is not None:
+        return line
     when, end, journald = _wall_time(text)
     if when is None:
-        text = text.strip().removeprefix("MESSAGE=").removeprefix("kernel: ")
+        text = _without_caller(text.strip().removeprefix("MESSAGE=").removeprefix("kernel: "))
         return Line(text=text, mono_s=0.0, priority=priority, facility=facility, clock=Clock.NONE)
     text = text[end:]
     if journald and (tag := _TAG.match(text)) is not None:
@@ -162,7 +198,32 @@ def _text_line(text: str) -> Line:
         text = text[tag.end() :]
         if facility == KERNEL and (seconds := _SECONDS.match(text)) is not None:  # rsyslog keeps both times
             text = text[seconds.end() :]
+    if facility == KERNEL:
+        text = _without_caller(text)
     return Line(text=text, mono_s=when, priority=priority, facility=facility, clock=Clock.WALL)
+
+
+def _without_caller(text: str) -> str:
+    caller = _CALLER.match(text)
+    return text[caller.end() :] if caller else text
+
+
+def _journal_json(text: str) -> Line | None:
+    """A record of `journalctl -o json`; None for any other text."""
+    try:
+        record = json.loads(text)
+        message = record["MESSAGE"]
+        if isinstance(message, list):  # journald writes bytes that are not UTF-8 as numbers
+            message = bytes(message).decode(errors="replace")
+        return Line(
+            text=str(message).partition("\n")[0],
+            mono_s=int(record["__REALTIME_TIMESTAMP"]) / 1e6,
+            priority=int(record.get("PRIORITY", 6)) & 7,
+            facility=KERNEL if record.get("_TRANSPORT") == "kernel" else USER,
+            clock=Clock.WALL,
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def _wall_time(text: str) -> tuple[float | None, int, bool]:
@@ -176,6 +237,12 @@ def _wall_time(text: str) -> tuple[float | None, int, bool]:
             return _date(syslog[1], syslog[2], syslog[3], "2000") + _fraction(syslog[4]), syslog.end(), True
         if (ctime := _CTIME.match(text)) is not None:
             return _date(ctime[1], ctime[2], ctime[3], ctime[4]), ctime.end(), False
+        if (minute := _MINUTE.match(text)) is not None:
+            return _date(minute[1], minute[2], f"{minute[3]}:00", "2000"), minute.end(), False
+        if (full := _FULL.match(text)) is not None:  # a zone's name is no offset: taken for UTC
+            return datetime.fromisoformat(f"{full[1]}+00:00").timestamp() + _fraction(full[2]), full.end(), True
+        if (unix := _UNIX.match(text)) is not None:
+            return float(unix[1]), unix.end(), True
     except (ValueError, OverflowError):  # e.g. the 31st of February: not a time
         pass
     return None, 0, False

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.contract.kernel_text import KERNEL, MAX_TEXT, USER, Clock, Line, parse, records, unescape
+from agent.contract.kernel_text import KERNEL, MAX_TEXT, USER, Clock, Line, has_unknown_form, parse, records, unescape
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 OFF_BUS = (
@@ -36,6 +36,36 @@ WALL_S = 1795180655.0  # 2026-11-20 13:17:35 UTC
         (f"Nov 20 13:17:35 gpu-17 kernel: {XID}", 974726255.0, Clock.WALL, 6, KERNEL),
         (f"Nov  2 13:17:35.5 gpu-17 kernel: {XID}", 973171055.5, Clock.WALL, 6, KERNEL),
         (f"Nov 20 13:17:35 gpu-17 logger[71]: {XID}", 974726255.0, Clock.WALL, 6, USER),
+        # The thread or processor that printed it (CONFIG_PRINTK_CALLER), as consoles, dmesg and syslog show it.
+        (f"[ 1512.651653] [  T812] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"[ 1512.651653] [     C3] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"[ 1512.651653 <    0.000012>] [  T812] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"[  T812] {XID}", 0.0, Clock.NONE, 6, KERNEL),
+        (f"[Fri Nov 20 13:17:35 2026] [  T812] {XID}", WALL_S, Clock.WALL, 6, KERNEL),
+        (f"[Fri Nov 20 13:17:35 2026 <    0.000012>] {XID}", WALL_S, Clock.WALL, 6, KERNEL),
+        (f"kern  :warn  : [ 1512.651653] [  T812] {XID}", 1512.651653, Clock.MONOTONIC, 4, KERNEL),
+        (f"kern  :err   : [Fri Nov 20 13:17:35 2026] [ T1812345] {XID}", WALL_S, Clock.WALL, 3, KERNEL),
+        (
+            f"kern  :err   : 2026-11-20T13:17:35,500000+00:00 [  T812] {XID}",
+            *(WALL_S + 0.5, Clock.WALL, 3, KERNEL),
+        ),
+        (f"2026-11-20T13:17:35,500000+00:00 [  T812] {XID}", WALL_S + 0.5, Clock.WALL, 6, KERNEL),
+        (f"Nov 20 13:17:35 gpu-17 kernel: [ 1512.651653][  T812] {XID}", 974726255.0, Clock.WALL, 6, KERNEL),
+        (f"Nov 20 13:17:35 gpu-17 kernel: [  T812] {XID}", 974726255.0, Clock.WALL, 6, KERNEL),
+        # dmesg -e, journalctl -o short-full, short-unix and json
+        (f"[  +0.000012] {XID}", 0.000012, Clock.DELTA, 6, KERNEL),
+        (f"[Nov20 13:17] {XID}", 974726220.0, Clock.WALL, 6, KERNEL),
+        (f"kern  :warn  : [Nov 2 13:17] [  T812] {XID}", 973171020.0, Clock.WALL, 4, KERNEL),
+        (f"Fri 2026-11-20 13:17:35 UTC gpu-17 kernel: {XID}", WALL_S, Clock.WALL, 6, KERNEL),
+        (f"1795180655.250000 gpu-17 kernel: {XID}", WALL_S + 0.25, Clock.WALL, 6, KERNEL),
+        (
+            f'{{"_TRANSPORT":"kernel","PRIORITY":"4","MESSAGE":"{XID}","__REALTIME_TIMESTAMP":"1795180655250000"}}',
+            *(WALL_S + 0.25, Clock.WALL, 4, KERNEL),
+        ),
+        (
+            f'{{"SYSLOG_IDENTIFIER":"a","MESSAGE":"{XID}","__REALTIME_TIMESTAMP":"1795180655250000"}}',
+            *(WALL_S + 0.25, Clock.WALL, 6, USER),
+        ),
         (f"MESSAGE={XID}", 0.0, Clock.NONE, 6, KERNEL),
         (f"kernel: {XID}", 0.0, Clock.NONE, 6, KERNEL),
         (XID, 0.0, Clock.NONE, 6, KERNEL),
@@ -132,6 +162,64 @@ def test_lines_without_a_time_take_that_of_the_line_before() -> None:
     ]
 
 
+def test_times_since_the_line_before_are_added_up() -> None:
+    """`dmesg -e` writes the minute once, then how much later each record is."""
+    lines = ["[Nov20 13:17] a", "[  +0.500000] b", "[ +10.000000] c", "[Nov20 13:18] d"]
+    began = 974726220.0
+    assert [(line.text, line.mono_s, line.clock) for _, line in records(lines)] == [
+        ("a", began, Clock.WALL),
+        ("b", began + 0.5, Clock.WALL),
+        ("c", began + 10.5, Clock.WALL),
+        ("d", began + 60.0, Clock.WALL),
+    ]
+    assert [(line.mono_s, line.clock) for _, line in records(["[  +0.500000] b"])] == [(0.5, Clock.MONOTONIC)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"20/11/2026 13:17:35 {XID}",
+        f"2026/11/20 13:17:35 gpu-17 {XID}",
+        f"[2026-11-20 13:17:35] {XID}",
+        f"13:17:35 {XID}",
+        f"Friday, November 20 2026 {XID}",
+        f"Nov 20 2026 13:17:35 gpu-17 {XID}",
+        f"1795180655 {XID}",
+        f"gpu-17 kernel: {XID}",
+        f"gpu-17 | {XID}",
+        f'{{"log": "{XID}"}}',
+        "\x00[\x00 \x001\x00.",
+    ],
+)
+def test_a_form_that_is_not_known_is_noticed(text: str) -> None:
+    """So that nobody takes silence for health."""
+    assert has_unknown_form(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        XID,
+        "[drm] Initialized nvidia-drm 0.0.0 for 0000:3b:00.0 on minor 1",
+        "{1}[Hardware Error]: event severity: recoverable",
+        "[Hardware Error]: Corrected error, no action required.",
+        "8021q: 802.1Q VLAN Support v1.8",
+        "00:05: ttyS0 at I/O 0x3f8 (irq = 4, base_baud = 115200) is a 16550A",
+        "3w-9xxx: scsi0: AEN",
+        " 0000000000000000 ffff888100000000",
+        "Monitor-Mwait will be used to enter C-1 state",
+        "Marking TSC unstable",
+        "Sunrpc: registered",
+        "<IRQ>",
+        " <TASK>",
+        f"[ 1512.651653] {XID}",
+    ],
+)
+def test_a_bare_kernel_message_is_a_known_form(text: str) -> None:
+    """As `dmesg -t` prints it."""
+    assert not has_unknown_form(text)
+
+
 def test_a_megabyte_is_cut() -> None:
     """A line of any length is bounded."""
     line = parse("[    1.000000] " + "x" * 1_000_000)
@@ -152,6 +240,11 @@ _PIECES = st.sampled_from(
         "\n",
         "NVRM: The NVIDIA GPU 0000:3b:00.0",
         "[Fri Nov 20 13:17:35 2026] ",
+        "[Nov20 13:17] ",
+        "[  +0.000012] ",
+        "[  T812] ",
+        "1795180655.250000 h kernel: ",
+        '{"MESSAGE": "a", "__REALTIME_TIMESTAMP": "7"}',
         " A=",
         "99" * 12,
     ]
