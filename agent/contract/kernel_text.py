@@ -240,7 +240,11 @@ def _wall_time(text: str) -> tuple[float | None, int, bool]:
         if (minute := _MINUTE.match(text)) is not None:
             return _date(minute[1], minute[2], f"{minute[3]}:00", "2000"), minute.end(), False
         if (full := _FULL.match(text)) is not None:  # a zone's name is no offset: taken for UTC
-            return datetime.fromisoformat(f"{full[1]}+00:00").timestamp() + _fraction(full[2]), full.end(), True
+            return (
+                datetime.fromisoformat(f"{full[1]}+00:00").timestamp() + _fraction(full[2]),
+                full.end(),
+                True,
+            )
         if (unix := _UNIX.match(text)) is not None:
             return float(unix[1]), unix.end(), True
     except (ValueError, OverflowError):  # e.g. the 31st of February: not a time

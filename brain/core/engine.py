@@ -12,7 +12,7 @@ from agent.contract.messages import Event
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import drift, reports, situations, spread, symptoms, twins
+from brain.core.faults import drift, reports, situations, symptoms, twins
 from brain.core.healing import drains, jobs, runs, steps, told, validation
 from brain.core.incidents import IncidentTrigger
 from brain.core.index import Index
@@ -224,7 +224,7 @@ class Engine:
             case "tries":
                 runs.forget_tries(ctx, what)
             case "recovered":
-                spread.forget_old(ctx, what)
+                ctx.changed.extend(symptoms.recovered_long_ago(ctx, what))
             case "recurred":
                 incidents.forget_recurrences(ctx, what)
             case "hold":

@@ -57,6 +57,16 @@ class Evidence:
 
 
 @dataclass(slots=True, kw_only=True)
+class SetAside:
+    """A symptom that ended because a remedy is being verified."""
+
+    # whose remedy it is
+    run: str
+    # when it would have ended without the remedy, unless a fact renewed it
+    until: float
+
+
+@dataclass(slots=True, kw_only=True)
 class SymptomState:
     """One symptom at one scope: active, or on the way to it (for example a window that fills)."""
 
@@ -476,10 +486,12 @@ class State:
     nodes: dict[str, Node] = field(default_factory=dict)
     # by "<symptom>@<scope>"
     symptoms: dict[str, SymptomState] = field(default_factory=dict)
-    # symptom that ended because a remedy is being verified -> run; until that run is over, its node counts as showing it
-    set_aside: dict[str, str] = field(default_factory=dict)
+    # symptom that ended because a remedy is being verified; until its run is over, its node counts as showing it
+    set_aside: dict[str, SetAside] = field(default_factory=dict)
     # spread symptom -> node that showed what it counts and does not any more -> when it began there; for within_s
     recovered: dict[str, dict[str, float]] = field(default_factory=dict)
+    # spread symptom of the cell -> node on which a remedy ended what it counts -> until when its facts would have lasted
+    treated: dict[str, dict[str, float]] = field(default_factory=dict)
     # scope -> rules that match there now
     matched: dict[str, list[str]] = field(default_factory=dict)
     # by id; those that are over are forgotten soon

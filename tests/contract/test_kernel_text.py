@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.contract.kernel_text import KERNEL, MAX_TEXT, USER, Clock, Line, has_unknown_form, parse, records, unescape
+from agent.contract.kernel_text import (
+    KERNEL,
+    MAX_TEXT,
+    USER,
+    Clock,
+    Line,
+    has_unknown_form,
+    parse,
+    records,
+    unescape,
+)
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 OFF_BUS = (

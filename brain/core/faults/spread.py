@@ -1,7 +1,8 @@
 """How many nodes make a cause shared: what counts is how many show a symptom now, and how it grows (law 6). Pure.
 
 A node counts as long as it shows the symptom, or a run of ours has set it aside and is not over. Nodes that recovered
-count for the growth: a fault that goes from node to node is one cause, though few show it at any moment.
+count for the growth: a fault that goes from node to node is one cause, though few show it at any moment. In the cell a
+node that a remedy healed counts as long as its facts would have lasted: remedies must not hide how many had the fault.
 """
 
 import math
@@ -9,7 +10,7 @@ import math
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.spec import Symptom
-from brain.core.pack.topology import component_of, node_of
+from brain.core.pack.topology import CELL, component_of, node_of
 from brain.core.state import SymptomState
 
 SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
@@ -56,7 +57,9 @@ def _least(ctx: Context, symptom: Symptom, scope: str) -> float:
 def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """So many nodes show it now; or so many began within `within_s`, and at least half as many show it still."""
     count = len(wide.members)
-    if (not symptom.within_s or symptom.enough) and count >= _needed(ctx, symptom, wide.scope):
+    if (not symptom.within_s or symptom.enough) and _with_treated(ctx, wide) >= _needed(
+        ctx, symptom, wide.scope
+    ):
         return True
     least = _least(ctx, symptom, wide.scope)
     if not symptom.within_s or count < least / 2:
@@ -75,13 +78,29 @@ def due(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
     return _grows_until(ctx, symptom, wide) if wide.active and _few(ctx, symptom, wide) else math.inf
 
 
-def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> None:
-    """Counts a node out; remembers for `within_s` when it began there."""
+def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str, until: float) -> None:
+    """Counts a node out; remembers for `within_s` when it began there, and in the cell that a remedy ended it.
+
+    `until`: when its facts would have ended it, if a remedy did before; else 0.
+    """
     key = ids.key(wide.name, wide.scope)
     began = wide.members.pop(node)
     if ctx.now < began + symptom.within_s:
         ctx.state.recovered.setdefault(key, {})[node] = began
         _arm(ctx, key, began + symptom.within_s)
+    if wide.scope == CELL and ctx.now < until:
+        ctx.state.treated.setdefault(key, {})[node] = until
+        _arm(ctx, key, until)
+
+
+def is_healthy(ctx: Context, node: str, name: str = "") -> None:
+    """A fact, or an operator, says that a remedy healed the node: of this symptom, or of all."""
+    for key, nodes in list(ctx.state.treated.items()):
+        symptom = ctx.compiled.symptoms.get(ids.name_of(key))
+        if node in nodes and (not name or symptom is None or symptom.of == name):
+            del nodes[node]
+            if not nodes:
+                del ctx.state.treated[key]
 
 
 def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
@@ -91,7 +110,7 @@ def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
 
 
 def forget_old(ctx: Context, key: str) -> None:
-    """The timer of recovered nodes fired: forgets those that began too long ago to count."""
+    """The timer of recovered nodes fired: forgets those that count no more."""
     symptom = ctx.compiled.symptoms.get(ids.name_of(key))
     within_s = symptom.within_s if symptom is not None else 0
     begun = ctx.state.recovered.pop(key, {})
@@ -99,6 +118,11 @@ def forget_old(ctx: Context, key: str) -> None:
     if left:
         ctx.state.recovered[key] = left
         _arm(ctx, key, min(left.values()) + within_s)
+    treated = ctx.state.treated.pop(key, {}) if symptom is not None else {}
+    treated = {node: until for node, until in treated.items() if ctx.now < until}
+    if treated:
+        ctx.state.treated[key] = treated
+        _arm(ctx, key, min(treated.values()))
 
 
 def _arm(ctx: Context, key: str, due: float) -> None:
@@ -108,8 +132,16 @@ def _arm(ctx: Context, key: str, due: float) -> None:
         ctx.set_timer(name, due)
 
 
+def _with_treated(ctx: Context, wide: SymptomState) -> int:
+    """How many nodes show it, or would without our remedies."""
+    treated = ctx.state.treated.get(ids.key(wide.name, wide.scope), {})
+    return len(wide.members) + sum(
+        1 for node, until in treated.items() if ctx.now < until and node not in wide.members
+    )
+
+
 def _few(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    return len(wide.members) < _least(ctx, symptom, wide.scope) / 2
+    return _with_treated(ctx, wide) < _least(ctx, symptom, wide.scope) / 2
 
 
 def _begun(ctx: Context, wide: SymptomState) -> list[float]:

@@ -17,7 +17,7 @@ from brain.core.faults import spread
 from brain.core.pack import conditions
 from brain.core.pack.spec import Match, Override, Symptom
 from brain.core.pack.topology import type_of
-from brain.core.state import Evidence, SymptomState
+from brain.core.state import Evidence, SetAside, SymptomState
 
 MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
 MAX_EVIDENCE = 6  # the first facts and the newest
@@ -150,6 +150,9 @@ def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterat
     key = ids.key(symptom.name, scope)
     state = ctx.state.symptoms.get(key)
     if state is None:
+        if (aside := ctx.state.set_aside.get(key)) is not None:
+            aside.until = ctx.now
+        spread.is_healthy(ctx, event.node, symptom.name)
         return
     at = ctx.now - event.age_s
     if symptom.detect == "flapping":
@@ -203,17 +206,26 @@ def set_aside(ctx: Context, state: SymptomState, run: str, why: str) -> Iterator
 
     A fault that goes round is not taken for single ones because our remedies follow it from node to node (law 6).
     """
-    ctx.state.set_aside[ids.key(state.name, state.scope)] = run
+    until = _expires(ctx.compiled.symptoms[state.name], state)
+    ctx.state.set_aside[ids.key(state.name, state.scope)] = SetAside(run=run, until=until)
     yield from _end(ctx, state, why, proven=False)
 
 
 def run_ended(ctx: Context, run: str) -> list[SymptomState]:
     """What a run had set aside is over now, or has come back. Returns the spread symptoms that ended."""
     changed: list[SymptomState] = []
-    for key in [key for key, by in ctx.state.set_aside.items() if by == run]:
+    for key, aside in [each for each in ctx.state.set_aside.items() if each[1].run == run]:
         del ctx.state.set_aside[key]
-        changed.extend(_count_out_of(ctx, *ids.split(key)))
+        changed.extend(_count_out_of(ctx, *ids.split(key), until=aside.until))
     return changed
+
+
+def recovered_long_ago(ctx: Context, key: str) -> list[SymptomState]:
+    """The timer of recovered nodes fired. Returns the spread if it is over without them."""
+    spread.forget_old(ctx, key)
+    wide = ctx.state.symptoms.get(key)
+    symptom = ctx.compiled.symptoms.get(ids.name_of(key))
+    return list(_recount(ctx, key, symptom, wide)) if wide is not None and symptom is not None else []
 
 
 def _end(
@@ -257,13 +269,16 @@ def _count_in(
         yield wide
 
 
-def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]:
-    """A node no longer shows a symptom at one of its components: it is counted no more where it was counted."""
+def _count_out_of(ctx: Context, name: str, scope: str, *, until: float = 0.0) -> Iterator[SymptomState]:
+    """A node no longer shows a symptom at one of its components: it is counted no more where it was counted.
+
+    `until`: a remedy ended it, and without that it would have lasted until then; 0: no remedy did.
+    """
     for symptom, place, node in spread.watchers(ctx, name, scope):
         key = ids.key(symptom.name, place)
         wide = ctx.state.symptoms.get(key)
         if wide is not None and node in wide.members and not spread.shows(ctx, name, node, symptom, place):
-            spread.recovers(ctx, symptom, wide, node)
+            spread.recovers(ctx, symptom, wide, node, until)
             yield from _recount(ctx, key, symptom, wide)
 
 

@@ -395,6 +395,19 @@ def _may_return(ctx: Context, run: Run, rung: Rung) -> bool:
     return False
 
 
+def not_to_be_returned(ctx: Context, run: Run) -> tuple[str, str]:
+    """(gate, why) if something forbids by now to give the run's node back, as it was about to be; else two empty texts.
+
+    Another incident wants it out of service, or it fell silent. Whoever asks for the return answers for the latter.
+    """
+    if wanted := drains.others(ctx, run):
+        return "drained", f"{wanted[0]} wants {run.node} out of service"
+    node = ctx.state.nodes.get(run.node)
+    if node is not None and not node.alive and run.requested_by in ("", limits.SCHEDULE):
+        return "unheard", f"{run.node} is not heard"
+    return "", ""
+
+
 def _stopped_by_gate(
     ctx: Context, run: Run, incident: Incident, rung: Rung, verdict: verdicts.Verdict
 ) -> None:

@@ -68,9 +68,10 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
 
 def _objection(ctx: Context, run: Run, rung: Rung) -> verdicts.Verdict | None:
     """Law 2: the gates are asked again at the last moment, before a disruptive step leaves. None: none objects."""
-    if run.node and ctx.actions[rung.do].returns and (wanted := drains.others(ctx, run)):
-        why = f"{wanted[0]} wants {run.node} out of service"
-        return verdicts.Verdict(answer=verdicts.Decision.HOLD, gate="drained", reason=why, retry_s=1)
+    if run.node and ctx.actions[rung.do].returns:
+        gate, why = runs.not_to_be_returned(ctx, run)
+        if why:
+            return verdicts.Verdict(answer=verdicts.Decision.HOLD, gate=gate, reason=why, retry_s=1)
     if plans.disrupts(ctx, rung, returning=bool(run.worked)) is Disrupts.NOTHING:
         return None
     verdict = gates.check(ctx, run, ctx.state.incidents[run.incident], rung)

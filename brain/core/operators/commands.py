@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from brain.core import ids, incidents
 from brain.core.context import Context
-from brain.core.faults import symptoms
+from brain.core.faults import spread, symptoms
 from brain.core.healing import approvals, drains, gates, limits, runs, steps
 from brain.core.healing.drains import LEFT
 from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
@@ -196,6 +196,7 @@ def _return(ctx: Context, command: OperatorCommand) -> None:
     ctx.note("operator.return", f"{command.who} says that {node} is healthy", scope=f"node/{node}")
     for symptom in list(ctx.index.active.get(node, {}).values()):
         ctx.changed.extend(symptoms.end(ctx, symptom, f"{command.who} says that the node is healthy"))
+    spread.is_healthy(ctx, node)
     if RETURN_RUNBOOK in ctx.compiled.runbooks and (
         why := requests.request(ctx, RETURN_RUNBOOK, f"node/{node}", command.who, "return")
     ):

@@ -1,9 +1,14 @@
 """`detect: spread`: how many nodes of a leaf, a rack or the cell show one symptom, and when that is one shared cause."""
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from brain.core.effects import Note
+from brain.core.faults import spread as counts
 from brain.core.faults import symptoms
 from brain.core.pack.compiled import Compiled
 from brain.core.pack.spec import Match, Place, Symptom
@@ -328,6 +333,88 @@ def test_a_node_counts_while_a_run_is_verified() -> None:
     assert set(watch.known(WIDE).members) == {"n2", "n3"}
     assert watch.state.set_aside == {}
     assert well(watch, 140, "n2") == [f"-{WIDE}"]
+
+
+ALL = "wide@cell"
+
+
+def cell(**changes: Any) -> Watch:
+    """Ten nodes of which four make a shared cause, whenever it began on them; a fact lasts for an hour."""
+    watch = Watch(
+        symptom(), spread(**{"scope": "cell", "at_least": 4, "within_s": 900, "enough": math.inf} | changes)
+    )
+    watch.state.nodes |= {f"n{number}": Node(name=f"n{number}") for number in range(10)}
+    return watch
+
+
+def remedied(watch: Watch, at: float, node: str) -> list[str]:
+    """It falls sick, and a remedy heals it within a minute."""
+    begun = sick(watch, at, node)
+    ctx = watch.ctx(at + 60)
+    list(symptoms.set_aside(ctx, watch.known(f"sick@gpu/{node}/0"), "r1", "set aside"))
+    return begun + wide([f"-{ALL}" for one in symptoms.run_ended(ctx, "r1") if one.name == "wide"])
+
+
+def test_remedies_do_not_hide_how_many_had_it() -> None:
+    """In the cell a node that was healed counts as long as its fact would have lasted: the fourth is one too many."""
+    watch = cell()
+    for at, node in ((0, "n1"), (1000, "n2"), (2000, "n3")):
+        assert remedied(watch, at, node) == []
+    assert watch.state.treated == {ALL: {"n1": 3600, "n2": 4600, "n3": 5600}}
+    assert sick(watch, 3599, "n4") == [f"+{ALL}"]
+    assert [one for one in watch.wait(7000) if "wide" in one[1]] == [(5600, f"-{ALL}")], "n4 alone is none"
+    assert watch.state.treated == {}
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        pytest.param(lambda watch: watch.wait(3600), id="its fact would have ended by now"),
+        pytest.param(lambda watch: well(watch, 3000, "n1"), id="a fact says that it is well"),
+        pytest.param(lambda watch: counts.is_healthy(watch.ctx(3000), "n1"), id="an operator does"),
+    ],
+)
+def test_a_node_that_is_known_to_be_well_counts_no_more(healthy: Callable[[Watch], object]) -> None:
+    """By its age, by a fact, by a person."""
+    watch = cell()
+    for at, node in ((0, "n1"), (1000, "n2"), (2000, "n3")):
+        remedied(watch, at, node)
+    healthy(watch)
+    assert sick(watch, 3601, "n4") == []
+
+
+def test_a_fact_during_the_verification_says_that_it_is_well() -> None:
+    """Then the remedy is not what ended it for the count."""
+    watch = cell()
+    sick(watch, 100, "n1")
+    list(symptoms.set_aside(watch.ctx(110), watch.known("sick@gpu/n1/0"), "r1", "set aside"))
+    well(watch, 120, "n1")
+    symptoms.run_ended(watch.ctx(130), "r1")
+    assert watch.state.treated == {}
+
+
+def test_a_healed_node_counts_once_and_in_the_cell_only() -> None:
+    """One that falls sick again is one node; under a leaf what counts is who shows it, and how it grows."""
+    watch = cell()
+    for at in (0, 1000, 2000):
+        remedied(watch, at, "n1")
+    sick(watch, 2100, "n2")
+    assert sick(watch, 2200, "n3") == []
+    narrow = leaf(at_least=4, within_s=900, enough=4)
+    for at, node in ((0, "n1"), (1000, "n2"), (2000, "n3")):
+        remedied(narrow, at, node)
+    assert narrow.state.treated == {}
+    assert sick(narrow, 3000, "n4") == []
+
+
+def test_when_all_are_well_it_is_over() -> None:
+    """However many remedies there were: the next node that falls sick is told with the others."""
+    watch = cell()
+    for at, node in ((0, "n1"), (100, "n2"), (200, "n3")):
+        remedied(watch, at, node)
+    assert sick(watch, 3000, "n4") == [f"+{ALL}"]
+    assert well(watch, 3100, "n4") == [f"-{ALL}"]
+    assert sick(watch, 3200, "n5") == [f"+{ALL}"]
 
 
 def test_a_node_that_was_counted_before_is_no_growth() -> None:

@@ -5,7 +5,7 @@ import pytest
 from brain.core.effects import Effect, Perform
 from brain.core.healing import steps
 from brain.core.pack.spec import Rung
-from brain.core.state import OwnedDrain, RunState
+from brain.core.state import Node, OwnedDrain, RunState
 from tests.brain.core.cell import (
     NOW,
     Cell,
@@ -56,6 +56,15 @@ def wanted_by(incident: str, *more: str, node: str = "n1") -> Given:
     return given
 
 
+def silent() -> Given:
+    """Its node is not heard any more."""
+
+    def given(cell: Cell) -> None:
+        cell.state.nodes["n1"] = Node(name="n1", alive=False)
+
+    return given
+
+
 def sent(effects: list[Effect]) -> list[str]:
     """The steps that leave."""
     return [effect.step.id for effect in effects if isinstance(effect, Perform)]
@@ -98,6 +107,8 @@ def test_what_stands_on_the_log_before_a_step_leaves_stops_it(givens: list[Given
     ("givens", "goes"),
     [
         pytest.param(way_back(RESUME), True, id="it is given back"),
+        pytest.param([*way_back(TEST), silent()], True, id="a test gives nothing back"),
+        pytest.param([*way_back(RESUME), silent(), is_(requested_by="bea")], True, id="a person asks for it all the same"),
         pytest.param([*way_back(RESUME), held("node/n1")], True, id="a hold does not block the way back"),
         pytest.param([*way_back(TEST), held("node/n1")], True, id="nor the test before it"),
         pytest.param([*way_back(RESUME), wanted_by("inc-2", "inc-3")], False, id="another incident wants it out by now"),
@@ -117,6 +128,27 @@ def test_a_node_that_is_about_to_be_given_back(givens: list[Given], goes: bool) 
     if not goes:
         assert cell.run.why == "resume waits: inc-2 wants n1 out of service (gate drained)"
         assert (cell.run.state, cell.state.timers["run:inc-1.r1"]) == (RunState.HELD, NOW + 1)
+
+
+def test_a_node_that_has_fallen_silent_is_not_given_back() -> None:
+    """Law 8: silence proves nothing, also between the look and the step, and when a schedule asked for it."""
+    for by in ("", "schedule"):
+        cell = Cell(*way_back(RESUME), silent(), is_(requested_by=by))
+        assert not leaves(cell)
+        assert cell.run.why == "resume waits: n1 is not heard (gate unheard)"
+        assert (cell.run.state, cell.state.timers["run:inc-1.r1"]) == (RunState.HELD, NOW + 1)
+
+
+def test_nor_asked_for_again() -> None:
+    """The step has left, its answer is missing, and the node fell silent: until its deadline nothing more is sent."""
+    cell = Cell(*way_back(RESUME), standing(RunState.PERFORMING), is_(heard_at=NOW - 60, deadline=NOW + 60))
+    ctx = cell.ctx()
+    steps.timer(ctx, cell.run)
+    assert sent(ctx.finish()) == [cell.run.steps[-1].id]
+    silent()(cell)
+    ctx = cell.ctx()
+    steps.timer(ctx, cell.run)
+    assert sent(ctx.finish()) == []
 
 
 @pytest.mark.parametrize(

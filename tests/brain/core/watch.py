@@ -7,7 +7,7 @@ from agent.contract.messages import Event, Severity
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import Note
-from brain.core.faults import drift, spread, symptoms
+from brain.core.faults import drift, symptoms
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled
@@ -84,7 +84,8 @@ class Watch:
             del self.state.timers[name]
             kind, _, key = name.partition(":")
             if kind == "recovered":
-                spread.forget_old(self.ctx(at), key)
+                ctx = self.ctx(at)
+                changed += [(at, one) for one in self._said(ctx, symptoms.recovered_long_ago(ctx, key))]
             else:
                 changed += [(at, one) for one in self.fire(at, key)]
         self.state.now = until
