@@ -16,15 +16,26 @@ _FIRST = ("code", "name", "severity", "action")  # of a line's keys, after line,
 
 
 def main(files: Sequence[Path], *, driver: str, out: TextIO) -> int:
-    """Decodes files, or standard input where there are none."""
+    """Decodes files, or standard input where there are none. Returns 1 if most lines of one could not be read."""
     several = len(files) > 1
+    status = 0
     for file in files or [Path("-")]:
+        coverage = kernel_text.Coverage()
         with _open(file) as lines:
-            for number, unsent in decode(lines, driver=driver):
+            for number, unsent in decode(_counted(lines, coverage), driver=driver):
                 head = {"file": str(file)} if several else {}
                 out.write(json.dumps(head | as_json(number, unsent), ensure_ascii=False) + "\n")
                 out.flush()
-    return 0
+        if coverage.unread:
+            print(f"{file}: {coverage}", file=sys.stderr)
+        status = status or int(coverage.mostly_unread())
+    return status
+
+
+def _counted(lines: Iterable[str], coverage: kernel_text.Coverage) -> Iterator[str]:
+    for number, text in enumerate(lines, 1):
+        coverage.see(number, text)
+        yield text
 
 
 def decode(lines: Iterable[str], *, driver: str = "") -> Iterator[tuple[int, UnsentEvent]]:

@@ -151,6 +151,37 @@ def has_unknown_form(text: str) -> bool:
     return line is not None and line.clock is Clock.NONE and _UNKNOWN_FORM.match(line.text) is not None
 
 
+@dataclass(slots=True, kw_only=True)
+class Coverage:
+    """How much of a log could be read: silence about lines in an unknown form is no all-clear."""
+
+    # Lines that are not empty.
+    lines: int = 0
+    # Those in a form that is not known.
+    unread: int = 0
+    # The first of them: its 1-based number and its text, shortened.
+    first: int = 0
+    example: str = ""
+
+    def see(self, number: int, text: str) -> None:
+        """Counts one line."""
+        self.lines += bool(text.strip())
+        if has_unknown_form(text):
+            self.unread += 1
+            if not self.first:
+                self.first, self.example = number, " ".join(text.split())[:100]
+
+    def mostly_unread(self) -> bool:
+        """Whether more than half of the lines could not be read."""
+        return self.unread * 2 > self.lines
+
+    def __str__(self) -> str:
+        return (
+            f"{self.unread} of {self.lines} lines could not be read: gpuward does not know their form "
+            f"(line {self.first}: {self.example!r}). It reads what dmesg, journalctl -k and /dev/kmsg print"
+        )
+
+
 def unescape(text: str) -> str:
     r"""Text of a /dev/kmsg record with its `\x0a` escapes decoded; bytes that are not UTF-8 become U+FFFD."""
     if "\\x" not in text:

@@ -34,7 +34,10 @@ def diagnose(
     lang: str,
     as_json: bool,
 ) -> None:
-    """Explains what a kernel log means (FILE, several for several nodes, or standard input)."""
+    """Explains what a kernel log means (FILE, several for several nodes, or standard input).
+
+    Exit status 1: most lines of a log could not be read, or there were none.
+    """
     pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
     logs: dict[str, list[str]] = {}
     for file in files or (Path("-"),):
@@ -42,6 +45,8 @@ def diagnose(
         logs[diagnosis.node_name(file.stem, tuple(logs))] = _lines(file)
     found = diagnosis.diagnose(pack, logs, driver=driver)
     click.echo(json.dumps(found.data(), indent=2, ensure_ascii=False) if as_json else _text(found, lang))
+    if found.blind or not found.lines:
+        sys.exit(1)
 
 
 def _lines(file: Path) -> list[str]:
@@ -49,13 +54,20 @@ def _lines(file: Path) -> list[str]:
         content = sys.stdin.buffer.read() if file == Path("-") else file.read_bytes()
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    if content.startswith(b"\x1f\x8b"):
+        raise ConfigError(f"{file}: is compressed: `zcat {file} | gpuward diagnose`")
     # Only \n ends a line, as in the kernel; bytes that are not UTF-8 must not stop the diagnosis.
     lines = content.decode("utf-8", "replace").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def _text(found: Diagnosis, lang: str) -> str:
-    blocks = [_block(incident, lang) for incident in found.incidents]
+    if not found.lines:
+        return "No lines were given, so nothing was diagnosed. Did dmesg need more rights (sudo)?"
+    blocks = [
+        f"NO ALL-CLEAR for {node}: {what}, one record a line." for node, what in found.blind.items()
+    ]
+    blocks += [_block(incident, lang) for incident in found.incidents]
     if found.other:
         blocks.append(
             "\n".join(
@@ -65,9 +77,12 @@ def _text(found: Diagnosis, lang: str) -> str:
                 ]
             )
         )
-    if not found.incidents:
-        blocks.append(f"Nothing wrong found in {found.lines} lines.")
-    tail = f"{found.lines} lines read: {found.meaningful} with a known meaning, {found.lines - found.meaningful} without."
+    read = found.lines - found.unread
+    if found.is_well():
+        blocks.append(f"Nothing wrong found in {read} lines.")
+    tail = f"{read} lines read: {found.meaningful} with a known meaning, {read - found.meaningful} without."
+    if found.unread:
+        tail += f" {found.unread} lines in a form that is not known were not read."
     return "\n\n".join((*blocks, tail))
 
 

@@ -59,6 +59,10 @@ class Diagnosis:
 
     lines: int = 0
     meaningful: int = 0
+    # Lines in a form that is not known
+    unread: int = 0
+    # Log -> what could not be read of it, where that is most of it; a diagnosis with one is no all-clear
+    blind: dict[str, str] = field(default_factory=dict)
     # The most severe first
     incidents: list[DiagnosedIncident] = field(default_factory=list)
     # Lines with a meaning that are evidence of no incident
@@ -67,7 +71,11 @@ class Diagnosis:
     def data(self) -> dict[str, Any]:
         """Returns a dict that JSON can hold."""
         known = asdict(self)
-        return {"ok": not self.incidents, "incidents": known.pop("incidents"), **known}
+        return {"ok": self.is_well(), "incidents": known.pop("incidents"), **known}
+
+    def is_well(self) -> bool:
+        """Whether the logs could be read, and nothing is wrong."""
+        return bool(self.lines) and not self.incidents and not self.blind
 
 
 def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "") -> Diagnosis:
@@ -77,6 +85,13 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
     found = Diagnosis(lines=sum(map(len, logs.values())))
     sources: dict[str, _Source] = {}  # by event id
     last = 0.0
+    for node, lines in logs.items():
+        coverage = kernel_text.Coverage()
+        for number, text in enumerate(lines, 1):
+            coverage.see(number, text)
+        found.unread += coverage.unread
+        if coverage.mostly_unread():
+            found.blind[node] = str(coverage)
     timeline.feed(PackLoaded(id="pack", pack=pack), 0.0)
     for node, number, at, unsent in _together({node: _read(lines, driver) for node, lines in logs.items()}):
         event = event_of(unsent, node, order=len(sources) + 1)

@@ -19,10 +19,10 @@ OFF_BUS_TOO = "[  692.641500] NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus
 MMU = "[  100.5] NVRM: Xid (PCI:0000:5d:00): 31, pid=77, name=train, Ch 00000008, intr 00000000. MMU Fault\n"
 
 
-def ask(text: str, *options: str) -> str:
+def ask(text: str, *options: str, status: int = 0) -> str:
     """What the command prints of a log on standard input."""
     result = CliRunner().invoke(diagnose, list(options), input=text)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == status, result.output
     return result.output
 
 
@@ -69,13 +69,67 @@ def test_json_has_stable_keys() -> None:
     assert {"id", "state", "runs", "opened_at"} <= incident.keys()
 
 
-@pytest.mark.parametrize("text", ["", "\n", "hello\nworld\n", BOOT, "\x00\udcff\n" * 3])
+@pytest.mark.parametrize("text", ["\n", "hello\nworld\n", BOOT])
 def test_nothing_wrong(text: str) -> None:
-    """A healthy log, an empty one, and one that is none."""
+    """A healthy log, and one that is none."""
     lines = text.count("\n")
-    output = ask(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-    assert output.startswith(f"Nothing wrong found in {lines} lines.")
-    assert ask_json("x\n" * 3) == {"ok": True, "incidents": [], "lines": 3, "meaningful": 0, "other": []}
+    assert ask(text).startswith(f"Nothing wrong found in {lines} lines.")
+    assert ask_json("x\n" * 3) == {
+        "ok": True, "incidents": [], "lines": 3, "meaningful": 0, "unread": 0, "blind": {}, "other": [],
+    }  # fmt: skip
+
+
+def test_no_lines_are_no_all_clear() -> None:
+    """`dmesg` without the rights to read it prints nothing."""
+    assert "nothing was diagnosed" in ask("", status=1)
+    assert json.loads(ask("", "--json", status=1))["ok"] is False
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "20/11/2026 13:17:35 {}",
+        "2026/11/20 13:17:35 gpu-17 {}",
+        '{{"log": "{}", "stream": "stdout"}}',
+        "gpu-17 kernel: {}",
+        "\x00{}\ufffd",
+    ],
+)
+def test_what_it_cannot_read_is_no_all_clear(line: str) -> None:
+    """A dead GPU in a form that is not known: it says so, with an example, and what it can read."""
+    text = line.format("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.") + "\n"
+    output = ask(text * 3 + BOOT, status=1)
+    assert output.startswith("NO ALL-CLEAR for this-node: 3 of 5 lines could not be read")
+    assert "(line 1: " in output
+    assert "Nothing wrong" not in output
+    assert output.endswith("3 lines in a form that is not known were not read.\n")
+    data = json.loads(ask(text * 3, "--json", status=1))
+    assert (data["ok"], data["unread"], list(data["blind"])) == (False, 3, ["this-node"])
+
+
+def test_a_few_lines_that_it_cannot_read_are_counted() -> None:
+    """A line or two of another program between records."""
+    output = ask(BOOT * 3 + "13:17:35 | hello\n")
+    assert output.startswith("Nothing wrong found in 6 lines.")
+    assert output.endswith("6 without. 1 lines in a form that is not known were not read.\n")
+
+
+@pytest.mark.parametrize("caller", ["[ T1234] ", "[    C12] "])
+@pytest.mark.parametrize(
+    "time", ["[  692.641414] ", "[Fri Nov 20 13:17:35 2026] ", "kern  :err   : [  692.641414] ", "2026-11-20T13:17:35,6+00:00 "]
+)
+def test_a_dead_gpu_in_a_log_with_callers(time: str, caller: str) -> None:
+    """Kernels with CONFIG_PRINTK_CALLER name the thread or the processor of each record."""
+    line = f"{time}{caller}NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python3, GPU has fallen off the bus.\n"
+    assert [incident["cause"] for incident in ask_json(line)["incidents"]] == ["gpu-lost"]
+
+
+def test_a_compressed_log(tmp_path: Path) -> None:
+    """The error says what to do."""
+    log = tmp_path / "dmesg.gz"
+    log.write_bytes(b"\x1f\x8b\x08")
+    with pytest.raises(ConfigError, match=r"compressed: `zcat .*dmesg.gz \| gpuward diagnose`"):
+        CliRunner().invoke(diagnose, [str(log)], catch_exceptions=False)
 
 
 def test_harmless_lines_are_shown_apart() -> None:
