@@ -22,6 +22,7 @@ def collectors_for(
             values=config.plugins,
             driver=host.nvidia_driver(),
             nics=nic_names(host),
+            drivers=pci_drivers(host),
             lost_before=lost_before,
             remembered=known.values if known else {},
         )
@@ -29,6 +30,16 @@ def collectors_for(
     if known is not None:
         known.follow(made)
     return made
+
+
+def pci_drivers(host: Host) -> dict[str, str]:
+    """PCI address with the function → kernel driver, of this machine's GPUs and network cards."""
+    return {
+        address: driver
+        for driver in ("nvidia", "mlx5_core")
+        for address in host.listdir(f"/sys/bus/pci/drivers/{driver}")
+        if address[:1].isdigit() and ":" in address
+    }
 
 
 def nic_names(host: Host) -> dict[str, str]:

@@ -27,7 +27,7 @@ def main(files: Sequence[Path], *, driver: str, out: TextIO) -> int:
                 out.write(json.dumps(head | as_json(number, unsent), ensure_ascii=False) + "\n")
                 out.flush()
         if coverage.unread:
-            print(f"{file}: {coverage}", file=sys.stderr)
+            sys.stderr.write(f"{file}: {coverage}\n")
         status = status or int(coverage.mostly_unread())
     return status
 
@@ -40,7 +40,7 @@ def _counted(lines: Iterable[str], coverage: kernel_text.Coverage) -> Iterator[s
 
 def decode(lines: Iterable[str], *, driver: str = "") -> Iterator[tuple[int, UnsentEvent]]:
     """(1-based line, what the agent would report), by the agent's own collectors; no repeat is held back."""
-    setup = CollectorSetup(driver=driver, burst_s=0)
+    setup = CollectorSetup(driver=driver, burst_s=0, kept=True)
     readers = [collector for collector in collectors(setup) if Line in collector.wants]
     for number, line in kernel_text.records(lines):
         for reader in readers:

@@ -23,6 +23,10 @@ class CollectorSetup:
     driver: str = ""
     # PCI address with the function → InfiniBand device.
     nics: Mapping[str, str] = field(default_factory=dict)
+    # PCI address with the function → kernel driver, of the GPUs and cards.
+    drivers: Mapping[str, str] = field(default_factory=dict)
+    # The samples are lines of a log that somebody kept, and nothing else tells of its machine.
+    kept: bool = False
     # Equal facts within this time are one event, seconds; 0: each is an event.
     burst_s: float = 5.0
     # Addresses of GPUs that an earlier run of the agent reported lost.

@@ -32,12 +32,15 @@ _NVLINK5 = re.compile(
     r"\s+\((0x[0-9a-fA-F]{1,8})\s+(0x[0-9a-fA-F]{1,8})\b"
 )
 _OFF_BUS = re.compile(
-    r"\s*NVRM: GPU (?:at )?(?:PCI:)?([0-9a-fA-F:.]{7,17}): (GPU has fallen off the bus\b.*)", re.DOTALL
+    r"\s*NVRM: GPU (?:at )?(?:PCI:)?([0-9a-fA-F:.]{7,17}?):? ((?:GPU )?has fallen off the bus\b.*)", re.DOTALL
 )
 _PROBE = re.compile(
     r"NVRM: The NVIDIA GPU ([0-9a-fA-F:.]{7,17})\s+(?:\(PCI ID: [0-9a-fA-F:]+\)\s+)?"
     r"installed in this system has\s+fallen off the bus and is not responding to commands\.?"
 )
+_BUS_AND_SLOT = re.compile(
+    r"00([0-9a-fA-F]{2}):([0-9a-fA-F]{2})"
+)  # before 256: no domain, a bus of four digits
 _JOIN = re.compile(r"\s*\n\s*(?:NVRM: )?")
 
 
@@ -133,6 +136,8 @@ def parse_off_bus(text: str) -> OffBus | None:
 
 
 def _component(address: str) -> str | None:
+    if (old := _BUS_AND_SLOT.fullmatch(address)) is not None:
+        address = f"0000:{old[1]}:{old[2]}"
     try:
         return components.gpu(address)
     except ContractError:

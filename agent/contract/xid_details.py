@@ -24,9 +24,12 @@ _FAULT = re.compile(
 )
 _CONTAINED = re.compile(
     r"(?P<how>Contained|Uncontained)(?: error)?: (?P<unit>[A-Z][\w ]{0,40}?) "
-    r"\((?P<where>0x[0-9a-fA-F]{1,8}(?:, ?0x[0-9a-fA-F]{1,8}){0,3})\)"
-    r"(?:\. RST: (?P<rst>Yes|No), D-RST: (?P<drst>Yes|No))?",
+    r"\((?P<where>0x[0-9a-fA-F]{1,8}(?:, ?0x[0-9a-fA-F]{1,8}){0,3})\)",
     re.IGNORECASE,
+)
+_RESETS = re.compile(r"\bRST: (?P<rst>Yes|No), D-RST: (?P<drst>Yes|No)\b", re.IGNORECASE)
+_TRAINING = re.compile(
+    r"\blinks? (?P<hex>0x[0-9a-fA-F]{1,16}|)(?P<number>[0-9]{1,3}|)(?![0-9a-zA-Z])", re.IGNORECASE
 )
 _ADDRESS = re.compile(r"\((?P<address>0x[0-9a-fA-F]{1,16})\)|address (?P<other>0x[0-9a-fA-F]{1,16})")
 _PARTITION = re.compile(r"partition (?P<partition>[0-9]{1,3})(?:, subpartition (?P<sub>[0-9]{1,3}))?")
@@ -143,9 +146,26 @@ def _contained(message: str) -> Details:
         "unit": match["unit"].strip(),
         "location": match["where"],
     }
-    if match["rst"] is not None:
-        found |= {"needs_reset": match["rst"].lower() == "yes", "needs_drain": match["drst"].lower() == "yes"}
+    if (resets := _RESETS.search(message, match.end())) is not None:
+        found |= {
+            "needs_reset": resets["rst"].lower() == "yes",
+            "needs_drain": resets["drst"].lower() == "yes",
+        }
     return found
+
+
+def _training(message: str) -> Details:
+    """XID 136: the link that did not train, or a bit mask of several (`link 5(...`, `links 0x30 (...`)."""
+    match = _TRAINING.search(message)
+    if match is None or not (match["hex"] or match["number"]):
+        return {}
+    if not match["hex"]:
+        return {"link": int(match["number"])}
+    mask = int(match["hex"], 16)
+    numbers = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+    if len(numbers) == 1:
+        return {"link": numbers[0]}
+    return {"links": ", ".join(map(str, numbers))} if numbers else {}
 
 
 def _nvlink(message: str) -> Details:
@@ -179,4 +199,5 @@ _READERS: Final[Mapping[int, Callable[[str], Details]]] = {
     74: _nvlink,
     94: _contained,
     95: _contained,
+    136: _training,
 }

@@ -64,9 +64,7 @@ def _lines(file: Path) -> list[str]:
 def _text(found: Diagnosis, lang: str) -> str:
     if not found.lines:
         return "No lines were given, so nothing was diagnosed. Did dmesg need more rights (sudo)?"
-    blocks = [
-        f"NO ALL-CLEAR for {node}: {what}, one record a line." for node, what in found.blind.items()
-    ]
+    blocks = [f"NO ALL-CLEAR for {node}: {what}, one record a line." for node, what in found.blind.items()]
     blocks += [_block(incident, lang) for incident in found.incidents]
     if found.other:
         blocks.append(

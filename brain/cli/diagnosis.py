@@ -8,6 +8,7 @@ from typing import Any
 from agent.contract import kernel_text
 from agent.contract.kernel_text import Clock
 from agent.contract.lines import KernelReader
+from agent.contract.lines.pcie import pci_drivers
 from agent.contract.messages import UnsentEvent
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, PackLoaded
@@ -159,7 +160,7 @@ def node_name(stem: str, taken: Sequence[str]) -> str:
 
 
 def _read(lines: Sequence[str], driver: str) -> _Log:
-    reader = KernelReader(driver=driver)
+    reader = KernelReader(driver=driver, kept=True, drivers=pci_drivers(lines))
     log = _Log()
     newest = 0.0
     for number, line in kernel_text.records(lines):

@@ -89,6 +89,31 @@ def test_an_uncorrected_pci_error_is_counted_once() -> None:
         Line(text=text, mono_s=at_s)
         for at_s, text in ((1, announced), (1.1, own), (1.2, own), (9, announced), (12, own))
     ]
-    assert len(events_of(KernelLinesCollector(burst_s=0), *lines)) == 4
+    assert len(events_of(KernelLinesCollector(burst_s=0), *lines)) == 3
     fatal = own.replace("Non-Fatal", "Fatal")
     assert len(events_of(KernelLinesCollector(burst_s=0), lines[0], Line(text=fatal, mono_s=1.1))) == 2
+
+
+def test_whose_pci_error_it_is(tmp_path: Path) -> None:
+    """A root port names the address only; the machine knows that it is a GPU's, or a card's with its InfiniBand device."""
+    for driver, address in (("nvidia", "0000:3b:00.0"), ("mlx5_core", "0000:5e:00.0")):
+        (tmp_path / "sys/bus/pci/drivers" / driver / address).mkdir(parents=True)
+        (tmp_path / "sys/bus/pci/drivers" / driver / "bind").touch()
+    device = tmp_path / "sys/class/infiniband/mlx5_3/device"
+    device.mkdir(parents=True)
+    (device / "uevent").write_text("DRIVER=mlx5_core\nPCI_SLOT_NAME=0000:5e:00.0\n")
+    host = Host(root=tmp_path)
+    assert wiring.pci_drivers(host) == {"0000:3b:00.0": "nvidia", "0000:5e:00.0": "mlx5_core"}
+    collectors = wiring.collectors_for(host, config_file.load(None, {"root": str(tmp_path)}))
+    (collector,) = [one for one in collectors if one.name == "kernel_lines"]
+    reported = [
+        unsent.component
+        for address in ("0000:3b:00.0", "0000:5e:00.0", "0000:80:00.0")
+        for unsent in collector.feed(
+            Line(
+                text=f"pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: {address}", mono_s=1.0
+            ),
+            1.0,
+        )
+    ]
+    assert reported == ["gpu/0000:3b:00", "nic/mlx5_3", "pcie/0000:80:00"]

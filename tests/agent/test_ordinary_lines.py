@@ -8,6 +8,7 @@ from agent.collectors import collectors
 from agent.collectors.samples import JobLine, Line, Tick
 from agent.contract import kernel_text
 from agent.contract.lines import KernelReader
+from agent.contract.messages import Severity
 from tests.fixtures import ordinary
 from tests.yardstick import slowness
 
@@ -16,7 +17,7 @@ def test_thousands_of_ordinary_lines_yield_nothing() -> None:
     """Boot, driver load, network, storage, jobs: read as kernel lines and as job lines."""
     readers = collectors()
     lines = list(ordinary.areas(25))
-    assert len(lines) > 4000
+    assert len(lines) > 10_000
     reported = []
     for number, (area, text) in enumerate(lines):
         for sample in (Line(text=text, mono_s=number / 100), JobLine(text=text, file="a.log")):
@@ -28,12 +29,27 @@ def test_thousands_of_ordinary_lines_yield_nothing() -> None:
     assert reported == []
 
 
-@pytest.mark.parametrize("encoding", ["kmsg", "journald", "dmesg", "decoded"])
+@pytest.mark.parametrize("encoding", ["kmsg", "journald", "dmesg", "caller", "console", "ctime", "decoded"])
 def test_ordinary_lines_are_silent_in_every_encoding(encoding: str) -> None:
     """A prefix of an encoding makes no fact."""
     reader = KernelReader()
     lines = (ordinary.encoded(text, seq)[encoding] for seq, (_, text) in enumerate(ordinary.areas(2)))
     assert [unsent for _, line in kernel_text.records(lines) for unsent in reader.read(line.text)] == []
+
+
+def test_a_kept_log_of_a_healthy_machine_is_an_all_clear() -> None:
+    """Each line has a form that is known, also without a time; of links it tells that some are up, and no more."""
+    lines = [text for area, text in ordinary.areas(4) if area != "jobs"]
+    assert [text for text in lines if kernel_text.has_unknown_form(text)] == []
+    for number, text in enumerate(lines):
+        assert [
+            one for one in ordinary.encoded(text, number).values() if kernel_text.has_unknown_form(one)
+        ] == []
+    reader = KernelReader(kept=True)
+    told = {
+        (one.kind, one.severity) for text in lines if "Link down" not in text for one in reader.read(text)
+    }
+    assert told == {("link.state", Severity.INFO)}
 
 
 def test_an_ordinary_line_costs_a_few_microseconds() -> None:

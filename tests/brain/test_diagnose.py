@@ -116,11 +116,19 @@ def test_a_few_lines_that_it_cannot_read_are_counted() -> None:
 
 @pytest.mark.parametrize("caller", ["[ T1234] ", "[    C12] "])
 @pytest.mark.parametrize(
-    "time", ["[  692.641414] ", "[Fri Nov 20 13:17:35 2026] ", "kern  :err   : [  692.641414] ", "2026-11-20T13:17:35,6+00:00 "]
+    "time",
+    [
+        "[  692.641414] ",
+        "[Fri Nov 20 13:17:35 2026] ",
+        "kern  :err   : [  692.641414] ",
+        "2026-11-20T13:17:35,6+00:00 ",
+    ],
 )
 def test_a_dead_gpu_in_a_log_with_callers(time: str, caller: str) -> None:
     """Kernels with CONFIG_PRINTK_CALLER name the thread or the processor of each record."""
-    line = f"{time}{caller}NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python3, GPU has fallen off the bus.\n"
+    line = (
+        f"{time}{caller}NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python3, GPU has fallen off the bus.\n"
+    )
     assert [incident["cause"] for incident in ask_json(line)["incidents"]] == ["gpu-lost"]
 
 

@@ -59,6 +59,10 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
         "NVRM: Xid (0000:03:00): 14, Channel 00000001",
         {"component": "gpu/0000:03:00", "code": 14, "message": "Channel 00000001"},
     ),
+    (  # before 256: a bus of four digits and a slot, no domain
+        "NVRM: Xid (0003:00): 13, 0001 00000000 00005097 00001b0c 1000f010 00000040",
+        {"component": "gpu/0000:03:00", "code": 13},
+    ),
     ("NVRM: Xid (PCI:0000:3B:00.0): 48, DBE", {"component": "gpu/0000:3b:00", "code": 48}),
     ("NVRM: Xid (PCI:00000000:3B:00.0): 48, DBE", {"component": "gpu/0000:3b:00", "code": 48}),
     ("NVRM: Xid (PCI:0000:38:00): 79 GPU has fallen off the bus.", {"code": 79, "message": "GPU has fallen off the bus."}),
@@ -121,7 +125,17 @@ def test_other_lines_are_no_xid(text: str) -> None:
     assert parse(text) is None
 
 
-@pytest.mark.parametrize("text", ["NVRM: GPU 0000:3B:00.0: GPU has fallen off the bus.", PROBE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NVRM: GPU 0000:3B:00.0: GPU has fallen off the bus.",
+        "NVRM: GPU at 0000:3b:00.0 has fallen off the bus.",
+        "NVRM: GPU at 0000:3b:00.0: has fallen off the bus.",
+        "NVRM: GPU at PCI:0000:3b:00: GPU has fallen off the bus.",
+        "NVRM: GPU 3b:00.0 has fallen off the bus.",
+        PROBE,
+    ],
+)
 def test_a_gpu_off_the_bus_is_seen_without_an_xid(text: str) -> None:
     """The run-time message and the three lines at probe both name the GPU."""
     (unsent,) = XidReader().read(text)

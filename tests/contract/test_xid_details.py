@@ -26,6 +26,16 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
     ("94, pid=7, name=a, Contained: LTC (0x4,0x0). RST: No, D-RST: No", {"contained": True, "unit": "LTC", "location": "0x4,0x0", "needs_reset": False, "needs_drain": False}),
     ("95, pid=7, name=a, Uncontained: FBHUB (0x1, 0x0). RST: Yes, D-RST: No", {"contained": False, "unit": "FBHUB", "needs_reset": True}),
     ("94, Contained: CE User Channel (0x9). RST: No, D-RST: No", {"unit": "CE User Channel"}),
+    ("94, pid=7, name=a, Contained: SM (0x1). Physical Address 0x7f00, RST: No, D-RST: Yes", {"unit": "SM", "needs_reset": False, "needs_drain": True}),
+    ("95, Uncontained: LTC TAG (0x2,0x0) after 3 retries; RST: yes, D-RST: no.", {"unit": "LTC TAG", "needs_reset": True, "needs_drain": False}),
+    ("94, Contained: CE (0x6)", {"unit": "CE", "needs_reset": None}),
+    ("136, NVLink: Link training failed for link 5(0x0, 0x1, 0x0, 0x0, 0x0, 0x0, 0x0)", {"link": 5, "links": None}),
+    ("136, NVLink: Link training failed for link 17 (0x0, 0x1)", {"link": 17}),
+    ("136, NVLink: Link training failed for links 0x30 (0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)", {"link": None, "links": "4, 5"}),
+    ("136, NVLink: Link training failed for links 0x8(0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)", {"link": 3, "links": None}),
+    ("136, NVLink: Link training failed for links 0x0 (0x0)", {"link": None, "links": None}),
+    ("136, pid=7, name=nvidia-smi, Link 0x3ffff training", {"links": "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17"}),
+    ("136, something else", {"link": None, "links": None}),
     ("74, NVLink: fatal error detected on link 14(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0, 0x0)", {"link": 14, "registers": "0x0 0x0 0x10000 0x0 0x0 0x0 0x0", "advice": "if repeated: field diag and report", "action": "WORKFLOW_NVLINK_ERR"}),
     ("74, NVLink: fatal error detected on link 2(0x1, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)", {"link": 2, "advice": "ignore", "action": "IGNORE"}),
     ("74, NVLink: fatal error detected on link 2(0x11, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)", {"advice": "likely ECC/parity hardware; escalate if >2 on the same link", "action": "WORKFLOW_NVLINK_ERR"}),
@@ -53,7 +63,7 @@ def test_unknown_register_bits_are_never_ignored() -> None:
             assert said
 
 
-@given(st.sampled_from([13, 31, 48, 63, 64, 74, 94, 95]), st.text(max_size=200), st.sampled_from(TABLE))
+@given(st.sampled_from([13, 31, 48, 63, 64, 74, 94, 95, 136]), st.text(max_size=200), st.sampled_from(TABLE))
 def test_no_message_breaks_it(code: int, text: str, row: tuple[str, dict[str, Any]]) -> None:
     """Any code with any message, and with another's."""
     for message in (text, row[0], row[0] + text, row[0][: len(text)] + text):

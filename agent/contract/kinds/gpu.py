@@ -24,6 +24,7 @@ KINDS: tuple[Kind, ...] = (
             ),
             field("recovery", "text", "XID 154: its name, as in gpu.recovery_action", always=False),
             field("link", "int", "NVLink that the line names", always=False),
+            field("links", "text", "XID 136: several links, e.g. 4, 5", always=False),
             field("caused_by", "int", "the previous XID that the line names as its cause", always=False),
             field("unit", "text", "the unit that XIDs 144 to 150 (NVLink), 94 and 95 name", always=False),
             field("gpc", "int", "XID 13, 31: graphics processing cluster", always=False),

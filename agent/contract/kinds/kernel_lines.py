@@ -113,11 +113,12 @@ KINDS: tuple[Kind, ...] = (
                 "what",
                 "text",
                 "io_error | medium_error | hardware_error | timeout | offline | controller_down | controller_lost | "
-                "raid_failure | ata_error",
+                "raid_failure | ata_error | path_failed (others may be left) | no_path | beyond_end (of the device)",
             ),
             field("sector", "int", "first sector", always=False),
             field("operation", "text", "read | write | flush | ...", always=False),
             field("array", "text", "software RAID that lost it", always=False),
+            field("path", "text", "device of the path that failed", always=False),
         ),
         example={"what": "medium_error", "sector": 123456, "operation": "read"},
     ),
@@ -126,10 +127,10 @@ KINDS: tuple[Kind, ...] = (
         component="disk,node",
         severity=ERROR,
         source="kernel log",
-        summary="A filesystem is damaged, or can no longer be written (severity fatal).",
+        summary="A filesystem is damaged, can no longer be written (severity fatal), or its server has forgotten our locks.",
         fields=(
-            field("filesystem", "text", "ext2 | ext3 | ext4 | jbd2 | xfs | btrfs"),
-            field("what", "text", "error | unwritable"),
+            field("filesystem", "text", "ext2 | ext3 | ext4 | jbd2 | xfs | btrfs | nfs"),
+            field("what", "text", "error | unwritable | locks_lost"),
             field("message", "text", "the line's text"),
         ),
         example={
@@ -151,6 +152,30 @@ KINDS: tuple[Kind, ...] = (
             field("message", "text", "further text of the line", always=False),
         ),
         example={"filesystem": "nfs", "server": "10.0.0.5", "answers": False},
+    ),
+    Kind(
+        name="node.file_limit",
+        component="node",
+        severity=ERROR,
+        source="kernel log",
+        summary="No program but root's can open another file: as many are open as fs.file-max allows.",
+        fields=(field("limit", "int", "the limit"),),
+        example={"limit": 1048576},
+    ),
+    Kind(
+        name="gpu.nvlink_discovery",
+        component="node",
+        severity=ERROR,
+        source="kernel log",
+        summary="The driver cannot find out which NVLinks have a partner; NVML calls and new programs may hang.",
+        fields=(
+            field("function", "text", "of the driver, without the chip's suffix"),
+            field("message", "text", "the driver's text"),
+        ),
+        example={
+            "function": "knvlinkDiscoverPostRxDetLinks",
+            "message": "Getting peer0's postRxDetLinkMask failed!",
+        },
     ),
     Kind(
         name="kernel.stall",

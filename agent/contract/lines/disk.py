@@ -1,7 +1,7 @@
-"""Disks: errors of the block layer, SCSI, ATA, NVMe and software RAID.
+"""Disks: errors of the block layer, SCSI, ATA, NVMe, software RAID and multipath.
 
-Formats: Linux, block/blk-core.c and blk_types errors, fs/buffer.c, drivers/scsi, drivers/ata/libata, drivers/nvme/host,
-drivers/md.
+Formats: Linux, block/blk-core.c and blk_types errors, fs/buffer.c, drivers/scsi, drivers/ata/libata, drivers/nvme/host
+(multipath.c), drivers/md (raid*.c, md-linear.c, dm-mpath.c); multipathd, libmultipath/structs_vec.c.
 """
 
 import re
@@ -33,7 +33,23 @@ _NVME = re.compile(
 _NVME_IO = re.compile(
     r"\s*(nvme[0-9]{1,4}(?:c[0-9]{1,4})?n[0-9]{1,4}): .{1,120}?, .{1,60}? \(sct (0x[0-9a-f]{1,2}) / sc 0x[0-9a-f]{1,2}\)"
 )
-_RAID = re.compile(r"\s*md/?\w{0,10}:(md\w{1,20}): Disk failure on ([\w!-]{1,40}), disabling device")
+# Kernels differ in the colon before the array: md/raid1:md0, md/raid0md0.
+_RAID = re.compile(
+    r"\s*md/(?:raid[0-9]{0,2}|linear|multipath):?(md\w{1,20}): "
+    r"(?:Disk failure on ([\w!-]{1,40})(?:, disabling device| detected, failing array)|Cannot continue operation)"
+)
+_RAID_MEMBER = re.compile(r"\s*md: (md\w{1,20}): \w{1,20} array has a missing/failed member")
+_DM_PATH = re.compile(
+    r"\s*device-mapper: multipath: (?:[0-9]{1,4}:([0-9]{1,7}): )?Failing path ([0-9]{1,4}:[0-9]{1,7})\b"
+)
+_DM_PATHS = re.compile(r"\s*([\w.-]{1,60}): remaining active paths: 0$")  # multipathd
+_NVME_PATHS = re.compile(
+    r"\s*block (nvme[0-9]{1,4}n[0-9]{1,4}): (?:(no usable path)|no available path) - (?:requeuing|failing) I/O"
+)
+_BEYOND = re.compile(
+    r"(?:^|\n)\s{0,30}([\w!-]{1,40}): rw=[0-9]{1,8}, (?:want|sector)=([0-9]{1,20}),"
+    r"(?: nr_sectors = [0-9]{1,9},?)? limit=[0-9]{1,20}"
+)
 _IGNORED = ("fd", "sr")  # empty floppy and CD drives of virtual machines and BMCs
 
 ERROR, WARNING, FATAL = Severity.ERROR, Severity.WARNING, Severity.FATAL
@@ -53,6 +69,12 @@ class DiskArea:
         "nvme nvme",
         " (sct 0x",
         "Disk failure on ",
+        "Cannot continue operation",
+        "missing/failed member",
+        "Failing path ",
+        "active paths: 0",
+        " path - ",
+        ": rw=",
     )
     kinds: ClassVar[tuple[str, ...]] = ("disk.error",)
     distinguishing: ClassVar[tuple[str, ...]] = ("what",)
@@ -74,8 +96,24 @@ class DiskArea:
         if match := _OFFLINE.match(text):
             return _error(match[2] or match[1], "offline", FATAL, text)
         if match := _RAID.match(text):
-            return _error(match[2], "raid_failure", FATAL, text, array=match[1])
-        return _nvme(text)
+            return _error(match[2] or match[1], "raid_failure", FATAL, text, array=match[1])
+        if match := _RAID_MEMBER.match(text):
+            return _error(match[1], "raid_failure", FATAL, text, array=match[1])
+        if match := _BEYOND.search(text):
+            return _error(match[1], "beyond_end", ERROR, text, sector=number(match[2]))
+        return _path(text) or _nvme(text)
+
+
+def _path(text: str) -> UnsentEvent | None:
+    if match := _DM_PATH.match(text):
+        disk = f"dm-{match[1]}" if match[1] else match[2]
+        return _error(disk, "path_failed", WARNING, text, path=match[2])
+    if match := _DM_PATHS.match(text):
+        return _error(match[1], "no_path", FATAL, text)
+    if match := _NVME_PATHS.match(text):
+        # Without a usable path requests wait for one that connects again; without any they fail.
+        return _error(match[1], *(("path_failed", ERROR) if match[2] else ("no_path", FATAL)), text)
+    return None
 
 
 def _nvme(text: str) -> UnsentEvent | None:
@@ -100,8 +138,9 @@ def _error(
     sector: int | None = None,
     operation: str = "",
     array: str = "",
+    path: str = "",
 ) -> UnsentEvent | None:
     if disk.startswith(_IGNORED):
         return None
-    data = {"what": what, "sector": sector, "operation": operation, "array": array}
+    data = {"what": what, "sector": sector, "operation": operation, "array": array, "path": path}
     return unsent("disk.error", component("disk", disk), severity, data, text)

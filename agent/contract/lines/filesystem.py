@@ -1,11 +1,13 @@
-"""Filesystems that are damaged or went read-only: ext4, XFS, Btrfs.
+"""Filesystems that are damaged or went read-only: ext4, XFS, Btrfs; and locks of NFS that a server no longer knows.
 
-Formats: Linux, fs/ext4/super.c, fs/jbd2/journal.c, fs/xfs/xfs_message.c and xfs_fsops.c, fs/btrfs/messages.c.
+Formats: Linux, fs/ext4/super.c, fs/jbd2/journal.c, fs/xfs/xfs_message.c and xfs_fsops.c, fs/btrfs/messages.c (since 5.18
+with the filesystem's state), fs/nfs/nfs4state.c, fs/lockd/clntproc.c.
 """
 
 import re
 from typing import ClassVar
 
+from agent.contract.components import NODE
 from agent.contract.lines.base import component, unsent
 from agent.contract.messages import Severity, UnsentEvent
 
@@ -27,10 +29,16 @@ _XFS_MESSAGES = (
     *("hutting down", "has been shut down", "force_shutdown", "force shutdown"),
 )
 _BTRFS = re.compile(
-    r"\s*BTRFS(?: \w{1,10})?:? (?:error )?\(device ([\w!-]{1,60})(?: state \w{1,12})?\)(?: in [\w:]{1,80})?: (.{1,200})",
+    r"\s*BTRFS(?: \w{1,10})?:? (?:error )?\(device ([\w!-]{1,60})(?::? state \w{1,12})?\)(?: in [\w:]{1,80})?: (.{1,200})",
     re.DOTALL,
 )
-_UNWRITABLE = ("read-only", "readonly", "hutting down", "shut down", "hutdown", "Aborting journal")
+_LOCKS = re.compile(
+    r"\s*(?:(?:NFS: )?_{0,2}nfs4_reclaim_open_state: Lock reclaim failed|lockd: failed to reclaim lock)"
+)
+_UNWRITABLE = (
+    *("read-only", "readonly", "Readonly", "hutting down", "shut down", "hutdown", "Aborting journal"),
+    "Transaction aborted",
+)
 
 
 class FilesystemArea:
@@ -43,6 +51,7 @@ class FilesystemArea:
         "JBD2: ",
         "XFS (",
         "BTRFS",
+        "reclaim",
     )
     kinds: ClassVar[tuple[str, ...]] = ("filesystem.error",)
     distinguishing: ClassVar[tuple[str, ...]] = ("what",)
@@ -59,6 +68,9 @@ class FilesystemArea:
             bad = text.lstrip().startswith(("BTRFS error", "BTRFS critical", "BTRFS: error"))
             if bad or "forced readonly" in match[2]:
                 return _error("btrfs", match[1], match[2], text)
+        if _LOCKS.match(text):
+            data = {"filesystem": "nfs", "what": "locks_lost", "message": text.strip()}
+            return unsent("filesystem.error", NODE, Severity.ERROR, data, text)
         return None
 
 

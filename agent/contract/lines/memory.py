@@ -12,8 +12,14 @@ from agent.contract.lines.base import Optional, unsent
 from agent.contract.messages import Severity, UnsentEvent
 
 _EDAC = re.compile(
-    r"\s*EDAC (MC[0-9]{1,3}): ([0-9]{1,9}) (CE|UE) (.{0,200}?) on (.{0,100}?)(?= \(|$)", re.DOTALL
+    r"\s*EDAC (MC[0-9]{1,3}): ([0-9]{1,9}) (CE|UE) (?:(.{0,200}?) )?on (.{0,100}?)(?: \((.{0,200}?)(?: page:|\)|$)|$)",
+    re.DOTALL,
 )
+_EDAC_BEFORE_3_5 = re.compile(  # by csrow and channel
+    r"\s*EDAC (MC[0-9]{1,3}): (CE|UE) (?:- no information available|(?:page 0x[0-9a-f]{1,16}, [^\n]{0,120}?)?"
+    r'row ([0-9]{1,4})(?:, channel ([0-9]{1,4}))?, labels? "([^"\n]{0,100})")'
+)
+_UNNAMED = ("", ":", "unknown label", "unknown memory", "any memory", "not specified")
 _MCE = re.compile(
     r"\s*(?:mce: )?\[Hardware Error\]: CPU ([0-9]{1,5}): Machine Check(?: Exception)?: [0-9a-f]{1,16} "
     r"Bank ([0-9]{1,3}): ([0-9a-f]{16})"
@@ -25,6 +31,13 @@ _AMD = re.compile(
 )
 _APEI = re.compile(
     r"\s*(?:\{[0-9]{1,9}\})?\[Hardware Error\]: event severity: (corrected|recoverable|fatal|info)"
+)
+# With SMCA and before: which flags there are differs, that CE or UE is the second does not.
+_AMD_BANK = re.compile(
+    r"\s*\[Hardware Error\]: CPU:([0-9]{1,5})\s.{0,40}?MC([0-9]{1,3})_STATUS\[[^|\]]{1,8}\|([^|\]]{1,4})\|([^\]]{0,120})\]"
+)
+_USER_ACCESS = re.compile(
+    r"\s*(?:mce: )?Uncorrected hardware memory error in user-access at ([0-9a-f]{1,16})\b"
 )
 _POISON = re.compile(r"\s*Memory failure: (0x[0-9a-f]{1,16}): (.{1,200})", re.DOTALL)
 _RANKS = {
@@ -39,27 +52,60 @@ _RANKS = {
 class MemoryArea:
     """memory.ecc for the host's memory, cpu.machine_check for the others."""
 
-    markers: ClassVar[tuple[str, ...]] = ("EDAC MC", "[Hardware Error]: ", "Memory failure: ")
+    markers: ClassVar[tuple[str, ...]] = (
+        *("EDAC MC", "[Hardware Error]: ", "Memory failure: ", "in user-access at "),
+    )
     kinds: ClassVar[tuple[str, ...]] = ("memory.ecc", "cpu.machine_check")
     distinguishing: ClassVar[tuple[str, ...]] = ("class", "dimm")
 
+    def __init__(self) -> None:
+        # AMD's headline was reported: the line of the bank that follows it is the same error.
+        self._headline = False
+
     def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
+        after_headline, self._headline = self._headline, False
         if match := _EDAC.match(text):
-            corrected = match[3] == "CE"
-            data: Optional = {
-                "class": "corrected" if corrected else "uncorrected",
-                "errors": int(match[2]),
-                "controller": match[1],
-                "dimm": match[5].strip() or "unknown",
-                "message": match[4].strip(),
-            }
-            severity = Severity.WARNING if corrected else Severity.FATAL
-            return unsent("memory.ecc", NODE, severity, data, text)
+            module = match[5].strip()
+            if module in _UNNAMED:
+                module = (match[6] or "").replace(":", " ").strip()
+            return _edac(match[1], match[3], int(match[2]), module, match[4], text)
+        if match := _EDAC_BEFORE_3_5.match(text):
+            row, channel, label = match[3], match[4], match[5]
+            place = f"csrow {row}" + (f" channel {channel}" if channel else "") if row else ""
+            return _edac(match[1], match[2], 1, place if not label or label in _UNNAMED else label, "", text)
+        if match := _USER_ACCESS.match(text):
+            page = f"0x{int(match[1], 16) >> 12:x}"
+            data: Optional = {"class": "uncorrected", "errors": 1, "page": page, "message": text.strip()}
+            return unsent("memory.ecc", NODE, Severity.ERROR, data, text)
+        if match := _AMD_BANK.match(text):
+            return None if after_headline else _bank(match, text)
+        self._headline = _AMD.match(text) is not None
         if match := _POISON.match(text):
             data = {"class": "uncorrected", "errors": 1, "page": match[1], "message": match[2].strip()}
             return unsent("memory.ecc", NODE, Severity.ERROR, data, text)
         return _check(text)
+
+
+def _edac(
+    controller: str, kind: str, errors: int, module: str, message: str | None, text: str
+) -> UnsentEvent:
+    corrected = kind == "CE"
+    data: Optional = {
+        "class": "corrected" if corrected else "uncorrected",
+        "errors": errors,
+        "controller": controller,
+        "dimm": module or "unknown",
+        "message": (message or "").strip(),
+    }
+    return unsent("memory.ecc", NODE, Severity.WARNING if corrected else Severity.FATAL, data, text)
+
+
+def _bank(match: re.Match[str], text: str) -> UnsentEvent:
+    word = "deferred" if "Deferred" in match[4].split("|") else "corrected"
+    word = "uncorrected" if match[3] == "UE" else word
+    data: Optional = {"class": word, "cpu": int(match[1]), "bank": int(match[2])}
+    return unsent("cpu.machine_check", NODE, _RANKS[word], data, text)
 
 
 def _check(text: str) -> UnsentEvent | None:

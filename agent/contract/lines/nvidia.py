@@ -1,7 +1,8 @@
 """Lines of the NVIDIA modules besides XIDs: a GPU that does not initialise, a client of another version, peermem.
 
-Formats: NVIDIA's open kernel modules, kernel-open/nvidia/nv.c, kernel-open/nvidia-peermem/nvidia-peermem.c, and the
-module loader (Linux, kernel/module/main.c).
+Formats: NVIDIA's open kernel modules, kernel-open/nvidia/nv.c, kernel-open/nvidia-peermem/nvidia-peermem.c,
+src/nvidia/src/kernel/gpu/nvlink (kernel_nvlinkcorelibtraining.c and its variants), and the module loader
+(Linux, kernel/module/main.c).
 """
 
 import re
@@ -25,10 +26,15 @@ _PEERMEM = re.compile(r"\s*nvidia[-_]peermem \w{1,60}:[0-9]{1,6} (?:ERROR|error)
 _SYMBOL = re.compile(
     r"\s*nvidia[-_]peermem: (Unknown symbol \w{1,80}|disagrees about version of symbol \w{1,80})"
 )
+_DISCOVERY = re.compile(
+    r"\s*NVRM: (knvlink(?:Discover|Update)PostRxDet\w{1,40}?)(?:_[A-Z0-9_]{1,20}|_IMPL)?: "
+    r"(.{1,200}?failed.{0,100}|Failed .{1,200})",
+    re.DOTALL,
+)
 
 
 class NvidiaArea:
-    """gpu.init_failed, gpu.version_mismatch, gpu.peermem."""
+    """gpu.init_failed, gpu.version_mismatch, gpu.peermem, gpu.nvlink_discovery."""
 
     markers: ClassVar[tuple[str, ...]] = (
         "RmInitAdapter failed",
@@ -36,8 +42,11 @@ class NvidiaArea:
         "API mismatch",
         "nvidia-peermem",
         "nvidia_peermem",
+        "PostRxDet",
     )
-    kinds: ClassVar[tuple[str, ...]] = ("gpu.init_failed", "gpu.version_mismatch", "gpu.peermem")
+    kinds: ClassVar[tuple[str, ...]] = (
+        *("gpu.init_failed", "gpu.version_mismatch", "gpu.peermem", "gpu.nvlink_discovery"),
+    )
     distinguishing: ClassVar[tuple[str, ...]] = ("what",)
 
     def read(self, text: str) -> UnsentEvent | None:
@@ -53,6 +62,9 @@ class NvidiaArea:
             return unsent(
                 "gpu.peermem", NODE, Severity.WARNING, {"what": what, "message": match[1].strip()}, text
             )
+        if match := _DISCOVERY.match(text):
+            data = {"function": match[1], "message": match[2].strip()}
+            return unsent("gpu.nvlink_discovery", NODE, Severity.ERROR, data, text)
         if match := _SYMBOL.match(text):
             return unsent("gpu.peermem", NODE, Severity.ERROR, {"what": "symbols", "message": match[1]}, text)
         return None

@@ -1,11 +1,13 @@
 """PCI Express errors: Advanced Error Reporting and Downstream Port Containment.
 
 Formats: Linux, drivers/pci/pcie/aer.c (6.6 changed the words from Corrected/Uncorrected to Correctable/Uncorrectable),
-dpc.c. A corrected error is announced by the root port and then reported by the device itself: only the second line is a
-fact, otherwise the error would count twice.
+dpc.c. An error is announced by the root port and then reported by the device itself, and is one fact. Of a corrected one that is
+the second line; of an uncorrected one the first, as a device that is gone reports nothing any more.
 """
 
 import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from agent.contract.lines.base import device, unsent
@@ -22,11 +24,15 @@ _ANNOUNCED = re.compile(
 )
 _FAILED = re.compile(rf"\s*([\w-]{{1,40}}) {_BDF}: (?:AER: )?(?:device|subordinate device) recovery failed")
 _DPC = re.compile(rf"\s*([\w-]{{1,40}}) {_BDF}: DPC: containment event, status:(0x[0-9a-f]{{1,8}})")
+_NAMED = re.compile(rf"(?<![\w-])(nvidia|mlx5_core) {_BDF}: ")
 _CLASSES = (
     ("non-fatal", "nonfatal", Severity.ERROR),
     ("fatal", "fatal", Severity.FATAL),
     ("correct", "corrected", Severity.WARNING),
 )
+NO_DRIVERS: Mapping[str, str] = MappingProxyType({})
+_MOST_DEVICES = 4096
+_MOST = 64  # errors that were announced and not reported by their devices
 
 
 class PcieArea:
@@ -36,6 +42,12 @@ class PcieArea:
     kinds: ClassVar[tuple[str, ...]] = ("pcie.error",)
     distinguishing: ClassVar[tuple[str, ...]] = ("class",)
 
+    def __init__(self, drivers: Mapping[str, str] = NO_DRIVERS) -> None:
+        """`drivers`: PCI address with the function → its kernel driver. A port does not say which one a device has."""
+        self._drivers = dict(drivers)
+        # (address, class) of errors that were announced, the oldest first.
+        self._announced: dict[tuple[str, str], None] = {}
+
     def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         if match := _DEVICE.match(text):
@@ -43,6 +55,10 @@ class PcieArea:
             if severity is None:
                 return None
             word, rank = severity
+            self._knows(match[2].lower(), match[1])
+            if (match[2].lower(), word) in self._announced:
+                del self._announced[match[2].lower(), word]
+                return None
             data = {
                 "class": word,
                 "layer": match[4].strip(),
@@ -52,8 +68,12 @@ class PcieArea:
             return unsent("pcie.error", device(match[1], match[2]), rank, data, text)
         if match := _ANNOUNCED.match(text):
             word, rank = _class(match[2]) or ("fatal", Severity.FATAL)
-            data = {"class": word, "address": match[3].lower(), "port": match[1].lower()}
-            return unsent("pcie.error", device("", match[3]), rank, data, text)
+            address = match[3].lower()
+            if len(self._announced) >= _MOST:
+                del self._announced[next(iter(self._announced))]
+            self._announced[address, word] = None
+            data = {"class": word, "address": address, "port": match[1].lower()}
+            return unsent("pcie.error", device(self._drivers.get(address, ""), address), rank, data, text)
         if match := _FAILED.match(text):
             data = {"class": "recovery_failed", "address": match[2].lower()}
             return unsent("pcie.error", device(match[1], match[2]), Severity.FATAL, data, text)
@@ -61,6 +81,15 @@ class PcieArea:
             data = {"class": "contained", "address": match[2].lower()}
             return unsent("pcie.error", device(match[1], match[2]), Severity.FATAL, data, text)
         return None
+
+    def _knows(self, address: str, driver: str) -> None:
+        if len(self._drivers) < _MOST_DEVICES:
+            self._drivers[address] = driver
+
+
+def pci_drivers(lines: Iterable[str]) -> dict[str, str]:
+    """PCI address with the function → driver, of the GPUs and cards that any line of a log names."""
+    return {match[2].lower(): match[1] for text in lines if (match := _NAMED.search(text[:200])) is not None}
 
 
 def _class(severity: str) -> tuple[str, Severity] | None:
