@@ -274,6 +274,8 @@ def _kinds(table: Iterable[Kind]) -> list[str]:
                 for f in kind.fields
             ]
             lines.append("")
+        if kind.no_rule:
+            lines.append(f"No rule is about it: {kind.no_rule}\n")
         if kind.example:
             lines.append(f"Example: `{json.dumps(dict(kind.example), ensure_ascii=False)}`\n")
     return lines

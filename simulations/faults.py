@@ -27,6 +27,7 @@ class Fix(StrEnum):
     FAIL_OVER_BOND = "failover of a bond"
     SET_MTU = "MTU of an interface set"
     LOAD_MODULE = "kernel module loaded"
+    PERSISTENCE = "persistence mode switched on"
     END_JOB = "end of a job on the node"
     REPLACE_MASTER = "another subnet manager becomes master"
     REBOOT = "reboot"

@@ -133,7 +133,9 @@ def _node(now: Inventory) -> dict[str, Scalar]:
     rounded = {**data, "memory_mb": round(now.memory_mb / 1024)}
     vbios = _counted(f"{card.model} {card.vbios} {card.firmware}" for card in now.gpus)
     text = "\n".join([*(f"{key}={rounded[key]}" for key in sorted(rounded)), vbios])
-    return {"digest": sha256(text.encode()).hexdigest()[:12], **data}
+    known = _counted(card.vbios for card in now.gpus if card.vbios)
+    own = {"gpu_vbios": known} if known else {}  # by its cards' models it is in the digest already
+    return {"digest": sha256(text.encode()).hexdigest()[:12], **data, **own}
 
 
 def _scalars(raw: Mapping[str, Any]) -> dict[str, Scalar]:

@@ -7,7 +7,8 @@ from typing import ClassVar, Self
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bursts import Bursts, Group
 from agent.collectors.samples import Line, Sample, Tick
-from agent.contract.lines import NO_DRIVERS, LineReader, areas
+from agent.contract.lines import LineReader, areas
+from agent.contract.lines.pcie import NO_DRIVERS
 from agent.contract.messages import UnsentEvent
 
 # Fields that may vary within a fact, but only as long as there are few values: see Bursts.

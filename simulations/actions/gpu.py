@@ -57,9 +57,10 @@ def _on_bus(machine: MachineState, component: str) -> bool:
     return gpu is not None and gpu.present
 
 
-def enable_persistence(_: ActionRequest) -> SimulatedResult:
-    """Changes nothing that is simulated."""
-    return succeeded("persistence mode is on", ASK_S)
+def enable_persistence(request: ActionRequest) -> SimulatedResult:
+    """Ends that it is off."""
+    fix = FixApplied(fix=Fix.PERSISTENCE, component=request.text("gpu") or components.NODE)
+    return succeeded("persistence mode is on", ASK_S, after(ASK_S, fix))
 
 
 def diagnose(request: ActionRequest) -> SimulatedResult:

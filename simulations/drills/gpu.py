@@ -66,6 +66,18 @@ def _row_marked(machine: MachineState) -> Plan:
     return (after(0, ch.KernelLogs(text=line)), after(0.5, ch.FaultBegins(fault=fault)))
 
 
+def _no_persistence(machine: MachineState) -> Plan:
+    bdf = _healthy_gpu(machine)
+    fault = Fault(
+        name=f"no persistence mode {bdf}",
+        component=f"gpu/{bdf}",
+        fixes=(Fix.PERSISTENCE, Fix.REBOOT),
+        symptoms=(event("gpu.setting", f"gpu/{bdf}", what="persistence", before="1", now="0"),),
+        recovery=(event("gpu.setting", f"gpu/{bdf}", _INFO, what="persistence", before="0", now="1"),),
+    )
+    return (after(0, ch.FaultBegins(fault=fault)),)
+
+
 def _idle_service(machine: MachineState) -> Plan:
     return (after(0, ch.GpuIdles(bdf=_healthy_gpu(machine), unit="nvidia-persistenced.service")),)
 
@@ -123,6 +135,13 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="gpu.reset at the node's next idle moment",
         plan=_row_marked,
+    ),
+    Drill(
+        name="gpu-persistence-off",
+        summary="Somebody switches persistence mode of a GPU off.",
+        nodes="one",
+        ends="gpu.persistence, after the two minutes that a restart of the daemon may take",
+        plan=_no_persistence,
     ),
     Drill(
         name="gpu-cluster-bad",

@@ -77,7 +77,7 @@ def listed(classes: tuple[type, ...]) -> set[tuple[str, str]]:
 
 def area_classes() -> tuple[type, ...]:
     """The areas of kernel lines."""
-    return tuple(type(area) for area in areas())
+    return tuple(type(area) for area in areas(kept=True))
 
 
 def folder_with(tmp_path: Path, folder: str, file: str, text: str) -> Path:

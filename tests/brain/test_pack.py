@@ -6,9 +6,11 @@ import orjson
 import pytest
 
 from agent.contract.errors import ConfigError, ContractError
+from agent.contract.kinds import KINDS
 from brain.adapters import marked_yaml
 from brain.adapters import pack as packs
 from brain.core.pack.spec import Mode, ModeSetting, Place, Priority, Settings
+from tests.shipped import shipped_pack
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -270,3 +272,15 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         "rules/latin.yaml:2: is not UTF-8 text",
         f"{tmp_path / 'nowhere'}: there is no such folder",
     ]
+
+
+def test_every_kind_of_event_feeds_a_rule_or_says_why_not() -> None:
+    """No fact is collected for nobody: a new kind gets a symptom, or `no_rule` with the reason."""
+    symptoms = shipped_pack().symptoms
+    fed = {match.kind for symptom in symptoms for match in (*symptom.on, *symptom.clear)}
+    unread = {name for name, kind in KINDS.items() if name not in fed and not kind.no_rule}
+    assert not unread, (
+        f"rules/*.yaml: a symptom of {', '.join(sorted(unread))}; or `no_rule` where it is declared"
+    )
+    both = {name for name, kind in KINDS.items() if name in fed and kind.no_rule}
+    assert not both, f"`no_rule` is out of date: {', '.join(sorted(both))}"

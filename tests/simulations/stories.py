@@ -59,6 +59,7 @@ STORIES: dict[str, Expected] = {
         "closed",
         [_EVIDENCE, "service.restart", _DRAIN, "driver.reload", *_TESTED_GPUS, _RESUME],
     ),
+    "gpu-persistence-off": ("gpu-persistence-off", "closed", ["gpu.persistence"]),
     "gpu-idle-service": ("gpu-unowned", "closed", ["service.restart"]),
     "gpu-stuck-job": ("gpu-stuck-job", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "job-hung": ("job-hung", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),

@@ -57,6 +57,7 @@ KINDS: tuple[Kind, ...] = (
             field("why", "text", "the reason"),
         ),
         example={"command": "", "why": "signature does not fit"},
+        no_rule="the refusal is also the result of its step, and the run goes on from there.",
     ),
     Kind(
         name="command.progress",
@@ -70,6 +71,7 @@ KINDS: tuple[Kind, ...] = (
             field("text", "text", "what it is doing; empty: not reported"),
         ),
         example={"command": "inc-7k2m.r1.s2.a1", "elapsed_s": 20.0, "text": "starting slurmd.service"},
+        no_rule="it belongs to a step.",
     ),
     Kind(
         name="command.result",
@@ -100,5 +102,6 @@ KINDS: tuple[Kind, ...] = (
             "why": "nvidia-persistenced.service active for 2 s",
             "took_s": 2.3,
         },
+        no_rule="it belongs to a step.",
     ),
 )

@@ -35,6 +35,8 @@ class Kind:
     summary: str
     fields: tuple[Field, ...] = ()
     example: Mapping[str, Scalar] | None = None
+    # Why no rule that gpuward comes with is about it; empty: one is.
+    no_rule: str = ""
 
 
 def field(name: str, type_: str, summary: str, unit: str = "", *, always: bool = True) -> Field:

@@ -194,6 +194,7 @@ KINDS: tuple[Kind, ...] = (
         summary="There is no NVML library or driver here; reported once per agent start, not an error by itself.",
         fields=(field("reason", "text", "the library's answer"),),
         example={"reason": "NVML Shared Library Not Found"},
+        no_rule="a node without GPUs; GPUs that are missing are gpu.count.",
     ),
     Kind(
         name="gpu.init_failed",
@@ -227,6 +228,7 @@ KINDS: tuple[Kind, ...] = (
             field("message", "text", "its text"),
         ),
         example={"what": "symbols", "message": "Unknown symbol ib_register_peer_memory_client"},
+        no_rule="what it means for jobs is told by node.module and job.nccl_error; by itself jobs go on, more slowly.",
     ),
     Kind(
         name="nvswitch.sxid",

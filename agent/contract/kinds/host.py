@@ -107,6 +107,7 @@ KINDS: tuple[Kind, ...] = (
         summary="The wall clock jumped by more than `clock_offset_s`: it was set.",
         fields=(Field(name="step_s", type="float", summary="how far; negative: back", unit="s"),),
         example={"step_s": -3600.0},
+        no_rule="that the clock is wrong is node.clock; a step sets it right.",
     ),
     Kind(
         name="node.inventory",
@@ -133,6 +134,7 @@ KINDS: tuple[Kind, ...] = (
             ),
             Field(name="nics", type="int", summary="InfiniBand and RoCE devices"),
             Field(name="nic_firmware", type="text", summary="model and firmware with their number"),
+            Field(name="gpu_vbios", type="text", summary="VBIOS versions with their number", always=False),
             Field(name="cpus", type="int", summary="processors that are online"),
             Field(name="memory_mb", type="int", summary="main memory", unit="MiB"),
             Field(name="product", type="text", summary="of the DMI table; empty: not known"),
@@ -173,6 +175,7 @@ KINDS: tuple[Kind, ...] = (
             "vbios": "96.00.74.00.01",
             "firmware": "550.90.07",
         },
+        no_rule="what it compares is summed up in node.inventory.",
     ),
     Kind(
         name="node.inventory.nic",
@@ -198,6 +201,7 @@ KINDS: tuple[Kind, ...] = (
             "bdf": "0000:18:00",
             "netdevs": "ib0:4092",
         },
+        no_rule="what it compares is summed up in node.inventory.",
     ),
     Kind(
         name="job.rdma_error",
@@ -229,5 +233,6 @@ KINDS: tuple[Kind, ...] = (
             Field(name="file", type="text", summary="log file, or journal:<unit>"),
         ),
         example={"job": "4711", "file": "/var/log/jobs/4711.log"},
+        no_rule="a loss that is not a number is mostly the model's own, and does not point to a node.",
     ),
 )

@@ -214,5 +214,6 @@ KINDS: tuple[Kind, ...] = (
             field("library", "text", "the library"),
         ),
         example={"what": "segfault", "process": "python3", "pid": 4711, "library": "libnccl.so.2.18.5"},
+        no_rule="any program may crash; it is evidence beside the faults of the same minute.",
     ),
 )

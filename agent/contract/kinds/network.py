@@ -34,6 +34,7 @@ KINDS: tuple[Kind, ...] = (
             Field(name="before", type="int", summary="service level before"),
         ),
         example={"sm_sl": 2, "before": 0},
+        no_rule="a change that a subnet manager makes on purpose; it is evidence of sm-failover.",
     ),
     Kind(
         name="ib.congestion",
@@ -83,6 +84,7 @@ KINDS: tuple[Kind, ...] = (
             Field(name="interval_s", type="float", summary="time between the readings", unit="s"),
         ),
         example={"counter": "rx_prio3_pause", "delta": 120000, "per_s": 2000.0, "interval_s": 60.0},
+        no_rule="congestion is no fault of an interface; a pause storm is link.errors.",
     ),
     Kind(
         name="link.carrier_changes",

@@ -14,6 +14,7 @@ KINDS: tuple[Kind, ...] = (
             field("subsystem", "text", "pci | net | infiniband | block"),
         ),
         example={"change": "remove", "subsystem": "pci"},
+        no_rule="a device that is gone is told by who uses it: gpu.removed, link.removed, ib.device, disk.error.",
     ),
     Kind(
         name="service.state",
