@@ -335,6 +335,8 @@ def _begin(ctx: Context, run: Run, incident: Incident, rung: Rung, disrupts: Dis
             return
         if not run.claimed:
             limits.claim(ctx, run)
+    elif run.worked and run.node and not run.claimed and not _has_node_to_itself(ctx, run, rung):
+        return
     elif ctx.actions[rung.do].returns and not _may_return(ctx, run, rung):
         return
     looks.forget(run)
@@ -375,24 +377,32 @@ def _may_return(ctx: Context, run: Run, rung: Rung) -> bool:
         return True
     if _left_to_others(ctx, run):
         return False
-    busy = gates.one_per_node(
-        verdicts.Case(ctx=ctx, run=run, incident=ctx.state.incidents[run.incident], rung=rung)
-    )
-    if busy is not None:
-        _stopped_by_gate(ctx, run, ctx.state.incidents[run.incident], rung, busy)
+    if not run.worked and not _has_node_to_itself(ctx, run, rung):
         return False
     if run.requested_by not in ("", limits.SCHEDULE):
-        limits.occupy(ctx, run)
         return True
     node = ctx.state.nodes.get(run.node)
     if run.looked_at >= run.disturbed_at and run.looked_at >= ctx.now - LOOKED_S and node and node.alive:
-        limits.occupy(ctx, run)
         return True
     if looks.given_up(ctx, run):
         transition(ctx, run, T.EXHAUSTED, f"not given back: {run.unseen}. A person must look")
         return False
     _wait_for_look(ctx, run, f"before {rung.name}")
     return False
+
+
+def _has_node_to_itself(ctx: Context, run: Run, rung: Rung) -> bool:
+    """Claims the node for the way back, unless another run works on it; then this one waits.
+
+    Else that other run would disturb what the tests test.
+    """
+    incident = ctx.state.incidents[run.incident]
+    busy = gates.one_per_node(verdicts.Case(ctx=ctx, run=run, incident=incident, rung=rung))
+    if busy is not None:
+        _stopped_by_gate(ctx, run, incident, rung, busy)
+        return False
+    limits.occupy(ctx, run)
+    return True
 
 
 def not_to_be_returned(ctx: Context, run: Run) -> tuple[str, str]:

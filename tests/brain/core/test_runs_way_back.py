@@ -272,3 +272,16 @@ def test_a_fault_that_comes_back_before_the_node_is_back() -> None:
     stopped = Cell(*fault, runbook(return_to_service=(RESUME,)), held("node/n1"))
     stopped.proceeds()
     assert (stopped.run.state, stopped.run.looking, stopped.run.asked_since) == (RunState.HELD, "", 0.0)
+
+
+def test_the_tests_before_a_return_have_the_node_to_themselves() -> None:
+    """Law 1: no other run disturbs what they test; where one is at work already, they wait for it."""
+    tests = runbook(return_to_service=(Rung(name="links", do="gpu.links_check"), RESUME))
+    free = Cell(healed, tests)
+    free.proceeds()
+    assert (free.run.state, free.run.claimed) == (RunState.INTENT, True)
+    assert free.ctx().index.claims == {"inc-1.r1": "n1"}
+    busy = Cell(healed, tests, at_work("n1"))
+    busy.proceeds()
+    assert (busy.run.state, busy.run.claimed) == (RunState.HELD, False)
+    assert busy.run.why == "links waits: inc-2.r1 works on n1 (gate one_per_node)"
