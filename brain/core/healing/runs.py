@@ -335,9 +335,9 @@ def _begin(ctx: Context, run: Run, incident: Incident, rung: Rung, disrupts: Dis
             return
         if not run.claimed:
             limits.claim(ctx, run)
-    elif run.worked and run.node and not run.claimed and not _has_node_to_itself(ctx, run, rung):
-        return
-    elif ctx.actions[rung.do].returns and not _may_return(ctx, run, rung):
+    elif (run.worked and run.node and not run.claimed and not _has_node_to_itself(ctx, run, rung)) or (
+        ctx.actions[rung.do].returns and not _may_return(ctx, run, rung)
+    ):
         return
     looks.forget(run)
     step = plans.step(ctx, run, incident, rung, plans.next_step_id(run))
