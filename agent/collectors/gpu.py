@@ -12,6 +12,7 @@ _REASONS = {
     "lost": "NVML: GPU is lost",
     "not_found": "NVML no longer finds the GPU",
     "reset_required": "NVML: the GPU requires a reset",
+    "unknown_error": "NVML: nothing that the GPU is asked is answered",
     "unbound": "the GPU is on the PCI bus and no driver is bound to it",
 }
 _BEFORE = "reported before the agent's start"

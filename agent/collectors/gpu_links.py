@@ -8,7 +8,7 @@ from agent.collectors.base import Collector
 from agent.collectors.gpu_event import gpu_event
 from agent.collectors.growth import GrowthTracker
 from agent.collectors.samples import Gpu, GpuHealth, Sample
-from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
+from agent.contract.messages import MAX_EVIDENCE, Scalar, Severity, UnsentEvent, clip
 
 _WINDOW_S = 60.0
 # Counters of PCIe errors that the link repairs: DCGM's health check takes more than 8 replays a minute for a fault.
@@ -17,23 +17,45 @@ _REPAIRED = {
 }  # fmt: skip
 _REPAIRED_LEAST = 9
 _FATAL = {"fatal", "non_fatal"}
-# NVLink counters, and the growth within a minute that is worth an event. CRC errors are repaired: DCGM's health check
-# allows 100 a second.
+# NVLink counters, the worst first, and the growth within a minute that is worth an event. CRC errors are repaired: DCGM's
+# health check allows 100 a second.
 _NVLINK_LEAST = {
-    "replay": 1, "recovery": 1, "ecc": 1, "malformed": 1, "overrun": 1, "receive": 1, "integrity": 1,
-    "recovered": 1, "recovery_failed": 1, "effective_errors": 1, "crc": 6000, "crc_flit": 6000, "crc_data": 6000,
+    "recovery_failed": 1, "ecc": 1, "malformed": 1, "overrun": 1, "receive": 1, "integrity": 1,
+    "effective_errors": 1, "recovery": 1, "replay": 1, "recovered": 1, "crc": 6000, "crc_flit": 6000, "crc_data": 6000,
 }  # fmt: skip
+_WORST_LINKS = 4  # links that one event names
 _WORST_BER = 1e-12  # what InfiniBand and NVLink promise to stay below after error correction
 _FABRIC = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}  # nvmlGpuFabricState_t
 _COMPLETED = 3
-# nvmlGpuFabricInfo health mask: two bits each, 1 means that it is so.
+# The health mask of nvmlGpuFabricInfo: two bits each, 1 means that it is so.
 _FABRIC_HEALTH = {
     0: "degraded_bandwidth",
     2: "route_recovery",
     4: "route_unhealthy",
     6: "access_timeout_recovery",
 }
+# Its bits 8 to 11: what is configured wrongly. 0: not supported, 1: nothing.
+_FABRIC_CONFIGURATION = {
+    2: "incorrect_system", 3: "incorrect_chassis", 4: "no_partition", 5: "insufficient_nvlinks",
+    6: "incompatible_gpu_firmware", 7: "invalid_location", 8: "invalid_gpu_state",
+}  # fmt: skip
+_FABRIC_SUMMARY = {2: "unhealthy", 3: "limited_capacity"}  # says so where the mask says nothing
 _STARTING_S = 120.0  # the fabric manager may train for so long
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grown:
+    """A counter of an NVLink that grew."""
+
+    # Its number; `all`: the driver counts for all links together.
+    link: str
+    counter: str
+    delta: int
+    value: int
+
+    def rank(self) -> tuple[int, int]:
+        """The worst first: what is lost before what is repaired, then what grew most."""
+        return list(_NVLINK_LEAST).index(self.counter), -self.delta
 
 
 @dataclass(slots=True)
@@ -116,7 +138,8 @@ class GpuLinksCollector(Collector):
         return [_pcie_event(gpu, now_s, degraded=card.degraded_reported)]
 
     def _errors(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
-        out = []
+        out: list[UnsentEvent] = []
+        grown: list[_Grown] = []
         for key, value in gpu.values.items():
             area, _, rest = key.partition(".")
             if not isinstance(value, int) or area not in ("pcie", "nvlink"):
@@ -133,13 +156,13 @@ class GpuLinksCollector(Collector):
             delta = self._growth.offer((gpu.bdf, key), value, gpu.mono_s, least=least, window_s=window_s)
             if not delta:
                 continue
+            if area == "nvlink":
+                grown.append(_Grown(link=link, counter=name, delta=delta, value=value))
+                continue
+            evidence = f"PCIe: {name} grew by {delta} to {value}"
             data: dict[str, Scalar] = {"counter": name, "delta": delta, "value": value}
-            if link.isdigit():
-                data["link"] = int(link)
-            where = "PCIe" if area == "pcie" else f"NVLink {link}"
-            evidence = f"{where}: {name} grew by {delta} to {value}"
-            out.append(gpu_event(gpu, now_s, f"gpu.{area}_errors", severity, data, evidence))
-        return out
+            out.append(gpu_event(gpu, now_s, "gpu.pcie_errors", severity, data, evidence))
+        return [*out, *([_nvlink_errors(gpu, now_s, grown)] if grown else [])]
 
     def _ber(self, card: _GpuLinks, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         worst, where = _worst_ber(gpu)
@@ -170,8 +193,7 @@ class GpuLinksCollector(Collector):
         if "fabric.state" not in gpu.values:
             return []
         state, status = _int(gpu.values, "fabric.state"), _int(gpu.values, "fabric.status")
-        mask = _int(gpu.values, "fabric.health")
-        unhealthy = [name for shift, name in _FABRIC_HEALTH.items() if (mask >> shift) & 3 == 1]
+        unhealthy = _fabric_trouble(_int(gpu.values, "fabric.health"), _int(gpu.values, "fabric.summary"))
         trouble = ""
         starting = state in (1, 2)
         if starting:
@@ -188,6 +210,14 @@ class GpuLinksCollector(Collector):
         return [_fabric_event(gpu, now_s, trouble)]
 
 
+def _fabric_trouble(mask: int, summary: int) -> list[str]:
+    found = [name for shift, name in _FABRIC_HEALTH.items() if (mask >> shift) & 3 == 1]
+    wrong = (mask >> 8) & 0xF
+    if wrong > 1:
+        found.append(_FABRIC_CONFIGURATION.get(wrong, f"configuration_{wrong}"))
+    return found or [_FABRIC_SUMMARY[summary]] if summary in _FABRIC_SUMMARY else found
+
+
 def _pcie_values(gpu: GpuHealth) -> dict[str, int]:
     names = ("width", "width_max", "generation", "generation_max")
     return {name: _int(gpu.values, f"pcie.{name}") for name in names}
@@ -201,6 +231,30 @@ def _pcie_event(gpu: GpuHealth, now_s: float, *, degraded: bool) -> UnsentEvent:
     )
     severity = Severity.WARNING if degraded else Severity.INFO
     return gpu_event(gpu, now_s, "gpu.pcie_degraded", severity, {"active": degraded, **found}, evidence)
+
+
+def _nvlink_errors(gpu: GpuHealth, now_s: float, grown: list[_Grown]) -> UnsentEvent:
+    """One event for all counters of all links that grew: a fault shows in many of them."""
+    grown = sorted(grown, key=_Grown.rank)
+    worst = grown[0]
+    of_link: dict[str, list[str]] = {}
+    for one in grown:
+        of_link.setdefault(one.link, []).append(f"{one.counter} +{one.delta}")
+    named = [f"{link}: {', '.join(counters)}" for link, counters in list(of_link.items())[:_WORST_LINKS]]
+    more = f"; and {len(of_link) - _WORST_LINKS} more" if len(of_link) > _WORST_LINKS else ""
+    data: dict[str, Scalar] = {
+        "counter": worst.counter,
+        "delta": worst.delta,
+        "value": worst.value,
+        "links": clip("; ".join(named) + more),
+        "counters": len(grown),
+    }
+    if worst.link.isdigit():
+        data["link"] = int(worst.link)
+    evidence = f"NVLink {worst.link}: {worst.counter} grew by {worst.delta} to {worst.value}"
+    if len(grown) > 1:
+        evidence += f"; {len(grown)} counters of {len(of_link)} links grew: {data['links']}"
+    return gpu_event(gpu, now_s, "gpu.nvlink_errors", Severity.WARNING, data, clip(evidence, MAX_EVIDENCE))
 
 
 def _worst_ber(gpu: GpuHealth) -> tuple[float, int]:

@@ -36,6 +36,15 @@ _LOST = {
     pynvml.NVML_ERROR_RESET_REQUIRED: "reset_required",
     pynvml.NVML_ERROR_GPU_NOT_FOUND: "not_found",
 }
+# After these a call that is supported did not work. A GPU that answers nothing but these for MUTE samples is lost.
+_FAILED = (
+    pynvml.NVML_ERROR_UNKNOWN,
+    pynvml.NVML_ERROR_TIMEOUT,
+    pynvml.NVML_ERROR_IRQ_ISSUE,
+    pynvml.NVML_ERROR_OPERATING_SYSTEM,
+    pynvml.NVML_ERROR_INSUFFICIENT_POWER,
+)
+_UNKNOWN, MUTE = "unknown_error", 3
 # After these no call works any more: the driver was unloaded or replaced.
 _GONE = (
     pynvml.NVML_ERROR_UNINITIALIZED,
@@ -96,6 +105,12 @@ class Nvml:
         self.skips = {(index, name): now_s + for_s for index, name, for_s in skips or ()}
         self._board = board
         self._missing: set[str] = set()  # functions that this driver's library does not have
+        self.worked: set[str] = set()  # calls about a GPU, see `watch`
+        self.failed: set[str] = set()
+
+    def watch(self) -> None:
+        """From now on `worked` and `failed` have the calls about a GPU that did; what is not supported is in neither."""
+        self.worked, self.failed = set(), set()
 
     def look(self) -> int:
         """The number of the latest look that the agent has asked for."""
@@ -119,10 +134,15 @@ class Nvml:
         started = time.monotonic_ns() + int(allowed_s * 1e9)
         BOARD.pack_into(self._board, 0, started, index, name.encode())
         try:
-            return getattr(pynvml, name)(*args)
+            answer = getattr(pynvml, name)(*args)
+            if index >= 0:
+                self.worked.add(name)
+            return answer
         except pynvml.NVMLError as error:
             if error.value in _GONE:
                 raise GoneError(str(error)) from error
+            if error.value in _FAILED or error.value in _LOST:
+                self.failed.add(name)
             if error.value == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
                 self._missing.add(name)
             elif strict or error.value in _LOST:
@@ -142,7 +162,8 @@ class Nvml:
 class SampledGpu:
     """One GPU with its latest sample."""
 
-    def __init__(self, nvml: Nvml, index: int) -> None:
+    def __init__(self, nvml: Nvml, index: int, before: SampledGpu | None = None) -> None:
+        """`before`: the same index when NVML was open the last time."""
         self.nvml, self.index = nvml, index
         self.slow_due = False  # an event came: the next sample has the counters
         self.handle: Any = None
@@ -153,32 +174,59 @@ class SampledGpu:
         }  # fmt: skip
         self._reported: dict[str, dict[str, Any]] = {}  # tier → values of its latest reading
         self._fields: dict[str, list[tuple[int, int]]] = {}  # tier → fields that this card supports
+        self._mute = 0  # samples in a row in which nothing worked and something failed
+        self._blamed: set[str] = set()  # calls that failed when it was lost: one of them must work again
         try:
-            self.handle = nvml.call(index, "nvmlDeviceGetHandleByIndex", index)
-            if self.handle is not None:
-                pci = self._ask("nvmlDeviceGetPciInfo")
-                self.sample["bdf"] = _text(pci.busId) if pci is not None else ""
-                self.sample["uuid"] = _text(self._ask("nvmlDeviceGetUUID"))
-                self.sample["serial"] = _text(self._ask("nvmlDeviceGetSerial"))  # only boards have one
+            self._open()
         except pynvml.NVMLError as error:
             self.sample["lost"] = _LOST[error.value]
+        was_mute = before is not None and before.sample["lost"] == _UNKNOWN and not self.sample["lost"]
+        if before is not None and was_mute and self.sample["bdf"] in ("", before.sample["bdf"]):
+            self.sample["lost"], self._mute, self._blamed = _UNKNOWN, before._mute, before._blamed
+
+    def _open(self) -> None:
+        self.handle = self.nvml.call(self.index, "nvmlDeviceGetHandleByIndex", self.index)
+        if self.handle is not None:
+            pci = self._ask("nvmlDeviceGetPciInfo")
+            self.sample["bdf"] = _text(pci.busId) if pci is not None else ""
+            self.sample["uuid"] = _text(self._ask("nvmlDeviceGetUUID"))
+            self.sample["serial"] = _text(self._ask("nvmlDeviceGetSerial"))  # only boards have one
 
     def update(self, slow: bool, rare: bool) -> None:
-        """Takes a new sample, with the counters if `slow`, and with what hardly ever changes if `rare`."""
-        if self.handle is None:
-            return
+        """Takes a new sample, with the counters if `slow`, and with what hardly ever changes if `rare`.
+
+        A GPU that is lost is asked everything: it is back when a call that failed works again.
+        """
         self.sample["health"] = {}
+        lost = self.sample["lost"]
+        if self.handle is None and lost not in ("", _UNKNOWN):
+            return  # only opening NVML again shows it
+        self.nvml.watch()
         try:
-            self._fast()
-            if slow or self.slow_due:
-                self._slow(all_fields=rare)
-            if rare:
-                self._rare()
+            if self.handle is None:
+                self._open()
+            if self.handle is not None:
+                self._fast()
+                if slow or lost or self.slow_due:
+                    self._slow(all_fields=rare or bool(lost))
+                if rare or lost:
+                    self._rare()
             self.slow_due = False
-            self.sample["lost"] = ""
         except pynvml.NVMLError as error:
-            empty = dict.fromkeys(("util", "power", "temp", "reasons", "procs"))
-            self.sample |= empty | {"lost": _LOST[error.value]}
+            self._is_lost(_LOST[error.value])
+            return
+        self._mute = 0 if self.nvml.worked or not self.nvml.failed else self._mute + 1
+        if self._mute >= MUTE:
+            self._is_lost(_UNKNOWN)
+        elif lost and self._blamed and not self._blamed & self.nvml.worked:
+            self._is_lost(lost)
+        else:
+            self.sample["lost"] = ""
+            self._blamed = set()
+
+    def _is_lost(self, why: str) -> None:
+        self.sample |= dict.fromkeys(("util", "power", "temp", "reasons", "procs")) | {"lost": why}
+        self._blamed |= self.nvml.failed
 
     def _ask(self, name: str, *args: Any) -> Any:
         return self.nvml.call(self.index, name, self.handle, *args)
@@ -252,8 +300,9 @@ class SampledGpu:
     def _fabric(self, fresh: dict[str, Any]) -> None:
         for info in (pynvml.c_nvmlGpuFabricInfo_v3_t(), pynvml.c_nvmlGpuFabricInfo_v2_t()):
             if self._ask("nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is not None:
-                values = (info.state, info.status, info.healthMask)
-                fresh |= zip(("fabric.state", "fabric.status", "fabric.health"), values, strict=True)
+                values = (info.state, info.status, info.healthMask, getattr(info, "healthSummary", None))
+                names = (f"fabric.{name}" for name in ("state", "status", "health", "summary"))
+                fresh |= zip(names, values, strict=True)
                 return
 
     def _links(self, fresh: dict[str, Any]) -> None:
@@ -281,9 +330,14 @@ class SampledGpu:
                 parts += [part[: len(part) // 2], part[len(part) // 2 :]]
             for one in answers or ():
                 if one.nvmlReturn in _LOST:
+                    self.nvml.failed.add("nvmlDeviceGetFieldValues")
                     raise pynvml.NVMLError(one.nvmlReturn)
                 if one.nvmlReturn == pynvml.NVML_SUCCESS and one.valueType < len(_VALUE):
                     found[one.fieldId, one.scopeId] = getattr(one.value, _VALUE[one.valueType])
+                elif one.nvmlReturn in _FAILED:
+                    self.nvml.failed.add("nvmlDeviceGetFieldValues")
+        if asked and not found:  # the call works whatever becomes of its fields
+            self.nvml.worked.discard("nvmlDeviceGetFieldValues")
         self._fields[tier] = list(found)
         return found
 
@@ -299,12 +353,14 @@ class SampledGpu:
 class NvmlSession:
     """NVML from opening to closing: all GPUs and their events."""
 
-    def __init__(self, nvml: Nvml) -> None:
+    def __init__(self, nvml: Nvml, before: list[SampledGpu] | None = None) -> None:
+        """`before`: the GPUs when it was open the last time."""
         self.nvml = nvml
         self.opened_s = time.monotonic()
         nvml.open()
         self.count = nvml.call(-1, "nvmlDeviceGetCount") or 0
-        self.gpus = [SampledGpu(nvml, index) for index in range(self.count)]
+        known = dict(enumerate(before or ()))
+        self.gpus = [SampledGpu(nvml, index, known.get(index)) for index in range(self.count)]
         self._events = self._subscribe()
 
     def stale(self, *, asked: bool) -> bool:
@@ -400,7 +456,7 @@ def main(board_fd: int, interval_s: float, slow_every: int, rare_every: int, ski
             look = nvml.look()
             if session.stale(asked=look != looked):
                 session.close()
-                session = NvmlSession(nvml)
+                session = NvmlSession(nvml, session.gpus)
                 number = 0
     except GoneError as error:
         send(absent=str(error))

@@ -17,7 +17,7 @@ from agent.collectors.growth import GrowthTracker
 from agent.collectors.idle import IdleOptions
 from agent.collectors.samples import Gpu, GpuCount, GpuEvent, GpuHealth, GpuProcess, Sample
 from agent.contract import kinds
-from agent.contract.messages import UnsentEvent
+from agent.contract.messages import MAX_TEXT, UnsentEvent
 
 BDF, NEIGHBOUR = "0000:3b:00", "0000:5d:00"
 GPU = Gpu(index=0, bdf=BDF, uuid="", utilization=50, power_w=300.0, temperature_c=60, slowdowns=0)
@@ -244,6 +244,64 @@ def test_the_fabric_may_take_two_minutes_and_no_more() -> None:
     ]
     assert events_of(GpuLinksCollector(), quick) == []
     assert events_of(GpuLinksCollector(), [health(0, fabric__state=0), *seconds(GPU, 1, 300)]) == []
+
+
+@pytest.mark.parametrize(
+    ("mask", "summary", "trouble"),
+    [
+        (0xAA, 1, ""),
+        (0x1AA, 1, ""),
+        (0x2AA, 2, "incorrect_system"),
+        (0x3AA, 2, "incorrect_chassis"),
+        (0x4AA, 2, "no_partition"),
+        (0x5AA, 2, "insufficient_nvlinks"),
+        (0x6AA, 2, "incompatible_gpu_firmware"),
+        (0x7AA, 2, "invalid_location"),
+        (0x8AA, 2, "invalid_gpu_state"),
+        (0xFAA, 0, "configuration_15"),
+        (0x5A9, 2, "degraded_bandwidth,insufficient_nvlinks"),
+        (0, 0, ""),
+        (0, 2, "unhealthy"),
+        (0, 3, "limited_capacity"),
+    ],
+)
+def test_what_the_fabric_says_of_itself(mask: int, summary: int, trouble: str) -> None:
+    """The mask names it; where it says nothing, the summary does."""
+    sample = health(0, fabric__state=3, fabric__status=0, fabric__health=mask, fabric__summary=summary)
+    assert [data["trouble"] for _, _, data in events_of(GpuLinksCollector(), [sample])] == (
+        [trouble] if trouble else []
+    )
+
+
+def test_the_nvlink_errors_of_one_sample_are_one_event() -> None:
+    """Eighteen links with ten counters each: the worst link, the next, and how many."""
+    names = (
+        "replay",
+        "recovery",
+        "recovery_failed",
+        "receive",
+        "integrity",
+        "malformed",
+        "overrun",
+        "recovered",
+        "ecc",
+    )
+    counters = [f"nvlink__{link}__{name}" for link in range(18) for name in names]
+    fault = dict.fromkeys(counters, 1) | {"nvlink__7__recovery_failed": 5, "nvlink__7__crc": 9000}
+    well = dict.fromkeys(fault, 0)
+    ((at_s, kind, data),) = events_of(
+        GpuLinksCollector(), [health(0, **well), health(1, **fault), health(2, **fault)]
+    )
+    assert (at_s, kind, data["link"], data["counter"], data["delta"]) == (
+        1,
+        "gpu.nvlink_errors",
+        7,
+        "recovery_failed",
+        5,
+    )
+    assert data["counters"] == 163
+    assert data["links"].startswith("7: recovery_failed +5, ecc +1, ")
+    assert data["links"].endswith("; and 14 more") or len(data["links"]) == MAX_TEXT
 
 
 def test_bit_error_rates() -> None:

@@ -20,7 +20,7 @@ from agent.nvml import start
 from agent.nvml.process import Timing
 from agent.nvml.wire import json_text
 from agent.sources.nvml import NvmlSource
-from tests.fixtures.nvml_fake import DRIVER_NOT_LOADED, LOST, RESET_REQUIRED, FakeNvml, build
+from tests.fixtures.nvml_fake import DRIVER_NOT_LOADED, LOST, RESET_REQUIRED, UNKNOWN, FakeNvml, build
 
 QUICK = Timing(
     interval_s=0.05, deadline_s=2.0, retry_s=0.1, slow_every=1, rare_every=1, skip_s=(0.2,), settle_s=0.2
@@ -90,6 +90,11 @@ async def running(env: dict[str, str], timing: Timing = PATIENT) -> AsyncIterato
             await emitted.task
 
 
+def of_first(sample: Sample) -> bool:
+    """A sample of the first GPU."""
+    return isinstance(sample, Gpu) and sample.bdf == FIRST
+
+
 def children() -> list[int]:
     """Our NVML child processes that are alive."""
     found = []
@@ -143,6 +148,47 @@ async def test_a_sick_gpu_is_lost_while_the_other_works(fake: FakeNvml, code: in
         fake.fail(0, 0)
         await emitted.gpu(FIRST)
     assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
+
+
+async def test_a_gpu_that_answers_nothing_is_lost(fake: FakeNvml) -> None:
+    """Every call fails with an unknown error: after a few samples it is lost, and stays so when NVML is opened again."""
+    async with running(fake.env) as emitted:
+        await emitted.gpu(FIRST)
+        fake.fail(0, UNKNOWN)
+        sick = await emitted.gpu(FIRST, "unknown_error")
+        assert sick.utilization is None
+        await emitted.source.look(emitted.samples.append)  # NVML is opened again
+        for _ in range(5):
+            assert (await emitted.until(of_first)).lost == "unknown_error"  # type: ignore[attr-defined]
+        assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}")]
+        fake.fail(0, 0)
+        await emitted.gpu(FIRST)
+    assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
+
+
+@pytest.mark.parametrize("function", ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetFieldValues"])
+async def test_a_gpu_is_back_when_what_had_failed_works_again(fake: FakeNvml, function: str) -> None:
+    """A call that is made now and then says that it is lost; those that are made more often still work."""
+    fake.well(0)
+    async with running(fake.env, replace(PATIENT, slow_every=4, rare_every=8)) as emitted:
+        await emitted.gpu(FIRST)
+        fake.fail_call(0, function, LOST)
+        await emitted.gpu(FIRST, "lost")
+        for _ in range(5):
+            assert (await emitted.until(of_first)).lost == "lost"  # type: ignore[attr-defined]
+        fake.fail_call(0, function, 0)
+        await emitted.gpu(FIRST)
+    assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
+
+
+async def test_a_call_that_fails_beside_others_that_work_is_no_loss(fake: FakeNvml) -> None:
+    """Some cards answer some questions with an unknown error for ever."""
+    async with running(fake.env) as emitted:
+        fake.fail_call(0, "nvmlDeviceGetPowerUsage", UNKNOWN)
+        fake.fail_call(0, "nvmlDeviceGetTemperature", UNKNOWN)
+        for _ in range(8):
+            assert (await emitted.until(of_first)).lost == ""  # type: ignore[attr-defined]
+    assert emitted.events() == []
 
 
 async def test_a_gpu_that_is_no_longer_counted_is_not_found(fake: FakeNvml) -> None:

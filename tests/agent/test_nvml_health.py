@@ -118,6 +118,24 @@ FAULTS: list[tuple[str, Change, str, dict[str, object]]] = [
         {"healthy": False, "trouble": "degraded_bandwidth"},
     ),
     (
+        "a GPU in no partition",
+        lambda f: f.set(0, fabric=f"3 0 {0xAA | 4 << 8} 2"),
+        "gpu.fabric",
+        {"healthy": False, "trouble": "no_partition"},
+    ),
+    (
+        "what the summary alone tells",
+        lambda f: f.set(0, fabric="3 0 170 3"),
+        "gpu.fabric",
+        {"healthy": False, "trouble": "limited_capacity"},
+    ),
+    (
+        "errors on all counters of all links",
+        lambda f: f.change(0, {(field, link): 1 + link for field in (161, 162) for link in range(18)}),
+        "gpu.nvlink_errors",
+        {"link": 17, "counter": "recovery", "delta": 18, "counters": 36},
+    ),
+    (
         "the driver wants a reset",
         lambda f: f.change(0, {(230, 0): 1}),
         "gpu.recovery_action",

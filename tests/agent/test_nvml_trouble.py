@@ -18,7 +18,7 @@ from agent.nvml.process import MAX_UNKILLABLE, Timing, kill
 from agent.sources.infiniband import InfinibandSource, InfinibandSourceOptions
 from agent.sources.nvml import NvmlSource
 from tests.agent.nvml_kit import FIRST, QUICK, SECOND, Machine, ended, plug, running
-from tests.fixtures.nvml_fake import LOST, FakeNvml
+from tests.fixtures.nvml_fake import LOST, UNKNOWN, FakeNvml
 
 
 async def test_one_gpus_hanging_call_does_not_blind_the_others(fake: FakeNvml, bus: Path) -> None:
@@ -155,16 +155,17 @@ async def test_a_gpu_that_nvml_never_showed_is_lost_by_its_address(
     )
 
 
+@pytest.mark.parametrize(("code", "reason"), [(LOST, "lost"), (UNKNOWN, "unknown_error")])
 async def test_nvmls_word_for_a_gpu_without_a_name_goes_to_the_one_that_is_missing(
-    fake: FakeNvml, bus: Path
+    fake: FakeNvml, bus: Path, code: int, reason: str
 ) -> None:
     """Lost before the agent's first sample: NVML does not show which one it is, the bus does."""
     plug(bus, FIRST)
     plug(bus, SECOND)
-    fake.fail(0, LOST)
+    fake.fail(0, code)
     async with running(fake, bus) as machine:
         unsent = await machine.says("gpu.lost")
-    assert unsent.data == {"reason": "lost"}
+    assert unsent.data == {"reason": reason}
 
 
 async def test_a_gpu_missing_against_the_configuration_has_no_name(fake: FakeNvml, bus: Path) -> None:

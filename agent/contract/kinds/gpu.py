@@ -104,7 +104,9 @@ KINDS: tuple[Kind, ...] = (
         summary="NVML answers 'GPU is lost', or no longer shows a GPU that it had shown.",
         fields=(
             field(
-                "reason", "text", "lost | not_found | reset_required | unbound (on the PCI bus, no driver)"
+                "reason",
+                "text",
+                "lost | not_found | reset_required | unknown_error (no call is answered) | unbound (on the PCI bus, no driver)",
             ),
             field("index", "int", "NVML index", always=False),
             field("uuid", "text", "GPU UUID", always=False),

@@ -160,21 +160,26 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.nvlink_errors",
         WARNING,
-        "An NVLink error counter grew; at most once a minute. CRC errors, which are corrected, from 6000 a minute on.",
+        "NVLink error counters grew; each at most once a minute, and all that grew together in one event. CRC errors, "
+        "which are corrected, from 6000 a minute on.",
         (
             field(
-                "counter", "text", "replay, recovery, crc, receive, recovery_failed, effective_errors, ..."
+                "counter",
+                "text",
+                "the worst: replay, recovery, crc, receive, recovery_failed, effective_errors, ...",
             ),
             field("delta", "int", "growth"),
             field("value", "int", "the counter now"),
             field(
                 "link",
                 "int",
-                "the link; left out where the driver counts for all links together",
+                "the worst link; left out where the driver counts for all links together",
                 always=False,
             ),
+            field("links", "text", "the worst links with what grew", always=False),
+            field("counters", "int", "how many grew", always=False),
         ),
-        {"counter": "recovery", "delta": 1, "value": 3, "link": 9},
+        {"counter": "recovery", "delta": 1, "value": 3, "link": 9, "links": "9: recovery +1", "counters": 1},
     ),
     _kind(
         "gpu.nvlink_ber",
@@ -195,7 +200,11 @@ KINDS: tuple[Kind, ...] = (
             field("healthy", "bool", "it is part of the fabric, without problems"),
             field("state", "text", "not_started | in_progress | completed"),
             field("status", "int", "NVML return code of the fabric's set-up"),
-            field("trouble", "text", "degraded_bandwidth, route_unhealthy, in_progress, ...; empty: none"),
+            field(
+                "trouble",
+                "text",
+                "degraded_bandwidth, route_unhealthy, no_partition, in_progress, ...; empty: none",
+            ),
         ),
         {"healthy": False, "state": "completed", "status": 0, "trouble": "degraded_bandwidth"},
     ),
