@@ -66,6 +66,12 @@ class Emitted:
         assert isinstance(found, Gpu)
         return found
 
+    async def next(self, bdf: str) -> Gpu:
+        """The next sample of a GPU, however it is."""
+        found = await self.until(lambda r: isinstance(r, Gpu) and r.bdf == bdf)
+        assert isinstance(found, Gpu)
+        return found
+
     async def state(self, state: str) -> NvmlState:
         """The next report of NVML about itself, of that kind."""
         found = await self.until(lambda r: isinstance(r, NvmlState) and r.state == state)
@@ -88,11 +94,6 @@ async def running(env: dict[str, str], timing: Timing = PATIENT) -> AsyncIterato
         emitted.task.cancel()
         with contextlib.suppress(asyncio.CancelledError, OSError):
             await emitted.task
-
-
-def of_first(sample: Sample) -> bool:
-    """A sample of the first GPU."""
-    return isinstance(sample, Gpu) and sample.bdf == FIRST
 
 
 def children() -> list[int]:
@@ -159,7 +160,7 @@ async def test_a_gpu_that_answers_nothing_is_lost(fake: FakeNvml) -> None:
         assert sick.utilization is None
         await emitted.source.look(emitted.samples.append)  # NVML is opened again
         for _ in range(5):
-            assert (await emitted.until(of_first)).lost == "unknown_error"  # type: ignore[attr-defined]
+            assert (await emitted.next(FIRST)).lost == "unknown_error"
         assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}")]
         fake.fail(0, 0)
         await emitted.gpu(FIRST)
@@ -175,7 +176,7 @@ async def test_a_gpu_is_back_when_what_had_failed_works_again(fake: FakeNvml, fu
         fake.fail_call(0, function, LOST)
         await emitted.gpu(FIRST, "lost")
         for _ in range(5):
-            assert (await emitted.until(of_first)).lost == "lost"  # type: ignore[attr-defined]
+            assert (await emitted.next(FIRST)).lost == "lost"
         fake.fail_call(0, function, 0)
         await emitted.gpu(FIRST)
     assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
@@ -187,7 +188,7 @@ async def test_a_call_that_fails_beside_others_that_work_is_no_loss(fake: FakeNv
         fake.fail_call(0, "nvmlDeviceGetPowerUsage", UNKNOWN)
         fake.fail_call(0, "nvmlDeviceGetTemperature", UNKNOWN)
         for _ in range(8):
-            assert (await emitted.until(of_first)).lost == ""  # type: ignore[attr-defined]
+            assert (await emitted.next(FIRST)).lost == ""
     assert emitted.events() == []
 
 
