@@ -125,15 +125,15 @@ def _files(folder: Path, sources: Sources) -> Iterator[Path]:
         sources.errors.append(Diagnostic(file=str(folder), line=0, key="", text="there is no such folder"))
         return
     for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue  # an editor's lock or copy, a mounted ConfigMap's `..data`
         if path.suffix == ".yml":
             sources.errors.append(
                 Diagnostic(
                     file=f"{folder.name}/{path.name}", line=1, key="", text="name it .yaml: .yml is not read"
                 )
             )
-        elif (
-            path.is_dir() and path.name != CATALOG and not path.name.startswith(".")
-        ):  # a mounted ConfigMap has `..data`
+        elif path.is_dir() and path.name != CATALOG:
             lost = sorted(path.rglob("*.y*ml"))
             sources.errors.extend(
                 Diagnostic(

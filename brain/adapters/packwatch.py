@@ -34,14 +34,16 @@ class PackWatch:
     def __init__(self, config: BrainConfig, problems: Problems) -> None:
         self._config = config
         self._problems = problems
+        # What `_built` was built from. Both change together: a build that is cut off is none.
         self._stamp: object = None
         self._built: Build | None = None
+        self._forced = 0  # how often the files were to be read, changed or not
         self._warned: Sequence[str] = ()
         self._now = asyncio.Event()
 
     def check_now(self) -> None:
         """Reads the files again, changed or not (SIGHUP)."""
-        self._stamp = None
+        self._forced += 1
         self._now.set()
 
     def report_again(self) -> None:
@@ -59,13 +61,13 @@ class PackWatch:
         `warn` gets the warnings of a usable pack, once as long as they stay the same.
         """
         while True:
-            stamp = await asyncio.to_thread(self._files)
+            stamp = (self._forced, await asyncio.to_thread(self._files))
             built = self._built
             changed = built is None or stamp != self._stamp
             if built is None or changed:
-                self._stamp = stamp
                 # In a thread: reading YAML and running examples takes long, and events must not wait for it.
-                built = self._built = await asyncio.to_thread(self.build)
+                built = await asyncio.to_thread(self.build)
+                self._stamp, self._built = stamp, built
             # Who asked in the meantime is told as well: once, not twice.
             requested = self._now.is_set()
             self._now.clear()
@@ -100,6 +102,9 @@ class PackWatch:
             errors = list(self._problems(pack))
         except GpuwardError as error:  # a pack that breaks the engine in its examples is refused as well
             return Build(errors=str(error).splitlines() or [type(error).__name__])
+        except Exception as error:  # noqa: BLE001  whatever a file holds, the brain goes on with the rules in force
+            text = " ".join(str(error).split())[:300]
+            return Build(errors=[f"the rules cannot be read: {type(error).__name__}: {text}"])
         if errors:
             return Build(errors=errors)
         return Build(pack=pack, warnings=[str(warning) for warning in sources.warnings])
@@ -108,14 +113,18 @@ class PackWatch:
         """Returns a value that changes when a file is changed, added or removed."""
         files: list[Path] = []
         for folder in (self._config.rules_dir, self._config.runbooks_dir):
-            files += sorted(folder.rglob("*.yaml"))
+            files += sorted(path for path in folder.rglob("*.yaml") if not path.name.startswith("."))
         if self._config.topology:
             files.append(self._config.topology)
-        found = []
+        found: list[tuple[str | int, ...]] = []
         for file in files:
             try:
                 status = file.stat()
             except FileNotFoundError:
                 continue  # removed between the listing and here
-            found.append((str(file), status.st_mtime_ns, status.st_size, status.st_ino))
+            except OSError as error:
+                found.append((str(file), str(error)))
+                continue
+            # The time of the change of status cannot be set back, as that of the content can (cp -p, rsync -t).
+            found.append((str(file), status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
         return found

@@ -12,7 +12,7 @@ from agent.contract.messages import Event
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import drift, reports, situations, symptoms, twins
+from brain.core.faults import drift, reports, situations, spread, symptoms, twins
 from brain.core.healing import drains, jobs, runs, steps, told, validation
 from brain.core.incidents import IncidentTrigger
 from brain.core.index import Index
@@ -487,6 +487,7 @@ class Engine:
             f"rules {pack.version}: {len(pack.rules)} rules, {len(pack.runbooks)} runbooks",
             data={"pack": pack.version},
         )
+        spread.redefined(ctx, previous.symptoms)
         self._end_removed_symptoms(ctx)
         self._judge_by_new_rules(ctx)
         ctx.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)

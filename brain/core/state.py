@@ -62,6 +62,7 @@ class SetAside:
 
     # whose remedy it is
     run: str
+    at: float
     # when it would have ended without the remedy, unless a fact renewed it
     until: float
 
@@ -490,8 +491,8 @@ class State:
     set_aside: dict[str, SetAside] = field(default_factory=dict)
     # spread symptom -> node that showed what it counts and does not any more -> when it began there; for within_s
     recovered: dict[str, dict[str, float]] = field(default_factory=dict)
-    # spread symptom of the cell -> node on which a remedy ended what it counts -> until when its facts would have lasted
-    treated: dict[str, dict[str, float]] = field(default_factory=dict)
+    # spread symptom of the cell -> symptom that it counts and a remedy has ended; until its facts would have ended it
+    treated: dict[str, dict[str, SetAside]] = field(default_factory=dict)
     # scope -> rules that match there now
     matched: dict[str, list[str]] = field(default_factory=dict)
     # by id; those that are over are forgotten soon

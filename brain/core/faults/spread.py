@@ -6,12 +6,13 @@ node that a remedy healed counts as long as its facts would have lasted: remedie
 """
 
 import math
+from collections.abc import Callable, Mapping
 
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, component_of, node_of
-from brain.core.state import SymptomState
+from brain.core.state import SetAside, SymptomState
 
 SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
 GROWS_S = 300.0  # a spread that few nodes show is not over while the newest of them began so lately
@@ -78,29 +79,54 @@ def due(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
     return _grows_until(ctx, symptom, wide) if wide.active and _few(ctx, symptom, wide) else math.inf
 
 
-def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str, until: float) -> None:
-    """Counts a node out; remembers for `within_s` when it began there, and in the cell that a remedy ended it.
-
-    `until`: when its facts would have ended it, if a remedy did before; else 0.
-    """
+def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> None:
+    """Counts a node out; remembers for `within_s` when it began there."""
     key = ids.key(wide.name, wide.scope)
     began = wide.members.pop(node)
     if ctx.now < began + symptom.within_s:
         ctx.state.recovered.setdefault(key, {})[node] = began
         _arm(ctx, key, began + symptom.within_s)
-    if wide.scope == CELL and ctx.now < until:
-        ctx.state.treated.setdefault(key, {})[node] = until
-        _arm(ctx, key, until)
 
 
-def is_healthy(ctx: Context, node: str, name: str = "") -> None:
-    """A fact, or an operator, says that a remedy healed the node: of this symptom, or of all."""
-    for key, nodes in list(ctx.state.treated.items()):
-        symptom = ctx.compiled.symptoms.get(ids.name_of(key))
-        if node in nodes and (not name or symptom is None or symptom.of == name):
-            del nodes[node]
-            if not nodes:
-                del ctx.state.treated[key]
+def was_treated(ctx: Context, key: str, aside: SetAside) -> None:
+    """The run that had set a symptom aside is over: in the cell its node counts as long as the facts would have lasted."""
+    state = ctx.state.symptoms.get(key)
+    if state is not None and state.active:
+        return  # it came back, and counts as it is
+    for symptom, place, _ in watchers(ctx, *ids.split(key)):
+        if place == CELL and ctx.now < aside.until:
+            wide = ids.key(symptom.name, place)
+            ctx.state.treated.setdefault(wide, {})[key] = aside
+            _arm(ctx, wide, aside.until)
+
+
+def is_over(ctx: Context, key: str, at: float) -> None:
+    """A fact, from then, says that a symptom is over: if that is newer than the remedy, the remedy hides nothing."""
+    if (aside := ctx.state.set_aside.get(key)) is not None and aside.at <= at < math.inf:
+        aside.until = ctx.now
+    _forget_treated(ctx, lambda treated, aside: treated == key and aside.at <= at)
+
+
+def is_healthy(ctx: Context, node: str) -> None:
+    """An operator says that the node is well."""
+    _forget_treated(ctx, lambda treated, _: node_of(ids.split(treated)[1]) == node)
+
+
+def redefined(ctx: Context, before: Mapping[str, Symptom]) -> None:
+    """Other rules are in force: what was remembered for a spread of another symptom does not count for this one."""
+    for remembered in (ctx.state.recovered, ctx.state.treated):
+        for key in list(remembered):
+            was, now = before.get(ids.name_of(key)), ctx.compiled.symptoms.get(ids.name_of(key))
+            if was is None or now is None or was.of != now.of:
+                del remembered[key]
+
+
+def _forget_treated(ctx: Context, over: Callable[[str, SetAside], bool]) -> None:
+    for wide, treated in list(ctx.state.treated.items()):
+        for key in [key for key, aside in treated.items() if over(key, aside)]:
+            del treated[key]
+        if not treated:
+            del ctx.state.treated[wide]
 
 
 def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
@@ -119,10 +145,10 @@ def forget_old(ctx: Context, key: str) -> None:
         ctx.state.recovered[key] = left
         _arm(ctx, key, min(left.values()) + within_s)
     treated = ctx.state.treated.pop(key, {}) if symptom is not None else {}
-    treated = {node: until for node, until in treated.items() if ctx.now < until}
+    treated = {name: aside for name, aside in treated.items() if ctx.now < aside.until}
     if treated:
         ctx.state.treated[key] = treated
-        _arm(ctx, key, min(treated.values()))
+        _arm(ctx, key, min(aside.until for aside in treated.values()))
 
 
 def _arm(ctx: Context, key: str, due: float) -> None:
@@ -135,9 +161,8 @@ def _arm(ctx: Context, key: str, due: float) -> None:
 def _with_treated(ctx: Context, wide: SymptomState) -> int:
     """How many nodes show it, or would without our remedies."""
     treated = ctx.state.treated.get(ids.key(wide.name, wide.scope), {})
-    return len(wide.members) + sum(
-        1 for node, until in treated.items() if ctx.now < until and node not in wide.members
-    )
+    nodes = {node_of(ids.split(key)[1]) for key, aside in treated.items() if ctx.now < aside.until}
+    return len(nodes | wide.members.keys())
 
 
 def _few(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:

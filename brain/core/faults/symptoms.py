@@ -149,12 +149,10 @@ def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterat
     """An event that clears a symptom; for `flapping` it is one more change."""
     key = ids.key(symptom.name, scope)
     state = ctx.state.symptoms.get(key)
-    if state is None:
-        if (aside := ctx.state.set_aside.get(key)) is not None:
-            aside.until = ctx.now
-        spread.is_healthy(ctx, event.node, symptom.name)
-        return
     at = ctx.now - event.age_s
+    spread.is_over(ctx, key, at)
+    if state is None:
+        return
     if symptom.detect == "flapping":
         if state.on:
             state.on = False
@@ -174,6 +172,7 @@ def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterat
 def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]:
     """Makes a symptom active and counts it in the spread symptoms around it."""
     state.active = True
+    spread.is_over(ctx, key, math.inf)  # it counts as it is
     ctx.state.symptoms[key] = ctx.state.symptoms.pop(
         key
     )  # active ones stand in the order in which they began
@@ -207,7 +206,7 @@ def set_aside(ctx: Context, state: SymptomState, run: str, why: str) -> Iterator
     A fault that goes round is not taken for single ones because our remedies follow it from node to node (law 6).
     """
     until = _expires(ctx.compiled.symptoms[state.name], state)
-    ctx.state.set_aside[ids.key(state.name, state.scope)] = SetAside(run=run, until=until)
+    ctx.state.set_aside[ids.key(state.name, state.scope)] = SetAside(run=run, at=ctx.now, until=until)
     yield from _end(ctx, state, why, proven=False)
 
 
@@ -216,7 +215,8 @@ def run_ended(ctx: Context, run: str) -> list[SymptomState]:
     changed: list[SymptomState] = []
     for key, aside in [each for each in ctx.state.set_aside.items() if each[1].run == run]:
         del ctx.state.set_aside[key]
-        changed.extend(_count_out_of(ctx, *ids.split(key), until=aside.until))
+        spread.was_treated(ctx, key, aside)
+        changed.extend(_count_out_of(ctx, *ids.split(key)))
     return changed
 
 
@@ -269,16 +269,13 @@ def _count_in(
         yield wide
 
 
-def _count_out_of(ctx: Context, name: str, scope: str, *, until: float = 0.0) -> Iterator[SymptomState]:
-    """A node no longer shows a symptom at one of its components: it is counted no more where it was counted.
-
-    `until`: a remedy ended it, and without that it would have lasted until then; 0: no remedy did.
-    """
+def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]:
+    """A node no longer shows a symptom at one of its components: it is counted no more where it was counted."""
     for symptom, place, node in spread.watchers(ctx, name, scope):
         key = ids.key(symptom.name, place)
         wide = ctx.state.symptoms.get(key)
         if wide is not None and node in wide.members and not spread.shows(ctx, name, node, symptom, place):
-            spread.recovers(ctx, symptom, wide, node, until)
+            spread.recovers(ctx, symptom, wide, node)
             yield from _recount(ctx, key, symptom, wide)
 
 

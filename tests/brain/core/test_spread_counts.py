@@ -25,7 +25,7 @@ def test_who_shows_it_by_what_was_set_aside(set_aside: dict[str, str], shows: bo
     """Only the node's own, and only of this symptom."""
     watch = leaf()
     ctx = watch.ctx(100)
-    ctx.state.set_aside |= {key: SetAside(run=run, until=900.0) for key, run in set_aside.items()}
+    ctx.state.set_aside |= {key: SetAside(run=run, at=50.0, until=900.0) for key, run in set_aside.items()}
     assert counts.shows(ctx, "sick", "n1", spread(), "leaf/l1") is shows
 
 
@@ -105,7 +105,7 @@ def test_the_timer_is_not_set_twice() -> None:
         sick(watch, 100, node)
     well(watch, 200, "n1")
     ctx = watch.ctx(210)
-    counts.recovers(ctx, spread(within_s=900), watch.known(WIDE), "n2", 0.0)
+    counts.recovers(ctx, spread(within_s=900), watch.known(WIDE), "n2")
     assert ctx.effects == []
 
 

@@ -360,7 +360,9 @@ def test_remedies_do_not_hide_how_many_had_it() -> None:
     watch = cell()
     for at, node in ((0, "n1"), (1000, "n2"), (2000, "n3")):
         assert remedied(watch, at, node) == []
-    assert watch.state.treated == {ALL: {"n1": 3600, "n2": 4600, "n3": 5600}}
+    assert {key: aside.until for key, aside in watch.state.treated[ALL].items()} == {
+        "sick@gpu/n1/0": 3600, "sick@gpu/n2/0": 4600, "sick@gpu/n3/0": 5600,
+    }  # fmt: skip
     assert sick(watch, 3599, "n4") == [f"+{ALL}"]
     assert [one for one in watch.wait(7000) if "wide" in one[1]] == [(5600, f"-{ALL}")], "n4 alone is none"
     assert watch.state.treated == {}
@@ -391,6 +393,55 @@ def test_a_fact_during_the_verification_says_that_it_is_well() -> None:
     well(watch, 120, "n1")
     symptoms.run_ended(watch.ctx(130), "r1")
     assert watch.state.treated == {}
+
+
+def test_what_does_not_say_that_it_is_well() -> None:
+    """A fact from before the remedy that came late, one of another GPU, one of another symptom."""
+    for told in (
+        lambda watch: watch.fact(2500, "x.good", "n1 gpu/0", age_s=2450),
+        lambda watch: well(watch, 2500, "n1", 1),
+        lambda watch: well(watch, 2500, "n5"),
+    ):
+        watch = cell()
+        for at, node in ((0, "n1"), (1000, "n2"), (2000, "n3")):
+            remedied(watch, at, node)
+        told(watch)
+        assert sick(watch, 3000, "n4") == [f"+{ALL}"]
+
+
+def test_a_fault_that_came_back_and_was_well_by_itself() -> None:
+    """The newest fact counts, not the remedy before it; also when it was never active again."""
+    watch = cell()
+    for at, node in ((0, "n1"), (1000, "n2"), (2000, "n3")):
+        remedied(watch, at, node)
+    sick(watch, 2500, "n1")
+    well(watch, 2600, "n1")
+    assert "sick@gpu/n1/0" not in watch.state.treated[ALL]
+    assert sick(watch, 3500, "n4") == [], "n1 began too long ago for the growth"
+
+
+def test_a_late_fact_during_the_verification_says_nothing() -> None:
+    """It is older than the remedy."""
+    watch = cell()
+    sick(watch, 100, "n1")
+    list(symptoms.set_aside(watch.ctx(110), watch.known("sick@gpu/n1/0"), "r1", "set aside"))
+    watch.fact(120, "x.good", "n1 gpu/0", age_s=15)
+    symptoms.run_ended(watch.ctx(130), "r1")
+    assert list(watch.state.treated[ALL]) == ["sick@gpu/n1/0"]
+
+
+def test_a_spread_that_counts_another_symptom_now() -> None:
+    """What was remembered for the symptom that it counted before is forgotten."""
+    watch = cell()
+    remedied(watch, 0, "n1")
+    sick(watch, 10, "n2")
+    well(watch, 20, "n2")
+    before = dict(watch.compiled.symptoms)
+    counts.redefined(watch.ctx(100), before)
+    assert (list(watch.state.treated), list(watch.state.recovered)) == ([ALL], [ALL])
+    watch.compiled.symptoms["wide"] = replace(before["wide"], of="hot")
+    counts.redefined(watch.ctx(100), before)
+    assert (watch.state.treated, watch.state.recovered) == ({}, {})
 
 
 def test_a_healed_node_counts_once_and_in_the_cell_only() -> None:

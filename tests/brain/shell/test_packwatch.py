@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 import shutil
-from collections.abc import AsyncIterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,13 @@ class Site:
 async def watched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     """A site whose watch runs."""
     monkeypatch.setattr(packwatch, "POLL_S", 0.02)
-    site = Site(folder)
+    async with serving(Site(folder)) as site:
+        yield site
+
+
+@contextlib.asynccontextmanager
+async def serving(site: Site) -> AsyncIterator[Site]:
+    """One session of it."""
     task = asyncio.create_task(
         site.watch.serve(
             site.take,
@@ -133,6 +141,70 @@ async def test_a_new_leader_is_told_at_once_of_files_that_were_read_before(
         site.watch.report_again()
         assert await site.next("refuse") == errors
         assert site.tried == 2, "no pack could be made of them"
+
+
+async def test_a_build_that_was_cut_off_is_done_by_the_next_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost while changed rules are tried: whoever serves next takes them, not the old ones."""
+    async with watched(tmp_path, monkeypatch) as site:
+        first = await site.next("take")
+        trying, go_on = threading.Event(), threading.Event()
+
+        def slowly(pack: Pack) -> Sequence[str]:
+            trying.set()
+            go_on.wait(30)
+            return []
+
+        site.watch._problems = slowly
+        site.write("severity: P2", "severity: P3")
+        await asyncio.to_thread(trying.wait, 30)
+    go_on.set()
+    async with serving(site):
+        site.watch.report_again()
+        assert await site.next("take") != first
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda file: file.symlink_to(file.name), "more.yaml"),
+        (lambda file: file.write_text("symptoms: {a: {ttl_s: " + "9" * 5000 + "}}\n"), ""),
+        (lambda file: file.write_text("[" * 3000), ""),
+    ],
+)
+async def test_no_file_ends_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object], said: str
+) -> None:
+    """A link to itself, a number of 5,000 digits, brackets without an end: refused, and taken again when it is gone."""
+    async with watched(tmp_path, monkeypatch) as site:
+        await site.next("take")
+        file = site.file.with_name("more.yaml")
+        spoil(file)
+        assert said in "\n".join(await site.next("refuse"))
+        file.unlink()
+        await site.next("take")
+
+
+async def test_an_editors_files_are_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock (a link to nowhere) and a copy, hidden beside the file that is edited."""
+    async with watched(tmp_path, monkeypatch) as site:
+        first = await site.next("take")
+        site.file.with_name(".#bond.yaml").symlink_to("ann@host.123:456")
+        site.file.with_name(".bond.yaml").write_text("half of it")
+        site.watch.check_now()
+        assert await site.next("take") == first
+
+
+async def test_a_change_that_looks_old_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place, of the same size, with the time of before: as `cp -p` and `rsync --inplace -t` write."""
+    async with watched(tmp_path, monkeypatch) as site:
+        first = await site.next("take")
+        before = site.file.stat()
+        text = site.file.read_text(encoding="utf-8").replace("severity: P2", "severity: P3", 1)
+        site.file.write_text(text, encoding="utf-8")
+        os.utime(site.file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert await site.next("take") != first
 
 
 async def test_who_begins_to_lead_while_the_files_are_read_is_told_once(
