@@ -48,7 +48,8 @@ def _sorted(paths: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def _rank(path: str, parts: tuple[str, ...]) -> int:
-    return next((n for n, part in enumerate(parts) if part in path), len(parts))
+    below = path.rpartition("/tests/")[2]  # wherever the checkout lies
+    return next((n for n, part in enumerate(parts) if part in below), len(parts))
 
 
 def _waits(path: str) -> int:

@@ -12,6 +12,15 @@ def test_every_file_is_run_once() -> None:
         assert sorted(in_order(files)) == files
 
 
+def test_wherever_the_checkout_lies() -> None:
+    """Folders above it may have the names that the lists have."""
+    for above in ("/home/ann/replay/gpuward", "/tests/real/test_kube_drains/laws/test_planted"):
+        moved = [f"{above}/tests{path.rpartition('/tests')[2]}" for path in FILES]
+        assert [path.removeprefix(above) for path in in_order(moved)] == [
+            path.removeprefix(str(Path(__file__).parents[1])) for path in in_order(FILES)
+        ]
+
+
 def test_files_that_wait_are_spread_among_those_that_compute() -> None:
     order = in_order(FILES)
     waits = [n for n, path in enumerate(order) if any(part in path for part in WAITING)]

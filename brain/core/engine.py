@@ -85,6 +85,7 @@ class Engine:
         counts as that one.
         """
         self.state.now = max(self.state.now, now)
+        size = len(self.state.nodes)
         if self._is_repeat(given):
             return []
         if self.state.jobs:
@@ -119,6 +120,8 @@ class Engine:
                 reports.malformed(ctx, given)
             case PackLoaded(pack=pack):
                 ctx = self._load(ctx, pack)
+        if len(self.state.nodes) != size:
+            ctx.changed.extend(symptoms.more_nodes(ctx))
         self._propagate(ctx)
         return ctx.finish()
 
@@ -299,11 +302,7 @@ class Engine:
         """Matches the rules at every scope that sees a changed symptom, then rechecks the runs concerned."""
         for scope in situations.scopes_to_judge(ctx, changed):
             before = list(ctx.state.matched.get(scope, ()))
-            began, ended = situations.judge(ctx, scope)
-            for rule in began:
-                self._match_began(ctx, rule, scope)
-            for rule in ended:
-                self._match_ended(ctx, rule, scope, "its symptoms are gone")
+            ended = self._judge_scope(ctx, scope, "its symptoms are gone")
             for rule in before:
                 if rule not in ended:
                     self._match_continues(ctx, rule, scope, changed)
@@ -313,6 +312,21 @@ class Engine:
         for symptom in changed:
             if symptom.active:
                 self._recheck(ctx, symptom.scope)
+
+    def _judge_scope(self, ctx: Context, scope: str, why: str, *, proven: bool = True) -> list[str]:
+        """Matches the rules at a scope. Returns those that matched before and do not any more, because of `why`.
+
+        Unless that is `proven`, their incidents are not proven to be healed.
+        """
+        began, ended = situations.judge(ctx, scope)
+        for rule in began:
+            self._match_began(ctx, rule, scope)
+        for rule in ended:
+            incident = self.state.incidents.get(ctx.index.by_match.get(ids.key(rule, scope), ""))
+            if incident is not None and not proven:
+                incident.unproven = True
+            self._match_ended(ctx, rule, scope, why)
+        return ended
 
     def _match_began(self, ctx: Context, rule: str, scope: str) -> None:
         spec = ctx.compiled.rules.get(rule)
@@ -490,6 +504,7 @@ class Engine:
         spread.redefined(ctx, previous.symptoms)
         self._end_removed_symptoms(ctx)
         self._judge_by_new_rules(ctx)
+        self._judge_what_matched(ctx)
         ctx.changed.extend(symptom for symptom in self.state.symptoms.values() if symptom.active)
         self._judge_by_new_places(ctx)
         requests.plan_schedules(ctx)
@@ -533,6 +548,12 @@ class Engine:
             self._match_ended(ctx, rule, scope, f"rule {rule} was removed")
         for key in [key for key in self.state.dismissed if ids.name_of(key) not in rules]:
             del self.state.dismissed[key]
+
+    def _judge_what_matched(self, ctx: Context) -> None:
+        """A rule may have another scope or condition now: where it matched, it may match no more, which proves nothing."""
+        for scope in list(self.state.matched):
+            why = "the rules that are in force now do not match any more"
+            self._judge_scope(ctx, scope, why, proven=False)
 
     def _judge_by_new_places(self, ctx: Context) -> None:
         """Nodes count in the spreads around them. What explained a fault may be elsewhere now: then it has its own incident."""

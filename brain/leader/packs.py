@@ -34,6 +34,7 @@ class PackUpdates:
         self._notes = notes
         self._alerts = alerts
         self._count = 0
+        self._sent = (0, "")  # epoch and version of the pack that was published last
 
     async def serve(self) -> None:
         """Watches the files, until cancelled."""
@@ -42,9 +43,13 @@ class PackUpdates:
     def _take(self, pack: Pack) -> None:
         self._alerts.clear("brain_rules")
         current = self._replica.state.pack
-        if self._leadership.leads() and (current is None or current.version != pack.version):
+        epoch = self._leadership.epoch
+        # What was published in this epoch may not have come back from the log yet.
+        newest = self._sent[1] if self._sent[0] == epoch else current and current.version
+        if self._leadership.leads() and newest != pack.version:
             self._count += 1
-            id_ = f"p:{pack.version}:{self._leadership.epoch}.{self._count}"
+            self._sent = (epoch, pack.version)
+            id_ = f"p:{pack.version}:{epoch}.{self._count}"
             self._writer.append_or_drop(PackLoaded(id=id_, pack=pack))
 
     def _warn(self, warnings: Sequence[str]) -> None:

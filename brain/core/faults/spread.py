@@ -8,6 +8,7 @@ node that a remedy healed counts as long as its facts would have lasted: remedie
 import math
 from collections.abc import Callable, Mapping
 
+from agent.contract.components import NODE
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.spec import Symptom
@@ -109,6 +110,9 @@ def is_over(ctx: Context, key: str, at: float) -> None:
 
 def is_healthy(ctx: Context, node: str) -> None:
     """An operator says that the node is well."""
+    for key, aside in ctx.state.set_aside.items():
+        if node_of(ids.split(key)[1]) == node:
+            aside.until = ctx.now
     _forget_treated(ctx, lambda treated, _: node_of(ids.split(treated)[1]) == node)
 
 
@@ -119,6 +123,19 @@ def redefined(ctx: Context, before: Mapping[str, Symptom]) -> None:
             was, now = before.get(ids.name_of(key)), ctx.compiled.symptoms.get(ids.name_of(key))
             if was is None or now is None or was.of != now.of:
                 del remembered[key]
+
+
+def forget_moved(ctx: Context) -> None:
+    """Other places are in force: a node that recovered does not count where it stood."""
+    for key, begun in list(ctx.state.recovered.items()):
+        name, place = ids.split(key)
+        symptom = ctx.compiled.symptoms.get(name)
+        for node in list(begun):
+            now = ctx.compiled.topology.at(node, NODE, symptom.scope) if symptom is not None else ""
+            if now and now != place:
+                del begun[node]
+        if not begun:
+            del ctx.state.recovered[key]
 
 
 def _forget_treated(ctx: Context, over: Callable[[str, SetAside], bool]) -> None:
@@ -132,7 +149,7 @@ def _forget_treated(ctx: Context, over: Callable[[str, SetAside], bool]) -> None
 def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
     """Counts a node in. A spread does not grow with a node that was counted before: one that flaps keeps none alive."""
     before = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, began)
-    wide.members[node] = wide.members.get(node, before) if wide.active else began
+    wide.members[node] = wide.members.get(node, before if wide.active else began)
 
 
 def forget_old(ctx: Context, key: str) -> None:

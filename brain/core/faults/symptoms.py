@@ -16,7 +16,7 @@ from brain.core.context import Context
 from brain.core.faults import spread
 from brain.core.pack import conditions
 from brain.core.pack.spec import Match, Override, Symptom
-from brain.core.pack.topology import type_of
+from brain.core.pack.topology import CELL, type_of
 from brain.core.state import Evidence, SetAside, SymptomState
 
 MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
@@ -286,6 +286,15 @@ def new_places(ctx: Context) -> Iterator[SymptomState]:
             wide = ctx.state.symptoms.get(ids.key(symptom.name, place))
             if wide is None or node not in wide.members:
                 yield from _count_in(ctx, symptom, place, node, state)
+    for key, aside in ctx.state.set_aside.items():
+        for symptom, place, node in spread.watchers(ctx, *ids.split(key)):
+            wide_key = ids.key(symptom.name, place)
+            if wide_key not in ctx.state.symptoms:
+                made = SymptomState(name=symptom.name, scope=place, since=aside.at)
+                ctx.state.symptoms[wide_key] = made
+            if node not in ctx.state.symptoms[wide_key].members:
+                spread.joins(ctx, ctx.state.symptoms[wide_key], node, aside.at)
+    spread.forget_moved(ctx)
     for key, wide in [each for each in ctx.state.symptoms.items() if each[1].members]:
         spec = ctx.compiled.symptoms[wide.name]
         for node in list(wide.members):
@@ -294,6 +303,14 @@ def new_places(ctx: Context) -> Iterator[SymptomState]:
         if not wide.active and spread.reached(ctx, spec, wide):
             yield from start(ctx, key, wide)
         yield from _recount(ctx, key, spec, wide)
+
+
+def more_nodes(ctx: Context) -> Iterator[SymptomState]:
+    """A node was heard for the first time: the cell is larger, and what was a large share of it may be few."""
+    for wide in list(ctx.index.active.get(CELL, {}).values()):
+        symptom = ctx.compiled.symptoms.get(wide.name)
+        if wide.members and symptom is not None:
+            yield from _recount(ctx, ids.key(wide.name, wide.scope), symptom, wide)
 
 
 def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> Iterator[SymptomState]:

@@ -59,7 +59,7 @@ def test_it_begins_with_the_node_that_makes_it_many() -> None:
     assert sick(watch, 103, "m1") == []
     assert sick(watch, 104, "stranger") == []
     state = watch.known(WIDE)
-    assert (state.members, state.since, state.last, state.arrived) == ({"n1": 101, "n2": 95}, 100, 101, 102)
+    assert (state.members, state.since, state.last, state.arrived) == ({"n1": 100, "n2": 95}, 100, 101, 102)
     assert (state.total, state.active) == (3, False)
     assert sick(watch, 105, "n3", evidence="Xid 79") == [f"+{WIDE}"]
     assert [evidence.node for evidence in state.evidence] == ["n1", "n1", "n2", "n3"]
@@ -428,6 +428,16 @@ def test_a_late_fact_during_the_verification_says_nothing() -> None:
     watch.fact(120, "x.good", "n1 gpu/0", age_s=15)
     symptoms.run_ended(watch.ctx(130), "r1")
     assert list(watch.state.treated[ALL]) == ["sick@gpu/n1/0"]
+
+
+def test_an_operators_word_during_the_verification() -> None:
+    """It is well: the remedy hides nothing."""
+    watch = cell()
+    sick(watch, 100, "n1")
+    list(symptoms.set_aside(watch.ctx(110), watch.known("sick@gpu/n1/0"), "r1", "set aside"))
+    counts.is_healthy(watch.ctx(120), "n1")
+    symptoms.run_ended(watch.ctx(130), "r1")
+    assert watch.state.treated == {}
 
 
 def test_a_spread_that_counts_another_symptom_now() -> None:
