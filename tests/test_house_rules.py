@@ -118,16 +118,26 @@ def without_reason(root: Path = ROOT) -> list[str]:
     ]
 
 
+_ALL = re.compile(r"\b(Base)?Exception\b")
+
+
 def caught_all(root: Path = ROOT) -> list[str]:
     """One message for each place that hides bugs; ruff lets it pass where the exception is logged."""
     return [
-        f"{file}:{node.lineno}: catch what can be raised here: a bug is for the supervisor"
+        f"{file}:{getattr(node, 'lineno', 0)}: catch what can be raised here: a bug is for the supervisor"
         for file, nodes in modules(root)
         for node in nodes
-        if isinstance(node, ast.ExceptHandler) and file not in CATCH_ALL
-        if ast.unparse(node.body[-1]) != "raise"  # it only cleans up
-        if node.type is None or re.search(r"\b(Base)?Exception\b", ast.unparse(node.type))
+        if file not in CATCH_ALL and _catches_all(node)
     ]
+
+
+def _catches_all(node: ast.AST) -> bool:
+    if isinstance(node, ast.ExceptHandler):
+        if ast.unparse(node.body[-1]) == "raise":
+            return False  # it only cleans up
+        return node.type is None or bool(_ALL.search(ast.unparse(node.type)))
+    named = isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "suppress"
+    return isinstance(node, ast.Call) and named and any(_ALL.search(ast.unparse(arg)) for arg in node.args)
 
 
 def named_twice(root: Path = ROOT) -> list[str]:

@@ -102,7 +102,7 @@ class PackWatch:
             errors = list(self._problems(pack))
         except GpuwardError as error:  # a pack that breaks the engine in its examples is refused as well
             return Build(errors=str(error).splitlines() or [type(error).__name__])
-        except Exception as error:  # noqa: BLE001  whatever a file holds, the brain goes on with the rules in force
+        except (OSError, ValueError, RecursionError) as error:  # whatever a file holds, the brain goes on
             text = " ".join(str(error).split())[:300]
             return Build(errors=[f"the rules cannot be read: {type(error).__name__}: {text}"])
         if errors:

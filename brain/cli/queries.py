@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -54,7 +55,7 @@ def incidents(client: Client, everything: bool, plain: bool) -> None:
     elif not found:
         click.echo("no incidents" if everything else "nothing is open")
     else:
-        Console(soft_wrap=False).print(table(found))
+        Console().print(IncidentList(found), crop=False)
 
 
 @click.command()
@@ -78,20 +79,40 @@ def nodes(client: Client, plain: bool) -> None:
     Console().print(view)
 
 
-def table(found: list[dict[str, Any]]) -> Table:
-    """Returns incidents as a table."""
+class IncidentList:
+    """Incidents as a table where that is wide enough for each; else two lines for each. No identifier is cut."""
+
+    def __init__(self, found: list[dict[str, Any]]) -> None:
+        self._found = found
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        whole = _table(self._found)
+        if Measurement.get(console, options.update(max_width=10_000), whole).maximum <= options.max_width:
+            yield whole
+            return
+        for one in self._found:
+            runs = f"{len(one['runs'])} runs" if one["runs"] else ""
+            head = f"{one['id']}  {one['severity']}  {one['state']}  {clock(one['opened_at'])}  {runs}"
+            yield Text(head.rstrip(), _COLOURS.get(one["severity"], ""), no_wrap=True, overflow="ignore")
+            yield Text(f"    {one['cause']} at {_where(one)}", no_wrap=True, overflow="ignore")
+
+
+def _where(one: dict[str, Any]) -> str:
+    return str(one["scope"]) + (f" ({one['nodes']} nodes)" if one["nodes"] > 1 else "")
+
+
+def _table(found: list[dict[str, Any]]) -> Table:
     view = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("ID", "SEV", "STATE", "SINCE", "CAUSE", "WHERE", "RUNS"):
-        view.add_column(name, overflow="fold", no_wrap=name in ("ID", "SEV", "STATE", "SINCE"))
+        view.add_column(name, no_wrap=True)
     for one in found:
-        where = one["scope"] + (f" ({one['nodes']} nodes)" if one["nodes"] > 1 else "")
         view.add_row(
             one["id"],
             Text(one["severity"], _COLOURS.get(one["severity"], "")),
             one["state"],
             clock(one["opened_at"]),
             one["cause"],
-            where,
+            _where(one),
             str(len(one["runs"])),
         )
     return view

@@ -1,6 +1,8 @@
 """`gpuward watch`: shows incidents and notes as they happen; plain lines when the output is not a terminal."""
 
+import errno
 import json
+import os
 import sys
 import time
 from collections import deque
@@ -12,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from brain.cli.client import Client, for_client
-from brain.cli.queries import as_json, clock, table
+from brain.cli.queries import IncidentList, as_json, clock
 
 RECONNECT_S = 1.0
 _SHOWN = 15  # notes under the table
@@ -40,6 +42,10 @@ def watch(client: Client, last: int, plain: bool) -> None:
             _screen(client, last)
     except KeyboardInterrupt:
         return
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
+        os._exit(0)  # whoever read it has gone, and what is left in the buffer cannot be written either
 
 
 def _lines(client: Client, last: int, plain: bool) -> None:
@@ -69,7 +75,7 @@ def _screen(client: Client, last: int) -> None:
 
 def _view(incidents: list[dict[str, Any]], notes: deque[dict[str, Any]]) -> Group:
     head = Text(f"gpuward — {len(incidents)} open", "bold")
-    body = table(incidents) if incidents else Text("nothing is open", "green")
+    body = IncidentList(incidents) if incidents else Text("nothing is open", "green")
     return Group(
         head, Text(), body, Text(), *(Text(line(note), no_wrap=True, overflow="ellipsis") for note in notes)
     )

@@ -71,6 +71,15 @@ def test_every_part_can_read_its_configuration(tmp_path: Path) -> None:
     assert (made.data / "keys" / "signing.key").read_bytes() == key, "keys outlive a restart"
 
 
+def test_without_simulated_nodes_nothing_acts(tmp_path: Path) -> None:
+    """This machine alone is observed: no inspection is due of a fabric that no node can look at."""
+    made = local_site.prepare(tmp_path / "data", console_port=18999, nodes=0)
+    server = NatsServer(made.data / "nats", cell=local_site.CELL, port=14999)
+    keys.load_nkey(server.brain_seed_file)
+    local_site.write_configs(made, server)
+    assert {one.mode for one in load_brain(made.config("brain")).site_settings().modes} == {Mode.OBSERVE}
+
+
 def test_toml_is_read_back_as_it_was() -> None:
     """Texts with special characters, nested tables, lists of tables."""
     table = {

@@ -7,7 +7,6 @@ the second line; of an uncorrected one the first, as a device that is gone repor
 
 import re
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import ClassVar
 
 from agent.contract.lines.base import device, unsent
@@ -30,7 +29,7 @@ _CLASSES = (
     ("fatal", "fatal", Severity.FATAL),
     ("correct", "corrected", Severity.WARNING),
 )
-NO_DRIVERS: Mapping[str, str] = MappingProxyType({})
+NO_DRIVERS: Mapping[str, str] = {}
 _MOST_DEVICES = 4096
 _MOST = 64  # errors that were announced and not reported by their devices
 
