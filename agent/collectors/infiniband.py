@@ -1,5 +1,6 @@
 """Facts about InfiniBand and RoCE ports: growing errors, saturated counters, states, subnet manager."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
@@ -23,6 +24,11 @@ LIMITS = {
     "excessive_buffer_overrun_errors": 0xF,
     "VL15_dropped": 0xFFFF,
 }
+# Of four bits: they are full after weeks on any port, so one that is full when the agent starts says nothing.
+_SMALL = 0xF
+# `400 Gb/sec (4X NDR)`. From HDR on (50 Gb/s a lane) every link corrects errors, and counts those that are left.
+_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?) Gb/sec(?: \([0-9]{1,2}X ([A-Z0-9]{2,5})\))?")
+_CORRECTING = ("HDR", "NDR", "XDR")
 # Counters under hw_counters/ that show loss (rdma-core and the drivers' documentation).
 LOSS_COUNTERS = (
     *(
@@ -110,7 +116,7 @@ class InfinibandCollector(Collector):
         self._ports[key] = now
         if before is None:
             for counter, value in now.counters.items():
-                yield from self._limit(now, counter, value)
+                yield from self._limit(now, counter, value, at_start=True)
         else:
             yield from self._state(before, now)
             if before.counters != now.counters:
@@ -170,7 +176,7 @@ class InfinibandCollector(Collector):
         for counter, value in now.counters.items():
             old = before.counters.get(counter)
             if old is None:  # it has become readable: a baseline, like the first sample
-                yield from self._limit(now, counter, value)
+                yield from self._limit(now, counter, value, at_start=True)
             if old is None or old == value:
                 continue
             shown = f"{now.device} port {now.port} {counter} {old} -> {value}"
@@ -179,7 +185,12 @@ class InfinibandCollector(Collector):
                     kind="ib.counter_reset",
                     component=_component(now),
                     severity=Severity.INFO,
-                    data={"counter": counter, "before": old, "value": value},
+                    data={
+                        "counter": counter,
+                        "before": old,
+                        "value": value,
+                        "blind": self._blind(now, but=counter),
+                    },
                     evidence=shown,
                 )
             delta = value - old if value > old else value  # after a reset all that it shows is new
@@ -188,13 +199,31 @@ class InfinibandCollector(Collector):
                     kind="ib.errors",
                     component=_component(now),
                     severity=Severity.WARNING,
-                    data={"counter": counter, "delta": delta, "value": value, "interval_s": interval_s},
+                    data={
+                        "counter": counter,
+                        "delta": delta,
+                        "value": value,
+                        "interval_s": interval_s,
+                        **_speed(now.rate),
+                    },
                     evidence=shown,
                 )
             yield from self._limit(now, counter, value)
 
-    def _limit(self, now: IbPort, counter: str, value: int) -> Iterator[UnsentEvent]:
+    def _blind(self, port: IbPort, *, but: str) -> int:
+        """How many other counters of the port are at their maximum."""
+        return sum(
+            1
+            for device, number, counter in self._saturated
+            if (device, number) == (port.device, port.port) and counter != but
+        )
+
+    def _limit(
+        self, now: IbPort, counter: str, value: int, *, at_start: bool = False
+    ) -> Iterator[UnsentEvent]:
         key = (now.device, now.port, counter)
+        if now.link_layer == "Ethernet" or (at_start and LIMITS.get(counter) == _SMALL):
+            return  # cards serve these counters for Ethernet ports too, and nothing counts there
         # Equal, not greater: some adapters serve wider counters under the same names, and those go on.
         if value != LIMITS.get(counter, -1):
             self._saturated.discard(key)
@@ -231,6 +260,14 @@ class InfinibandCollector(Collector):
         self._ports = {key: port for key, port in self._ports.items() if key[0] != device}
         self._saturated = {key for key in self._saturated if key[0] != device}
         self._windows = {key: window for key, window in self._windows.items() if key[0] != device}
+
+
+def _speed(rate: str) -> dict[str, Scalar]:
+    """The fields of a rate as the kernel prints it; none for any other text."""
+    match = _RATE.match(rate)
+    if match is None:
+        return {}
+    return {"rate_gbps": float(match[1]), "corrects": match[2] in _CORRECTING}
 
 
 def _component(port: IbPort) -> str:

@@ -65,7 +65,9 @@ def test_growth_is_reported_with_its_interval() -> None:
         "port/mlx5_0.1",
         Severity.WARNING,
     )
-    assert unsent.data == {"counter": "symbol_error", "delta": 240, "value": 247, "interval_s": 1.5}
+    assert unsent.data == {
+        "counter": "symbol_error", "delta": 240, "value": 247, "interval_s": 1.5, "rate_gbps": 400.0, "corrects": True,
+    }  # fmt: skip
     assert unsent.evidence == "mlx5_0 port 1 symbol_error 7 -> 247"
 
 
@@ -82,7 +84,10 @@ def test_a_counter_that_was_cleared_goes_on_from_zero() -> None:
 
 @pytest.mark.parametrize(("counter", "limit"), sorted(LIMITS.items()))
 def test_a_legacy_counter_at_its_end_is_a_state_of_its_own(counter: str, limit: int) -> None:
-    """Reported once, when it gets there or at start; reported again only after it was cleared and filled up again."""
+    """Reported once, when it gets there or at start; reported again only after it was cleared and filled up again.
+
+    One of four bits that is full at the start says nothing: it is after weeks on any port.
+    """
     collector = InfinibandCollector(CongestionOptions())
     events_of(collector, port(1.0, of={counter: limit - 1}))
     assert [d.kind for d in events_of(collector, port(2.0, of={counter: limit}))] == [
@@ -97,7 +102,55 @@ def test_a_legacy_counter_at_its_end_is_a_state_of_its_own(counter: str, limit: 
     ]
     assert [
         d.kind for d in events_of(InfinibandCollector(CongestionOptions()), port(1.0, of={counter: limit}))
-    ] == ["ib.saturated"]
+    ] == (["ib.saturated"] if limit > 0xF else [])
+
+
+def test_a_reset_says_what_is_still_full() -> None:
+    """Of the same port: another counter's reset is no way to see it count again."""
+    collector = InfinibandCollector(CongestionOptions())
+    full = {"symbol_error": 0xFFFF, "link_downed": 0xFF}
+    events_of(collector, port(1.0, of=full), replace(port(1.0, of=full), port=2))
+    one = events_of(collector, port(2.0, of={"symbol_error": 0, "link_downed": 0xFF}))
+    assert [(d.kind, d.data.get("blind")) for d in one] == [("ib.counter_reset", 1)]
+    both = events_of(collector, port(3.0, of={"symbol_error": 0, "link_downed": 0}))
+    assert [(d.kind, d.data.get("blind")) for d in both] == [("ib.counter_reset", 0)]
+
+
+def test_all_counters_are_reset_at_once() -> None:
+    """The last event says that none is full any more."""
+    collector = InfinibandCollector(CongestionOptions())
+    events_of(collector, port(1.0, of={"symbol_error": 0xFFFF, "link_downed": 0xFF}))
+    both = events_of(collector, port(2.0, of={"symbol_error": 0, "link_downed": 0}))
+    assert [d.data.get("blind") for d in both] == [1, 0]
+
+
+def test_an_ethernet_port_has_no_legacy_counters() -> None:
+    """Cards serve the files for RoCE too; what stands there is never full."""
+    collector = InfinibandCollector(CongestionOptions())
+    samples = [
+        replace(port(n, of={"symbol_error": v}), link_layer="Ethernet") for n, v in ((1.0, 1), (2.0, 0xFFFF))
+    ]
+    assert [d.kind for d in events_of(collector, *samples)] == ["ib.errors"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "fields"),
+    [
+        ("400 Gb/sec (4X NDR)", {"rate_gbps": 400.0, "corrects": True}),
+        ("100 Gb/sec (2X HDR)", {"rate_gbps": 100.0, "corrects": True}),
+        ("100 Gb/sec (4X EDR)", {"rate_gbps": 100.0, "corrects": False}),
+        ("2.5 Gb/sec (1X SDR)", {"rate_gbps": 2.5, "corrects": False}),
+        ("10 Gb/sec", {"rate_gbps": 10.0, "corrects": False}),
+        ("", {}),
+        ("fast", {}),
+    ],
+)
+def test_errors_are_judged_by_the_rate(rate: str, fields: dict[str, object]) -> None:
+    """Each event of an error has the rate, and whether the link corrects errors before it counts them."""
+    collector = InfinibandCollector(CongestionOptions())
+    samples = [replace(port(n, of={"symbol_error": v}), rate=rate) for n, v in ((1.0, 1), (2.0, 9))]
+    (unsent,) = events_of(collector, *samples)
+    assert {name: unsent.data[name] for name in ("rate_gbps", "corrects") if name in unsent.data} == fields
 
 
 def test_a_wide_counter_passes_the_legacy_limit() -> None:

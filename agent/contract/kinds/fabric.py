@@ -14,8 +14,21 @@ KINDS: tuple[Kind, ...] = (
             field("delta", "int", "growth"),
             field("value", "int", "value now"),
             field("interval_s", "float", "time between the readings", "s"),
+            field("rate_gbps", "float", "rate of the port", "Gb/s", always=False),
+            field(
+                "corrects",
+                "bool",
+                "the link corrects errors (HDR and faster): it counts what is left",
+                always=False,
+            ),
         ),
-        example={"counter": "symbol_error", "delta": 240, "value": 240, "interval_s": 1.0},
+        example={
+            "counter": "symbol_error",
+            "delta": 240,
+            "value": 240,
+            "interval_s": 1.0,
+            "rate_gbps": 100.0,
+        },
     ),
     Kind(
         name="ib.saturated",
@@ -36,8 +49,9 @@ KINDS: tuple[Kind, ...] = (
             field("counter", "text", "file name"),
             field("before", "int", "value before"),
             field("value", "int", "value now"),
+            field("blind", "int", "other counters of the port that are still at their maximum", always=False),
         ),
-        example={"counter": "symbol_error", "before": 65535, "value": 0},
+        example={"counter": "symbol_error", "before": 65535, "value": 0, "blind": 0},
     ),
     Kind(
         name="ib.port_state",
