@@ -1,6 +1,11 @@
-"""Bonds, from /proc/net/bonding: rtnetlink shows a slave's carrier, but not which slave carries the traffic."""
+"""Bonds, from /proc/net/bonding: rtnetlink shows a slave's carrier, but not which slave carries the traffic.
 
-from collections.abc import Iterator
+Where that folder is not there (a container that sees the host's /sys only, a kernel without the file) they are read from
+/sys/class/net/<bond>/bonding, which has the same in a file for each value (Linux drivers/net/bonding/bond_sysfs.c and
+bond_sysfs_slave.c).
+"""
+
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Self
 
 from agent.collectors.samples import Sample
@@ -10,13 +15,27 @@ from agent.sources.base import Emit, Source, SourceSetup
 from agent.sources.poll import Poller
 
 FOLDER = "/proc/net/bonding"
+NET = "/sys/class/net"
+# File below `bonding` → the line of /proc/net/bonding with the same value; then those of a slave's `bonding_slave`.
+_OF_BOND = {
+    "mode": "Bonding Mode",
+    "active_slave": "Currently Active Slave",
+    "mii_status": "MII Status",
+    "ad_aggregator": "Aggregator ID",
+    "ad_partner_mac": "Partner Mac Address",
+}
+_OF_SLAVE = {
+    "mii_status": "MII Status",
+    "link_failure_count": "Link Failure Count",
+    "ad_aggregator_id": "Aggregator ID",
+}
 
 
 class BondSource(Source):
     """Emits Bond for every bond that has changed, every `period_s` seconds; one that vanished with `removed`."""
 
     name: ClassVar[str] = "bond"
-    needs: ClassVar[str] = "/proc/net/bonding (emits nothing where there are no bonds)"
+    needs: ClassVar[str] = "/proc/net/bonding, or /sys/class/net (emits nothing where there are no bonds)"
 
     def __init__(self, host: Host, *, period_s: float = 1.0, hang_s: float = 30.0) -> None:
         self._host = host
@@ -50,16 +69,32 @@ class BondSource(Source):
     def _poll(self) -> list[Sample]:
         now_s = self._host.mono_s()
         names = self._host.listdir(FOLDER)
+        from_proc = bool(names)
+        if not from_proc:
+            names = self._host.read(f"{NET}/bonding_masters").split()
         samples: list[Sample] = []
         for name in [name for name in self._known if name not in names]:
             del self._known[name]
             samples.append(Bond(name=name, mode="", removed=True, mono_s=now_s))
         for name in names:
-            text = self._host.read(f"{FOLDER}/{name}")
+            text = self._host.read(f"{FOLDER}/{name}") if from_proc else self._from_sys(name)
             if text and text != self._known.get(name):  # what has not changed need not be parsed again
                 self._known[name] = text
                 samples.append(bond(name, text, now_s))
         return samples
+
+    def _from_sys(self, name: str) -> str:
+        """The lines that /proc/net/bonding would have; the mode in the words of sysfs."""
+        folder = f"{NET}/{name}/bonding"
+        lines = self._lines(folder, _OF_BOND)
+        for slave in self._host.read(f"{folder}/slaves").split():
+            lines.append(f"Slave Interface: {slave}")
+            lines += self._lines(f"{NET}/{slave}/bonding_slave", _OF_SLAVE)
+        return "\n".join(lines)
+
+    def _lines(self, folder: str, files: Mapping[str, str]) -> list[str]:
+        values = {line: self._host.read(f"{folder}/{file}").strip() for file, line in files.items()}
+        return [f"{line}: {value}" for line, value in values.items() if value]
 
 
 def bond(name: str, text: str, mono_s: float) -> Bond:

@@ -1,6 +1,7 @@
 """Bonds: texts as /proc/net/bonding prints them, and what is reported of them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,64 @@ async def test_a_bond_that_changes_and_goes(tmp_path: Path) -> None:
 def test_any_text_is_a_bond(text: str) -> None:
     """An odd kernel's file never ends the source."""
     assert bond("bond0", "Slave Interface: x\n" + text, 0.0).name == "bond0"
+
+
+PROC = """\
+Ethernet Channel Bonding Driver: v6.1.0
+
+Bonding Mode: IEEE 802.3ad Dynamic link aggregation
+MII Status: up
+MII Polling Interval (ms): 100
+
+802.3ad info
+Active Aggregator Info:
+	Aggregator ID: 1
+	Partner Mac Address: 50:6b:4b:aa:00:01
+
+Slave Interface: eth0
+MII Status: up
+Link Failure Count: 3
+Aggregator ID: 1
+
+Slave Interface: eth1
+MII Status: down
+Link Failure Count: 0
+Aggregator ID: 2
+"""
+
+
+async def test_a_bond_says_the_same_in_sysfs(tmp_path: Path) -> None:
+    """Where /proc/net/bonding is not to be seen: a file for each value, of the bond and of its slaves."""
+    (tmp_path / "proc/net/bonding").mkdir(parents=True)
+    (tmp_path / "proc/net/bonding/bond0").write_text(PROC)
+    (from_proc,) = await once(BondSource(Host(root=tmp_path)))
+    (tmp_path / "proc/net/bonding/bond0").unlink()
+    net = tmp_path / "sys/class/net"
+    for path, text in {
+        "bonding_masters": "bond0\n",
+        "bond0/bonding/mode": "802.3ad 4\n",
+        "bond0/bonding/active_slave": "\n",
+        "bond0/bonding/mii_status": "up\n",
+        "bond0/bonding/slaves": "eth0 eth1\n",
+        "bond0/bonding/ad_aggregator": "1\n",
+        "bond0/bonding/ad_partner_mac": "50:6b:4b:aa:00:01\n",
+        "eth0/bonding_slave/mii_status": "up\n",
+        "eth0/bonding_slave/link_failure_count": "3\n",
+        "eth0/bonding_slave/ad_aggregator_id": "1\n",
+        "eth1/bonding_slave/mii_status": "down\n",
+        "eth1/bonding_slave/link_failure_count": "0\n",
+        "eth1/bonding_slave/ad_aggregator_id": "2\n",
+    }.items():
+        (net / path).parent.mkdir(parents=True, exist_ok=True)
+        (net / path).write_text(text)
+    source = BondSource(Host(root=tmp_path))
+    (from_sys,) = await once(source)
+    assert isinstance(from_proc, Bond)
+    assert isinstance(from_sys, Bond)
+    assert replace(from_sys, mode=from_proc.mode, mono_s=0.0) == replace(from_proc, mono_s=0.0)
+    assert from_sys.mode == "802.3ad 4"
+    assert await once(source) == [], "nothing has changed"
+    (net / "bonding_masters").write_text("\n")
+    (gone,) = await once(source)
+    assert isinstance(gone, Bond)
+    assert gone.removed
