@@ -22,7 +22,7 @@ from tests.laws import oracles, story
 from tests.laws.play import Tally, play
 
 CACHE = CompiledCache()
-STORIES = 60  # so many are told before the defect counts as not noticed
+STORIES = 400  # so many are told before the defect counts as not noticed: other rules make other stories
 Patch = pytest.MonkeyPatch
 
 

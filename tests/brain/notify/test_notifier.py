@@ -10,7 +10,7 @@ from brain.core.pack.spec import Priority
 from brain.notify.compose import compose
 from brain.notify.log import PageLog
 from brain.notify.message import PageMessage
-from brain.notify.notifier import Notifier, build
+from brain.notify.notifier import TYPES, Notifier, build
 from tests.brain.notify.pages import incident, page
 
 
@@ -149,7 +149,7 @@ HOOK = {"type": "webhook", "url": "http://pager.example/x"}
         (
             {"p": {"type": "pigeon"}},
             {},
-            "channels.p.type: unknown type 'pigeon' (have: alertmanager, apprise, log, pagerduty, slack, webhook)",
+            f"channels.p.type: unknown type 'pigeon' (have: {', '.join(sorted(TYPES))})",
         ),
         ({"p": {}}, {}, "channels.p.type: is missing"),
         ({"p": "webhook"}, {}, "channels.p: must be a table"),
