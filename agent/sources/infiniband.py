@@ -1,12 +1,13 @@
 """State and error counters of the InfiniBand and RoCE ports, from /sys/class/infiniband.
 
 Files stay open and are read again in place: with nine devices a poll is some 250 reads. Traffic counters are not read.
-Congestion counters are read in each tenth poll; rate and link layer then, and when the port's state has changed.
+Congestion counters are read in each tenth poll; rate and link layer then, and when the port's state has changed. A port that is as
+it was is not emitted; when it changes, its last reading is emitted before the new one, which is compared with it.
 """
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -56,6 +57,8 @@ class InfinibandSource(Source):
         self._counters = counters
         self._root = root
         self._ports: dict[str, list[_Port]] = {}
+        # Devices that are listed, and those in another namespace, as they were emitted last.
+        self._devices: tuple[list[str], tuple[str, ...]] | None = None
         # Device → folder of its PCI function, of all that were ever seen.
         self._functions: dict[str, Path] = {}
         self._poller = Poller(
@@ -89,12 +92,17 @@ class InfinibandSource(Source):
         for name in [name for name in self._ports if name not in names]:
             self._drop(name)
         moved = tuple(name for name in self._functions if name not in names and self._has_driver(name))
-        samples: list[Sample] = [IbDevices(names=tuple(names), moved=moved, mono_s=self._host.mono_s())]
+        samples: list[Sample] = []
+        # How long a device is missing is counted in samples.
+        if self._devices != (names, moved) or self._functions.keys() - set(names):
+            self._devices = (names, moved)
+            samples.append(IbDevices(names=tuple(names), moved=moved, mono_s=self._host.mono_s()))
         for name in names:
             if name not in self._ports:
                 self._ports[name] = self._open(name)
             try:
-                samples.extend(port.read(self._host.mono_s()) for port in self._ports[name])
+                for port in self._ports[name]:
+                    samples.extend(port.news(self._host.mono_s()))
             except (
                 OSError
             ):  # it vanished meanwhile; if it is still listed, it is opened again at the next poll
@@ -102,6 +110,7 @@ class InfinibandSource(Source):
         return samples
 
     def _forget(self) -> None:
+        self._devices = None
         for ports in self._ports.values():
             for port in ports:
                 port.forget()
@@ -154,9 +163,23 @@ class _Port:
         self._raw: dict[str, bytes] = {}
         self._values: dict[str, int] = {}
         self._text: dict[str, str] = {}
+        # The newest reading, and whether it was emitted.
+        self._last: IbPort | None = None
+        self._emitted = False
 
-    def read(self, mono_s: float) -> IbPort:
-        """The port now; OSError when it is gone."""
+    def news(self, mono_s: float) -> list[IbPort]:
+        """The port now if it has changed, after the reading before if that was not emitted; OSError when it is gone."""
+        before, now = self._last, self._read(mono_s)
+        self._last = now
+        same = replace(now, mono_s=0.0, congestion_s=0.0)
+        if before is not None and same == replace(before, mono_s=0.0, congestion_s=0.0):
+            self._emitted = False
+            return []
+        unseen = [] if before is None or self._emitted else [before]
+        self._emitted = True
+        return [*unseen, now]
+
+    def _read(self, mono_s: float) -> IbPort:
         if self._state_files[0][1] < 0:
             raise OSError(f"{self._folder}/state: not there yet")
         # The port may change between two of its files: until they are as they were at the last look.
@@ -200,8 +223,9 @@ class _Port:
         )
 
     def forget(self) -> None:
-        """The next reading is also one of what changes slowly."""
+        """The next reading is also one of what changes slowly, and is emitted however it is."""
         self._polls = 0
+        self._last = None
 
     def _changed(self) -> bool:
         """Reads the files of the port's state; has any of them changed?"""

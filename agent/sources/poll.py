@@ -6,6 +6,7 @@ beside it, and the hang is reported.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class _Look:
 
 class Poller:
     """Calls `poll` every `period_s` seconds; OSError from `run` when a call takes longer than `hang_s`.
+
+    A poll without any sample does not wake the agent, except once in `hang_s / 3` as a sign of life.
 
     `forget` is called in the polling thread before a poll that `look` asked for: it shall not leave out what is unchanged.
     """
@@ -67,6 +70,7 @@ class Poller:
 
         def work() -> None:
             look = None
+            told_s = time.monotonic()
             try:
                 while not stop.is_set():
                     wake.clear()
@@ -76,7 +80,10 @@ class Poller:
                         self._forget()
                     else:
                         look = None
-                    hand_over(look, self._poll())
+                    samples = self._poll()
+                    if samples or look is not None or time.monotonic() - told_s >= self._hang_s / 3:
+                        told_s = time.monotonic()
+                        hand_over(look, samples)
                     wake.wait(self._period_s)
             except OSError as error:
                 hand_over(look, error)

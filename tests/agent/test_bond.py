@@ -149,8 +149,8 @@ MII Polling Interval (ms): 100
 
 802.3ad info
 Active Aggregator Info:
-	Aggregator ID: 1
-	Partner Mac Address: 50:6b:4b:aa:00:01
+\tAggregator ID: 1
+\tPartner Mac Address: 50:6b:4b:aa:00:01
 
 Slave Interface: eth0
 MII Status: up

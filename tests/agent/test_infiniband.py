@@ -371,7 +371,7 @@ async def test_a_live_tree_is_followed(tmp_path: Path) -> None:
 
             await emitted.until(reported)
 
-        await emitted.until(lambda h: len(h) > 6)
+        await emitted.until(lambda h: len(h) > 2)
         (folder / "ports/1/counters/symbol_error").write_text("120\n")
         await until("ib.errors", "port/mlx5_0.1")
         (folder / "ports/1/state").write_text("1: DOWN\n")
@@ -382,6 +382,29 @@ async def test_a_live_tree_is_followed(tmp_path: Path) -> None:
         shutil.move(tmp_path / "away", folder)
         await until("ib.device", "nic/mlx5_0")
     assert kinds_of("port/mlx5_0.1") == []
+
+
+async def test_a_port_that_is_as_it_was_says_nothing(tmp_path: Path) -> None:
+    """When it changes, its last reading comes before the new one: growth is counted over one interval, not since the last news."""
+    shutil.copytree(NODE / "sys", tmp_path / "sys")
+    counter = tmp_path / "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error"
+    polls: list[int] = []
+    source = InfinibandSource(Host(root=tmp_path), InfinibandSourceOptions(ib_interval_s=0.01))
+    poll = source._poller._poll  # noqa: SLF001  counts them
+    source._poller._poll = lambda: polls.append(0) or poll()  # type: ignore[func-returns-value]  # noqa: SLF001
+    async with following(source) as emitted:
+        await emitted.until(lambda h: len(h) > 2)
+        first = len(emitted)
+        seen = len(polls)
+        await emitted.until(lambda _: len(polls) > seen + 50)
+        assert len(emitted) == first, "fifty polls without news"
+        counter.write_text("120\n")
+        await emitted.until(lambda h: len(h) > first + 1)
+        before, now = emitted[first : first + 2]
+    assert isinstance(before, IbPort)
+    assert isinstance(now, IbPort)
+    assert (before.counters["symbol_error"], now.counters["symbol_error"]) == (0, 120)
+    assert 0 < now.mono_s - before.mono_s < 5, "the interval, however long nothing was said"
 
 
 async def test_no_infiniband_is_no_error(tmp_path: Path) -> None:

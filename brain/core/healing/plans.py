@@ -83,7 +83,8 @@ def next_step_id(run: Run) -> str:
     `n` counts the run's attempts of that rung, also those of an earlier way through the ladder: no id comes twice.
     """
     rung = f"{run.id}.{'b' if run.worked else 's'}{run.rung + 1}.a"
-    return f"{rung}{1 + sum(step.id.startswith(rung) for step in run.steps)}"
+    before = [int(step.id.removeprefix(rung)) for step in run.steps if step.id.startswith(rung)]
+    return f"{rung}{1 + max(before, default=0)}"
 
 
 def last_step_id(run: Run) -> str:

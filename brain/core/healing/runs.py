@@ -464,8 +464,14 @@ def intend_again(ctx: Context, run: Run) -> None:
 
 
 def withdraw(ctx: Context, run: Run, rung: Rung, verdict: verdicts.Verdict) -> None:
-    """A gate objects at the last moment, when the step's intent has come back: the step does not leave."""
+    """A gate objects at the last moment, when the step's intent has come back: the step does not leave.
+
+    Of attempts of one rung that did so one after the other, the run keeps the last: there may be thousands.
+    """
     run.steps[-1].outcome, run.steps[-1].why = "withdrawn", verdict.reason
+    last = run.steps[-2:]
+    if len(last) == 2 and last[0].outcome == "withdrawn" and last[0].rung == last[1].rung:
+        del run.steps[-2]
     _stopped_by_gate(ctx, run, ctx.state.incidents[run.incident], rung, verdict)
 
 

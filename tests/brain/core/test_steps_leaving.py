@@ -139,6 +139,20 @@ def test_a_node_that_has_fallen_silent_is_not_given_back() -> None:
         assert (cell.run.state, cell.state.timers["run:inc-1.r1"]) == (RunState.HELD, NOW + 1)
 
 
+def test_a_step_that_is_withdrawn_again_and_again() -> None:
+    """The run keeps the last attempt, and no id comes twice."""
+    cell = Cell(rung(PROBE), held("node/n1"), standing(RunState.INTENT))
+    seen = [cell.run.steps[-1].id]
+    for _ in range(20):
+        assert not leaves(cell)
+        assert [step.outcome for step in cell.run.steps].count("withdrawn") == 1
+        cell.state.holds.clear()
+        cell.proceeds()
+        seen.append(cell.run.steps[-1].id)
+        held("node/n1")(cell)
+    assert len(set(seen)) == 21
+
+
 def test_nor_asked_for_again() -> None:
     """The step has left, its answer is missing, and the node fell silent: until its deadline nothing more is sent."""
     cell = Cell(*way_back(RESUME), standing(RunState.PERFORMING), is_(heard_at=NOW - 60, deadline=NOW + 60))
