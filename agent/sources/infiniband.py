@@ -1,8 +1,8 @@
 """State and error counters of the InfiniBand and RoCE ports, from /sys/class/infiniband.
 
 Files stay open and are read again in place: with nine devices a poll is some 250 reads. Traffic counters are not read.
-Congestion counters are read in each tenth poll; rate and link layer then, and when the port's state has changed. A port that is as
-it was is not emitted; when it changes, its last reading is emitted before the new one, which is compared with it.
+Congestion counters are read in each tenth poll; rate and link layer then, and when the port's state has changed. A port that is
+as it was is not emitted; when it changes, its last reading is emitted before the new one, which is compared with it.
 """
 
 import os
