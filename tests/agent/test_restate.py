@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.collectors import collectors
+from agent.collectors import COLLECTORS, collectors
 from agent.collectors.base import CollectorSetup
 from agent.collectors.samples import (
     Device,
@@ -267,6 +267,17 @@ def test_the_tables_have_every_kind_that_is_told_again() -> None:
     """And the brain knows of each: by RESTATED. A hung NVML is told anew, as it is tried again."""
     rows = [*PRESENT.values(), *WELL.values()]
     assert {kind for _, _, kind, _, _ in rows} | {"nvml.hung"} == RESTATED
+
+
+def test_every_collector_that_tells_again_has_rows() -> None:
+    """Else its kinds would be in no table, and in RESTATED neither."""
+    rows = {kind for _, _, kind, _, _ in (*PRESENT.values(), *WELL.values())}
+    silent = [
+        f"{collector.__name__}: rows in PRESENT and WELL of one of {', '.join(collector.kinds)}"
+        for collector in COLLECTORS
+        if "restate" in vars(collector) and not rows & set(collector.kinds)
+    ]
+    assert silent == []
 
 
 def test_a_gpu_that_answers_has_not_returned(tmp_path: Path) -> None:
