@@ -30,7 +30,9 @@ from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
 from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
+from agent.shared.memory import give_back, one_arena
 from agent.shared.nats_connection import NatsConnection
+from agent.shared.rhythm import pause, until_next
 from agent.shared.tasks import run_together
 from agent.sources import sources
 from agent.sources.base import Source, SourceSetup
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 POSITION_EVERY_S = 10.0
 DISK_EVERY_S = 60.0
+CALM_S, CALM_TICK_S = 60.0, 2.0
 DRAIN_S = 2.0  # at the end, for what still waits for the broker
 
 _log = logging.getLogger(__name__)
@@ -55,6 +58,7 @@ _log = logging.getLogger(__name__)
 def run(config: AgentConfig) -> int:
     """Runs the agent until SIGTERM or SIGINT; the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    one_arena()
     asyncio.run(_until_signal(config))
     return 0
 
@@ -156,6 +160,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         # What exists now stays: each full collection would look at all of it again.
         gc.collect()
         gc.freeze()
+        give_back()
         await stop.wait()
         _log.info("stopping")
 
@@ -177,11 +182,17 @@ def _following(source: Source, feeder: Feeder) -> Callable[[], Awaitable[None]]:
 
 
 async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander, known: LastKnown) -> None:
-    """Once a second: what must be reported although nothing happened."""
+    """What must be reported although nothing happened: once a second, or every CALM_TICK_S when nothing has been told for
+    CALM_S. Collectors hold nothing back then.
+    """
     # The first checkpoints at once: before, a restart takes what has come for history.
-    disk_s, checkpoints_s = host.mono_s(), 0.0
+    disk_s = told_s = host.mono_s()
+    checkpoints_s = 0.0
     while True:
         now_s = host.mono_s()
+        if feeder.told.is_set():
+            told_s = now_s
+            feeder.told.clear()
         feeder.emit(Tick(mono_s=now_s))
         commander.tick()
         for problem in spool.take_problems():
@@ -191,9 +202,15 @@ async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander,
             disk_s = now_s
             spool.retry_disk()
             known.save()
+            give_back()
         if now_s - checkpoints_s > POSITION_EVERY_S and feeder.save_checkpoints():
             checkpoints_s = now_s
-        await asyncio.sleep(1.0)
+        if now_s - told_s < CALM_S:
+            await pause(1.0)
+        else:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(until_next(CALM_TICK_S)):
+                    await feeder.told.wait()
 
 
 async def _save_position(spool: Spool, kmsg: KmsgSource) -> None:
@@ -209,7 +226,7 @@ async def _save_position(spool: Spool, kmsg: KmsgSource) -> None:
     while True:
         if kmsg.position is not None and kmsg.position != spool.position:
             spool.save_position(*kmsg.position)
-        await asyncio.sleep(POSITION_EVERY_S)
+        await pause(POSITION_EVERY_S)
 
 
 async def _drain(spool: Spool, connection: NatsConnection) -> None:

@@ -4,6 +4,7 @@
 written to a recorded machine, and no command is run on it.
 """
 
+import os
 import platform
 import time
 from dataclasses import dataclass
@@ -29,14 +30,16 @@ class Host:
     def read(self, absolute: str, default: str = "") -> str:
         """A small text file, stripped; `default` when it cannot be read (sysfs files may vanish or return EIO)."""
         try:
-            return self.path(absolute).read_text(errors="replace").strip()
+            # Not through pathlib and a text stream, which take four times as long: pollers read hundreds of files.
+            with open(f"{self.root}/{absolute}", "rb", buffering=0) as file:
+                return file.read().decode(errors="replace").strip()
         except OSError:
             return default
 
     def listdir(self, absolute: str) -> list[str]:
         """Names in a folder, sorted; empty when there is none."""
         try:
-            return sorted(entry.name for entry in self.path(absolute).iterdir())
+            return sorted(os.listdir(f"{self.root}/{absolute}"))  # noqa: PTH208  as in `read`
         except OSError:
             return []
 

@@ -49,6 +49,8 @@ class Feeder:
         # How far the other sources have read, where that is not stored yet.
         self._checkpoints: dict[str, str] = {}
         self._reported: set[tuple[str, str]] = set()
+        # Set whenever a collector has told something.
+        self.told = asyncio.Event()
 
     def emit(self, sample: Sample) -> None:
         """Takes one sample; its events are in the spool when this returns."""
@@ -71,6 +73,7 @@ class Feeder:
             self._spool.put_all(unsent_events, now_s, self._checkpoints | line)
             self._checkpoints.clear()
             self._on_stored(unsent_events)
+            self.told.set()
 
     def restate(
         self, samples: Sequence[Sample], concerns: Callable[[str], bool] = lambda _: True

@@ -68,7 +68,7 @@ RULES = {
 }
 # Plug-ins whose names are texts in a table, and libraries that are large and seldom needed.
 LOADERS = {
-    "agent/actions/__init__.py", "brain/options.py", "brain/cli/lazy.py", "brain/notify/apprise.py",
+    "agent/actions/__init__.py", "agent/lean.py", "brain/options.py", "brain/cli/lazy.py", "brain/notify/apprise.py",
     "brain/actions/kube_api.py",
 }  # fmt: skip
 

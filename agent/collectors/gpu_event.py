@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from agent.collectors.samples import Gpu, GpuEvent, GpuHealth
+from agent.collectors.samples import Gpu, GpuEvent, GpuHealth, GpuTemperatures
 from agent.contract import components
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 
 
 def gpu_event(
-    sample: Gpu | GpuHealth | GpuEvent,
+    sample: Gpu | GpuHealth | GpuTemperatures | GpuEvent,
     now_s: float,
     kind: str,
     severity: Severity,

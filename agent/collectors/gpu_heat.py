@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from agent.collectors.base import Collector
 from agent.collectors.gpu_event import gpu_event
-from agent.collectors.samples import Gpu, GpuHealth, Sample
+from agent.collectors.samples import Gpu, GpuHealth, GpuTemperatures, Sample
 from agent.contract.messages import Scalar, Severity, UnsentEvent
 
 # nvmlClocksEventReasons that mean a fault. Idle, application clocks, the software power cap, sync boost and display
@@ -32,7 +32,7 @@ class GpuHeatCollector(Collector):
     """gpu.throttle and gpu.temperature: when it begins, when it gets worse, and when it ends."""
 
     name: ClassVar[str] = "gpu_heat"
-    wants: ClassVar[tuple[type, ...]] = (Gpu, GpuHealth)
+    wants: ClassVar[tuple[type, ...]] = (Gpu, GpuHealth, GpuTemperatures)
     kinds: ClassVar[tuple[str, ...]] = ("gpu.throttle", "gpu.temperature")
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class GpuHeatCollector(Collector):
 
     def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """See Collector."""
-        if isinstance(sample, GpuHealth):
+        if isinstance(sample, GpuHealth | GpuTemperatures):
             self._health[sample.bdf] = sample.values
             return self._temperatures(sample, now_s)
         if isinstance(sample, Gpu) and not sample.lost:
@@ -52,7 +52,9 @@ class GpuHeatCollector(Collector):
 
     def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """See Collector."""
-        if not isinstance(sample, Gpu | GpuHealth) or (isinstance(sample, Gpu) and sample.lost):
+        if not isinstance(sample, Gpu | GpuHealth | GpuTemperatures) or (
+            isinstance(sample, Gpu) and sample.lost
+        ):
             return
         for sensor, left_c, more in self._readings(sample):
             hot = (sample.bdf, sensor) in self._hot
@@ -93,7 +95,7 @@ class GpuHeatCollector(Collector):
             limit = _number(health, "threshold.gpu_max") or _number(health, "threshold.slowdown")
             if sample.temperature_c is not None and limit and "margin" not in health:
                 yield "gpu", limit - sample.temperature_c, {"temperature_c": sample.temperature_c}
-        elif isinstance(sample, GpuHealth):
+        elif isinstance(sample, GpuHealth | GpuTemperatures):
             limit, now = _number(sample.values, "threshold.memory_max"), _number(sample.values, "memory_temp")
             if limit and now:
                 yield "memory", limit - now, {"temperature_c": int(now)}
@@ -101,7 +103,7 @@ class GpuHeatCollector(Collector):
             if (margin := _number(sample.values, "margin")) is not None:
                 yield "gpu", margin - (_number(sample.values, "tlimit.gpu_max") or 0.0), {}
 
-    def _temperatures(self, gpu: Gpu | GpuHealth, now_s: float) -> Iterator[UnsentEvent]:
+    def _temperatures(self, gpu: Gpu | GpuHealth | GpuTemperatures, now_s: float) -> Iterator[UnsentEvent]:
         for sensor, left_c, more in self._readings(gpu):
             key = (gpu.bdf, sensor)
             hot = left_c <= 0 or (key in self._hot and left_c < _COOLER_C)
@@ -111,7 +113,13 @@ class GpuHeatCollector(Collector):
 
 
 def _temperature(
-    gpu: Gpu | GpuHealth, now_s: float, sensor: str, left_c: float, more: dict[str, Scalar], *, hot: bool
+    gpu: Gpu | GpuHealth | GpuTemperatures,
+    now_s: float,
+    sensor: str,
+    left_c: float,
+    more: dict[str, Scalar],
+    *,
+    hot: bool,
 ) -> UnsentEvent:
     data: dict[str, Scalar] = {"active": hot, "sensor": sensor, "margin_c": left_c, **more}
     evidence = f"{sensor} temperature is {abs(left_c):.0f} °C {'above' if left_c < 0 else 'below'} its limit"

@@ -96,7 +96,7 @@ class GpuLinksCollector(Collector):
         """See Collector."""
         if isinstance(sample, Gpu):
             card = self._cards.setdefault(sample.bdf, _GpuLinks())
-            card.busy = bool(sample.utilization)
+            card.busy = bool(sample.utilization_now)
             if card.starting_s is not None and (health := self._health.get(sample.bdf)) is not None:
                 # GpuHealth may stay the same for minutes: the time is this sample's.
                 return self._fabric(card, health, sample.mono_s, now_s)

@@ -75,7 +75,8 @@ class GpuUseCollector(Collector):
         limit_w = self._limit_w.get(gpu.bdf, 0.0)
         if gpu.power_w is None or not limit_w or gpu.utilization is None:
             return []
-        spinning = gpu.utilization >= _FULL and gpu.power_w < _IDLE_POWER * limit_w and bool(gpu.processes)
+        least = gpu.utilization if gpu.utilization_least is None else gpu.utilization_least
+        spinning = least >= _FULL and gpu.power_w < _IDLE_POWER * limit_w and bool(gpu.processes)
         lasted_s = self._due(gpu, "gpu.spinning", spinning)
         return [] if lasted_s is None else [self._spinning_event(gpu, now_s, spinning, lasted_s)]
 

@@ -152,8 +152,10 @@ class Gpu:
     serial: str = ""
     # Empty when it answers, else lost | not_found | reset_required | unbound.
     lost: str = ""
-    # Percent.
+    # Percent, at this sample; the highest and the lowest since the one before: the child leaves out some while all is calm.
+    utilization_now: int | None = None
     utilization: int | None = None
+    utilization_least: int | None = None
     memory_used_mb: int | None = None
     power_w: float | None = None
     temperature_c: int | None = None
@@ -181,6 +183,17 @@ class GpuHealth:
 
     index: int
     bdf: str
+    values: Mapping[str, int | float | str]
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuTemperatures:
+    """As GpuHealth, where nothing but `margin` or `memory_temp` has changed: they change all the time."""
+
+    index: int
+    bdf: str
+    # All that GpuHealth had, with the temperatures as they are now.
     values: Mapping[str, int | float | str]
     mono_s: float = 0.0
 
@@ -292,6 +305,7 @@ Sample = (
     | SmAnswer
     | Gpu
     | GpuHealth
+    | GpuTemperatures
     | GpuCount
     | GpuEvent
     | NvmlState

@@ -12,6 +12,8 @@ agent; that costs no system call. On stdout it writes one JSON object per line:
 `at` is CLOCK_MONOTONIC. A value that this driver or card does not report is null. It only reads: no allocation, no CUDA
 context. An ordinary sample has what changes from second to second; each SLOW_EVERY-th also the counters, most of them
 read in one call; each RARE_EVERY-th what hardly ever changes. After an event its GPU's counters are in the next sample.
+While all is calm (agent/nvml/pace.py) samples without news are not written; `util` and `least` are then the highest and
+the lowest utilisation since the last line.
 When the agent has raised the number of its look on the board, the next sample has everything, of lost GPUs too.
 """
 
@@ -20,12 +22,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import struct
 import sys
 import time
 
 import pynvml
 
-from agent.nvml.wire import BOARD, BOARD_BYTES, LOOK, json_text
+from agent.nvml.pace import Pace
+from agent.nvml.wire import BOARD, BOARD_BYTES, LOOK, SAMPLED, SAMPLED_AT, json_text
 
 TYPE_CHECKING = False  # typing itself would cost 0.6 MB
 if TYPE_CHECKING:
@@ -89,7 +93,10 @@ _LINK_FIELDS = {
     211: "integrity", 213: "recovered", 214: "recovery_failed", 219: "effective_errors", 220: "effective_ber",
     222: "symbol_ber", 295: "plr_retry",
 }  # fmt: skip
-_VALUE = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
+# nvmlFieldValue_t: field, scope, timestamp, latency, type, return code, value. Taken apart here, since each attribute of
+# pynvml's structures is read by a function of its own.
+_FIELD_VALUE = struct.Struct("=IIqqII8s")
+_VALUE = tuple(struct.Struct(f"={code}") for code in "dIQQqiH")  # by nvmlValueType_t
 
 
 class GoneError(Exception):
@@ -103,7 +110,7 @@ class Nvml:
         """`skips`: calls that are not made for a while: NVML index, name, seconds."""
         now_s = time.monotonic()
         self.skips = {(index, name): now_s + for_s for index, name, for_s in skips or ()}
-        self._board = board
+        self.board = board
         self._missing: set[str] = set()  # functions that this driver's library does not have
         self.worked: set[str] = set()  # calls about a GPU, see `watch`
         self.failed: set[str] = set()
@@ -114,7 +121,7 @@ class Nvml:
 
     def look(self) -> int:
         """The number of the latest look that the agent has asked for."""
-        number: int = LOOK.unpack_from(self._board, BOARD.size)[0]
+        number: int = LOOK.unpack_from(self.board, BOARD.size)[0]
         return number
 
     def open(self) -> None:
@@ -132,7 +139,7 @@ class Nvml:
         if name in self._missing or (self.skips and self._skipped(index, name)):
             return None
         started = time.monotonic_ns() + int(allowed_s * 1e9)
-        BOARD.pack_into(self._board, 0, started, index, name.encode())
+        BOARD.pack_into(self.board, 0, started, index, name.encode())
         try:
             answer = getattr(pynvml, name)(*args)
             if index >= 0:
@@ -149,7 +156,7 @@ class Nvml:
                 raise
             return None
         finally:
-            BOARD.pack_into(self._board, 0, 0, -1, b"")
+            BOARD.pack_into(self.board, 0, 0, -1, b"")
 
     def _skipped(self, index: int, name: str) -> bool:
         until_s = self.skips.get((index, name))
@@ -169,11 +176,12 @@ class SampledGpu:
         self.handle: Any = None
         # health: what changed since the last sample, by key; null: it is not reported any more.
         self.sample: dict[str, Any] = {
-            "index": index, "bdf": "", "uuid": "", "serial": "", "lost": "", "util": None, "mem": None, "power": None,
-            "temp": None, "reasons": None, "procs": None, "health": {},
+            "index": index, "bdf": "", "uuid": "", "serial": "", "lost": "", "now": None, "util": None, "least": None,
+            "mem": None, "power": None, "temp": None, "reasons": None, "procs": None, "health": {},
         }  # fmt: skip
         self._reported: dict[str, dict[str, Any]] = {}  # tier → values of its latest reading
         self._fields: dict[str, list[tuple[int, int]]] = {}  # tier → fields that this card supports
+        self.sent = True  # the sample: the next one begins anew
         self._mute = 0  # samples in a row in which nothing worked and something failed
         self._blamed: set[str] = set()  # calls that failed when it was lost: one of them must work again
         try:
@@ -197,7 +205,9 @@ class SampledGpu:
 
         A GPU that is lost is asked everything: it is back when a call that failed works again.
         """
-        self.sample["health"] = {}
+        if self.sent:
+            self.sample |= {"health": {}, "now": None, "util": None, "least": None}
+            self.sent = False
         lost = self.sample["lost"]
         if self.handle is None and lost not in ("", _UNKNOWN):
             return  # only opening NVML again shows it
@@ -225,7 +235,9 @@ class SampledGpu:
             self._blamed = set()
 
     def _is_lost(self, why: str) -> None:
-        self.sample |= dict.fromkeys(("util", "power", "temp", "reasons", "procs")) | {"lost": why}
+        self.sample |= dict.fromkeys(("now", "util", "least", "power", "temp", "reasons", "procs")) | {
+            "lost": why
+        }
         self._blamed |= self.nvml.failed
 
     def _ask(self, name: str, *args: Any) -> Any:
@@ -237,9 +249,11 @@ class SampledGpu:
 
     def _fast(self) -> None:
         rates = self._ask("nvmlDeviceGetUtilizationRates")
-        self.sample["util"] = rates.gpu if rates is not None else None
-        memory = self._ask("nvmlDeviceGetMemoryInfo")
-        self.sample["mem"] = memory.used // _MIB if memory is not None else None
+        if rates is not None:
+            before, least = self.sample["util"], self.sample["least"]
+            self.sample["now"] = rates.gpu
+            self.sample["util"] = rates.gpu if before is None else max(before, rates.gpu)
+            self.sample["least"] = rates.gpu if least is None else min(least, rates.gpu)
         name = "nvmlDeviceGetCurrentClocks{}Reasons"  # drivers before 535 have the second name only
         self.sample["reasons"] = self._either(name.format("Event"), name.format("Throttle"))
 
@@ -247,6 +261,8 @@ class SampledGpu:
         power_mw = self._ask("nvmlDeviceGetPowerUsage")
         self.sample["power"] = power_mw / 1000 if power_mw is not None else None
         self.sample["temp"] = self._ask("nvmlDeviceGetTemperature", pynvml.NVML_TEMPERATURE_GPU)
+        memory = self._ask("nvmlDeviceGetMemoryInfo")
+        self.sample["mem"] = memory.used // _MIB if memory is not None else None
         held = None
         for kind in ("Compute", "Graphics"):  # the second kind: perhaps an X server
             if not held:  # drivers before 510 have the second version only
@@ -328,13 +344,13 @@ class SampledGpu:
             answers = self._ask("nvmlDeviceGetFieldValues", part)
             if answers is None and len(part) > 1:  # one unknown field may make the whole call fail
                 parts += [part[: len(part) // 2], part[len(part) // 2 :]]
-            for one in answers or ():
-                if one.nvmlReturn in _LOST:
+            for field, scope, _, _, kind, answer, value in _FIELD_VALUE.iter_unpack(answers or b""):
+                if answer == pynvml.NVML_SUCCESS and kind < len(_VALUE):
+                    found[field, scope] = _VALUE[kind].unpack_from(value)[0]
+                elif answer in _LOST:
                     self.nvml.failed.add("nvmlDeviceGetFieldValues")
-                    raise pynvml.NVMLError(one.nvmlReturn)
-                if one.nvmlReturn == pynvml.NVML_SUCCESS and one.valueType < len(_VALUE):
-                    found[one.fieldId, one.scopeId] = getattr(one.value, _VALUE[one.valueType])
-                elif one.nvmlReturn in _FAILED:
+                    raise pynvml.NVMLError(answer)
+                elif answer in _FAILED:
                     self.nvml.failed.add("nvmlDeviceGetFieldValues")
         if asked and not found:  # the call works whatever becomes of its fields
             self.nvml.worked.discard("nvmlDeviceGetFieldValues")
@@ -435,7 +451,7 @@ def send(**values: Any) -> None:
     sys.stdout.flush()
 
 
-def main(board_fd: int, interval_s: float, slow_every: int, rare_every: int, skips: list[str]) -> None:
+def main(board_fd: int, interval_s: float, pace: Pace, skips: list[str]) -> None:
     """The arguments of start.py. `skips`: `NVML_INDEX:CALL:SECONDS`, calls that hung and are not made for this time."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # no orphan keeps the driver open
     calls = [skip.split(":") for skip in skips]
@@ -444,20 +460,29 @@ def main(board_fd: int, interval_s: float, slow_every: int, rare_every: int, ski
     )
     try:
         session = NvmlSession(nvml)
-        number, looked, look = 0, 0, nvml.look()
+        looked, look = 0, nvml.look()
         while True:
-            next_s = time.monotonic() + interval_s
             asked = look != looked
+            news = asked or bool(nvml.skips) or any(gpu.slow_due for gpu in session.gpus)
+            slow, rare = pace.tiers(time.monotonic())
+            SAMPLED.pack_into(nvml.board, SAMPLED_AT, time.monotonic_ns())
             for gpu in session.gpus:
-                gpu.update(slow=asked or number % slow_every == 0, rare=asked or number % rare_every == 0)
-            send(gpus=[gpu.sample for gpu in session.gpus], skipped=list(nvml.skips), look=look)
-            number += 1
-            session.wait(next_s, looked := look)
+                gpu.update(slow=asked or slow, rare=asked or rare)
+            samples = [gpu.sample for gpu in session.gpus]
+            if pace.send(time.monotonic(), samples, asked=news, full=slow or rare):
+                send(gpus=samples, skipped=list(nvml.skips), look=look)
+                for gpu in session.gpus:
+                    gpu.sent = True
+            # At whole multiples of the pause, like the agent's own work; where sampling takes longer than the pause, events
+            # have their turn all the same.
+            now_s = time.monotonic()
+            next_s = (now_s // interval_s + 1) * interval_s
+            session.wait(max(next_s, now_s + interval_s / 10), looked := look)
             look = nvml.look()
             if session.stale(asked=look != looked):
                 session.close()
                 session = NvmlSession(nvml, session.gpus)
-                number = 0
+                pace.restart()
     except GoneError as error:
         send(absent=str(error))
     except (BrokenPipeError, KeyboardInterrupt):

@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 
 from agent.host import Host
-from agent.nvml.wire import BOARD, BOARD_BYTES, LOOK
+from agent.nvml.wire import BOARD, BOARD_BYTES, LOOK, SAMPLED, SAMPLED_AT
+from agent.shared.rhythm import until_next
 
 _CHILD = Path(__file__).resolve().with_name("start.py")
 MAX_UNKILLABLE = 3  # children that survive SIGKILL; with as many, no new one is started
@@ -43,13 +44,15 @@ class Timing:
     # For one call.
     deadline_s: float = 10.0
     # How often a silent child is checked.
-    look_s: float = 2.5
+    look_s: float = 2.0
     # Until a missing library is looked for again.
     retry_s: float = 60.0
     # Power, temperature, processes and counters are in each n-th sample.
     slow_every: int = 5
     # Modes, limits, PCIe and NVLink state are in each n-th sample.
     rare_every: int = 30
+    # How long nothing must have happened until these come less often (agent/nvml/pace.py).
+    calm_s: float = 60.0
     # A call that hung on one GPU is not made again for the first, second, ... of these, so that the others are sampled.
     skip_s: tuple[float, ...] = (60.0, 300.0, 1800.0)
     # Until a GPU that NVML never showed counts as lost: drivers load one after another.
@@ -108,6 +111,7 @@ class Child:
                 str(self._timing.interval_s),
                 str(self._timing.slow_every),
                 str(self._timing.rare_every),
+                str(self._timing.calm_s),
                 *(f"{index}:{call}:{for_s}" for index, call, for_s in self._skips),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -129,7 +133,7 @@ class Child:
         assert self._process.stdout is not None  # noqa: S101  # PIPE above
         while True:
             try:
-                async with asyncio.timeout(min(self._timing.look_s, self._timing.deadline_s / 4)):
+                async with asyncio.timeout(until_next(min(self._timing.look_s, self._timing.deadline_s / 4))):
                     line = await self._process.stdout.readline()
             except TimeoutError:
                 self._check_hung(now_s())
@@ -143,10 +147,11 @@ class Child:
             return message
 
     def _check_hung(self, at_s: float) -> None:
-        """Hung when a call exceeds its deadline, or when the child was silent for three deadlines."""
+        """Hung when a call exceeds its deadline, or when the child has neither sent nor sampled for three deadlines."""
         since_ns, index, name = BOARD.unpack_from(self._board)
         waited_s = at_s - since_ns / 1e9
-        silent_s = at_s - self._last_s
+        (sampled_ns,) = SAMPLED.unpack_from(self._board, SAMPLED_AT)
+        silent_s = at_s - max(self._last_s, sampled_ns / 1e9)
         if since_ns and waited_s > self._timing.deadline_s and BOARD.unpack_from(self._board)[0] == since_ns:
             raise Hung(name.rstrip(b"\0").decode(errors="replace"), index, waited_s)
         if silent_s > self._timing.interval_s + 3 * self._timing.deadline_s:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 BOARD = struct.Struct("=Qi52s")
 # After it on the board: the number of the latest look that the agent has asked for (a whole sample).
 LOOK = struct.Struct("=Q")
-BOARD_BYTES = BOARD.size + LOOK.size
+# After it when the child began its newest sample, ns of CLOCK_MONOTONIC: it lives, also while it has nothing to send.
+SAMPLED = struct.Struct("=Q")
+SAMPLED_AT = BOARD.size + LOOK.size
+BOARD_BYTES = SAMPLED_AT + SAMPLED.size
 
 
 def json_text(value: Any) -> str:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,15 +19,17 @@ import nats
 from nats.aio.client import Client
 
 from agent.contract.errors import ConfigError
+from agent.shared.rhythm import until_next
 from agent.shared.tasks import end
 
 _log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 3
-PING_S = 1  # a silent server is given up after three of them
-MAX_PINGS = 2
+PING_S = 1.0
+SILENT_S = 2.0  # a server that has not answered a ping for so long is given up
 FIRST_PAUSE_S = 0.05
 MAX_PAUSE_S = 2.0
+_NEVER_S = 10**9  # nats-py's own pings wake the process once more each time: see _hold
 STEADY_S = 2.0  # a session that lasted as long was a good one: the pauses begin small again
 
 # What nats-py can raise when the connection is lost or the server is not ready yet. JetStream's errors are among them.
@@ -46,17 +49,20 @@ class NatsConnection:
         inbox_prefix: str = "_INBOX",
         validate_subjects: bool = True,
         look_s: float = 1.0,
+        ping_s: float = PING_S,
     ) -> None:
         """`name`: what the server's connection list shows. `seed`: the NKEY seed; empty: none. `validate_subjects`:
-        has nats-py check each subject. `look_s`: how often the state of the connection is checked.
+        has nats-py check each subject. `look_s`: how often the state of the connection is checked. `ping_s`: how often
+        the server is asked for an answer. ConfigError: what `servers` has is not a URL of a server.
         """
-        self._servers = list(servers)
+        self._servers = [_checked(url) for url in servers]
         self._name = name
         self._seed = seed
         self._tls = tls
         self._inbox_prefix = inbox_prefix
         self._validate_subjects = validate_subjects
         self._look_s = look_s
+        self._ping_s = ping_s
         self._server = ""
         self._announced = False
         self._last_error = ""
@@ -94,20 +100,23 @@ class NatsConnection:
             pause_s = min(MAX_PAUSE_S, pause_s * 2)
 
     async def _connect(self) -> Client:
-        async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
-            client: Client = await nats.connect(
-                self._servers,
-                name=self._name,
-                inbox_prefix=self._inbox_prefix,
-                nkeys_seed_str=self._seed or None,
-                tls=self._tls,
-                allow_reconnect=False,
-                connect_timeout=CONNECT_TIMEOUT_S,
-                ping_interval=PING_S,
-                max_outstanding_pings=MAX_PINGS,
-                skip_subject_validation=not self._validate_subjects,
-                error_cb=self._on_error,
-            )
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
+                client: Client = await nats.connect(
+                    self._servers,
+                    name=self._name,
+                    inbox_prefix=self._inbox_prefix,
+                    nkeys_seed_str=self._seed or None,
+                    tls=self._tls,
+                    allow_reconnect=False,
+                    connect_timeout=CONNECT_TIMEOUT_S,
+                    ping_interval=_NEVER_S,
+                    skip_subject_validation=not self._validate_subjects,
+                    error_cb=self._on_error,
+                )
+        except (AttributeError, ValueError, TypeError, KeyError) as error:
+            # nats-py trusts that a NATS server greets it.
+            raise nats.errors.Error(f"what listens there is no NATS server ({_text(error)})") from error
         return client
 
     async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
@@ -115,17 +124,38 @@ class NatsConnection:
         self._server = client.connected_url.geturl() if client.connected_url else ""
         if not self._announced:
             self._announced = True
-            _log.info("connected to %s", self._server)
+            _log.info("connected to %s", _shown(self._server))
         self.connected = True
         task = asyncio.ensure_future(session(client))
+        ping: asyncio.Task[None] | None = None
+        pinged_s, unanswered_s = 0.0, 0.0
         try:
-            # Polled: nats-py calls closed_cb only after it has drained the dead socket.
-            while not task.done() and not client.is_closed:
-                await asyncio.wait({task}, timeout=self._look_s)
+            # Polled: nats-py calls closed_cb only after it has drained the dead socket. Its task that reads ends sooner,
+            # except on a connection on which nothing comes through; without it nothing is heard any more.
+            reading: asyncio.Task[None] | None = getattr(client, "_reading_task", None)
+            waits = {task} if reading is None else {task, reading}
+            # Two looks at least: after the first one our own answer may still be unread, when we were held up ourselves.
+            patience_s = max(SILENT_S, 2 * self._look_s)
+            while not client.is_closed and unanswered_s < patience_s:
+                done, _ = await asyncio.wait(
+                    waits, timeout=until_next(self._look_s), return_when=asyncio.FIRST_COMPLETED
+                )
+                if done:
+                    break
+                if ping is not None and not ping.done():
+                    unanswered_s += (
+                        self._look_s
+                    )  # by looks: if we were held up ourselves, that is not the server's silence
+                elif time.monotonic() - pinged_s >= self._ping_s - self._look_s / 2:
+                    ping = asyncio.ensure_future(_answered(client))
+                    pinged_s, unanswered_s = time.monotonic(), 0.0
             if not task.done():
                 self._report("connection lost")
+                # First: nats-py's wait for a socket that takes nothing ignores its cancellation.
+                _abort(client)
         finally:
-            await end(task)  # unlike `await task`, this cannot confuse its cancellation with ours
+            # Unlike `await task`, this cannot confuse its cancellation with ours.
+            await end(task, *([ping] if ping else ()))
         if not task.cancelled():
             task.result()
 
@@ -136,7 +166,7 @@ class NatsConnection:
         """Logs one line per change, not one per attempt."""
         if error != self._last_error:
             self._last_error, self._announced = error, False
-            _log.warning("NATS %s: %s", ",".join(self._servers), error)
+            _log.warning("NATS %s: %s", ",".join(map(_shown, self._servers)), error)
 
 
 def tls_context(servers: Sequence[str], ca_file: Path | None, key: str) -> ssl.SSLContext | None:
@@ -151,15 +181,42 @@ def tls_context(servers: Sequence[str], ca_file: Path | None, key: str) -> ssl.S
         raise ConfigError(f"{key}: {ca_file} cannot be read: {error}") from error
 
 
+async def _answered(client: Client) -> None:
+    """Returns when the server has answered a ping. Where it cannot even be sent, never."""
+    try:
+        await client.flush(timeout=_NEVER_S)
+    except LOST:
+        await asyncio.Event().wait()
+
+
 async def close(client: Client) -> None:
     """Closes a client within a second or so, whatever state its connection is in."""
     with contextlib.suppress(*LOST):
         async with asyncio.timeout(1.0):
             await client.close()
-    # A black-holed socket would keep its buffer and nats-py's tasks for many minutes: there is no public way.
+    _abort(client)
+
+
+def _abort(client: Client) -> None:
+    """Ends the socket. A black-holed one would keep its buffer and nats-py's tasks for many minutes: there is no public way."""
     writer = getattr(getattr(client, "_transport", None), "_io_writer", None)
     if writer is not None:
-        writer.transport.abort()
+        with contextlib.suppress(AttributeError):  # of a transport that has ended already
+            writer.transport.abort()
+
+
+def _checked(url: str) -> str:
+    """ConfigError: not a URL that we can use."""
+    scheme, colon, _ = url.partition("://")
+    if colon and scheme not in ("nats", "tls"):
+        raise ConfigError(f"NATS server {_shown(url)!r}: write nats://HOST:PORT, or tls://HOST:PORT for TLS")
+    return url
+
+
+def _shown(url: str) -> str:
+    """Without the password."""
+    before, at, host = url.rpartition("@")
+    return f"{before.partition('://')[0]}://…@{host}" if at else url
 
 
 def _text(error: BaseException) -> str:

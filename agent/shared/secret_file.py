@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import nkeys
+
 from agent.contract.errors import ConfigError
 
 
@@ -18,3 +20,14 @@ def secret(path: Path | None, key: str) -> str:
     if not text:
         raise ConfigError(f"{key}: {path} is empty")
     return text.splitlines()[0].strip()
+
+
+def nkey_seed(path: Path | None, key: str) -> str:
+    """The NKEY seed in a file, as `secret`; the ConfigError also says when it is none."""
+    seed = secret(path, key)
+    if seed:
+        try:
+            nkeys.from_seed(bytearray(seed.encode())).wipe()
+        except (nkeys.NkeysError, ValueError) as error:
+            raise ConfigError(f"{key}: {path} has no NKEY seed (one line that begins with SU)") from error
+    return seed

@@ -42,7 +42,12 @@ class BondSource(Source):
         # Name → text at the last poll.
         self._known: dict[str, str] = {}
         self._poller = Poller(
-            self._poll, what=self.name, period_s=period_s, hang_s=hang_s, forget=self._forget
+            self._poll,
+            what=self.name,
+            period_s=period_s,
+            hang_s=hang_s,
+            forget=self._forget,
+            watching=lambda: bool(self._known),
         )
 
     @classmethod

@@ -1,8 +1,10 @@
 """State and error counters of the InfiniBand and RoCE ports, from /sys/class/infiniband.
 
-Files stay open and are read again in place: with nine devices a poll is some 250 reads. Traffic counters are not read.
-Congestion counters are read in each tenth poll; rate and link layer then, and when the port's state has changed. A port that is
-as it was is not emitted; when it changes, its last reading is emitted before the new one, which is compared with it.
+Files stay open and are read again in place: with nine devices a poll is some 300 reads. Traffic counters are not read.
+Congestion counters are read in each tenth poll; rate and link layer then, and when the port's state has changed. The device's
+own counters (`hw_counters/`, of retransmissions and refused requests) are read in each fifth poll of a port on which nothing
+has changed for sixty. A port that is as it was is not emitted; when it changes, its last reading is emitted before the new one,
+which is compared with it.
 """
 
 import os
@@ -21,6 +23,8 @@ from agent.sources.poll import Poller
 
 _STATE_FILES = ("state", "phys_state", "lid", "sm_lid", "sm_sl")
 _SLOW_POLLS = 10  # what changes slowly is read once in so many polls
+_CALM_POLLS = 60  # without a change: then the device's own counters are read once in
+_CALM_EVERY = 5
 _FILE_BYTES = 64
 _LOOKS = 3
 
@@ -62,7 +66,12 @@ class InfinibandSource(Source):
         # Device → folder of its PCI function, of all that were ever seen.
         self._functions: dict[str, Path] = {}
         self._poller = Poller(
-            self._poll, what=self.name, period_s=options.ib_interval_s, hang_s=hang_s, forget=self._forget
+            self._poll,
+            what=self.name,
+            period_s=options.ib_interval_s,
+            hang_s=hang_s,
+            forget=self._forget,
+            watching=lambda: bool(self._functions),
         )
 
     @classmethod
@@ -98,7 +107,7 @@ class InfinibandSource(Source):
             self._devices = (names, moved)
             samples.append(IbDevices(names=tuple(names), moved=moved, mono_s=self._host.mono_s()))
         for name in names:
-            if name not in self._ports:
+            if not self._ports.get(name):  # the ports may come a moment after their device
                 self._ports[name] = self._open(name)
             try:
                 for port in self._ports[name]:
@@ -144,12 +153,10 @@ class _Port:
     def __init__(self, folder: Path, device: str, number: int, counters: frozenset[str]) -> None:
         self._folder, self._device, self._number = folder, device, number
         self._state_files = [(name, _open(folder / name)) for name in _STATE_FILES]
-        self._counter_files: list[tuple[str, int]] = []
-        for group in ("counters", "hw_counters"):
-            with suppress(OSError):
-                for name in sorted(path.name for path in (folder / group).iterdir()):
-                    if name in counters and (fd := _open(folder / group / name)) >= 0:
-                        self._counter_files.append((name, fd))
+        # Those of the port come first, then the device's own; so many are the port's.
+        self._counter_files = self._counters_in(folder / "counters", counters)
+        self._first = len(self._counter_files)
+        self._counter_files += self._counters_in(folder / "hw_counters", counters)
         self._slow_files = [
             (name, fd)
             for group in ("counters", "hw_counters")
@@ -158,52 +165,88 @@ class _Port:
         ]
         self._model = _file(folder.parent.parent / "hca_type")
         self._polls = 0
+        # Polls since anything has changed.
+        self._calm = 0
         self._congestion: dict[str, int] = {}
         self._congestion_s = 0.0
-        self._raw: dict[str, bytes] = {}
+        # What the files held: those of the state, and those of the counters, in their order.
+        self._state_texts = [b""] * len(self._state_files)
+        self._counter_texts = [b""] * len(self._counter_files)
         self._values: dict[str, int] = {}
         self._text: dict[str, str] = {}
-        # The newest reading, and whether it was emitted.
+        # The newest reading, when all of it was taken last, and whether it was emitted.
         self._last: IbPort | None = None
+        self._last_s = 0.0
         self._emitted = False
 
     def news(self, mono_s: float) -> list[IbPort]:
         """The port now if it has changed, after the reading before if that was not emitted; OSError when it is gone."""
-        before, now = self._last, self._read(mono_s)
-        self._last = now
-        same = replace(now, mono_s=0.0, congestion_s=0.0)
-        if before is not None and same == replace(before, mono_s=0.0, congestion_s=0.0):
+        before, before_s, congestion_s = self._last, self._last_s, self._congestion_s
+        slow = self._polls % _SLOW_POLLS == 0
+        changed, whole = self._read(mono_s, slow=slow)
+        if whole:
+            self._last_s = mono_s
+        if not changed and before is not None:
             self._emitted = False
             return []
-        unseen = [] if before is None or self._emitted else [before]
+        now = self._last = self._port(mono_s)
+        unseen = (
+            []
+            if before is None or self._emitted
+            else [replace(before, mono_s=before_s, congestion_s=congestion_s)]
+        )
         self._emitted = True
         return [*unseen, now]
 
-    def _read(self, mono_s: float) -> IbPort:
+    def _read(self, mono_s: float, *, slow: bool) -> tuple[bool, bool]:
+        """Reads the files: has anything changed since the last time, and were all counters read?"""
         if self._state_files[0][1] < 0:
             raise OSError(f"{self._folder}/state: not there yet")
         # The port may change between two of its files: until they are as they were at the last look.
-        looks = 0
+        looks, changed = 0, False
         while self._changed() and looks < _LOOKS:
-            looks += 1
-        if self._polls % _SLOW_POLLS == 0:
-            self._read_slow(mono_s)
+            looks, changed = looks + 1, True
+        if slow:
+            changed = self._read_slow(mono_s) or changed
         self._polls += 1
-        values = self._values
-        for name, fd in self._counter_files:
+        end = len(self._counter_files)
+        whole = self._calm < _CALM_POLLS or self._polls % _CALM_EVERY == 0
+        changed = self._read_counters(0, end if whole else self._first) or changed
+        if changed and not whole:  # what came in the same seconds belongs together
+            whole = True
+            self._read_counters(self._first, end)
+        self._calm = 0 if changed else self._calm + 1
+        return changed, whole
+
+    def _read_counters(self, start: int, end: int) -> bool:
+        """Reads these counters; has any of them changed?"""
+        values, texts, read = self._values, self._counter_texts, os.pread
+        for number, (name, fd) in enumerate(self._counter_files[start:end], start):
             try:
-                raw = os.pread(fd, _FILE_BYTES, 0)
+                raw = read(fd, _FILE_BYTES, 0)
             except OSError:
                 raw = b""  # a counter that the device does not provide now
-            if raw != self._raw.get(name):
-                self._raw[name] = raw
+            if raw != texts[number]:
+                texts[number] = raw
                 if values is self._values:
                     values = dict(values)  # the last sample keeps its own
                 if raw.strip().isdigit():
                     values[name] = int(raw)
                 else:
                     values.pop(name, None)  # "N/A (no PMA)"
-        self._values = values
+        changed, self._values = values is not self._values, values
+        return changed
+
+    @staticmethod
+    def _counters_in(folder: Path, wanted: frozenset[str]) -> list[tuple[str, int]]:
+        found: list[tuple[str, int]] = []
+        with suppress(OSError):
+            for name in sorted(path.name for path in folder.iterdir()):
+                if name in wanted and (fd := _open(folder / name)) >= 0:
+                    found.append((name, fd))
+        return found
+
+    def _port(self, mono_s: float) -> IbPort:
         text = self._text
         return IbPort(
             device=self._device,
@@ -218,39 +261,40 @@ class _Port:
             sm_sl=_number(text.get("sm_sl", "")),
             congestion=self._congestion,
             congestion_s=self._congestion_s,
-            counters=values,
+            counters=self._values,
             mono_s=mono_s,
         )
 
     def forget(self) -> None:
-        """The next reading is also one of what changes slowly, and is emitted however it is."""
-        self._polls = 0
+        """The next reading is one of everything, and is emitted however it is."""
+        self._polls = self._calm = 0
         self._last = None
 
     def _changed(self) -> bool:
         """Reads the files of the port's state; has any of them changed?"""
-        changed = False
-        for name, fd in self._state_files:
+        changed, texts = False, self._state_texts
+        for number, (name, fd) in enumerate(self._state_files):
             if fd >= 0:
                 raw = os.pread(fd, _FILE_BYTES, 0)
-                if raw != self._raw.get(name):
+                if raw != texts[number]:
                     changed = True
-                    self._raw[name] = raw
+                    texts[number] = raw
                     self._text[name] = _text(raw)
         if changed:
             self._text["rate"] = _file(self._folder / "rate")
             self._text["link_layer"] = _file(self._folder / "link_layer")
         return changed
 
-    def _read_slow(self, mono_s: float) -> None:
-        """Reads what changes slowly. A port's rate can change without its state, after a retraining."""
-        self._text["rate"] = _file(self._folder / "rate")
-        values = {}
+    def _read_slow(self, mono_s: float) -> bool:
+        """Reads what changes slowly; has it changed? A port's rate can change without its state, after a retraining."""
+        rate, values = _file(self._folder / "rate"), {}
         for name, fd in self._slow_files:
             with suppress(OSError):
                 if (raw := os.pread(fd, _FILE_BYTES, 0).strip()).isdigit():
                     values[name] = int(raw)
-        self._congestion, self._congestion_s = values, mono_s
+        changed = rate != self._text.get("rate") or values != self._congestion
+        self._text["rate"], self._congestion, self._congestion_s = rate, values, mono_s
+        return changed
 
     def close(self) -> None:
         """Closes its files."""

@@ -6,7 +6,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from agent.collectors.samples import Gpu, GpuCount, GpuEvent, GpuHealth, GpuProcess, NvmlState
+from agent.collectors.samples import (
+    Gpu,
+    GpuCount,
+    GpuEvent,
+    GpuHealth,
+    GpuProcess,
+    GpuTemperatures,
+    NvmlState,
+)
 from agent.contract.owner import Owner
 from agent.host import Host
 from agent.nvml.bus import address, gpus_on_bus
@@ -18,6 +26,7 @@ from agent.sources.base import Emit, Source, SourceSetup
 
 _PAUSES_S = (0.5, 2.0, 10.0, 30.0, 60.0)  # after the first, second, ... hang without an answer in between
 _LIKE_READY = ("ready", "answers")
+_TEMPERATURES = {"margin", "memory_temp"}
 _BUS_EVERY_S = 300.0  # between looks at the PCI bus; udev reports at once what leaves it
 
 
@@ -289,7 +298,7 @@ class NvmlSource(Source):
             self._known[bdf] = self._gpu(bdf, raw, message["at"])
             emit(self._known[bdf])
             if raw["health"] or (look is not None and not raw["lost"]):
-                emit(self._merged(bdf, raw, message["at"]))
+                emit(self._merged(bdf, raw, message["at"], whole=look is not None))
         unseen = self._unseen(nameless, message["at"], emit, at_once=at_once)
         self._counted(unseen, message["at"], emit, at_once=at_once, again=look is not None)
         if look is not None and self._skips:
@@ -297,11 +306,14 @@ class NvmlSource(Source):
         elif look is not None:
             look.done.set_result(None)
 
-    def _merged(self, bdf: str, raw: dict[str, Any], at_s: float) -> GpuHealth:
+    def _merged(
+        self, bdf: str, raw: dict[str, Any], at_s: float, *, whole: bool
+    ) -> GpuHealth | GpuTemperatures:
         merged = self._health.get(bdf, {}) | raw["health"]
         # A new dict each time: what was emitted must not change.
         self._health[bdf] = {key: value for key, value in merged.items() if value is not None}
-        return GpuHealth(index=raw["index"], bdf=bdf, values=self._health[bdf], mono_s=at_s)
+        made = GpuHealth if whole or raw["health"].keys() - _TEMPERATURES else GpuTemperatures
+        return made(index=raw["index"], bdf=bdf, values=self._health[bdf], mono_s=at_s)
 
     def _unseen(self, nameless: Mapping[int, str], at_s: float, emit: Emit, *, at_once: bool) -> int:
         """How many GPUs on the bus NVML never showed; each is reported lost when it has had time to appear."""
@@ -341,7 +353,9 @@ class NvmlSource(Source):
             uuid=raw["uuid"],
             serial=raw["serial"],
             lost=raw["lost"],
+            utilization_now=raw["now"],
             utilization=raw["util"],
+            utilization_least=raw["least"],
             memory_used_mb=raw["mem"],
             power_w=raw["power"],
             temperature_c=raw["temp"],

@@ -12,9 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from agent.collectors.samples import Checkpoint, Sample
+from agent.shared.rhythm import until_next
 from agent.sources.base import Emit
 
 Poll = Callable[[], list[Sample]]
+NOTHING_S = 5.0  # between looks whether there is something to watch now
 _BATCH = 200  # samples handed over at once, so that a flood does not starve the rest of the agent
 
 
@@ -28,12 +30,17 @@ class _Look:
     begun: bool = False
 
 
+_Result = tuple[_Look | None, list[Sample] | OSError]
+
+
 class Poller:
     """Calls `poll` every `period_s` seconds; OSError from `run` when a call takes longer than `hang_s`.
 
-    A poll without any sample does not wake the agent, except once in `hang_s / 3` as a sign of life.
+    A poll without any sample does not wake the agent. While there is nothing to watch, as `watching` says after a poll, the
+    pause is NOTHING_S, if that is longer.
 
-    `forget` is called in the polling thread before a poll that `look` asked for: it shall not leave out what is unchanged.
+    `forget` is called in the polling thread before its first poll and before one that `look` asked for: it shall not leave
+    out what is unchanged.
     """
 
     def __init__(
@@ -44,9 +51,13 @@ class Poller:
         period_s: float,
         hang_s: float = 30.0,
         forget: Callable[[], None] = lambda: None,
+        watching: Callable[[], bool] = lambda: True,
     ) -> None:
         self._poll = poll
         self._forget = forget
+        self._watching = watching
+        # Until when the polling thread shall have done its next poll; written by it.
+        self._deadline_s = 0.0
         # Wakes the polling thread, to look or to stop.
         self._wake = threading.Event()
         self._asked: _Look | None = None
@@ -59,7 +70,7 @@ class Poller:
         """Poll until cancelled. Raises what `poll` raises."""
         loop = asyncio.get_running_loop()
         await self._wait_for_former_thread()
-        results: asyncio.Queue[tuple[_Look | None, list[Sample] | OSError]] = asyncio.Queue()
+        results: asyncio.Queue[_Result] = asyncio.Queue()
         stop, wake = threading.Event(), threading.Event()
         self._wake = wake
 
@@ -70,10 +81,11 @@ class Poller:
 
         def work() -> None:
             look = None
-            told_s = time.monotonic()
             try:
+                self._forget()  # what a thread before this one has read, which hung, was lost with it
                 while not stop.is_set():
                     wake.clear()
+                    self._deadline_s = time.monotonic() + self._hang_s
                     look = self._asked
                     if look is not None and not look.begun:
                         look.begun = True
@@ -81,26 +93,24 @@ class Poller:
                     else:
                         look = None
                     samples = self._poll()
-                    if samples or look is not None or time.monotonic() - told_s >= self._hang_s / 3:
-                        told_s = time.monotonic()
+                    if samples or look is not None:
                         hand_over(look, samples)
-                    wake.wait(self._period_s)
+                    pause_s = until_next(self._pause_s())
+                    self._deadline_s = time.monotonic() + pause_s + self._hang_s
+                    wake.wait(pause_s)
             except OSError as error:
                 hand_over(look, error)
             finally:  # a bug is printed by the threading module, and this task learns that the thread is gone
                 gone = OSError(f"{self._what}: the polling thread ended; see the agent's standard error")
                 hand_over(look, gone)
 
+        self._deadline_s = time.monotonic() + self._hang_s
         # A daemon: the agent can end while it hangs.
         self._thread = threading.Thread(target=work, name=self._what, daemon=True)
         self._thread.start()
         try:
             while True:
-                try:
-                    async with asyncio.timeout(self._period_s + self._hang_s):
-                        look, result = await results.get()
-                except TimeoutError:
-                    raise OSError(self._hung()) from None
+                look, result = await self._next(results)
                 if isinstance(result, OSError):
                     raise result
                 take = emit if look is None or look.done.done() else look.emit
@@ -116,6 +126,17 @@ class Poller:
             wake.set()
             if self._asked is not None and not self._asked.done.done():
                 self._asked.done.set_exception(OSError(f"{self._what}: it ended meanwhile"))
+
+    async def _next(self, results: asyncio.Queue[_Result]) -> _Result:
+        """What the polling thread hands over next; OSError when it hangs."""
+        while (left_s := self._deadline_s - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    return await results.get()
+        raise OSError(self._hung())
+
+    def _pause_s(self) -> float:
+        return self._period_s if self._watching() else max(self._period_s, NOTHING_S)
 
     async def look(self, emit: Emit) -> None:
         """See Source: a poll at once, beside those of each period."""

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from agent.contract import subjects
 from agent.shared.nats_connection import NatsConnection, tls_context
-from agent.shared.secret_file import secret
+from agent.shared.secret_file import nkey_seed
+
+_LOOK_S = 2.0  # beats go as often
 
 
 def node_connection(
@@ -15,8 +17,10 @@ def node_connection(
     return NatsConnection(
         servers,
         name=f"gpuward-agent {node}",
-        seed=secret(Path(seed_file) if seed_file else None, "nats_seed_file"),
+        seed=nkey_seed(Path(seed_file) if seed_file else None, "nats_seed_file"),
         tls=tls_context(servers, Path(ca_file) if ca_file else None, "nats_ca_file"),
         inbox_prefix=subjects.inbox(node),
+        look_s=_LOOK_S,
+        ping_s=_LOOK_S,
         validate_subjects=False,  # ours were checked when the configuration was read
     )

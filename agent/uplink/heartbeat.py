@@ -1,6 +1,5 @@
 """Heartbeats on core NATS: they are not stored, and their absence tells the brain that the node is unreachable."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import orjson
@@ -8,6 +7,7 @@ import orjson
 from agent.contract import subjects
 from agent.contract.messages import Beat, encode_beat
 from agent.host import Host
+from agent.shared.rhythm import pause
 from agent.uplink.spool import Spool
 
 if TYPE_CHECKING:
@@ -42,4 +42,4 @@ class Heartbeat:
                 dropped=self._spool.dropped,
             )
             await client.publish(self._subject, orjson.dumps(encode_beat(beat)))
-            await asyncio.sleep(self._interval_s)
+            await pause(self._interval_s)

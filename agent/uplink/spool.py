@@ -48,6 +48,8 @@ class Spool:
         self._problems: list[str] = []
         self._in_memory = False
         self._dropped = 0
+        # False: the store is known to have none that are not reported.
+        self._unreported = True
         self._spool, self._next, self._count, self._bytes = "", 1, 0, 0
         # Called after each put; set by the publisher.
         self.on_put: Callable[[], None] = _nothing
@@ -152,7 +154,10 @@ class Spool:
 
     def report_dropped(self) -> None:
         """Puts `agent.dropped` once events were dropped and there is room again, so that it displaces none."""
+        if not self._unreported:
+            return
         count = int(self._guarded(lambda: self._store.get("unreported")) or 0)
+        self._unreported = count > 0
         if count == 0 or self._count > self._bounds()[0] * 3 // 4 or self._bytes > self._bounds()[1] * 3 // 4:
             return
         unsent = UnsentEvent(
@@ -177,7 +182,7 @@ class Spool:
                 fresh.close()
                 raise
             self._store.close()
-            self._store, self._in_memory = fresh, False
+            self._store, self._in_memory, self._unreported = fresh, False, True
             self._measure()
 
     def close(self) -> None:
@@ -242,6 +247,7 @@ class Spool:
                 self._store.set(key, value)
         self._next, self._count, self._bytes = seq, count, size
         self._dropped += dropped
+        self._unreported = self._unreported or dropped > 0
 
     def _bounds(self) -> tuple[int, int]:
         if not self._in_memory:
@@ -303,6 +309,7 @@ class Spool:
             self._store.set("boot", self._boot)
             self._next = max(following, self._store.last_seq() + 1)
             self._count, self._bytes = self._store.size()
+            self._unreported = True
             return work()
 
     def _copy(self, source: Store, target: Store) -> None:

@@ -1,7 +1,7 @@
 """How the brain connects to its NATS servers."""
 
 from agent.shared.nats_connection import NatsConnection, tls_context
-from agent.shared.secret_file import secret
+from agent.shared.secret_file import nkey_seed
 from brain.config import NatsConfig
 
 _LOOK_S = 0.2  # a leader that has lost its connection should notice before its lease runs out
@@ -15,7 +15,7 @@ def brain_connection(config: NatsConfig, *, name: str, url: str = "", seed: str 
     return NatsConnection(
         servers,
         name=name,
-        seed=seed or secret(config.seed_file, "nats.seed_file"),
+        seed=seed or nkey_seed(config.seed_file, "nats.seed_file"),
         tls=tls_context(servers, config.ca_file, "nats.ca_file"),
         look_s=_LOOK_S,
     )

@@ -209,3 +209,25 @@ def test_no_command_imports_what_only_the_brain_needs(arguments: list[str], tmp_
     modules = set(done.stderr.split())
     assert "agent.cli.main" in modules
     assert not modules & {"pydantic", "aiohttp", "yaml", "click", "rich", "pynvml", "durable", "brain"}
+
+
+def test_the_running_agent_loads_jetstream_when_it_is_wanted() -> None:
+    """And no email, shutil, tempfile, bz2 or lzma before: nats-py and pyudev would import them for nothing."""
+    code = (
+        "import sys; from agent.lean import lean_imports\n"
+        "lean_imports()\n"
+        "import agent.app, nats, pyudev\n"
+        "print(*(name for name, module in sys.modules.items() if module))\n"
+        "pyudev.Context()\n"
+        "print(nats.js.api.Header.STATUS.value, nats.js.JetStreamContext.__name__)\n"
+        "from nats.js.errors import NotFoundError\n"
+        "print(issubclass(NotFoundError, nats.errors.Error), sys.modules['nats.js'] is nats.js)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    modules, status, errors = done.stdout.splitlines()
+    assert "nats.aio.client" in modules.split()
+    assert not set(modules.split()) & {"email", "shutil", "tempfile", "bz2", "lzma", "nats.js.client"}
+    assert status == "Status JetStreamContext"
+    assert errors.startswith("True")

@@ -20,7 +20,7 @@ from agent.contract import kinds
 from agent.contract.messages import MAX_TEXT, UnsentEvent
 
 BDF, NEIGHBOUR = "0000:3b:00", "0000:5d:00"
-GPU = Gpu(index=0, bdf=BDF, uuid="", utilization=50, power_w=300.0, temperature_c=60, slowdowns=0)
+GPU = Gpu(index=0, bdf=BDF, uuid="", utilization_now=50, utilization=50, power_w=300.0, temperature_c=60, slowdowns=0)
 JOB = GpuProcess(pid=7, memory_mb=70_000, name="python", job="4711")
 
 
@@ -196,7 +196,7 @@ def test_an_idle_link_may_be_slow_and_never_narrow() -> None:
     """Power saving lowers the generation; while the GPU works it must be the full one."""
     slow = health(0, pcie__width=16, pcie__width_max=16, pcie__generation=1, pcie__generation_max=5)
     full = replace(slow, values={**slow.values, "pcie.generation": 5}, mono_s=9.0)
-    idle = replace(GPU, utilization=0)
+    idle = replace(GPU, utilization_now=0, utilization=0)
     assert events_of(GpuLinksCollector(), [idle, slow, idle]) == []
     reported = events_of(GpuLinksCollector(), [GPU, slow, idle, slow, full])
     assert [(d["active"], d["generation"]) for _, _, d in reported] == [(True, 1), (False, 5)]

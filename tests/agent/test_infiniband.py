@@ -1,6 +1,7 @@
 """InfiniBand ports: timelines of samples for the collector, a tree of files for the source."""
 
 import asyncio
+import itertools
 import os
 import shutil
 import threading
@@ -405,6 +406,79 @@ async def test_a_port_that_is_as_it_was_says_nothing(tmp_path: Path) -> None:
     assert isinstance(now, IbPort)
     assert (before.counters["symbol_error"], now.counters["symbol_error"]) == (0, 120)
     assert 0 < now.mono_s - before.mono_s < 5, "the interval, however long nothing was said"
+
+
+def test_the_devices_own_counters_rest_while_nothing_happens(tmp_path: Path) -> None:
+    """The port's are read in every poll, the device's in each fifth; one that grows brings the others back."""
+    shutil.copytree(NODE / "sys/class/infiniband/mlx5_0", tmp_path / "sys/class/infiniband/mlx5_0")
+    port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
+    source = InfinibandSource(Host(root=tmp_path), InfinibandSourceOptions())
+
+    def polls_until(name: str, value: int) -> int:
+        """How many polls it takes until a counter's new value is seen."""
+        (port / name).write_text(f"{value}\n")
+        for number in range(1, 20):
+            for sample in source._poll():
+                if isinstance(sample, IbPort) and sample.counters[name.rpartition("/")[2]] == value:
+                    return number
+        raise AssertionError("never")
+
+    own = "hw_counters/out_of_sequence"
+    (port / "hw_counters").mkdir(exist_ok=True)
+    (port / own).write_text("0\n")
+    source._poll()
+    assert polls_until(own, 5) == 1
+    for _ in range(70):
+        source._poll()
+    assert polls_until("counters/symbol_error", 7) == 1, "calm or not"
+    assert [polls_until(own, value) for value in (6, 7, 8)] == [1, 1, 1], "for a minute"
+    for _ in range(70):
+        source._poll()
+    assert 1 <= polls_until(own, 9) <= 5
+    assert polls_until(own, 10) == 1
+    for _ in range(70):
+        source._poll()
+    (port / own).write_text("11\n")
+    source._forget()
+    assert [one.counters["out_of_sequence"] for one in source._poll() if isinstance(one, IbPort)] == [11], (
+        "a look reads everything"
+    )
+
+
+def test_growth_in_calm_times_says_since_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reading before is that of the last time when the device's own counters were read."""
+    shutil.copytree(NODE / "sys/class/infiniband/mlx5_0", tmp_path / "sys/class/infiniband/mlx5_0")
+    port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
+    (port / "hw_counters").mkdir(exist_ok=True)
+    (port / "hw_counters/out_of_sequence").write_text("0\n")
+    clock = itertools.count(1000)
+    monkeypatch.setattr(Host, "mono_s", lambda _: float(next(clock)))  # one poll, one or two seconds
+    source = InfinibandSource(Host(root=tmp_path), InfinibandSourceOptions())
+    for _ in range(64):
+        source._poll()
+    for grown in range(1, 6):  # wherever in the five polls it comes
+        (port / "hw_counters/out_of_sequence").write_text(f"{500 * grown}\n")
+        found: list[IbPort] = []
+        waited = 0
+        while not found:
+            waited += 1
+            found = [one for one in source._poll() if isinstance(one, IbPort)]
+        *before, now = found
+        assert now.counters["out_of_sequence"] == 500 * grown
+        assert before
+        assert now.mono_s - before[0].mono_s >= waited, "no shorter than it took"
+        for _ in range(61 + grown):
+            source._poll()
+
+
+def test_ports_that_come_after_their_device_are_read(tmp_path: Path) -> None:
+    """The kernel makes the folder of the device first."""
+    root = tmp_path / "sys/class/infiniband"
+    (root / "mlx5_0").mkdir(parents=True)
+    source = InfinibandSource(Host(root=tmp_path), InfinibandSourceOptions())
+    assert not [one for one in source._poll() if isinstance(one, IbPort)]
+    shutil.copytree(NODE / "sys/class/infiniband/mlx5_0/ports", root / "mlx5_0/ports")
+    assert [one.port for one in source._poll() if isinstance(one, IbPort)] == [1]
 
 
 async def test_no_infiniband_is_no_error(tmp_path: Path) -> None:

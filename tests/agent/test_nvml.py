@@ -335,6 +335,7 @@ def test_the_child_imports_little(fake: FakeNvml) -> None:
     assert {name for name in modules if name.startswith("agent.")} == {
         "agent.nvml",
         "agent.nvml.child",
+        "agent.nvml.pace",
         "agent.nvml.wire",
     }
     assert not modules & {

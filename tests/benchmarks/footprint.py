@@ -1,30 +1,33 @@
 """Memory and CPU of all processes of a running agent: 8 GPUs (the fake library), 9 InfiniBand devices, default intervals.
 
+The GPUs are those of a healthy H100 board at work: what they use, their power and their temperature change all the time.
 In the same run: an agent without either, and Debian's prometheus-node-exporter, where it is installed, as it is usually scraped.
 
     python -m tests.benchmarks footprint            # 60 s
     GPUWARD_FOOTPRINT_S=600 python -m tests.benchmarks footprint
 """
 
+import asyncio
 import os
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.figures import Figure
 from tests.fixtures import nvml_fake
-from tests.real.nats import NatsServer, free_port
+from tests.real.nats import NatsServer, free_port, make_log
 
 DEVICES, GPUS = 9, 8
 PSS_MB, CPU_PERCENT, IDLE_CPU_PERCENT = 36.0, 0.3, 0.15
-WARM_UP_S = 20.0  # imports, the first inventory, the broker
+WARM_UP_S = 75.0  # imports, the first inventory, the broker, and a minute in which nothing happens
 SCRAPE_S = 15.0  # Prometheus' usual interval
 LOOK_S = 5.0  # between looks at the memory
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -128,82 +131,120 @@ class Family:
     processes: int = 0
 
 
-def watch(families: Sequence[Family], seconds: float, scrape: str = "") -> None:
+def work(fake: nvml_fake.FakeNvml) -> None:
+    """A second of training: nothing stays as it was."""
+    for index in range(GPUS):
+        fake.set(
+            index,
+            util=random.randint(90, 100),
+            reasons=random.choice((0, 4)),
+            power_mw=random.randint(450_000, 690_000),
+            temp=random.randint(55, 65),
+            margin=random.randint(20, 30),
+        )
+
+
+def watch(
+    families: Sequence[Family],
+    seconds: float,
+    scrape: str = "",
+    each_second: Callable[[], None] = lambda: None,
+) -> None:
     """Watches all of them at once, so that they share the machine's moods; `scrape`: a URL to read every SCRAPE_S."""
     began = time.monotonic()
     for one in families:
         one.began_s, one.used_s = began, cpu_s(family(one.pid))
-    next_scrape, end = began, began + seconds
+    next_scrape = next_look = began
+    end = began + seconds
     while (now := time.monotonic()) < end:
+        each_second()
         if scrape and now >= next_scrape:
             with urllib.request.urlopen(scrape, timeout=10) as page:  # noqa: S310  our own child on loopback
                 page.read()
             next_scrape += SCRAPE_S
-        for one in families:
-            pids = family(one.pid)
-            one.pss_mb, one.processes = max(one.pss_mb, pss_mb(pids)), len(pids)
-        time.sleep(max(0.0, min(LOOK_S, end - time.monotonic())))
+        if now >= next_look:
+            next_look += LOOK_S
+            for one in families:
+                pids = family(one.pid)
+                one.pss_mb, one.processes = max(one.pss_mb, pss_mb(pids)), len(pids)
+        time.sleep(max(0.0, min(1.0, end - time.monotonic())))
     for one in families:
         one.cpu_percent = 100.0 * (cpu_s(family(one.pid)) - one.used_s) / (time.monotonic() - one.began_s)
 
 
 def run() -> list[Figure]:
-    """Needs gcc (the fake library); root only for the kernel log."""
+    """Needs gcc (the fake library); root only for the kernel log. One agent after the other, as on a node."""
     seconds = float(os.environ.get("GPUWARD_FOOTPRINT_S", "60"))
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        root = tree(folder)
-        broker = NatsServer(folder / "nats")
-        broker.start()
-        stack.callback(broker.kill)
         fake = nvml_fake.FakeNvml(folder / "gpus", nvml_fake.build(folder / "lib"), GPUS)
         for index in range(GPUS):
+            fake.well(index)
             fake.hold(index, (os.getpid(), 70000))
-        full = Family(pid=_agent(stack, folder, broker.url, "lab-1", root, fake.env))
-        idle = Family(pid=_agent(stack, folder, broker.url, "lab-2", folder / "none", {}))
-        exporter, url = _exporter(stack)
-        beside = [Family(pid=exporter)] if exporter else []
-        time.sleep(WARM_UP_S)
-        watch([full, idle, *beside], seconds, url)
-        assert full.processes >= 2, "the NVML child does not run"
-    memory = (
-        f"node-exporter {beside[0].pss_mb:.1f} MB" if beside else "node-exporter is not installed: left out"
-    )
-    cpu = f"node-exporter, scraped every {SCRAPE_S:.0f} s: {beside[0].cpu_percent:.2f} %" if beside else ""
+        work(fake)
+        full, beside = _watched(folder / "full", seconds, tree(folder), fake)
+        idle, beside_idle = _watched(folder / "idle", seconds, folder / "none", None)
+    assert full.processes >= 2, "the NVML child does not run"
     what = f"{GPUS} GPUs, {DEVICES} InfiniBand devices, {seconds:.0f} s"
     return [
         Figure(
             what=f"agent, PSS of its {full.processes} processes: {what}",
             value=f"{full.pss_mb:.1f} MB",
-            beside=memory,
+            beside=f"node-exporter {beside.pss_mb:.1f} MB"
+            if beside
+            else "node-exporter is not installed: left out",
             target=f"≤ {PSS_MB:.0f} MB",
             met=full.pss_mb <= PSS_MB,
         ),
         Figure(
             what="the same, CPU",
             value=f"{full.cpu_percent:.2f} % of a core",
-            beside=cpu,
+            beside=_exporters(beside),
             target=f"≤ {CPU_PERCENT} %",
             met=full.cpu_percent <= CPU_PERCENT,
         ),
         Figure(
-            what="agent without GPUs and InfiniBand in the same run, CPU",
+            what="agent without GPUs and InfiniBand, CPU",
             value=f"{idle.cpu_percent:.2f} % of a core, {idle.pss_mb:.1f} MB",
-            beside=cpu,
+            beside=_exporters(beside_idle),
             target=f"≤ {IDLE_CPU_PERCENT} %",
             met=idle.cpu_percent <= IDLE_CPU_PERCENT,
         ),
     ]
 
 
-def _agent(stack: ExitStack, folder: Path, broker: str, node: str, root: Path, env: dict[str, str]) -> int:
+def _exporters(beside: Family | None) -> str:
+    if beside is None:
+        return ""
+    return f"node-exporter, scraped every {SCRAPE_S:.0f} s: {beside.cpu_percent:.2f} %"
+
+
+def _watched(
+    folder: Path, seconds: float, ib_root: Path, fake: nvml_fake.FakeNvml | None
+) -> tuple[Family, Family | None]:
+    """An agent, and the node exporter beside it, where it is installed."""
+    with ExitStack() as stack:
+        broker = NatsServer(folder / "nats")
+        broker.start()
+        stack.callback(broker.kill)
+        asyncio.run(make_log(broker.url))
+        agent = Family(pid=_agent(stack, folder, broker.url, ib_root, fake.env if fake else {}))
+        pid, url = _exporter(stack)
+        beside = Family(pid=pid) if pid else None
+        time.sleep(WARM_UP_S)
+        each_second = (lambda: work(fake)) if fake else (lambda: None)
+        watch([agent, beside] if beside else [agent], seconds, url, each_second)
+    return agent, beside
+
+
+def _agent(stack: ExitStack, folder: Path, broker: str, ib_root: Path, env: dict[str, str]) -> int:
     """Starts an agent until the stack ends; its pid."""
-    config = folder / f"{node}.toml"
+    config = folder / "agent.toml"
     config.write_text(
-        f'node = "{node}"\nnats_url = "{broker}"\ndata_dir = "{folder}/{node}"\nib_root = "{root}"\n'
+        f'node = "lab-1"\nnats_url = "{broker}"\ndata_dir = "{folder}/data"\nib_root = "{ib_root}"\n'
     )
     argv = [sys.executable, "-m", "agent", "run", "--config", str(config)]
-    log = stack.enter_context((folder / f"{node}.log").open("wb"))
+    log = stack.enter_context((folder / "agent.log").open("wb"))
     return _child(stack, subprocess.Popen(argv, env={**os.environ, **env}, stdout=log, stderr=log))
 
 

@@ -12,7 +12,8 @@ import pytest
 from nats.aio.client import Client
 
 from agent.contract.errors import ConfigError
-from agent.shared.nats_connection import FIRST_PAUSE_S, MAX_PAUSE_S, STEADY_S, NatsConnection
+from agent.shared.nats_connection import FIRST_PAUSE_S, MAX_PAUSE_S, PING_S, STEADY_S, NatsConnection
+from agent.shared.rhythm import pause
 from agent.uplink.connection import node_connection
 from tests.real.nats import nats_server
 
@@ -94,6 +95,122 @@ async def test_a_lost_connection_is_reported_and_comes_back(
     assert 1 <= len([line for line in lines if "refused" in line or "lost" in line]) <= 4
 
 
+async def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
+    """It accepts what we send and answers nothing: that is noticed without nats-py's own pings, and so is its return."""
+    with nats_server(tmp_path) as server:
+        async with kept(server.url, forever) as connection:
+            await until(lambda: connection.connected)
+            server.pause()
+            stopped_s = time.monotonic()
+            await until(lambda: not connection.connected)
+            assert time.monotonic() - stopped_s >= PING_S, "not by the first ping that comes a moment late"
+            server.resume()
+            await until(lambda: connection.connected)
+
+
+async def test_who_is_held_up_himself_does_not_blame_the_server(tmp_path: Path) -> None:
+    """Something of ours takes longer than the server's patience, right after a ping: the answer lies there unread."""
+    with nats_server(tmp_path) as server:
+        sessions = 0
+
+        async def session(_: Client) -> None:
+            nonlocal sessions
+            sessions += 1
+            await asyncio.Event().wait()
+
+        connection = NatsConnection([server.url], name="test", look_s=2.0, ping_s=2.0)
+        task = asyncio.create_task(connection.serve(session))
+        await until(lambda: connection.connected)
+        for turns in (0, 1, 2, 3):
+            await pause(2.0)  # as the looks
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            time.sleep(2.2)
+        await asyncio.sleep(2.5)
+        assert sessions == 1
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def test_a_black_hole_is_noticed_whatever_is_sent_into_it(tmp_path: Path) -> None:
+    """Nothing passes any more, in either direction, and the session goes on writing: its socket is full, its pings wait."""
+    with nats_server(tmp_path) as server:
+        hole, ended = asyncio.Event(), 0
+
+        async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while data := await reader.read(65536):
+                if hole.is_set():
+                    await asyncio.Event().wait()
+                writer.write(data)
+                await writer.drain()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            inner, outer = await asyncio.open_connection("127.0.0.1", server.port)
+            await asyncio.gather(pass_on(reader, outer), pass_on(inner, writer), return_exceptions=True)
+
+        async def flood(client: Client) -> None:
+            nonlocal ended
+            try:
+                while True:
+                    await client.publish("junk", b"x" * 60_000)
+                    await asyncio.sleep(0.002)
+            finally:
+                ended += 1
+
+        between = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = between.sockets[0].getsockname()[1]
+        async with kept(f"nats://127.0.0.1:{port}", flood) as connection:
+            await until(lambda: connection.connected)
+            await asyncio.sleep(0.5)
+            hole.set()
+            await until(lambda: ended > 0 and not connection.connected)
+        between.close()
+
+
+async def test_what_is_no_nats_server_is_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It greets with nonsense; a NATS server takes its place."""
+    greetings = [b"INFO []\r\n", b"INFO " + b"9" * 5000 + b"\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"]
+
+    async def nonsense(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greetings[0])
+        greetings.append(greetings.pop(0))
+        await writer.drain()
+        writer.close()
+
+    with nats_server(tmp_path) as server:
+        server.kill()
+        other = await asyncio.start_server(nonsense, "127.0.0.1", server.port)
+        async with kept(server.url, forever) as connection:
+            await until(lambda: "no NATS server" in caplog.text)
+            await asyncio.sleep(1.0)
+            other.close()
+            await asyncio.sleep(0.1)
+            server.start()
+            await until(lambda: connection.connected)
+
+
+def test_a_password_in_the_url_is_not_logged() -> None:
+    """A URL that we cannot use is told without it."""
+    with pytest.raises(ConfigError) as refused:
+        NatsConnection(["ws://ann:s3cret@broker:443"], name="test")
+    assert "ws://…@broker:443" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+async def test_a_lost_connection_is_noticed_between_two_looks(tmp_path: Path) -> None:
+    """Not only when the state is looked at: that is seldom."""
+    with nats_server(tmp_path) as server:
+        connection = NatsConnection([server.url], name="test", look_s=3600.0)
+        task = asyncio.create_task(connection.serve(forever))
+        await until(lambda: connection.connected)
+        server.kill()
+        await until(lambda: not connection.connected)
+        task.cancel()
+        await asyncio.wait((task,))
+
+
 async def test_after_a_good_session_the_pauses_begin_small_again(tmp_path: Path) -> None:
     """However long the server was away before: the next loss is not punished for it."""
     with nats_server(tmp_path) as server:
@@ -130,6 +247,7 @@ async def test_what_the_session_raises_by_itself_is_raised(tmp_path: Path) -> No
     [
         ({"seed_file": "/nowhere/seed"}, "nats_seed_file: /nowhere/seed cannot be read"),
         ({"seed_file": "/dev/null"}, "nats_seed_file: /dev/null is empty"),
+        ({"seed_file": "/etc/passwd"}, "nats_seed_file: /etc/passwd has no NKEY seed"),
         ({"ca_file": "/nowhere/ca"}, "nats_ca_file: /nowhere/ca cannot be read"),
     ],
 )

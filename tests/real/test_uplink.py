@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -255,7 +256,7 @@ async def test_it_is_quick(tmp_path: Path) -> None:
 
 
 async def test_beats(tmp_path: Path) -> None:
-    """Beats tell session, clock and what waits; they come at once and then each interval."""
+    """Beats tell session, clock and what waits; they come at once and then at each multiple of the interval."""
     with nats_server(tmp_path) as server:
         await make_log(server.url)
         spool = Spool(tmp_path / "spool.db", Host(), NODE)
@@ -267,10 +268,13 @@ async def test_beats(tmp_path: Path) -> None:
             subscription = await reader.subscribe(subjects.beat("default", NODE))
             await reader.flush()
             async with running(server.url, beats.serve):
-                first = decode_beat(orjson.loads((await subscription.next_msg(5)).data), NODE)
-                second = decode_beat(orjson.loads((await subscription.next_msg(5)).data), NODE)
-        assert (first.session, first.spooled, first.dropped) == ("s1", 1, 0)
-        assert 0.04 < second.mono_s - first.mono_s < 3
+                told = [
+                    decode_beat(orjson.loads((await subscription.next_msg(5)).data), NODE) for _ in range(6)
+                ]
+        assert {(beat.session, beat.spooled, beat.dropped) for beat in told} == {("s1", 1, 0)}
+        assert all(one.mono_s < next_one.mono_s for one, next_one in itertools.pairwise(told))
+        # The second came up to one interval after the first, and up to a moment after its time.
+        assert 0.15 < told[-1].mono_s - told[1].mono_s < 3
 
 
 async def test_a_node_needs_no_more_than_its_own_subjects(tmp_path: Path) -> None:
