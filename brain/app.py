@@ -21,11 +21,13 @@ from brain.actions import BuildActions, build_real
 from brain.adapters import keys, nats_server
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
+from brain.adapters.evidence_store import EvidenceStore
 from brain.adapters.files import exclusive
 from brain.adapters.lease import Lease
 from brain.adapters.liveness import Beats, Liveness
 from brain.adapters.log import LogClock
 from brain.adapters.nats_server import NatsServer
+from brain.adapters.node_requests import NodeRequests
 from brain.adapters.nodes import Nodes
 from brain.adapters.outbox import Outbox
 from brain.adapters.packwatch import PackWatch
@@ -47,11 +49,13 @@ from brain.leader.connection_watch import ConnectionWatch
 from brain.leader.current_client import CurrentClient
 from brain.leader.executor import EffectExecutor
 from brain.leader.history import HistoryWriter
+from brain.leader.intake import Intake
 from brain.leader.jobs import JobQuestions
 from brain.leader.leadership import Leadership
 from brain.leader.liveness import LivenessService
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
+from brain.leader.node_reports import NodeReports
 from brain.leader.notes import BrainNotes
 from brain.leader.packs import PackUpdates
 from brain.leader.pages import PageSender
@@ -135,9 +139,11 @@ async def run(
 
         # What it carries out while it leads.
         beats = Beats()
-        nodes = Nodes(config.cell, signer, beats, leadership.may_act)
-        commands = AwaitedCommands(nodes, nats=nats, lease=lease)
-        own = make(config, commands, stack, nats.request)
+        requests = NodeRequests(config.cell)
+        nodes = Nodes(requests, signer, beats, leadership.may_act)
+        reports = NodeReports(writer.append_or_drop)
+        commands = AwaitedCommands(nodes, nats=nats, lease=lease, foreign=reports.foreign_result)
+        own = make(config, commands, stack, requests.ask)
         performer = Performer(own.actions, may_act=leadership.may_act, report=writer.append_or_drop)
         steps = StepDispatcher(
             performer=performer,
@@ -178,6 +184,16 @@ async def run(
             leadership=leadership,
             writer=writer,
         )
+        intake = Intake(
+            cell=config.cell,
+            replicas=config.nats.replicas,
+            leadership=leadership,
+            beats=beats,
+            reports=reports,
+            evidence=EvidenceStore(config.cell, config.evidence),
+            interrupted=liveness.restart,
+            log_now=clock.now,
+        )
         watch = PackWatch(config, partial(proof.failures, actions=ACTIONS))
         packs = PackUpdates(
             watch=watch, replica=replica, leadership=leadership, writer=writer, notes=notes, alerts=alerts
@@ -209,7 +225,8 @@ async def run(
             config=config,
             nats=nats,
             lease=lease,
-            beats=beats,
+            requests=requests,
+            intake=intake,
             replica=replica,
             loop=loop,
             writer=writer,
@@ -250,6 +267,7 @@ async def run(
             connection=connection,
             beats=beats,
             nats=nats,
+            requests=requests,
             writer=writer,
         )
         console = Console(brain, config.console, secret(config.console.token_file, "console.token_file"))

@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from agent.contract import subjects
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
 from brain import config as brain_config
@@ -33,8 +32,7 @@ class _FleetAction:
 
     name: str
 
-    def __init__(self, subject: str, ask: Request) -> None:
-        self._subject = subject
+    def __init__(self, ask: Request) -> None:
         self._ask = ask
 
     async def plan(self, order: Order) -> list[str]:
@@ -50,7 +48,7 @@ class _FleetAction:
             "params": dict(order.params),
             "why": order.why,
         }
-        reply = await self._ask(self._subject, orjson.dumps(request), ANSWER_S)
+        reply = await self._ask(RECIPIENT, orjson.dumps(request), ANSWER_S)
         answer: dict[str, Any] = orjson.loads(reply)
         if not answer["ok"]:
             raise Unreachable(str(answer["error"]))
@@ -70,9 +68,8 @@ def make(config: BrainConfig, _fleet: NodeCommands, _stack: AsyncExitStack, ask:
             raise ConfigError(
                 f"{table}: a rehearsal cannot use a real one: start the brain with `gpuward run`"
             )
-    subject = subjects.command(config.cell, RECIPIENT)
     classes: list[type[Any]] = [type(name, (_FleetAction,), {"name": name}) for name in BRAIN_ACTIONS]
-    actions: list[Action] = [made(subject, ask) for made in classes]
+    actions: list[Action] = [made(ask) for made in classes]
     return SiteActions(actions={action.name: action for action in actions}, schedulers=lambda _: None)
 
 

@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import orjson
-from nats.errors import TimeoutError as NatsTimeoutError
-from nats.js.errors import Error as JetStreamError
 from pydantic import Field, TypeAdapter, ValidationError
 
-from agent.contract import subjects
+from agent.contract import requests, subjects
+from agent.contract.acknowledgements import decode_acknowledgement
 from agent.contract.commands import encode_reply
 from agent.contract.errors import ConfigError
-from agent.contract.messages import encode_event
+from agent.contract.messages import Event, encode_event
 from agent.host import Host
 from agent.uplink.connection import node_connection
 from brain.console.drill import RECIPIENT
@@ -35,12 +34,10 @@ from simulations.node import SimulatedNode
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
-    from nats.js import JetStreamContext
 
 WINDOW = 256  # nodes with an event in flight
 ACK_TIMEOUT_S = 5.0
 FLUSH_S = 2.0  # how long a fleet that is being stopped goes on sending
-PAUSE_S = 0.25  # after the broker has refused an event
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +88,8 @@ class SimulatedFleet:
         # Nodes with an event to send, the longest waiting first.
         self._to_send: dict[str, SimulatedNode] = {}
         self._wake = asyncio.Event()
+        # Node → its event that is in flight, and when it was sent: one at a time, so that they keep their order.
+        self._in_flight: dict[str, tuple[Event, float]] = {}
         self.connected = asyncio.Event()
 
     async def run(self) -> None:
@@ -117,8 +116,13 @@ class SimulatedFleet:
             await client.subscribe(
                 subjects.command(self._config.cell, node.name), cb=self._on_command(client, node)
             )
+            await client.subscribe(
+                subjects.acknowledgement(self._config.cell, node.name, subjects.EVENT),
+                cb=self._on_acknowledgement(node),
+            )
         await client.subscribe(subjects.command(self._config.cell, RECIPIENT), cb=self._on_request(client))
         await client.flush()
+        self._in_flight.clear()
         self._to_send.update(self.nodes)
         self._wake.set()
         self.connected.set()
@@ -132,24 +136,30 @@ class SimulatedFleet:
 
     def _on_command(self, client: "Client", node: SimulatedNode) -> Any:
         async def handle(message: "Msg") -> None:
-            if node.unreachable():
+            request = requests.unpack(message.data)
+            if request is None or node.unreachable():
                 return
-            reply = await node.commander.handle(message.data)
-            if message.reply:
-                await client.publish(message.reply, orjson.dumps(encode_reply(reply)))
+            reference, envelope = request
+            answer = orjson.dumps(encode_reply(await node.commander.handle(envelope)))
+            offer = subjects.offer(self._config.cell, node.name, subjects.ANSWER)
+            await client.publish(offer, requests.pack(reference, answer))
 
         return handle
 
     def _on_request(self, client: "Client") -> Any:
         async def handle(message: "Msg") -> None:
+            found = requests.unpack(message.data)
+            if found is None:
+                return
+            reference, body = found
             try:
-                request = orjson.loads(message.data)
+                request = orjson.loads(body)
             except orjson.JSONDecodeError:
                 request = None
             reply = fleet_requests.answer(self.nodes, request, self._infrastructure, self._host.mono_s())
             _log.info("drill %s: %s", request, reply.get("error") or reply.get("why") or "injected")
-            if message.reply:
-                await client.publish(message.reply, orjson.dumps(reply))
+            offer = subjects.offer(self._config.cell, RECIPIENT, subjects.ANSWER)
+            await client.publish(offer, requests.pack(reference, orjson.dumps(reply)))
 
         return handle
 
@@ -157,7 +167,8 @@ class SimulatedFleet:
         while True:
             for node in self.nodes.values():
                 if (body := node.beat()) is not None:
-                    await client.publish(subjects.beat(self._config.cell, node.name), body)
+                    offer = subjects.offer(self._config.cell, node.name, subjects.BEAT)
+                    await client.publish(offer, body)
                 node.commander.report_refusals()
             await asyncio.sleep(self._config.beat_interval_s)
 
@@ -165,39 +176,43 @@ class SimulatedFleet:
         self._to_send[node.name] = node
         self._wake.set()
 
-    async def _send(self, client: "Client") -> None:
-        """Sends one event of each node at a time, so that its events keep their order; of many nodes at once."""
-        log = client.jetstream(timeout=ACK_TIMEOUT_S)
-        while True:
-            batch = [self._to_send.pop(name) for name in list(self._to_send)[:WINDOW]]
-            if not batch:
-                self._wake.clear()
-                await self._wake.wait()
-                continue
-            done = await asyncio.gather(*(self._send_one(log, node) for node in batch))
-            if not all(done):
-                await asyncio.sleep(PAUSE_S)
+    def _on_acknowledgement(self, node: SimulatedNode) -> Any:
+        async def handle(message: "Msg") -> None:
+            event, _ = self._in_flight.get(node.name, (None, 0.0))
+            stored = {id_ for id_, _ in decode_acknowledgement(orjson.loads(message.data))}
+            if event is not None and event.id in stored:
+                del self._in_flight[node.name]
+                node.sent(event)
+                self._ready_to_send(node)
 
-    async def _send_one(self, log: "JetStreamContext", node: SimulatedNode) -> bool:
-        """Sends the oldest event of the node; False when the broker did not take it, and it is sent again later."""
-        event = node.next_event()
-        if event is None:
-            return True
-        headers = {
-            subjects.HEADER_ID: event.id,
-            subjects.HEADER_KIND: event.kind,
-            subjects.HEADER_SEVERITY: event.severity.value,
-        }
-        try:
-            subject = subjects.event(self._config.cell, node.name)
-            await log.publish(subject, orjson.dumps(encode_event(event)), headers=headers)
-        except (JetStreamError, NatsTimeoutError) as error:
-            _log.warning("the broker does not take events: %s", error)
-            self._to_send[node.name] = node
-            return False
-        node.sent(event)
-        self._to_send[node.name] = node  # there may be more
-        return True
+        return handle
+
+    async def _send(self, client: "Client") -> None:
+        """Sends one event of each node at a time, so that its events keep their order; of many nodes at once. One that no
+        brain has taken for ACK_TIMEOUT_S is sent again.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            for name in list(self._to_send):
+                if len(self._in_flight) >= WINDOW:
+                    break
+                node = self._to_send.pop(name)
+                if name not in self._in_flight and (event := node.next_event()) is not None:
+                    self._in_flight[name] = (event, loop.time())
+                    await self._offer(client, event)
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ACK_TIMEOUT_S / 4 if self._in_flight else None):
+                    await self._wake.wait()
+            for name, (event, sent_s) in list(self._in_flight.items()):
+                if loop.time() - sent_s > ACK_TIMEOUT_S and not self.nodes[name].unreachable():
+                    _log.warning("no brain takes events of %s: sending again", name)
+                    self._in_flight[name] = (event, loop.time())
+                    await self._offer(client, event)
+
+    async def _offer(self, client: "Client", event: Event) -> None:
+        offer = subjects.offer(self._config.cell, event.node, subjects.EVENT)
+        await client.publish(offer, orjson.dumps(encode_event(event)))
 
 
 def load(path: Path) -> FleetConfig:

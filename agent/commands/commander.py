@@ -16,7 +16,7 @@ from agent.actions.base import Action
 from agent.commands.journal import Journal, JournalEntry
 from agent.commands.runner import Runner
 from agent.commands.verify import BadCommand, VerifierState, verify
-from agent.contract import subjects
+from agent.contract import requests, subjects
 from agent.contract.commands import Answer, Command, Reply, encode_reply
 from agent.contract.errors import ActionError
 from agent.contract.messages import Severity, UnsentEvent, clip
@@ -53,6 +53,7 @@ class Commander:
         """`bundle_made` is called when there is a new evidence bundle to upload."""
         self._host = host
         self._subject = subjects.command(cell, node)
+        self._offer = subjects.offer(cell, node, subjects.ANSWER)
         self._node = node
         self._session = session
         self._boot = host.boot_id()
@@ -74,9 +75,13 @@ class Commander:
         """Answers commands until cancelled."""
 
         async def on_command(message: "Msg") -> None:
-            reply = await self.handle(message.data)
-            if message.reply:
-                await client.publish(message.reply, orjson.dumps(encode_reply(reply)))
+            request = requests.unpack(message.data)
+            if request is None:
+                _log.warning("a message at %s without a reference: ignored", self._subject)
+                return
+            reference, envelope = request
+            answer = orjson.dumps(encode_reply(await self.handle(envelope)))
+            await client.publish(self._offer, requests.pack(reference, answer))
 
         await client.subscribe(self._subject, cb=on_command)
         await asyncio.Event().wait()

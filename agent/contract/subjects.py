@@ -1,18 +1,24 @@
-"""Names in NATS. Permissions follow them: a node may publish its own events and heartbeats and read its own commands."""
+"""Names in NATS. A node has an account of its own: it offers what it has to say at its own subjects, and the server moves
+each offer into a lane of the brain's account (docs/decisions/0027). It can name no other subject, not even in a reply.
+"""
 
 import base64
 import re
+from binascii import crc32
 
 from agent.contract.errors import ConfigError
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,63}")
 
-# Headers of an event's message, by which it can be routed and counted without decoding the body.
+# Headers of an event on the log, set by the brain, by which it can be routed and counted without decoding the body.
 HEADER_KIND = "Ward-Kind"
 HEADER_SEVERITY = "Ward-Severity"
 HEADER_ID = "Nats-Msg-Id"
 LEASE_BUCKET = "ward_lease"
 MAX_BUNDLE_CHUNK = 131_072  # bytes of an evidence bundle in one message, as in any NATS object store
+# What a node offers: the last token of an offer's subject.
+EVENT, BEAT, ANSWER, EVIDENCE = "event", "beat", "answer", "evidence"
+LANES = 64  # of one cell; each node's offers go through the one that its name gives
 
 
 def token(text: str, what: str) -> str:
@@ -38,23 +44,48 @@ def stream_subjects(cell: str) -> list[str]:
 
 
 def event(cell: str, node: str) -> str:
-    """Subject of a node's events (stored)."""
+    """Subject of a node's events on the log (stored). Only the brain publishes there."""
     return f"ward.{cell}.event.{node}"
 
 
-def beat(cell: str, node: str) -> str:
-    """Subject of a node's heartbeat (not stored)."""
-    return f"ward.{cell}.beat.{node}"
+def offer(cell: str, node: str, what: str) -> str:
+    """Subject at which a node, in its own account, offers an event, a heartbeat, an answer or a part of a bundle."""
+    return f"ward.{cell}.offer.{node}.{what}"
+
+
+def lane_of(node: str) -> int:
+    """The number of the lane through which a node's offers go: 0 to LANES - 1."""
+    return crc32(node.encode()) % LANES
+
+
+def lane(cell: str, node: str, what: str) -> str:
+    """Subject of a node's offers in the brain's account."""
+    return f"{_lane(cell, lane_of(node))}.{node}.{what}"
+
+
+def lane_stream(cell: str, number: int) -> str:
+    """The stream in which the offers of a lane wait for the brain."""
+    return f"LANE_{cell}_{number:02}"
+
+
+def lane_subject(cell: str, number: int) -> str:
+    """All subjects of a lane."""
+    return f"{_lane(cell, number)}.*.*"
+
+
+def acknowledgement(cell: str, node: str, what: str) -> str:
+    """Subject at which the brain tells a node which events (EVENT) and parts of bundles (EVIDENCE) are stored."""
+    return f"ward.{cell}.ack.{node}.{what}"
+
+
+def answer(cell: str, node: str) -> str:
+    """Subject of a node's answers to commands in the brain's account (not stored)."""
+    return f"ward.{cell}.answer.{node}"
 
 
 def command(cell: str, node: str) -> str:
-    """Subject of commands to a node (request/reply)."""
+    """Subject of commands to a node. It answers by an offer (see agent/contract/requests.py)."""
     return f"ward.{cell}.cmd.{node}"
-
-
-def inbox(node: str) -> str:
-    """Prefix of the subjects at which a node receives answers; its own, so that no other node can receive them."""
-    return f"_INBOX_{node}"
 
 
 def brain_input(cell: str, what: str) -> str:
@@ -83,7 +114,7 @@ def bundle(node: str, command: str) -> str:
 
 
 def bundle_chunk(cell: str, node: str, command: str, number: int) -> str:
-    """Subject of one chunk of a bundle. The node is a token of its own, so that permissions can name it."""
+    """Subject of one chunk of a bundle. The node is a token of its own, so that its bundles can be counted."""
     return f"$O.{evidence_bucket(cell)}.C.{node}.{_encoded(command)}.{number}"
 
 
@@ -92,15 +123,32 @@ def bundle_about(cell: str, node: str, command: str) -> str:
     return f"$O.{evidence_bucket(cell)}.M.{node}.{_encoded(command)}"
 
 
-def bundles_of(cell: str, node: str) -> list[str]:
-    """The subjects to which this node alone may write bundles."""
-    bucket = evidence_bucket(cell)
-    return [f"$O.{bucket}.C.{node}.>", f"$O.{bucket}.M.{node}.>"]
-
-
 def node_of(subject: str) -> str:
-    """The node in the subject of an event or a heartbeat (the last token)."""
+    """The node in the subject of an event or an answer (the last token)."""
     return subject.rpartition(".")[2]
+
+
+def node_bundles(cell: str, node: str) -> tuple[str, str]:
+    """The subjects of all chunks and of all descriptions of a node's bundles."""
+    bucket = evidence_bucket(cell)
+    return f"$O.{bucket}.C.{node}.>", f"$O.{bucket}.M.{node}.>"
+
+
+def bundle_chunks(cell: str, node: str, command: str) -> str:
+    """The subjects of all chunks of one bundle."""
+    return f"$O.{evidence_bucket(cell)}.C.{node}.{_encoded(command)}.*"
+
+
+def command_of_bundle(subject: str) -> str:
+    """The command in the subject of a bundle's description; empty when it is not one."""
+    try:
+        return base64.urlsafe_b64decode(subject.rpartition(".")[2]).decode()
+    except ValueError:
+        return ""
+
+
+def _lane(cell: str, number: int) -> str:
+    return f"ward.{cell}.lane.{number:02}"
 
 
 def _encoded(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Heartbeats on core NATS: they are not stored, and their absence tells the brain that the node is unreachable."""
+"""Heartbeats: they are not stored, and their absence tells the brain that the node is unreachable."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ class Heartbeat:
     ) -> None:
         self._host = host
         self._spool = spool
-        self._subject = subjects.beat(cell, node)
+        self._subject = subjects.offer(cell, node, subjects.BEAT)
         self._node = node
         self._session = session
         self._version = version

@@ -1,9 +1,10 @@
-"""Spool → log: in order, many in flight, each event removed only when the broker has acknowledged it.
+"""Spool → log: in order, many in flight, each event removed only when the brain has said that it is on the log.
 
-Readers of the log skip an event whose number is not above the last one of its spool. That makes sending again harmless,
-but an event that is stored behind a later one would be lost. A connection keeps the order, but a change of the stream's
-leader may lose one message and store the next. The acknowledgement gives the position on the log: an event that was
-stored behind a later one gets a new number and is sent again.
+An event is offered (agent/contract/subjects.py) without a reply subject and without headers; the brain that leads takes it,
+and acknowledges it at a subject of the node. While no brain leads, nothing is acknowledged, and one event is offered at a
+time. Readers of the log skip an event whose number is not above the last one of its spool. That makes sending again
+harmless, but an event that is stored behind a later one would be lost. The acknowledgement gives the position on the log:
+an event that was stored behind a later one gets a new number and is sent again.
 """
 
 import asyncio
@@ -13,53 +14,51 @@ from typing import TYPE_CHECKING
 import orjson
 
 from agent.contract import subjects
+from agent.contract.acknowledgements import LEFT_OUT, decode_acknowledgement
+from agent.contract.errors import ContractError
 from agent.uplink.spool import Spool
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
-WINDOW = 512  # messages in flight
-BATCH = 128  # read from the spool at once
+WINDOW = 32  # messages in flight: half of what a lane keeps of one node
 ACK_TIMEOUT_S = 5.0
-FIRST_PAUSE_S = 0.1  # after the broker has refused (no stream yet, an election): doubled up to MAX_PAUSE_S
-MAX_PAUSE_S = 2.0
 
 _log = logging.getLogger(__name__)
 
 
 class Publisher:
-    """Sends one spool to one cell's log; `serve` for each connection."""
+    """Sends one spool to one cell's brain; `serve` for each connection."""
 
     def __init__(self, spool: Spool, cell: str, node: str) -> None:
         self._spool = spool
-        self._subject = subjects.event(cell, node)
+        self._offer = subjects.offer(cell, node, subjects.EVENT)
+        self._acknowledgement = subjects.acknowledgement(cell, node, subjects.EVENT)
         self._wake = asyncio.Event()
-        self._pause_s = FIRST_PAUSE_S
+        self._told = False
         spool.on_put = self._wake.set
 
     async def serve(self, client: "Client") -> None:
         """Publishes until cancelled; raises nats errors when the connection is lost."""
-        flight = _Flight(client.new_inbox(), self._wake)
-        await client.subscribe(f"{flight.inbox}.*", cb=flight.on_ack)
+        flight = _Flight(self._wake)
+        await client.subscribe(self._acknowledgement, cb=flight.on_acknowledgement)
         while True:
             self._wake.clear()
             self._remove_stored(flight)
-            if flight.refused:
-                if flight.refused != flight.logged:
-                    _log.warning("the broker does not accept events: %s", flight.refused)
-                await asyncio.sleep(self._pause_s)
-                self._pause_s = min(MAX_PAUSE_S, self._pause_s * 2)
-                flight.restart()
-            elif flight.overdue():
-                _log.warning("no acknowledgement for %s s: sending again", ACK_TIMEOUT_S)
+            if flight.overdue():
+                if not self._told:
+                    self._told = True
+                    _log.warning(
+                        "no brain takes events (none for %g s): they wait in the spool", ACK_TIMEOUT_S
+                    )
                 flight.restart()
             if not await self._send(client, flight):
                 await _wait(self._wake, ACK_TIMEOUT_S if flight.waiting else None)
 
     async def _send(self, client: "Client", flight: "_Flight") -> bool:
         """Sends what fits into the window; True when there may be more to send at once."""
-        room = min(BATCH, WINDOW - len(flight.waiting))
+        room = flight.window - len(flight.waiting)
         if room <= 0:
             return False
         rows = self._spool.pending(flight.cursor, room)
@@ -68,14 +67,9 @@ class Publisher:
             flight.cursor = row.seq
             if row.seq in flight.stored:
                 continue
-            flight.waiting[row.seq] = now_s
             event_id, body = self._spool.message(row)
-            headers = {
-                subjects.HEADER_ID: event_id,
-                subjects.HEADER_KIND: row.kind,
-                subjects.HEADER_SEVERITY: row.severity,
-            }
-            await client.publish(self._subject, body, reply=f"{flight.inbox}.{row.seq}", headers=headers)
+            flight.sent(row.seq, event_id, now_s)
+            await client.publish(self._offer, body)
         if len(rows) == room:
             await asyncio.sleep(0)  # lets acknowledgements come in
             return True
@@ -91,7 +85,9 @@ class Publisher:
         first_open = min(flight.waiting, default=flight.cursor + 1)
         done = [seq for seq in flight.stored if seq < first_open]
         if done:
-            self._pause_s, flight.logged = FIRST_PAUSE_S, ""
+            if self._told:
+                self._told = False
+                _log.info("a brain takes events again")
             self._spool.acknowledged(max(done))
             for seq in done:
                 del flight.stored[seq]
@@ -100,29 +96,36 @@ class Publisher:
 class _Flight:
     """What was sent on one connection, and how far."""
 
-    def __init__(self, inbox: str, wake: asyncio.Event) -> None:
-        self.inbox = inbox
+    def __init__(self, wake: asyncio.Event) -> None:
+        # How many may be in flight: one until a brain is known to take them.
+        self.window = 1
         # The highest number that was sent.
         self.cursor = 0
         # Number → when it was sent, while it is not acknowledged.
         self.waiting: dict[int, float] = {}
         # Number → position on the log, while an earlier number is not acknowledged.
         self.stored: dict[int, int] = {}
-        # Why the broker refused an event; empty: it did not.
-        self.refused = ""
-        # The refusal that was logged last.
-        self.logged = ""
+        # Event id → number, of those that wait.
+        self._numbers: dict[str, int] = {}
         self._wake = wake
 
-    async def on_ack(self, message: "Msg") -> None:
-        """The broker's answer to one event."""
-        seq = int(message.subject.rpartition(".")[2])
-        status = (message.headers or {}).get("Status", "")
-        answer = {} if status else orjson.loads(message.data)
-        if status or "error" in answer:
-            self.refused = str(answer.get("error", {}).get("description", "")) or "there is no stream for it"
-        elif self.waiting.pop(seq, None) is not None:
-            self.stored[seq] = int(answer["seq"])
+    def sent(self, seq: int, event_id: str, now_s: float) -> None:
+        """An event is on its way."""
+        self.waiting[seq] = now_s
+        self._numbers[event_id] = seq
+
+    async def on_acknowledgement(self, message: "Msg") -> None:
+        """The brain has stored events."""
+        try:
+            entries = decode_acknowledgement(orjson.loads(message.data))
+        except (ValueError, ContractError) as error:
+            _log.warning("an acknowledgement that cannot be read: %s", error)
+            return
+        for event_id, place in entries:
+            seq = self._numbers.pop(event_id, None)
+            if seq is not None and self.waiting.pop(seq, None) is not None:
+                self.stored[seq] = place
+                self.window = WINDOW
         self._wake.set()
 
     def misplaced(self) -> list[int]:
@@ -131,6 +134,8 @@ class _Flight:
         lowest = None  # position of the events with higher numbers
         for seq in sorted(self.stored, reverse=True):
             position = self.stored[seq]
+            if position == LEFT_OUT:
+                continue
             if lowest is not None and position > lowest:
                 found.append(seq)
                 self.stored[seq] = lowest  # dealt with
@@ -145,10 +150,11 @@ class _Flight:
         )
 
     def restart(self) -> None:
-        """Starts over from the first event that may not be on the log."""
-        self.logged, self.refused = self.refused or self.logged, ""
+        """Starts over from the first event that may not be on the log, with one at a time."""
         self.cursor = min([*self.waiting, self.cursor + 1]) - 1
         self.waiting.clear()
+        self._numbers.clear()
+        self.window = 1
 
 
 async def _wait(event: asyncio.Event, timeout_s: float | None) -> None:

@@ -34,7 +34,7 @@ def build(config: BrainConfig, commands: NodeCommands, stack: AsyncExitStack) ->
     return SiteActions(actions=built, schedulers=site.schedulers)
 
 
-Request = Callable[[str, bytes, float], Awaitable[bytes]]  # subject, body, timeout in s -> the reply
+Request = Callable[[str, bytes, float], Awaitable[bytes]]  # node, body, timeout in s -> its answer
 # How a brain gets its own actions. A real brain has one way, a simulated fleet brings another, and no configuration can
 # choose between them (law 9: neither reaches what belongs to the other).
 BuildActions = Callable[[BrainConfig, NodeCommands, AsyncExitStack, Request], SiteActions]

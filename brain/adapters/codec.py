@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, ContractError
-from agent.contract.messages import clip, decode_event, encode_event
+from agent.contract.messages import Event, clip, decode_event, encode_event
 from brain import renamed
 from brain.adapters import pack as packs
 from brain.core.inputs import (
@@ -89,7 +89,7 @@ class Codec:
         try:
             if subject.startswith(self._event):
                 node = subjects.token(subject[len(self._event) :], "node in the subject")
-                return _event(body, node)
+                return EventSeen(event=read_event(body, node))
             if subject.startswith(self._input):
                 return _read(subject[len(self._input) :], body)
             raise ContractError("not a subject of the log")
@@ -110,6 +110,16 @@ class Codec:
         return _WHAT[type(given)], orjson.dumps({"v": VERSION} | fields)
 
 
+def read_event(body: bytes, node: str) -> Event:
+    """Returns the event that a node has offered; ContractError when it cannot be read."""
+    if len(body) > MAX_EVENT:
+        raise ContractError(f"an event of {len(body)} bytes, more than {MAX_EVENT}")
+    try:
+        return decode_event(orjson.loads(body), node)
+    except _WRONG as error:
+        raise ContractError(_why(error)) from error
+
+
 def encode_event_body(given: EventSeen) -> bytes:
     """Returns the body that a node would publish."""
     return orjson.dumps(encode_event(given.event))
@@ -118,12 +128,6 @@ def encode_event_body(given: EventSeen) -> bytes:
 def malformed(subject: str, node: str, why: str, seq: int) -> Malformed:
     """Returns the input that stands in for a message that cannot be decoded."""
     return Malformed(id=f"m:{seq}", subject=clip(subject, 200), node=node, why=clip(why, 300))
-
-
-def _event(body: bytes, node: str) -> EventSeen:
-    if len(body) > MAX_EVENT:
-        raise ContractError(f"an event of {len(body)} bytes, more than {MAX_EVENT}")
-    return EventSeen(event=decode_event(orjson.loads(body), node))
 
 
 def _read(what: str, body: bytes) -> Input:

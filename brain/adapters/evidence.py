@@ -1,7 +1,7 @@
-"""Evidence bundles in the NATS object store: creates the bucket that nodes write to, and reads from it.
+"""Evidence bundles in the NATS object store: creates the bucket, and reads from it (brain/adapters/evidence_store.py writes).
 
 The bucket does not allow roll-ups, with which any writer could empty an ordinary object store, and keeps only the last
-message of each subject (see agent/commands/evidence_upload.py). When it is full, the oldest bundles are dropped.
+message of each subject. When it is full, the oldest bundles are dropped.
 """
 
 import base64

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import orjson
-from nats.aio.msg import Msg
 
-from agent.contract import subjects
 from agent.contract.errors import ContractError
 from agent.contract.messages import Beat, decode_beat
 from brain.core.inputs import NodeState
@@ -38,15 +36,15 @@ class Beats:
         self.newest: dict[str, LastBeat] = {}
         self.malformed = 0  # messages that could not be decoded
 
-    async def on_message(self, message: Msg) -> None:
-        """Takes a message of `ward.<cell>.beat.<node>`."""
-        node = subjects.node_of(message.subject)
+    def take(self, node: str, body: bytes) -> bool:
+        """Takes a beat that this node has offered; False: it cannot be read."""
         try:
-            beat = decode_beat(orjson.loads(message.data), node)
+            beat = decode_beat(orjson.loads(body), node)
         except (ContractError, ValueError):
             self.malformed += 1
-            return
+            return False
         self.newest[node] = LastBeat(beat, self._clock())
+        return True
 
     def session(self, node: str) -> tuple[str, float] | None:
         """Returns (session, the node's monotonic clock now), or None without a fresh beat."""

@@ -267,14 +267,31 @@ class LogClock:
         return self._least
 
 
-def _record(message: Msg) -> tuple[Record, int]:
-    """Returns the record of a delivered message, and the consumer's number of it.
+@dataclass(frozen=True, slots=True)
+class DeliveredMessage:
+    """What the server says of a message that a consumer delivers."""
 
-    Its reply subject is `$JS.ACK.<stream>.<consumer>.<tries>.<seq>.<count>.<ns>.<pending>`. Newer servers put the domain
-    and an account hash before the stream, and one more token at the end.
+    seq: int
+    # The server's timestamp, seconds since 1970.
+    at: float
+    # The consumer's own number of it, from 1.
+    count: int
+    # How many messages are ready after this one.
+    pending: int
+
+
+def parse_delivery(reply: str) -> DeliveredMessage:
+    """Reads a delivered message's reply subject: `$JS.ACK.<stream>.<consumer>.<tries>.<seq>.<count>.<ns>.<pending>`.
+
+    Newer servers put the domain and an account hash before the stream, and one more token at the end.
     """
-    parts = message.reply.split(".")
+    parts = reply.split(".")
     if len(parts) > 9:
         parts = ["$JS", "ACK", *parts[4:11]]
-    seq, count, stamp_ns, pending = int(parts[5]), int(parts[6]), int(parts[7]), int(parts[8])
-    return Record(seq, stamp_ns / 1e9, message.subject, message.data, pending), count
+    return DeliveredMessage(int(parts[5]), int(parts[7]) / 1e9, int(parts[6]), int(parts[8]))
+
+
+def _record(message: Msg) -> tuple[Record, int]:
+    """Returns the record of a delivered message, and the consumer's number of it."""
+    found = parse_delivery(message.reply)
+    return Record(found.seq, found.at, message.subject, message.data, found.pending), found.count

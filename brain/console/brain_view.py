@@ -136,11 +136,11 @@ class BrainView(Protocol):
         ...
 
     def newest_beats(self) -> Mapping[str, NodeBeat]:
-        """Returns the newest beat of each node."""
+        """Returns the newest beat of each node; only the leading brain hears them."""
         ...
 
-    async def request(self, subject: str, body: bytes, timeout_s: float) -> bytes:
-        """Sends a request that is not stored and returns the reply. Unreachable when none arrives in time."""
+    async def ask(self, node: str, body: bytes, timeout_s: float) -> bytes:
+        """Sends a node a request that is not stored and returns its answer. Unreachable when none arrives in time."""
         ...
 
     async def evidence(self, node: str, command: str) -> bytes | None:

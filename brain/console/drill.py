@@ -8,11 +8,10 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from agent.contract import subjects
 from agent.contract.errors import Unreachable
 from brain.console.brain_view import BrainView
 
-RECIPIENT = "drill"  # requests go to `ward.<cell>.cmd.drill`, as if that were a node
+RECIPIENT = "drill"  # requests go to it as if it were a node
 ANSWER_S = 5.0
 
 
@@ -35,9 +34,7 @@ def routes(brain: BrainView) -> list[web.RouteDef]:
 
 async def _pass_on(brain: BrainView, request: dict[str, Any]) -> web.Response:
     try:
-        raw = await brain.request(
-            subjects.command(brain.config.cell, RECIPIENT), orjson.dumps(request), ANSWER_S
-        )
+        raw = await brain.ask(RECIPIENT, orjson.dumps(request), ANSWER_S)
         answer = orjson.loads(raw)
         status = 200 if answer["ok"] else 409
     except Unreachable as error:

@@ -10,7 +10,7 @@ node does not run it a second time and reports its result again.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from nats.aio.client import Client
@@ -49,13 +49,16 @@ class AwaitedCommands:
         lease: Lease,
         actions: Mapping[str, ActionSpec] = ACTIONS,
         grace_s: float = GRACE_S,
+        foreign: Callable[[str, str], None] = lambda _node, _command: None,
     ) -> None:
+        """`foreign` is told of a node that reports the result of a command that was sent to another one: (node, command)."""
         self._sender = sender
         self._nats = nats
         self._lease = lease
         self._actions = actions
         self._grace_s = grace_s
-        self._waiting: dict[str, list[asyncio.Future[StepResult]]] = {}
+        self._foreign = foreign
+        self._waiting: dict[str, list[tuple[str, asyncio.Future[StepResult]]]] = {}
 
     async def perform(
         self, node: str, action: str, params: Mapping[str, Scalar], *, of: Order, part: str
@@ -66,19 +69,23 @@ class AwaitedCommands:
         """
         step = self._step(node, action, params, of, part)
         future: asyncio.Future[StepResult] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(step.id, []).append(future)
+        self._waiting.setdefault(step.id, []).append((node, future))
         try:
             return await self._result(step, future)
         finally:
             waiting = self._waiting[step.id]
-            waiting.remove(future)
+            waiting.remove((node, future))
             if not waiting:
                 del self._waiting[step.id]
 
     def on_result(self, result: StepResult) -> None:
-        """A node's result came on the log. One that nothing waits for is ignored."""
-        for future in self._waiting.get(result.step, ()):
-            if not future.done():
+        """A node's result came on the log. One that nothing waits for is ignored, and counts only from the node that was
+        asked (law 15).
+        """
+        for node, future in self._waiting.get(result.step, ()):
+            if result.node != node:
+                self._foreign(result.node, result.step)
+            elif not future.done():
                 future.set_result(result)
 
     def _step(self, node: str, action: str, params: Mapping[str, Scalar], of: Order, part: str) -> Step:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from agent.shared.nats_connection import NatsConnection
 from brain.adapters import evidence
 from brain.adapters.liveness import Beats
+from brain.adapters.node_requests import NodeRequests
 from brain.adapters.readmodel import ReadModel
 from brain.config import BrainConfig
 from brain.console.brain_view import NodeBeat
@@ -80,6 +81,7 @@ class LiveBrainView:
     connection: NatsConnection
     beats: Beats
     nats: CurrentClient
+    requests: NodeRequests
     writer: LogWriter
     # by this machine's wall clock
     started_at: float = field(default_factory=time.time)
@@ -101,9 +103,9 @@ class LiveBrainView:
             for node, last in self.beats.newest.items()
         }
 
-    async def request(self, subject: str, body: bytes, timeout_s: float) -> bytes:
-        """A request on NATS that is not stored, and its answer. Unreachable when none comes in time."""
-        return await self.nats.request(subject, body, timeout_s)
+    async def ask(self, node: str, body: bytes, timeout_s: float) -> bytes:
+        """A request to a node, and its answer. Unreachable when none comes in time."""
+        return await self.requests.ask(node, body, timeout_s)
 
     async def evidence(self, node: str, command: str) -> bytes | None:
         """An evidence bundle; None: there is none (yet). Unreachable, ActionError: see brain/adapters/evidence."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from nats.aio.client import Client
 
 from agent.contract.errors import Unreachable
-from agent.shared.nats_connection import LOST
 
 
 class CurrentClient:
@@ -34,12 +33,3 @@ class CurrentClient:
             yield
         finally:
             self._client = None
-
-    async def request(self, subject: str, body: bytes, timeout_s: float) -> bytes:
-        """A request that is not stored, and its answer. Unreachable when none comes in time."""
-        client = self.required()
-        try:
-            answer = await client.request(subject, body, timeout=timeout_s)
-        except LOST as error:
-            raise Unreachable(f"no answer on {subject}: {error or type(error).__name__}") from error
-        return bytes(answer.data)

@@ -2,14 +2,14 @@
 
 from nats.aio.client import Client
 
-from agent.contract import subjects
 from agent.shared.tasks import Tasks
-from brain.adapters import evidence, log
+from brain.adapters import evidence, log, server_check
 from brain.adapters.lease import Lease
-from brain.adapters.liveness import Beats
+from brain.adapters.node_requests import NodeRequests
 from brain.config import BrainConfig
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
+from brain.leader.intake import Intake
 from brain.leader.liveness import LivenessService
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
@@ -28,7 +28,8 @@ class Session:
         config: BrainConfig,
         nats: CurrentClient,
         lease: Lease,
-        beats: Beats,
+        requests: NodeRequests,
+        intake: Intake,
         replica: Replica,
         loop: LiveLoop,
         writer: LogWriter,
@@ -41,7 +42,8 @@ class Session:
         self._config = config
         self._nats = nats
         self._lease = lease
-        self._beats = beats
+        self._requests = requests
+        self._intake = intake
         self._replica = replica
         self._loop = loop
         self._writer = writer
@@ -54,10 +56,10 @@ class Session:
     async def run(self, client: Client) -> None:
         """Runs until a part fails or until cancelled. At its end this brain no longer counts as holder of the lease."""
         config = self._config
+        await server_check.check(client)
         info = await log.ensure(client, config.cell, config.log, config.nats.replicas)
         self._replica.attach(info)
         reader = log.Reader(client, config.cell, self._replica.seq)
-        await client.subscribe(subjects.beat(config.cell, "*"), cb=self._beats.on_message)
         self._liveness.restart()
         try:
             with self._nats.established(client):
@@ -65,6 +67,8 @@ class Session:
                     tasks.start(self._writer.serve(client), "outbox")
                     tasks.start(self._loop.serve(reader), "reader")
                     tasks.start(self._competition.serve(client), "lease")
+                    tasks.start(self._requests.serve(client), "requests")
+                    tasks.start(self._intake.serve(client), "intake")
                     tasks.start(self._offer_evidence(client), "evidence")
                     tasks.start(self._timers.serve(), "timers")
                     tasks.start(self._liveness.serve(), "liveness")

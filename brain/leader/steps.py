@@ -66,8 +66,8 @@ class StepDispatcher:
     async def _plan(self, step: Step) -> None:
         if step.where != "node":
             answer = self._performer.plan(step)
-        elif (client := self._nats.client) is not None:
-            answer = self._nodes.plan(client, step, self._leadership.epoch)
+        elif self._nats.client is not None:
+            answer = self._nodes.plan(step, self._leadership.epoch)
         else:
             return
         try:

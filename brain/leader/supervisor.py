@@ -62,7 +62,7 @@ class Supervisor:
             await asyncio.sleep(RESTART_S[min(failures, len(RESTART_S)) - 1])
 
     async def _stop_acting(self, error: BugError) -> None:
-        """Stops acting until a person has looked, as an invariant is broken. NATS goes on recording."""
+        """Stops acting until a person has looked, as an invariant is broken. The nodes keep their events meanwhile."""
         why = f"stopped acting at input {self._replica.seq + 1}: {error}"
         self._leadership.stop(why)
         _log.error(why, exc_info=error)

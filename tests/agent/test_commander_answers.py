@@ -13,6 +13,7 @@ import pytest
 from agent.actions.base import Params
 from agent.commands.commander import MAX_RUNNING
 from agent.commands.journal import Journal
+from agent.contract import requests
 from agent.contract.commands import Answer, Reply
 from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import Severity, UnsentEvent
@@ -94,7 +95,8 @@ class Bus:
 
     async def publish(self, subject: str, data: bytes) -> None:
         """One more message."""
-        self.published.append((subject, orjson.loads(data)))
+        reference, body = requests.unpack(data) or ("", b"")
+        self.published.append((f"{subject} {reference}", orjson.loads(body)))
 
 
 @pytest.fixture
@@ -106,7 +108,7 @@ async def disk(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Held]:
 
 
 async def test_serving_a_connection(tmp_path: Path) -> None:
-    """This node's subject, until cancelled; each request has its answer, and who wants none gets none."""
+    """This node's subject, until cancelled; each request with a reference has its answer, and no other is read."""
     node, bus = Node(tmp_path), Bus()
     serving = asyncio.create_task(node.commander.serve(cast(Any, bus)))
     for _ in range(3):
@@ -114,11 +116,16 @@ async def test_serving_a_connection(tmp_path: Path) -> None:
     assert list(bus.subscribed) == ["ward.default.cmd.gpu-1"]
     assert not serving.done()
     (on_command,) = bus.subscribed.values()
+    await on_command(Message(requests.pack("a" * 24, b'{"hello": true}'), "inbox.1"))
     await on_command(Message(b'{"hello": true}', "inbox.1"))
-    await on_command(Message(signed(order().payload()), ""))
+    await on_command(Message(requests.pack("b" * 24, signed(order().payload())), ""))
     await node.settled()
     answer = {"answer": "accepted", "why": "hello", "session": "run-1", "boot": "boot-1", "mono_s": 1000.0}
-    assert bus.published == [("inbox.1", answer | {"plan": []})]
+    offer = "ward.default.offer.gpu-1.answer"
+    assert bus.published == [
+        (f"{offer} {'a' * 24}", answer | {"plan": []}),
+        (f"{offer} {'b' * 24}", answer | {"why": "", "plan": []}),
+    ]
     assert node.results() == [(ID, "ok")]
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -20,7 +20,16 @@ from agent.contract import kinds
 from agent.contract.messages import MAX_TEXT, UnsentEvent
 
 BDF, NEIGHBOUR = "0000:3b:00", "0000:5d:00"
-GPU = Gpu(index=0, bdf=BDF, uuid="", utilization_now=50, utilization=50, power_w=300.0, temperature_c=60, slowdowns=0)
+GPU = Gpu(
+    index=0,
+    bdf=BDF,
+    uuid="",
+    utilization_now=50,
+    utilization=50,
+    power_w=300.0,
+    temperature_c=60,
+    slowdowns=0,
+)
 JOB = GpuProcess(pid=7, memory_mb=70_000, name="python", job="4711")
 
 

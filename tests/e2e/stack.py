@@ -30,7 +30,7 @@ class Stack:
     def __init__(self, folder: Path, node: str = "lab-1") -> None:
         self.folder = folder
         self.node = node
-        self.nats = NatsServer(folder / "nats")
+        self.nats = NatsServer(folder / "nats", nodes=[node])
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.pages_file = folder / "pages.jsonl"
@@ -69,7 +69,7 @@ class Stack:
         key_id, _, public = (self.folder / "brain/signing.key.pub").read_text().strip().partition(" = ")
         path = self.folder / "agent.toml"
         path.write_text(
-            f'node = "{self.node}"\nnats_url = "{self.nats.url}"\ndata_dir = "{self.folder}/agent"\n'
+            f'node = "{self.node}"\nnats_url = "{self.nats.node_url(self.node)}"\ndata_dir = "{self.folder}/agent"\n'
             f'beat_interval_s = 0.5\n{more}\n[trusted_keys]\n"{key_id}" = "{public}"\n'
         )
         return path

@@ -116,6 +116,7 @@ def way_back_blocked(patch: Patch) -> None:
 def any_node_believed(patch: Patch) -> None:
     """A node may say how another one's step ended."""
     patch.setattr(steps, "_is_foreign", lambda *_: False)
+    patch.setattr(steps, "_speaks_for_another", lambda *_: False)
 
 
 def deposed_brains_act(patch: Patch) -> None:

@@ -14,7 +14,8 @@ from nacl.signing import VerifyKey
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from agent.contract import subjects
+from agent.contract import requests, subjects
+from agent.contract.acknowledgements import decode_acknowledgement
 from agent.contract.commands import Answer, Command, Reply, decode_command, encode_reply
 from agent.contract.look import LOOK
 from agent.contract.messages import Beat, Event, Severity, encode_beat, encode_event
@@ -35,10 +36,15 @@ class Node:
         self._client = client
         self._key = key
         self._seq = 0
+        self._stored: dict[str, asyncio.Event] = {}
 
-    async def listen(self) -> None:
-        """Begins to answer commands."""
-        await self._client.subscribe(subjects.command("default", self.name), cb=self._hear)
+    async def listen(self, *, commands: bool = True) -> None:
+        """Begins to hear what is stored, and to answer commands."""
+        if commands:
+            await self._client.subscribe(subjects.command("default", self.name), cb=self._hear)
+        await self._client.subscribe(
+            subjects.acknowledgement("default", self.name, subjects.EVENT), cb=self._on_stored
+        )
         await self._client.flush()
 
     async def event(self, kind: str, component: str = "node", evidence: str = "", **data: Any) -> Event:
@@ -48,11 +54,13 @@ class Node:
             id=f"{self.name}:s:{self._seq}", node=self.name, kind=kind, component=component, severity=Severity.ERROR,
             at="2026-01-01T00:00:00Z", age_s=0.0, boot="b", count=1, data=data, evidence=evidence or f"{kind} {data}",
         )  # fmt: skip
-        await self._client.jetstream().publish(
-            subjects.event("default", self.name),
-            orjson.dumps(encode_event(event)),
-            headers={"Nats-Msg-Id": event.id},
-        )
+        stored = self._stored[event.id] = asyncio.Event()
+        async with asyncio.timeout(60):
+            while not stored.is_set():
+                await self._client.publish(self._offer(subjects.EVENT), orjson.dumps(encode_event(event)))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(5):
+                        await stored.wait()
         return event
 
     async def beat(self) -> None:
@@ -66,13 +74,24 @@ class Node:
             spooled=0,
             dropped=0,
         )
-        await self._client.publish(subjects.beat("default", self.name), orjson.dumps(encode_beat(beat)))
+        await self._client.publish(self._offer(subjects.BEAT), orjson.dumps(encode_beat(beat)))
+
+    def _offer(self, what: str) -> str:
+        return subjects.offer("default", self.name, what)
+
+    async def _on_stored(self, message: Msg) -> None:
+        for event, _ in decode_acknowledgement(orjson.loads(message.data)):
+            if event in self._stored:
+                self._stored[event].set()
 
     async def _hear(self, message: Msg) -> None:
         self.heard_at.append(time.perf_counter())
         if self.unreachable:
             return
-        raw = orjson.loads(message.data)
+        request = requests.unpack(message.data)
+        assert request is not None
+        reference, body = request
+        raw = orjson.loads(body)
         answer, why = Answer.ACCEPTED, ""
         if raw != {"hello": True}:
             import base64
@@ -93,7 +112,9 @@ class Node:
                     self.commands.append(command)
                     answer = self.answer
         reply = Reply(answer=answer, why=why, session=self.session, boot="b", mono_s=time.monotonic())
-        await message.respond(orjson.dumps(encode_reply(reply)))
+        await self._client.publish(
+            self._offer(subjects.ANSWER), requests.pack(reference, orjson.dumps(encode_reply(reply)))
+        )
 
 
 class Lab:
@@ -142,17 +163,15 @@ class Lab:
         if self._task is not None:
             await asyncio.wait_for(self._task, 60)
 
-    async def node(self, name: str) -> Node:
-        """A node with its own credentials."""
+    async def node(self, name: str, *, listens: bool = True) -> Node:
+        """A node with its own credentials. `listens`: it answers commands."""
         assert self.running is not None
         assert self.running.server is not None
         seed = self.running.server.node_seed_file(name)
-        client = await nats.connect(
-            self.running.nats_url, nkeys_seed=str(seed), inbox_prefix=subjects.inbox(name), error_cb=_quiet
-        )
+        client = await nats.connect(self.running.nats_url, nkeys_seed=str(seed), error_cb=_quiet)
         self._stack.push_async_callback(client.close)
         node = Node(name, client, self.running.signer.key.verify_key)
-        await node.listen()
+        await node.listen(commands=listens)
         return node
 
     async def brain_client(self) -> Client:

@@ -16,28 +16,48 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import nats
+import orjson
 from nats.aio.client import Client
 from nats.js.api import StorageType, StreamConfig
 from nats.js.errors import KeyNotFoundError
 
 from agent.contract import subjects
+from brain.adapters import nats_accounts
+from brain.adapters.nats_accounts import Member
 
 START_WITHIN_S = 60.0
+# Names of nodes, or users and the nodes that each of them speaks for.
+Nodes = Iterable[str] | Mapping[str, Iterable[str]]
 
 
 class NatsServer:
     """One server process; it keeps its port and its store over `kill` and `start`."""
 
-    def __init__(self, folder: Path, config: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: str = "",
+        nodes: Nodes = (),
+        cell: str = "default",
+        *,
+        strict: bool = True,
+    ) -> None:
         self._folder = folder
         self._config = config  # more lines for the configuration file, e.g. an authorization block
+        self._nodes = dict(nodes) if isinstance(nodes, Mapping) else {node: (node,) for node in nodes}
+        self._cell = cell
+        self._strict = strict
         self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
+
+    def node_url(self, node: str) -> str:
+        """With the credentials of one of its nodes; `url` is the brain's."""
+        return self.url.replace("//", f"//{node}:{node}@")
 
     @property
     def pid(self) -> int:
@@ -49,13 +69,8 @@ class NatsServer:
         """Starts it and waits until it listens."""
         assert self._process is None, "the server runs already"
         self._folder.mkdir(parents=True, exist_ok=True)
-        conf = self._folder / "nats.conf"
-        conf.write_text(
-            f'listen: "127.0.0.1:{self.port}"\n'
-            f'jetstream {{ store_dir: "{self._folder}/js", max_mem: 64MB, max_file: 1GB }}\n'
-            f"{self._config}\n"
-        )
-        log = self._folder / "nats.log"
+        conf = self._write()
+        log = self._log
         with log.open("ab") as sink:
             self._process = subprocess.Popen([nats_binary(), "-c", str(conf)], stdout=sink, stderr=sink)
         deadline = time.monotonic() + START_WITHIN_S
@@ -63,6 +78,36 @@ class NatsServer:
             assert self._process.poll() is None, f"nats-server died at once:\n{log.read_text()[-2000:]}"
             assert time.monotonic() < deadline, f"nats-server does not listen:\n{log.read_text()[-2000:]}"
             time.sleep(0.01)
+
+    def add(self, node: str) -> None:
+        """A node with an account of its own, also while the server runs; nothing if it has one."""
+        if node in self._nodes:
+            return
+        self._nodes[node] = (node,)
+        if self._process is not None:
+            self._write()
+            for _ in range(2):  # imports of a new account are dead until the next reload
+                before = self._log.stat().st_size
+                self._process.send_signal(signal.SIGHUP)
+                deadline = time.monotonic() + START_WITHIN_S
+                while b"Reloaded server configuration" not in self._log.read_bytes()[before:]:
+                    assert time.monotonic() < deadline, "nats-server does not reload"
+                    time.sleep(0.01)
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "nats.log"
+
+    def _write(self) -> Path:
+        """The configuration file."""
+        members = [Member(name=name, public="", nodes=tuple(names)) for name, names in self._nodes.items()]
+        conf = self._folder / "nats.conf"
+        conf.write_text(
+            f'listen: "127.0.0.1:{self.port}"\n'
+            f'jetstream {{ store_dir: "{self._folder}/js", max_mem: 1200MB, max_file: 1GB, strict: {str(self._strict).lower()} }}\n'
+            f"{_accounts(self._cell, members) if members else ''}\n{self._config}\n"
+        )
+        return conf
 
     def kill(self) -> None:
         """SIGKILL: the broker dies without a goodbye."""
@@ -93,14 +138,33 @@ class NatsServer:
 
 
 @contextlib.contextmanager
-def nats_server(folder: Path, *, config: str = "") -> Iterator[NatsServer]:
-    """A running server with its files below `folder`; killed at the end."""
-    server = NatsServer(folder / "nats", config)
+def nats_server(
+    folder: Path, *, config: str = "", nodes: Nodes = (), cell: str = "default", strict: bool = True
+) -> Iterator[NatsServer]:
+    """A running server with its files below `folder`; killed at the end. `nodes` have accounts as in production."""
+    server = NatsServer(folder / "nats", config, nodes, cell, strict=strict)
     server.start()
     try:
         yield server
     finally:
         server.kill()
+
+
+def _accounts(cell: str, members: list[Member]) -> str:
+    """The accounts of production, with the node's name as user and password instead of an NKEY."""
+    found = nats_accounts.accounts(cell, "", members)
+    found[nats_accounts.BRAINS]["users"] = [{"user": "brain", "password": "brain"}]
+    for member in members:
+        (user,) = found[member.account]["users"]
+        del user["nkey"]
+        user |= {"user": member.name, "password": member.name}
+    top = {
+        "accounts": found,
+        "no_auth_user": "brain",
+        "system_account": nats_accounts.SYSTEM,
+        "no_fast_producer_stall": True,
+    }
+    return "\n".join(f"{key}: {orjson.dumps(value).decode()}" for key, value in top.items())
 
 
 async def make_log(url: str, cell: str = "default") -> None:

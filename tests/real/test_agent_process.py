@@ -19,12 +19,13 @@ import orjson
 import pytest
 from nacl.signing import SigningKey
 
-from agent.contract import subjects
 from agent.contract.commands import Answer, Command, Reply, decode_reply
+from brain.adapters.node_requests import NodeRequests
 from tests.real.kernel_log import FACILITY, write_kernel_line
-from tests.real.nats import NatsServer, client, make_log, nats_server, whole_log
+from tests.real.nats import NatsServer, client, nats_server, whole_log
 
 pytestmark = [pytest.mark.root, pytest.mark.component("nats-server")]
+ROOT = Path(__file__).parents[2]
 KEY = SigningKey(b"\x07" * 32)
 NODE = "gpu-1"
 
@@ -36,7 +37,7 @@ def agent(folder: Path, server: NatsServer, *more: str) -> Iterator[subprocess.P
     options = [
         f"node={NODE}",
         f"data_dir={folder}/agent",
-        f"nats_url={server.url}",
+        f"nats_url={server.node_url(NODE)}",
         f"kmsg_facilities={FACILITY}",
         "beat_interval_s=0.2",
         f"trusted_keys=brain-1={key}",
@@ -49,7 +50,7 @@ def agent(folder: Path, server: NatsServer, *more: str) -> Iterator[subprocess.P
         "run",
         *(word for option in options for word in ("--set", option)),
     ]
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         yield process
     finally:
@@ -59,14 +60,34 @@ def agent(folder: Path, server: NatsServer, *more: str) -> Iterator[subprocess.P
             process.stderr.close()
 
 
+@contextlib.contextmanager
+def bus(folder: Path) -> Iterator[NatsServer]:
+    """A broker, and the brain's part that takes in what nodes offer, as a process of its own."""
+    with nats_server(folder, nodes=[NODE]) as server:
+        command = [sys.executable, "-m", "tests.real.intake_kit", server.url]
+        taking = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+        try:
+            assert taking.stdout is not None
+            assert taking.stdout.readline() == b"ready\n"
+            yield server
+        finally:
+            taking.kill()
+            taking.wait(60)
+            if taking.stdout is not None:
+                taking.stdout.close()
+
+
 async def ask(server: NatsServer, request: bytes, within_s: float = 60.0) -> Reply:
     """The node's answer, as soon as it is there to give one."""
     async with client(server.url) as connection:
         deadline = time.monotonic() + within_s
+        requests = NodeRequests("default")
+        listening = asyncio.create_task(requests.serve(connection))
         while True:
             with contextlib.suppress(Exception):
-                answer = await connection.request(subjects.command("default", NODE), request, timeout=5)
-                return decode_reply(orjson.loads(answer.data))
+                answer = await requests.request(NODE, request, 5)
+                listening.cancel()
+                return decode_reply(orjson.loads(answer))
             assert time.monotonic() < deadline, "the node does not answer"
             await asyncio.sleep(0.02)
 
@@ -119,23 +140,21 @@ async def test_a_signed_command_is_done_and_its_bundle_is_there(tmp_path: Path) 
     """hello → command → accepted → result with the name of a bundle that exists and holds the kernel's
     line.
     """
-    with nats_server(tmp_path) as server:
-        await make_log(server.url)
-        with agent(tmp_path, server) as process:
-            hello = await ask(server, b'{"hello": true}')
-            assert hello.why == "hello"
-            assert hello.mono_s <= time.monotonic()
-            assert (await ask(server, signed(hello))).answer is Answer.ACCEPTED
-            (result,) = await events(server, "command.result", 1)
-            assert result["data"]["outcome"] == "ok"
-            assert result["data"]["evidence"] == f"{NODE}/{result['data']['command']}"
-            (bundle,) = (tmp_path / "agent" / "evidence").iterdir()
-            assert bundle.stat().st_size == result["data"]["evidence_bytes"] > 500
-            refused = await ask(server, signed(hello, action="link.bounce", params={"link": "link/lo"}))
-            assert refused.answer is Answer.REFUSED
-            assert len(await events(server, "agent.bad_command", 1)) == 1
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
+    with bus(tmp_path) as server, agent(tmp_path, server) as process:
+        hello = await ask(server, b'{"hello": true}')
+        assert hello.why == "hello"
+        assert hello.mono_s <= time.monotonic()
+        assert (await ask(server, signed(hello))).answer is Answer.ACCEPTED
+        (result,) = await events(server, "command.result", 1)
+        assert result["data"]["outcome"] == "ok"
+        assert result["data"]["evidence"] == f"{NODE}/{result['data']['command']}"
+        (bundle,) = (tmp_path / "agent" / "evidence").iterdir()
+        assert bundle.stat().st_size == result["data"]["evidence_bytes"] > 500
+        refused = await ask(server, signed(hello, action="link.bounce", params={"link": "link/lo"}))
+        assert refused.answer is Answer.REFUSED
+        assert len(await events(server, "agent.bad_command", 1)) == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
 
 
 async def test_sigkill_while_a_job_writes(tmp_path: Path) -> None:
@@ -153,8 +172,7 @@ async def test_sigkill_while_a_job_writes(tmp_path: Path) -> None:
                 sink.write(f"step {number}\n[rank0] cudaErrorLab{number:03}: failed\n")
                 sink.flush()
 
-    with nats_server(tmp_path) as server:
-        await make_log(server.url)
+    with bus(tmp_path) as server:
         for round_ in range(3):
             with agent(tmp_path, server, f"job_logs={tmp_path}/jobs/*.log") as process:
                 if round_ == 0:
@@ -174,7 +192,7 @@ async def test_sigkill_while_a_job_writes(tmp_path: Path) -> None:
 
 async def test_two_agents_on_one_folder(tmp_path: Path) -> None:
     """The second one says what to do and does not start."""
-    with nats_server(tmp_path) as server, agent(tmp_path, server):
+    with bus(tmp_path) as server, agent(tmp_path, server):
         await ask(server, b'{"hello": true}')
         with agent(tmp_path, server) as second:
             assert second.wait(60) == 2
@@ -185,8 +203,7 @@ async def test_two_agents_on_one_folder(tmp_path: Path) -> None:
 async def test_sigkill_while_kernel_lines_come(tmp_path: Path) -> None:
     """Killed and started again between and amid lines: each line is reported once, none is missing."""
     token = secrets.randbelow(0xFF) + 1
-    with nats_server(tmp_path) as server:
-        await make_log(server.url)
+    with bus(tmp_path) as server:
         number = 0
 
         def lines(count: int) -> None:
@@ -241,22 +258,20 @@ async def test_a_look_tells_what_lasts_before_its_result(tmp_path: Path) -> None
         "services=slurmd",
         f"dbus_address=unix:path={tmp_path}/none",
     )
-    with nats_server(tmp_path) as server:
-        await make_log(server.url)
-        with agent(tmp_path, server, *options):
-            await events(server, "agent.source_failed", 1)
-            hello = await ask(server, b'{"hello": true}')
-            *facts, result = await look(server, hello, 1)
-            assert result["data"]["outcome"] == "ok", result
-            assert "systemd" in result["data"]["blind"].split(",")
-            ports = [fact for fact in facts if fact["kind"] == "ib.port_state"]
-            assert [fact["data"]["state"] for fact in ports] == ["ACTIVE"]
-            assert {"node.memory", "node.inventory"} <= {fact["kind"] for fact in facts}
-            port("1: DOWN", "2: Polling")
-            *facts, result = await look(server, hello, 2)
-            ports = [fact for fact in facts if fact["kind"] == "ib.port_state"]
-            assert [fact["data"]["state"] for fact in ports] == ["ACTIVE", "DOWN", "DOWN"], (
-                "as a change, and told again"
-            )
-            assert ports[-1]["age_s"] < 5
-            assert "ib.port_state port/mlx5_0.1" in result["data"]["why"]
+    with bus(tmp_path) as server, agent(tmp_path, server, *options):
+        await events(server, "agent.source_failed", 1)
+        hello = await ask(server, b'{"hello": true}')
+        *facts, result = await look(server, hello, 1)
+        assert result["data"]["outcome"] == "ok", result
+        assert "systemd" in result["data"]["blind"].split(",")
+        ports = [fact for fact in facts if fact["kind"] == "ib.port_state"]
+        assert [fact["data"]["state"] for fact in ports] == ["ACTIVE"]
+        assert {"node.memory", "node.inventory"} <= {fact["kind"] for fact in facts}
+        port("1: DOWN", "2: Polling")
+        *facts, result = await look(server, hello, 2)
+        ports = [fact for fact in facts if fact["kind"] == "ib.port_state"]
+        assert [fact["data"]["state"] for fact in ports] == ["ACTIVE", "DOWN", "DOWN"], (
+            "as a change, and told again"
+        )
+        assert ports[-1]["age_s"] < 5
+        assert "ib.port_state port/mlx5_0.1" in result["data"]["why"]

@@ -206,15 +206,8 @@ async def test_a_node_that_cannot_or_will_not(
     """Nothing is lost: the step ends with what is known of it."""
     monkeypatch.setattr("brain.adapters.nodes.RETRY_FOR_S", 1.0)
     async with lab(tmp_path, modes=AUTO, settings={"hold_off_s": 0}) as whole:
-        node = await whole.node("n1")
+        node = await whole.node("n1", listens=listens)
         node.answer = answer
-        if not listens:
-            await node._client.close()
-            node = await whole.node("n2")
-            await node.event("agent.started", version="1")
-            client = await whole.brain_client()
-            node.name = "n1"  # the event of a node that has just died
-            node._client = client
         await node.event("link.state", "link/eth1", up=False, admin_up=True, carrier=False, operstate="down")
 
         async def outcomes() -> list[str]:
@@ -315,7 +308,7 @@ async def test_a_full_disk_costs_history_for_a_while_and_nothing_else(
 async def test_after_a_broken_invariant_nothing_is_done_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stops acting, pages, and goes on recording: events and people's words stay on the log."""
+    """It stops acting, and pages. People's words come onto the log; events wait at their nodes until a brain leads again."""
     handle = Engine.handle
 
     def break_down(self: Engine, given: Input, now: float) -> Any:
@@ -330,11 +323,20 @@ async def test_after_a_broken_invariant_nothing_is_done_any_more(
         status = await whole.until(lambda found: found["stopped"], "it stopped")
         assert not status["leads"]
         assert "an incident without a rule" in status["stopped"]
-        await node.event("gpu.lost", GPU, reason="lost")
+        later = asyncio.create_task(node.event("gpu.lost", GPU, reason="lost"))
         monkeypatch.setattr("brain.console.server.HANDLED_S", 0.2)
         code, answer = await whole.say("hold", scope="all", why="wait")
         assert (code, answer["handled"]) == (200, False)
         assert "an incident without a rule" in (tmp_path / "brain/pages.log").read_text()
+        assert not later.done()
+        later.cancel()
+        await whole.stop()
+        monkeypatch.setattr(Engine, "handle", handle)
+        await whole.start()
+        again = await whole.node("cursed")
+        again._seq = node._seq - 1
+        await again.event("gpu.lost", GPU, reason="lost")
+        await whole.until(lambda found: found["incidents"], "both are judged", "/api/incidents?all=1")
 
 
 async def test_rules_are_exchanged_while_it_runs_and_bad_ones_are_refused(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from agent.uplink.connection import node_connection
 from brain.adapters import evidence
 from brain.adapters.nats_server import NatsServer
 from brain.config import EvidenceConfig
+from tests.real.intake_kit import Reception, intake
 from tests.real.nats import free_port
 
 pytestmark = pytest.mark.component("nats-server")
@@ -51,7 +52,6 @@ async def connected(server: NatsServer, node: str = "") -> AsyncIterator[tuple[C
     client = await nats.connect(
         server.url,
         nkeys_seed=str(server.node_seed_file(node) if node else server.brain_seed_file),
-        inbox_prefix=subjects.inbox(node) if node else "_INBOX",
         error_cb=on_error,
         allow_reconnect=False,
     )
@@ -113,6 +113,11 @@ class Node:
                 await task
 
 
+def taking(server: NatsServer) -> contextlib.AbstractAsyncContextManager[Reception]:
+    """The brain's part that takes in what nodes offer."""
+    return intake(server.url, "c", seed_file=server.brain_seed_file)
+
+
 async def until(true: Callable[[], bool], within_s: float = 60.0) -> None:
     """Waits for a condition, with a bound."""
     deadline = time.monotonic() + within_s
@@ -121,22 +126,23 @@ async def until(true: Callable[[], bool], within_s: float = 60.0) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_a_bundle_waits_for_its_bucket_and_arrives_whole(
+async def test_a_bundle_waits_for_a_brain_and_arrives_whole(
     server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No bucket yet (an older brain): kept, tried again; then it is there byte for byte, and uploaded only once."""
+    """No brain takes it yet: kept, tried again; then it is there byte for byte, and uploaded only once."""
+    monkeypatch.setattr(evidence_upload, "ANSWER_S", 0.5)
     monkeypatch.setattr(evidence_upload, "FIRST_PAUSE_S", 0.05)
     node = Node(tmp_path, server)
     content = node.collect(1_000_000)
     async with connected(server) as (brain, _):
         async with node.uploading():
             await until(lambda: bool(node.upload._last_error))
-            await evidence.ensure(brain, "c", SMALL)
-            await evidence.ensure(brain, "c", SMALL)
-            assert await evidence.fetch(brain, "c", "n1", "inc-9") is None
-            await until(lambda: not node.journal.to_upload())
-            second = node.collect(10, "other")  # while it waits for more
-            await until(lambda: not node.journal.to_upload())
+            async with taking(server):
+                await evidence.ensure(brain, "c", SMALL)
+                assert await evidence.fetch(brain, "c", "n1", "inc-9") is None
+                await until(lambda: not node.journal.to_upload())
+                second = node.collect(10, "other")  # while it waits for more
+                await until(lambda: not node.journal.to_upload())
         assert await evidence.fetch(brain, "c", "n1", ID) == content
         assert await evidence.fetch(brain, "c", "n1", "other") == second
         last_seq = (await brain.jsm().stream_info(subjects.evidence_stream("c"))).state.last_seq
@@ -155,16 +161,14 @@ async def test_a_broker_that_dies_during_an_upload(server: NatsServer, tmp_path:
         async with connected(server) as (brain, _):
             return (await brain.jsm().stream_info(subjects.evidence_stream("c"))).state.messages
 
-    async with connected(server) as (brain, _):
-        await evidence.ensure(brain, "c", SMALL)
-        async with node.uploading():
-            while await stored() < 3:
-                await asyncio.sleep(0)
-            server.stop()
-            assert node.journal.to_upload(), "it was in the middle"
+    async with taking(server), node.uploading():
+        while await stored() < 3:
+            await asyncio.sleep(0)
+        server.stop()
+        assert node.journal.to_upload(), "it was in the middle"
     node.restart()
     server.start()
-    async with node.uploading():
+    async with taking(server), node.uploading():
         await until(lambda: not node.journal.to_upload())
     async with connected(server) as (brain, _):
         assert await evidence.fetch(brain, "c", "n1", ID) == content
@@ -178,8 +182,7 @@ async def test_a_node_can_neither_read_nor_touch_the_bundles_of_others(
     node = Node(tmp_path, server)
     content = node.collect(300_000)
     async with connected(server) as (brain, _), connected(server, "n2") as (n2, refused):
-        await evidence.ensure(brain, "c", SMALL)
-        async with node.uploading():
+        async with taking(server), node.uploading():
             await until(lambda: not node.journal.to_upload())
         stream = subjects.evidence_stream("c")
         forbidden = [
@@ -197,10 +200,6 @@ async def test_a_node_can_neither_read_nor_touch_the_bundles_of_others(
         await n2.subscribe("$O.>")
         await n2.flush()
         await until(lambda: len(refused) == len(forbidden) + 2)
-        with pytest.raises(nats.js.errors.APIError, match="roll"):
-            await n2.jetstream().publish(
-                subjects.bundle_about("c", "n2", "x"), b"{}", headers={"Nats-Rollup": "all"}
-            )
         assert await evidence.fetch(brain, "c", "n1", ID) == content
 
 
@@ -208,9 +207,8 @@ async def test_a_bundle_whose_parts_have_gone_is_not_handed_out(server: NatsServ
     """The oldest chunks go first when the bucket is full: what is left is no bundle. Nor is nonsense."""
     node = Node(tmp_path, server)
     node.collect(300_000)
-    async with connected(server) as (brain, _), connected(server, "n1") as (n1, _):
-        await evidence.ensure(brain, "c", SMALL)
-        async with node.uploading():
+    async with connected(server) as (brain, _):
+        async with taking(server), node.uploading():
             await until(lambda: not node.journal.to_upload())
         await brain.jsm().purge_stream(
             subjects.evidence_stream("c"), subject=subjects.bundle_chunk("c", "n1", ID, 0)
@@ -218,6 +216,6 @@ async def test_a_bundle_whose_parts_have_gone_is_not_handed_out(server: NatsServ
         with pytest.raises(ActionError, match="no longer complete"):
             await evidence.fetch(brain, "c", "n1", ID)
         for about in (b"\xff", b"[]", b'{"size": 1}', b'{"size": 1e12, "chunks": 9999999, "digest": ""}'):
-            await n1.jetstream().publish(subjects.bundle_about("c", "n1", "odd"), about)
+            await brain.jetstream().publish(subjects.bundle_about("c", "n1", "odd"), about)
             with pytest.raises(ActionError, match=r"cannot be read|larger"):
                 await evidence.fetch(brain, "c", "n1", "odd")

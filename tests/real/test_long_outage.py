@@ -10,7 +10,8 @@ from agent.contract.messages import Severity, decode_event
 from agent.uplink.publisher import Publisher
 from agent.uplink.spool import Spool
 from tests.agent.uplink_kit import Clock, FakeHost, fact, waiting
-from tests.real.nats import make_log, nats_server, whole_log
+from tests.real.intake_kit import intake
+from tests.real.nats import nats_server, whole_log
 from tests.real.test_uplink import running, until
 
 NODE = "gpu-1"
@@ -36,10 +37,12 @@ async def test_ten_minutes_without_a_broker_keep_what_matters(tmp_path: Path) ->
         spool.put_all(batch, clock.mono_s)
     assert spool.spooled <= KEPT
     assert spool.dropped == FACTS - spool.spooled
-    with nats_server(tmp_path) as server:
-        await make_log(server.url)
+    with nats_server(tmp_path, nodes=[NODE]) as server:
         expected = waiting(spool)
-        async with running(server.url, Publisher(spool, "default", NODE).serve):
+        async with (
+            intake(server.url),
+            running(server.node_url(NODE), Publisher(spool, "default", NODE).serve),
+        ):
             await until(lambda: spool.spooled == 0, 200)
         events = [decode_event(orjson.loads(body), NODE) for body in await whole_log(server.url)]
     assert [event.id for event in events] == [message["id"] for message in expected], "in order, once each"

@@ -13,13 +13,15 @@ from pathlib import Path
 import nats
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
-from agent.contract import subjects
+from agent.contract import requests, subjects
 from agent.contract.errors import ConfigError
 from brain.adapters import log
 from brain.adapters.nats_server import NatsServer
 from brain.config import LogConfig
+from tests.real.intake_kit import intake
 from tests.real.nats import free_port
 
 pytestmark = pytest.mark.component("nats-server")
@@ -45,15 +47,6 @@ class Refusals:
         self.said.append(str(error))
 
 
-async def answered(client: Client, subject: str) -> bytes:
-    """What is answered on a subject, once somebody listens there."""
-    async with asyncio.timeout(60):
-        while True:
-            with contextlib.suppress(NoRespondersError):
-                return bytes((await client.request(subject, b"?", timeout=30)).data)
-            await asyncio.sleep(0.05)
-
-
 @contextlib.asynccontextmanager
 async def connected(server: NatsServer, seed: Path, node: str = "") -> AsyncIterator[tuple[Client, Refusals]]:
     """A client with a seed; of a node, when it is named."""
@@ -61,7 +54,6 @@ async def connected(server: NatsServer, seed: Path, node: str = "") -> AsyncIter
     client = await nats.connect(
         server.url,
         nkeys_seed=str(seed),
-        inbox_prefix=subjects.inbox(node) if node else "_INBOX",
         error_cb=refusals.hear,
         allow_reconnect=False,
     )
@@ -80,10 +72,12 @@ async def test_a_node_speaks_for_itself_only(server: NatsServer) -> None:
         connected(server, one, "n1") as (n1, refused),
     ):
         await log.ensure(brain, "c", LogConfig(max_bytes=64 * 1024**2))
-        await n1.jetstream().publish(subjects.event("c", "n1"), b"mine")
         forbidden = [
             subjects.event("c", "n2"),
-            subjects.beat("c", "n2"),
+            subjects.event("c", "n1"),
+            subjects.lane("c", "n1", subjects.EVENT),
+            subjects.offer("c", "n2", subjects.BEAT),
+            subjects.acknowledgement("c", "n2", subjects.EVENT),
             subjects.command("c", "n2"),
             subjects.brain_input("c", "operator"),
             "$JS.API.STREAM.DELETE.WARD_c",
@@ -95,24 +89,32 @@ async def test_a_node_speaks_for_itself_only(server: NatsServer) -> None:
             subjects.event("c", ">"),
             subjects.command("c", "n2"),
             "_INBOX.>",
-            f"{subjects.inbox('n2')}.>",
+            subjects.acknowledgement("c", "n2", "*"),
+            subjects.lane("c", "n1", "*"),
         ):
             await n1.subscribe(subject)
         await n1.flush()
         await asyncio.sleep(0)
         deadline = time.monotonic() + 60
-        while len(refused.said) < len(forbidden) + 4 and time.monotonic() < deadline:
+        while len(refused.said) < len(forbidden) + 5 and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        assert len(refused.said) == len(forbidden) + 4, refused.said
-        assert (await log.info(brain, "c")).last_seq == 1, "only its own event is on the log"
-        async with connected(server, two, "n2") as (n2, quiet):
+        assert len(refused.said) == len(forbidden) + 5, refused.said
+        assert (await log.info(brain, "c")).last_seq == 0, "the brain alone writes to the log"
+        async with (
+            intake(server.url, "c", seed_file=server.brain_seed_file) as taking,
+            connected(server, two, "n2") as (n2, quiet),
+        ):
 
-            async def answer(message: object) -> None:
-                await message.respond(b"n2")  # type: ignore[attr-defined]
+            async def answer(message: Msg) -> None:
+                reference, body = requests.unpack(message.data) or ("", b"")
+                offer = subjects.offer("c", "n2", subjects.ANSWER)
+                await n2.publish(offer, requests.pack(reference, body + b" n2"))
 
+            with pytest.raises(NoRespondersError):
+                await taking.requests.request("n2", b"?", 60)
             await n2.subscribe(subjects.command("c", "n2"), cb=answer)
             await n2.flush()
-            assert (await answered(brain, subjects.command("c", "n2"))) == b"n2"
+            assert await taking.requests.request("n2", b"I am", 60) == b"I am n2"
             assert quiet.said == []
 
 
@@ -130,7 +132,7 @@ async def test_strangers_stay_out_and_new_nodes_come_in_without_a_restart(
             pass
         fleet = server.node_seed_file("sim", [f"s{number}" for number in range(1000)])
         async with connected(server, fleet, "s7") as (sim, refused):
-            await sim.publish(subjects.beat("c", "s999"), b"")
+            await sim.publish(subjects.offer("c", "s999", subjects.BEAT), b"")
             await sim.flush()
             assert refused.said == []
         assert brain.is_connected

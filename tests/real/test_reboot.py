@@ -12,14 +12,14 @@ from typing import Any
 import orjson
 import pytest
 from nacl.signing import SigningKey
-from nats.aio.client import Client
 
 from agent.actions.node_reboot import NodeReboot
-from agent.contract import subjects
 from agent.contract.commands import Answer, Command, Reply, decode_reply
 from agent.contract.errors import ActionError, Refused, Unreachable
+from brain.adapters.node_requests import NodeRequests
 from tests.real import nspawn
-from tests.real.nats import client, make_log, nats_server, whole_log
+from tests.real.intake_kit import intake
+from tests.real.nats import make_log, nats_server, whole_log
 
 pytestmark = [
     pytest.mark.root,
@@ -78,8 +78,8 @@ async def test_no_systemd(tmp_path: Path) -> None:
 class Brain:
     """Who signs commands, outside of the container."""
 
-    def __init__(self, bus: Client, url: str, box: nspawn.Machine) -> None:
-        self._bus = bus
+    def __init__(self, requests: NodeRequests, url: str, box: nspawn.Machine) -> None:
+        self._requests = requests
         self.url = url
         self.box = box
 
@@ -88,8 +88,7 @@ class Brain:
         deadline = time.monotonic() + within_s
         while True:
             try:
-                answer = await self._bus.request(subjects.command("default", "lab"), body, timeout=10)
-                return decode_reply(orjson.loads(answer.data))
+                return decode_reply(orjson.loads(await self._requests.request("lab", body, 10)))
             except Exception:  # noqa: BLE001 - whatever it is, the deadline decides
                 assert time.monotonic() < deadline, "no agent answers"
                 await asyncio.sleep(0.05)
@@ -119,10 +118,11 @@ async def brain(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
     lab = tmp_path / "lab"
     lab.mkdir()
     public = base64.b64encode(bytes(KEY.verify_key)).decode()
-    with nats_server(tmp_path) as server:
+    with nats_server(tmp_path, nodes=["lab"]) as server:
         await make_log(server.url)
+        url = server.node_url("lab")
         (lab / "agent.toml").write_text(
-            f'node = "lab"\nnats_url = "{server.url}"\ndata_dir = "{lab}/data"\nallow = ["node.reboot"]\n'
+            f'node = "lab"\nnats_url = "{url}"\ndata_dir = "{lab}/data"\nallow = ["node.reboot"]\n'
             f'watch_services = []\n[trusted_keys]\nbrain-1 = "{public}"\n'
         )
         unit = (
@@ -131,8 +131,8 @@ async def brain(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
         )
         binds = [str(lab), f"{ROOT}:ro"]
         with nspawn.machine(tmp_path / "box", {"agent.service": unit}, binds=binds, host_network=True) as box:
-            async with client(server.url) as bus:
-                yield Brain(bus, server.url, box)
+            async with intake(server.url) as taking:
+                yield Brain(taking.requests, server.url, box)
 
 
 async def test_a_node_reboots_once_and_says_that_it_is_back(brain: Brain) -> None:

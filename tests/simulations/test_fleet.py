@@ -13,36 +13,41 @@ import pytest
 from nacl.signing import SigningKey
 from nats.aio.client import Client
 
-from agent.contract import subjects
 from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.commands import Outcome
 from agent.contract.errors import ConfigError
 from agent.contract.messages import Event, decode_event
 from brain.adapters.keys import Signer
-from brain.adapters.liveness import Beats
 from brain.adapters.nodes import Nodes
 from brain.core.effects import Step
+from simulations.drills import DRILLS
 from simulations.fleet import FleetConfig, SimulatedFleet, load
 from tests.real import nats as real
+from tests.real.intake_kit import Reception, intake
 
 CELL = "default"
 GPU = "gpu/0000:1b:00"
+NODES = ("sim-01", "sim-02", "sim-03")
 SIGNER = Signer(key_id="brain", key=SigningKey(bytes(32)))
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[real.NatsServer]:
     """A real server."""
-    with real.nats_server(tmp_path) as running:
+    with real.nats_server(tmp_path, nodes={"fleet": (*NODES, "drill")}) as running:
         yield running
 
 
 def config(server: real.NatsServer, folder: Path, **more: Any) -> FleetConfig:
     """Three nodes that trust the test's key."""
-    nodes = ("sim-01", "sim-02", "sim-03")
     keys = {"brain": base64.b64encode(bytes(SIGNER.key.verify_key)).decode()}
     return FleetConfig(
-        nats_url=server.url, nodes=nodes, data_dir=folder, trusted_keys=keys, beat_interval_s=0.2, **more
+        nats_url=server.node_url("fleet"),
+        nodes=NODES,
+        data_dir=folder,
+        trusted_keys=keys,
+        beat_interval_s=0.2,
+        **more,
     )
 
 
@@ -77,12 +82,17 @@ def saw(kind: str, node: str = "sim-01") -> Callable[[list[Event]], bool]:
     return lambda events: any(event.kind == kind and event.node == node for event in events)
 
 
-async def drill(client: Client, name: str, node: str = "") -> dict[str, Any]:
+async def drill(taking: Reception, name: str, node: str = "") -> dict[str, Any]:
     """The request of `gpuward drill`, as the brain passes it on."""
     body = orjson.dumps({"do": "inject", "name": name, "node": node})
-    reply = await client.request(subjects.command(CELL, "drill"), body, timeout=60)
-    answer: dict[str, Any] = orjson.loads(reply.data)
+    answer: dict[str, Any] = orjson.loads(await taking.requests.ask("drill", body, 60))
     return answer
+
+
+def client_of(taking: Reception) -> Client:
+    """The connection of this moment."""
+    assert taking.client is not None
+    return taking.client
 
 
 def step(id_: str, action: str, node: str = "sim-01", **params: str | float) -> Step:
@@ -94,12 +104,10 @@ def step(id_: str, action: str, node: str = "sim-01", **params: str | float) -> 
 
 
 @contextlib.asynccontextmanager
-async def brain(url: str, *, signer: Signer = SIGNER) -> AsyncIterator[tuple[Client, Nodes]]:
-    """The side of the brain: a connection that receives heartbeats, and the sender of commands."""
-    beats = Beats()
-    async with real.client(url) as client:
-        await client.subscribe(subjects.beat(CELL, "*"), cb=beats.on_message)
-        yield client, Nodes(CELL, signer, beats, lambda epoch: epoch >= 1)
+async def brain(url: str, *, signer: Signer = SIGNER) -> AsyncIterator[tuple[Reception, Nodes]]:
+    """The side of the brain: what takes in the nodes' offers, and the sender of commands."""
+    async with intake(url) as taking:
+        yield taking, Nodes(taking.requests, signer, taking.beats, lambda epoch: epoch >= 1)
 
 
 async def test_a_drill_reaches_the_log_and_is_healed_by_a_command_of_the_brain(
@@ -109,12 +117,14 @@ async def test_a_drill_reaches_the_log_and_is_healed_by_a_command_of_the_brain(
     await real.make_log(server.url)
     async with (
         running(SimulatedFleet(config(server, tmp_path))) as fleet,
-        brain(server.url) as (client, nodes),
+        brain(server.url) as (taking, nodes),
     ):
-        assert (await drill(client, "link-down"))["nodes"] == ["sim-01"]
+        assert (await drill(taking, "link-down"))["nodes"] == ["sim-01"]
         await events_until(server.url, saw("link.state"))
-        assert await nodes.perform(client, step("s1", "link.bounce", link="link/eth1"), 1) is None
-        assert await nodes.perform(client, step("s1", "link.bounce", link="link/eth1"), 1) is None, "known"
+        assert await nodes.perform(client_of(taking), step("s1", "link.bounce", link="link/eth1"), 1) is None
+        assert (
+            await nodes.perform(client_of(taking), step("s1", "link.bounce", link="link/eth1"), 1) is None
+        ), "known"
         events = await events_until(server.url, saw("command.result"))
         assert fleet.nodes["sim-01"].machine.healthy()
     story = [(event.kind, event.data.get("up")) for event in events if event.node == "sim-01"]
@@ -133,11 +143,11 @@ async def test_a_drill_reaches_the_log_and_is_healed_by_a_command_of_the_brain(
 async def test_a_look_tells_the_conditions_before_its_result(server: real.NatsServer, tmp_path: Path) -> None:
     """driver-hung and a link that is down: both are told again, all else is told well, and then the result says blind."""
     await real.make_log(server.url)
-    async with running(SimulatedFleet(config(server, tmp_path))), brain(server.url) as (client, nodes):
+    async with running(SimulatedFleet(config(server, tmp_path))), brain(server.url) as (taking, nodes):
         for name in ("driver-hung", "link-down"):
-            await drill(client, name, "sim-01")
+            await drill(taking, name, "sim-01")
         await events_until(server.url, saw("link.state"))
-        assert await nodes.perform(client, step("s1", "agent.look"), 1) is None
+        assert await nodes.perform(client_of(taking), step("s1", "agent.look"), 1) is None
         events = [
             event for event in await events_until(server.url, saw("command.result")) if event.node == "sim-01"
         ]
@@ -153,12 +163,14 @@ async def test_a_look_tells_the_conditions_before_its_result(server: real.NatsSe
 
 async def test_ids_and_ages_are_as_an_agent_makes_them(server: real.NatsServer, tmp_path: Path) -> None:
     """Numbers grow by one within the spool of a node; an event that had to wait carries its age."""
-    async with running(SimulatedFleet(config(server, tmp_path))), real.client(server.url) as client:
+    await real.make_log(server.url)
+    async with running(SimulatedFleet(config(server, tmp_path))) as fleet:
         began = time.monotonic()
-        assert (await drill(client, "gpu-off-bus", "sim-02"))["ok"]
-        await asyncio.sleep(1.0)  # the broker accepts nothing: there is no stream yet
-        await real.make_log(server.url)
-        events = await events_until(server.url, saw("gpu.removed", "sim-02"))
+        node = fleet.nodes["sim-02"]
+        node.inject(DRILLS["gpu-off-bus"].plan(node.machine.state))
+        await asyncio.sleep(1.0)  # no brain takes anything yet
+        async with intake(server.url):
+            events = await events_until(server.url, saw("gpu.removed", "sim-02"))
         took_s = time.monotonic() - began
     mine = [event for event in events if event.node == "sim-02"]
     assert [event.order[1] for event in mine] == list(range(1, len(mine) + 1))
@@ -171,10 +183,9 @@ async def test_ids_and_ages_are_as_an_agent_makes_them(server: real.NatsServer, 
 async def test_a_killed_broker_loses_and_doubles_nothing(server: real.NatsServer, tmp_path: Path) -> None:
     """Events from the time when it was away are on the log afterwards, in order, each once."""
     await real.make_log(server.url)
-    async with running(SimulatedFleet(config(server, tmp_path))) as fleet:
-        async with real.client(server.url) as client:
-            await drill(client, "ib-phy-errors")
-            await events_until(server.url, saw("ib.errors"))
+    async with running(SimulatedFleet(config(server, tmp_path))) as fleet, intake(server.url) as taking:
+        await drill(taking, "ib-phy-errors")
+        await events_until(server.url, saw("ib.errors"))
         server.kill()
         await asyncio.sleep(2.2)
         server.start()
@@ -192,22 +203,18 @@ async def test_an_unreachable_node_neither_sends_nor_receives(
 ) -> None:
     """No heartbeats, no answer to commands; the other nodes go on."""
     await real.make_log(server.url)
-    async with running(SimulatedFleet(config(server, tmp_path))), brain(server.url) as (client, nodes):
-        await drill(client, "node-unreachable", "sim-03")
+    async with running(SimulatedFleet(config(server, tmp_path))), brain(server.url) as (taking, nodes):
+        await drill(taking, "node-unreachable", "sim-03")
         await asyncio.sleep(0.1)
-        beats: list[str] = []
-
-        async def on_beat(message: Any) -> None:
-            beats.append(subjects.node_of(message.subject))
-
-        await client.subscribe(subjects.beat(CELL, "*"), cb=on_beat)
-        await client.flush()
+        taking.beats.newest.clear()
         async with asyncio.timeout(60):
-            while beats.count("sim-01") < 3:
-                await asyncio.sleep(0.02)
-        assert "sim-03" not in beats
+            for _ in range(3):
+                while "sim-01" not in taking.beats.newest:
+                    await asyncio.sleep(0.02)
+                assert "sim-03" not in taking.beats.newest
+                taking.beats.newest.clear()
         answered = asyncio.create_task(
-            nodes.perform(client, step("s", "evidence.collect", "sim-03", component=GPU), 1)
+            nodes.perform(client_of(taking), step("s", "evidence.collect", "sim-03", component=GPU), 1)
         )
         await asyncio.wait({answered}, timeout=0.5)
         assert not answered.done()
@@ -226,8 +233,8 @@ async def test_refusals_come_back_as_results(
 ) -> None:
     """An action that the machine refuses ends as `refused`, with its reason."""
     await real.make_log(server.url)
-    async with running(SimulatedFleet(config(server, tmp_path))), brain(server.url) as (client, nodes):
-        assert await nodes.perform(client, wanted, 1) is None
+    async with running(SimulatedFleet(config(server, tmp_path))), brain(server.url) as (taking, nodes):
+        assert await nodes.perform(client_of(taking), wanted, 1) is None
         events = await events_until(server.url, saw("command.result"))
     data = next(event.data for event in events if event.kind == "command.result")
     assert data["outcome"] == "refused"
@@ -240,9 +247,9 @@ async def test_a_command_with_a_wrong_signature_does_nothing(server: real.NatsSe
     stranger = Signer(key_id="brain", key=SigningKey(bytes([7] * 32)))
     async with (
         running(SimulatedFleet(config(server, tmp_path))) as fleet,
-        brain(server.url, signer=stranger) as (client, nodes),
+        brain(server.url, signer=stranger) as (taking, nodes),
     ):
-        result = await nodes.perform(client, step("s", "link.bounce", link="link/eth1"), 1)
+        result = await nodes.perform(client_of(taking), step("s", "link.bounce", link="link/eth1"), 1)
         assert result is not None
         assert (result.outcome, result.why) == (Outcome.REFUSED, "signature does not fit")
         assert fleet.nodes["sim-01"].machine.next_at() is None
@@ -255,11 +262,18 @@ async def test_no_command_runs_twice_over_a_restart_of_the_fleet(
     """The journals are on disk: a command that was running is reported as unknown, and is not performed again."""
     await real.make_log(server.url)
     slow = config(server, tmp_path, slow_s=30)
-    async with running(SimulatedFleet(slow)), brain(server.url) as (client, nodes):
-        assert await nodes.perform(client, step("s", "evidence.collect", component=GPU), 1) is None
-    async with running(SimulatedFleet(slow)), brain(server.url) as (client, nodes):
-        events = await events_until(server.url, saw("command.result"))
-        assert await nodes.perform(client, step("s", "evidence.collect", component=GPU), 1) is None
+    async with brain(server.url) as (taking, nodes):
+        async with running(SimulatedFleet(slow)):
+            assert (
+                await nodes.perform(client_of(taking), step("s", "evidence.collect", component=GPU), 1)
+                is None
+            )
+        async with running(SimulatedFleet(slow)):
+            events = await events_until(server.url, saw("command.result"))
+            assert (
+                await nodes.perform(client_of(taking), step("s", "evidence.collect", component=GPU), 1)
+                is None
+            )
     outcomes = [event.data["outcome"] for event in events if event.kind == "command.result"]
     assert outcomes[0] == "unknown"
     assert set(outcomes) == {"unknown"}
@@ -267,29 +281,29 @@ async def test_no_command_runs_twice_over_a_restart_of_the_fleet(
 
 async def test_wrong_requests_are_answered_with_a_sentence(server: real.NatsServer, tmp_path: Path) -> None:
     """An unknown drill, an unknown node, a node for a drill of all nodes, a broken request."""
-    async with running(SimulatedFleet(config(server, tmp_path))), real.client(server.url) as client:
+    async with running(SimulatedFleet(config(server, tmp_path))), intake(server.url) as taking:
         for name, node, message in [
             ("gpu-on-fire", "", "there is no drill 'gpu-on-fire' (have: gpu-off-bus"),
             ("gpu-off-bus", "n7", "'n7' is not a simulated node (have: sim-01"),
             ("sm-failover", "sim-01", "affects all nodes"),
         ]:
-            answer = await drill(client, name, node)
+            answer = await drill(taking, name, node)
             assert not answer["ok"]
             assert message in answer["error"]
-        reply = await client.request(subjects.command(CELL, "drill"), b"\xff", timeout=60)
-        assert "want {do: list}" in orjson.loads(reply.data)["error"]
-        listing = await client.request(subjects.command(CELL, "drill"), b'{"do":"list"}', timeout=60)
-        assert len(orjson.loads(listing.data)["drills"]) >= 8
+        reply = await taking.requests.ask("drill", b"\xff", 60)
+        assert "want {do: list}" in orjson.loads(reply)["error"]
+        listing = await taking.requests.ask("drill", b'{"do":"list"}', 60)
+        assert len(orjson.loads(listing)["drills"]) >= 8
 
 
 async def test_drills_take_another_healthy_node_each_time(server: real.NatsServer, tmp_path: Path) -> None:
     """Without --node the first healthy one; when all have a fault, a sentence says so."""
-    async with running(SimulatedFleet(config(server, tmp_path))), real.client(server.url) as client:
-        seen = [(await drill(client, "cable-cut")).get("nodes") for _ in range(4)]
+    async with running(SimulatedFleet(config(server, tmp_path))), intake(server.url) as taking:
+        seen = [(await drill(taking, "cable-cut")).get("nodes") for _ in range(4)]
         assert seen == [["sim-01"], ["sim-02"], ["sim-03"], None]
-        assert (await drill(client, "repair"))["nodes"] == ["sim-01"]
-        assert (await drill(client, "cable-cut"))["nodes"] == ["sim-01"]
-        assert (await drill(client, "sm-failover"))["nodes"] == ["sim-01", "sim-02", "sim-03"]
+        assert (await drill(taking, "repair"))["nodes"] == ["sim-01"]
+        assert (await drill(taking, "cable-cut"))["nodes"] == ["sim-01"]
+        assert (await drill(taking, "sm-failover"))["nodes"] == ["sim-01", "sim-02", "sim-03"]
 
 
 @pytest.mark.parametrize(

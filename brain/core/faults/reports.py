@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agent.contract.messages import Event, Scalar, Severity
+from agent.contract.messages import Event, Scalar, Severity, clip
 from brain.core.context import Context
 from brain.core.faults import symptoms
 from brain.core.inputs import Malformed, NodeState, Reported
@@ -30,6 +30,11 @@ def malformed(ctx: Context, given: Malformed) -> None:
     ctx.note("input.malformed", f"{given.subject}: {given.why}", data={"total": ctx.state.malformed})
     if given.node:
         _event(ctx, given.node, vocabulary.CONTRACT_BROKEN, Severity.WARNING, {"why": given.why})
+
+
+def foreign_result(ctx: Context, node: str, step: str) -> None:
+    """A node reported the result of a step that was not sent to it: a fact about that node."""
+    _event(ctx, node, vocabulary.FOREIGN_RESULT, Severity.ERROR, {"command": clip(step, 120)})
 
 
 def reported(ctx: Context, given: Reported) -> None:

@@ -11,7 +11,7 @@ from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import CancelStep, Perform, WriteIntent
-from brain.core.faults import situations, symptoms
+from brain.core.faults import reports, situations, symptoms
 from brain.core.healing import drains, gates, looks, plans, runs, validation, verdicts
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
@@ -125,18 +125,20 @@ def _watch(ctx: Context, run: Run) -> None:
 def result(ctx: Context, given: StepResult) -> None:
     """A step or a look has ended. A result for one that is not under way is out of date and changes nothing.
 
-    A node answers for itself only (law 15): what it says of another node's step is noted and changes nothing.
+    A node answers for itself only (law 15): what it says of a step that was not sent to it is an incident about that node,
+    and changes nothing else.
     """
+    if _speaks_for_another(ctx, given):
+        text = f"{given.node} reports a result of {given.step}, which is not its own: ignored"
+        ctx.note("step.foreign", text)
+        reports.foreign_result(ctx, given.node, given.step)
+        return
     if _looked(ctx, given):
         return
     run = _run_of(ctx, given.step)
     if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
         return
     rung = _rung(run)
-    if _is_foreign(ctx, run, given.node):
-        text = f"{given.node} reports a result of {given.step}, which is not its own: ignored"
-        ctx.note("step.foreign", text)
-        return
     given = validation.judged(ctx, run, rung, given)
     outcome, why = given.outcome, given.why
     if run.in_time:
@@ -447,6 +449,18 @@ def new_leader(ctx: Context, run: Run) -> None:
 def _unknown(ctx: Context, step_id: str, why: str) -> None:
     """Ends a step whose result is not known."""
     result(ctx, StepResult(id=ctx.cause, step=step_id, outcome=Outcome.UNKNOWN, why=why))
+
+
+def _speaks_for_another(ctx: Context, given: StepResult) -> bool:
+    """Whether a node reports the result of a step, or of a look, that was not sent to it."""
+    run = ctx.state.runs.get(plans.run_of(given.step))
+    if run is None or not given.node:
+        return False
+    step = next((step for step in run.steps if step.id == given.step), None)
+    if step is not None:
+        action = ctx.actions.get(step.action)
+        return given.node != run.node or (action is not None and action.where != "node")
+    return given.node != run.node and given.step.startswith(f"{run.id}.k")
 
 
 def _is_foreign(ctx: Context, run: Run, node: str) -> bool:

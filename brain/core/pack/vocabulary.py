@@ -6,6 +6,8 @@ from agent.contract.messages import Severity
 NODE_UNREACHABLE = "node.unreachable"
 NODE_RETURNED = "node.returned"
 CONTRACT_BROKEN = "node.contract_broken"
+NODE_NOISY = "node.noisy"
+FOREIGN_RESULT = "node.foreign_result"
 UFM_PORT_ERRORS = "ufm.port_errors"
 UFM_UNHEALTHY = "ufm.port_unhealthy"
 UFM_HOT = "ufm.module_hot"
@@ -47,6 +49,33 @@ KINDS: dict[str, Kind] = {
             summary="A node published something that this brain cannot read: version skew or damage.",
             fields=(Field(name="why", type="text", summary="what does not fit"),),
             example={"why": "event has version '2', this brain reads 1: update the older side"},
+        ),
+        Kind(
+            name=NODE_NOISY,
+            component="node",
+            severity=Severity.WARNING,
+            source="brain",
+            summary="A node says more than its limits allow: it is slowed, or events of it are left out.",
+            fields=(
+                Field(
+                    name="active", type="bool", summary="false: it has been within its limits for a minute"
+                ),
+                Field(
+                    name="left_out",
+                    type="int",
+                    summary="events left out since the last report; 0: it was only slowed",
+                ),
+            ),
+            example={"active": True, "left_out": 1200},
+        ),
+        Kind(
+            name=FOREIGN_RESULT,
+            component="node",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="A node reported the result of a step that was not sent to it. The result did not count.",
+            fields=(Field(name="command", type="text", summary="the step's id"),),
+            example={"command": "inc-7k2m.r1.s1.a1"},
         ),
         Kind(
             name=UFM_PORT_ERRORS,

@@ -17,6 +17,7 @@ from brain.adapters.keys import load_signer
 from brain.adapters.lease import Lease
 from brain.adapters.liveness import Beats
 from brain.adapters.log import LogClock, LogInfo, Record
+from brain.adapters.node_requests import NodeRequests
 from brain.adapters.nodes import Nodes
 from brain.adapters.outbox import Outbox, OutboxEntry
 from brain.adapters.quarantine import Quarantine
@@ -183,7 +184,9 @@ class Brain:
         self.lease = Held(CELL, name, 1.0)
         self.leadership = Leadership(self.lease, self.replica)
         self.nats = CurrentClient()
-        self.nodes = Sent(CELL, load_signer(folder / "signing.key"), Beats(), self.leadership.may_act)
+        self.nodes = Sent(
+            NodeRequests(CELL), load_signer(folder / "signing.key"), Beats(), self.leadership.may_act
+        )
         self.nodes.steps = []
         steps = StepDispatcher(
             performer=Performer({}, may_act=self.leadership.may_act, report=writer.append_or_drop),

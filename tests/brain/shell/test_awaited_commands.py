@@ -22,9 +22,9 @@ STEP = Order(id="inc-1.r1.s1.a1", incident="inc-1", node="", params={}, timeout_
 ID = "inc-1.r1.s1.a1.start-n1"
 
 
-def ended(command: str, outcome: Outcome, why: str) -> StepResult:
+def ended(command: str, outcome: Outcome, why: str, node: str = "n1") -> StepResult:
     """A node's result, as it comes off the log."""
-    return StepResult(id="n1:s:1", step=command, outcome=outcome, why=why)
+    return StepResult(id=f"{node}:s:1", step=command, outcome=outcome, why=why, node=node)
 
 
 class Sender:
@@ -55,11 +55,13 @@ def nats() -> Iterator[CurrentClient]:
         yield found
 
 
-def awaiting(sender: Sender, nats: CurrentClient) -> AwaitedCommands:
+def awaiting(
+    sender: Sender, nats: CurrentClient, told: Callable[[str, str], None] = lambda _node, _command: None
+) -> AwaitedCommands:
     """With hardly any grace, in the term of epoch 7."""
     lease = Lease("c", "b1", 1.0)
     lease.epoch = 7
-    return AwaitedCommands(sender, nats=nats, lease=lease, grace_s=0.1)
+    return AwaitedCommands(sender, nats=nats, lease=lease, grace_s=0.1, foreign=told)
 
 
 async def order(commands: AwaitedCommands, step: Order = STEP) -> tuple[Outcome, str]:
@@ -106,6 +108,22 @@ async def test_the_first_of_two_results_counts_and_results_of_others_do_not(nats
     found.on_result(ended(ID, *OK))
     found.on_result(ended(ID, Outcome.FAILED, "the same again"))
     assert await task == OK
+
+
+async def test_another_node_cannot_answer(nats: CurrentClient) -> None:
+    """Law 15: a result counts only from the node that was asked; who speaks for it is told of."""
+    sender, foreign = Sender(), []
+    found = awaiting(sender, nats, lambda *who: foreign.append(who))
+    task = asyncio.create_task(order(found))
+    while not sender.steps:
+        await asyncio.sleep(0)
+    found.on_result(ended(ID, Outcome.OK, "all is well", "n2"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not task.done()
+    assert foreign == [("n2", ID)]
+    found.on_result(ended(ID, Outcome.FAILED, "it is not"))
+    assert await task == (Outcome.FAILED, "it is not")
 
 
 async def test_no_result_is_an_unknown_outcome(nats: CurrentClient) -> None:

@@ -1,12 +1,10 @@
 """Timers and liveness, with clocks that the test controls."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
-from nats.aio.msg import Msg
 
 from agent.contract.messages import Beat, encode_beat
 from brain.adapters.liveness import Beats, Liveness
@@ -94,13 +92,7 @@ def beat(beats: Beats, node: str) -> None:
     body = orjson.dumps(
         encode_beat(Beat(node=node, session="s", boot="b", mono_s=5.0, version="1", spooled=0, dropped=0))
     )
-    run(beats, Msg(_client=None, subject=f"ward.c.beat.{node}", data=body))  # type: ignore[arg-type]
-
-
-def run(beats: Beats, message: Msg) -> None:
-    """Drives the callback by hand: it never waits."""
-    steps: Iterator[object] = beats.on_message(message).__await__()
-    assert list(steps) == []
+    assert beats.take(node, body)
 
 
 def test_a_brain_that_was_cut_off_does_not_call_the_fleet_unreachable() -> None:
@@ -137,7 +129,7 @@ def test_a_node_that_only_beats_becomes_known() -> None:
     beat(beats, "n9")
     assert [(one.node, one.alive) for one in live.sweep({}, 1)] == [("n9", True)]
     for body in (b"", b"{}", b"\xff", orjson.dumps({"v": 1, "node": "other"})):
-        run(beats, Msg(_client=None, subject="ward.c.beat.n1", data=body))  # type: ignore[arg-type]
+        assert not beats.take("n1", body)
     assert beats.malformed == 4
     assert beats.session("n1") is None
     clock.now += 3

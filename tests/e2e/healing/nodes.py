@@ -35,9 +35,10 @@ def command(whole: Stack, node: str, config: str = "") -> list[str]:
     """Writes the agent's configuration, with `config` in it; how it is started."""
     key_id, _, public = (whole.folder / "brain/signing.key.pub").read_text().strip().partition(" = ")
     path = whole.folder / f"agent-{node}.toml"
+    whole.nats.add(node)
     bus = "" if "dbus_address" in config else NO_BUS
     path.write_text(
-        f'node = "{node}"\nnats_url = "{whole.nats.url}"\ndata_dir = "{whole.folder}/agent-{node}"\n'
+        f'node = "{node}"\nnats_url = "{whole.nats.node_url(node)}"\ndata_dir = "{whole.folder}/agent-{node}"\n'
         f'beat_interval_s = 0.5\n{bus}{config}\n[trusted_keys]\n"{key_id}" = "{public}"\n'
     )
     return [str(BIN / "gpuward-agent"), "run", "--config", str(path)]

@@ -1,0 +1,180 @@
+"""Keeps the evidence bundles that nodes offer: the brain writes them into the object store, within each node's share.
+
+A node announces a bundle with its size; for the room its own oldest bundles go, never another node's. Only the chunks of
+the bundle that was announced last are taken, in order, and its description is written when all of them are there and the
+digest fits: what is described is complete.
+"""
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from nats.aio.client import Client
+from nats.js.errors import NotFoundError
+
+from agent.contract import subjects
+from agent.contract.bundle_parts import (
+    AGAIN,
+    KEPT,
+    REFUSED,
+    Bundle,
+    Chunk,
+    PartAnswer,
+    decode_part,
+    encode_part_answer,
+)
+from agent.contract.errors import ContractError
+from agent.contract.messages import clip
+from agent.shared.nats_connection import LOST
+from brain.adapters.evidence import MAX_BYTES
+from brain.config import EvidenceConfig
+
+SHARE = 0.1  # of the bucket, for one node
+ANSWER_S = 5.0
+_MOST_KEPT = 1000  # bundles of one node that are counted
+
+
+@dataclass(slots=True)
+class _Upload:
+    bundle: Bundle
+    count: int = 0
+    size: int = 0
+    # Described; it is remembered since the answer to its last chunk may be lost, and then that chunk comes again.
+    complete: bool = False
+    digest: Any = field(default_factory=hashlib.sha256)
+
+
+class EvidenceStore:
+    """The bundles of one cell. It keeps the uploads under way; after a restart of the brain they begin again."""
+
+    def __init__(self, cell: str, config: EvidenceConfig) -> None:
+        self._cell = cell
+        self._most = min(MAX_BYTES, int(config.max_bytes * SHARE))
+        self._uploads: dict[str, _Upload] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    async def take(self, client: Client, node: str, message: bytes) -> bytes:
+        """One part that `node` has offered; the answer to it, empty: none (it cannot be read, or the bucket does not
+        answer now, and the node sends it again).
+        """
+        try:
+            part = decode_part(message)
+        except ContractError:
+            return b""
+        async with self._turns.setdefault(
+            node, asyncio.Lock()
+        ):  # a part may come twice, and each changes what is there
+            try:
+                answer = await (
+                    self._begin(client, node, part)
+                    if isinstance(part, Bundle)
+                    else self._chunk(client, node, part)
+                )
+            except LOST:
+                self._uploads.pop(node, None)
+                return b""
+        return encode_part_answer(answer)
+
+    async def _begin(self, client: Client, node: str, bundle: Bundle) -> PartAnswer:
+        if why := self._unfit(bundle):
+            return PartAnswer(command=bundle.command, number=-1, word=REFUSED, why=why)
+        before = self._uploads.pop(node, None)
+        if before is not None and not before.complete:
+            await self._purge(client, subjects.bundle_chunks(self._cell, node, before.bundle.command))
+        await self._make_room(client, node, bundle)
+        upload = self._uploads[node] = _Upload(bundle)
+        if not bundle.chunks:
+            await self._describe(client, node, upload)
+        return PartAnswer(command=bundle.command, number=-1, word=KEPT)
+
+    def _unfit(self, bundle: Bundle) -> str:
+        """Why a bundle is not kept; empty: it is."""
+        if bundle.size > self._most:
+            return (
+                f"{bundle.size} bytes, and a node may keep {self._most} (evidence.max_bytes, a tenth of it)"
+            )
+        if bundle.chunks != -(-bundle.size // subjects.MAX_BUNDLE_CHUNK):
+            return "size and chunks do not fit each other"
+        return ""
+
+    async def _chunk(self, client: Client, node: str, chunk: Chunk) -> PartAnswer:
+        upload = self._uploads.get(node)
+        if upload is None or upload.bundle.command != chunk.command:
+            return PartAnswer(command=chunk.command, number=chunk.number, word=AGAIN)
+        if chunk.number == upload.count - 1:  # the answer to it was lost
+            return PartAnswer(command=chunk.command, number=chunk.number, word=KEPT)
+        left = upload.bundle.size - upload.size
+        if chunk.number != upload.count or len(chunk.content) != min(left, subjects.MAX_BUNDLE_CHUNK):
+            del self._uploads[node]
+            await self._purge(client, subjects.bundle_chunks(self._cell, node, chunk.command))
+            return PartAnswer(command=chunk.command, number=chunk.number, word=AGAIN)
+        await client.jetstream(timeout=ANSWER_S).publish(
+            subjects.bundle_chunk(self._cell, node, chunk.command, chunk.number), chunk.content
+        )
+        upload.count += 1
+        upload.size += len(chunk.content)
+        upload.digest.update(chunk.content)
+        if upload.count == upload.bundle.chunks:
+            return await self._complete(client, node, upload)
+        return PartAnswer(command=chunk.command, number=chunk.number, word=KEPT)
+
+    async def _complete(self, client: Client, node: str, upload: _Upload) -> PartAnswer:
+        command, number = upload.bundle.command, upload.count - 1
+        digest = "SHA-256=" + base64.urlsafe_b64encode(upload.digest.digest()).decode()
+        if digest != upload.bundle.digest:
+            del self._uploads[node]
+            await self._purge(client, subjects.bundle_chunks(self._cell, node, command))
+            why = "the digest does not fit: the file has changed meanwhile"
+            return PartAnswer(command=command, number=number, word=REFUSED, why=why)
+        await self._describe(client, node, upload)
+        return PartAnswer(command=command, number=number, word=KEPT)
+
+    async def _describe(self, client: Client, node: str, upload: _Upload) -> None:
+        bundle = upload.bundle
+        about = {
+            "name": subjects.bundle(node, bundle.command),
+            "bucket": subjects.evidence_bucket(self._cell),
+            "description": clip(bundle.file, 200),
+            "size": bundle.size,
+            "chunks": bundle.chunks,
+            "digest": bundle.digest,
+        }
+        subject = subjects.bundle_about(self._cell, node, bundle.command)
+        await client.jetstream(timeout=ANSWER_S).publish(subject, orjson.dumps(about))
+        upload.complete = True
+
+    async def _make_room(self, client: Client, node: str, bundle: Bundle) -> None:
+        """Removes the node's oldest bundles until the new one fits into its share; and what an older brain left of one."""
+        await self._purge(client, subjects.bundle_chunks(self._cell, node, bundle.command))
+        kept = [one for one in await self._kept(client, node) if one[1] != bundle.command]
+        room = self._most - bundle.size
+        size = sum(size for _, _, size in kept)
+        for _, command, bytes_ in sorted(kept):
+            if size <= room and len(kept) < _MOST_KEPT:
+                break
+            await self._purge(client, subjects.bundle_about(self._cell, node, command))
+            await self._purge(client, subjects.bundle_chunks(self._cell, node, command))
+            size -= bytes_
+
+    async def _kept(self, client: Client, node: str) -> list[tuple[int, str, int]]:
+        """(position, command, bytes) of each bundle of the node that is described."""
+        manager, stream = client.jsm(timeout=ANSWER_S), subjects.evidence_stream(self._cell)
+        _, descriptions = subjects.node_bundles(self._cell, node)
+        info = await manager.stream_info(stream, subjects_filter=descriptions)
+        found: Mapping[str, int] = info.state.subjects or {}
+        kept = []
+        for subject in found:
+            try:
+                message = await manager.get_last_msg(stream, subject)
+                size = int(orjson.loads(message.data or b"")["size"])
+            except (NotFoundError, ValueError, KeyError, TypeError):
+                continue
+            kept.append((message.seq or 0, subjects.command_of_bundle(subject), size))
+        return kept
+
+    async def _purge(self, client: Client, subject: str) -> None:
+        await client.jsm(timeout=ANSWER_S).purge_stream(subjects.evidence_stream(self._cell), subject=subject)

@@ -1,0 +1,196 @@
+"""The lanes: what nodes offer waits here, in memory, until the leading brain takes it.
+
+A cell has subjects.LANES streams; a node's offers go through the one that its name gives. A lane keeps at most PER_SUBJECT
+messages of each kind of each node, and refuses more: a node that floods fills its own part. Nothing is acknowledged by
+the server; the brain takes a message out of the lane when it has dealt with it, which is how it sets a node's pace. What
+nobody takes is forgotten after MAX_AGE_S, since agents offer again what was not acknowledged.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+)
+from nats.js.errors import NotFoundError
+
+from agent.contract import subjects
+from agent.shared.nats_connection import LOST
+from brain.adapters.log import parse_delivery
+
+PER_SUBJECT = 64
+MAX_BYTES = 16 * 1024**2  # of one lane
+MAX_MESSAGE = 2 * subjects.MAX_BUNDLE_CHUNK
+MAX_AGE_S = 10.0
+# What the server keeps free for all lanes of a cell; it reserves that much, and uses what is in them.
+RESERVED_BYTES = subjects.LANES * MAX_BYTES
+_CONSUMER = "brain"
+_PENDING = 2048  # messages of one lane that the brain has and has not dealt with
+_ACK_WAIT_S = 60.0  # longer than anything is kept
+_HEARTBEAT_S = 1.0
+_LOST_AFTER_S = 4.0  # without a message or heartbeat for so long, the consumer is gone
+_CHECK_S = 0.5
+_INACTIVE_S = 300.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One message of a node. The subject is the server's word for who sent it; the body is the node's."""
+
+    node: str
+    # subjects.EVENT, BEAT, ANSWER or EVIDENCE
+    what: str
+    body: bytes
+    # When it came to the server, seconds since 1970 by the server's clock.
+    at: float
+    # Where to say that it was dealt with.
+    token: str
+
+
+class Lanes:
+    """The lanes of one cell on one connection."""
+
+    def __init__(self, client: Client, cell: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._cell = cell
+        self._clock = clock
+        self._replicas = 1
+        self._heard: dict[int, float] = {}
+
+    async def ensure(self, replicas: int = 1) -> None:
+        """Creates the lanes that are not there: a server forgets them when it stops."""
+        self._replicas = replicas
+        await asyncio.gather(*(self._ensure(number) for number in range(subjects.LANES)))
+
+    @contextlib.asynccontextmanager
+    async def taken(
+        self, take: Callable[[Offer], Awaitable[None]], interrupted: Callable[[], None]
+    ) -> AsyncIterator[None]:
+        """While the context is open, each offer is passed to `take`, and nobody else gets one. `interrupted` is called
+        when a lane has been silent without cause, and is heard again.
+        """
+        subscriptions = []
+        try:
+            inbox = self._client.new_inbox()
+            # One each: the server does not see that somebody listens where only a wildcard matches.
+            for number in range(subjects.LANES):
+                subscriptions.append(
+                    await self._client.subscribe(
+                        f"{inbox}.{number}",
+                        cb=self._receiver(number, take),
+                        pending_msgs_limit=-1,
+                        pending_bytes_limit=-1,
+                    )
+                )
+            await asyncio.gather(*(self._consume(number, inbox) for number in range(subjects.LANES)))
+            watch = asyncio.create_task(self._watch(inbox, interrupted), name="lanes")
+            try:
+                yield
+            finally:
+                watch.cancel()
+                await asyncio.wait({watch})
+        finally:
+            for subscription in subscriptions:
+                with contextlib.suppress(*LOST):
+                    await subscription.unsubscribe()
+
+    async def done(self, offer: Offer) -> None:
+        """The offer was dealt with: it leaves the lane, and the node has room for another."""
+        await self._client.publish(offer.token, b"+ACK")
+
+    async def _ensure(self, number: int) -> None:
+        manager = self._client.jsm()
+        wanted = StreamConfig(
+            name=subjects.lane_stream(self._cell, number),
+            subjects=[subjects.lane_subject(self._cell, number)],
+            storage=StorageType.MEMORY,
+            retention=RetentionPolicy.WORK_QUEUE,
+            discard=DiscardPolicy.NEW,
+            discard_new_per_subject=True,
+            no_ack=True,
+            max_msgs_per_subject=PER_SUBJECT,
+            max_bytes=MAX_BYTES,
+            max_age=MAX_AGE_S,
+            max_msg_size=MAX_MESSAGE,
+            duplicate_window=0.1,
+            num_replicas=self._replicas,
+        )
+        try:
+            await manager.stream_info(wanted.name or "")
+        except NotFoundError:
+            await manager.add_stream(wanted)
+
+    async def _consume(self, number: int, inbox: str) -> None:
+        """Makes the lane's only consumer anew: it ends the deliveries to whoever led before."""
+        manager, stream = self._client.jsm(), subjects.lane_stream(self._cell, number)
+        with contextlib.suppress(NotFoundError):
+            await manager.delete_consumer(stream, _CONSUMER)
+        await manager.add_consumer(
+            stream,
+            ConsumerConfig(
+                durable_name=_CONSUMER,
+                deliver_subject=f"{inbox}.{number}",
+                deliver_policy=DeliverPolicy.ALL,
+                ack_policy=AckPolicy.EXPLICIT,
+                ack_wait=_ACK_WAIT_S,
+                max_ack_pending=_PENDING,
+                flow_control=True,
+                idle_heartbeat=_HEARTBEAT_S,
+                mem_storage=True,
+                inactive_threshold=_INACTIVE_S,
+            ),
+        )
+        self._heard[number] = self._clock()
+
+    def _receiver(
+        self, number: int, take: Callable[[Offer], Awaitable[None]]
+    ) -> Callable[[Msg], Awaitable[None]]:
+        async def receive(message: Msg) -> None:
+            self._heard[number] = self._clock()
+            if message.headers is not None and "Status" in message.headers:
+                if message.reply:  # flow control
+                    await self._client.publish(message.reply)
+                return
+            if (offer := self._offer(message)) is not None:
+                await take(offer)
+
+        return receive
+
+    def _offer(self, message: Msg) -> Offer | None:
+        *_, lane, node, what = message.subject.split(".")
+        if not lane.isdecimal() or int(lane) != subjects.lane_of(node):
+            return None  # not a lane of this node: the server's configuration is not ours
+        return Offer(node, what, message.data, parse_delivery(message.reply).at, message.reply)
+
+    async def _watch(self, inbox: str, interrupted: Callable[[], None]) -> None:
+        """Makes the consumer of a lane anew when it is gone, for example after its server was lost."""
+        while True:
+            await asyncio.sleep(_CHECK_S)
+            now_s = self._clock()
+            for number, heard_s in list(self._heard.items()):
+                if now_s - heard_s < _LOST_AFTER_S:
+                    continue
+                try:
+                    await self._ensure(number)
+                    await self._consume(number, inbox)
+                except LOST as error:
+                    _log.warning("lane %d of cell %s is not delivered: %s", number, self._cell, error)
+                else:
+                    _log.warning(
+                        "lane %d of cell %s was silent: its consumer was made anew", number, self._cell
+                    )
+                    interrupted()

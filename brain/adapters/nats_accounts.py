@@ -1,0 +1,101 @@
+"""Accounts and permissions on the NATS server: an account for each node, and one for the brains.
+
+A node's account has its own offers, which the server moves into the node's lane, its commands and its acknowledgements, and
+nothing else: no JetStream, no subject of another account, and its reply subjects are rewritten by the server at the border
+(docs/decisions/0027, and measured in docs/security.md). The permissions of its user say the same once more.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent.contract import subjects
+
+BRAINS = "WARD"
+SYSTEM = "SYS"
+# A message of a node: a chunk of evidence with its head is the largest.
+MAX_PAYLOAD = 2 * subjects.MAX_BUNDLE_CHUNK
+_CONNECTIONS = 4  # of one node's account: one, and those of a restart that are not gone yet
+_WHATS = (subjects.EVENT, subjects.EVIDENCE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One user of the bus beside the brains: a node, or a process that stands for several nodes (simulations).
+
+    `name` names its account; `public` is its NKEY (U...).
+    """
+
+    name: str
+    public: str
+    nodes: tuple[str, ...]
+
+    @property
+    def account(self) -> str:
+        """The name of its account."""
+        return f"N_{self.name}"
+
+
+def accounts(cell: str, brain: str, members: Iterable[Member]) -> dict[str, Any]:
+    """The server's `accounts` block. `brain`: the brains' public NKEY."""
+    members = list(members)
+    found: dict[str, Any] = {
+        SYSTEM: {"users": []},
+        BRAINS: {
+            "jetstream": "enabled",
+            "users": [{"nkey": brain}],
+            "exports": _exports(cell, [member.account for member in members]),
+        },
+    }
+    for member in members:
+        found[member.account] = {
+            "users": [{"nkey": member.public, "permissions": permissions(cell, member.nodes)}],
+            "limits": {
+                "max_connections": _CONNECTIONS,
+                "max_subscriptions": _CONNECTIONS * (2 + len(_subscriptions(cell, member.nodes))),
+                "max_payload": MAX_PAYLOAD,
+            },
+            "imports": [one for node in member.nodes for one in _imports(cell, node)],
+        }
+    return found
+
+
+def permissions(cell: str, nodes: tuple[str, ...]) -> Mapping[str, Any]:
+    """What the user of these nodes may publish and subscribe to."""
+    return {
+        "publish": {"allow": [subjects.offer(cell, node, "*") for node in nodes]},
+        "subscribe": {"allow": _subscriptions(cell, nodes)},
+    }
+
+
+def _subscriptions(cell: str, nodes: tuple[str, ...]) -> list[str]:
+    return [
+        *(subjects.command(cell, node) for node in nodes),
+        *(subjects.acknowledgement(cell, node, what) for node in nodes for what in _WHATS),
+    ]
+
+
+def _exports(cell: str, names: list[str]) -> list[dict[str, Any]]:
+    """What the brains' account has for the nodes. An account imports only its own node's part of it, see _imports."""
+    if not names:
+        return []
+    return [
+        # The threshold: how long the server remembers a reply subject that nobody answers.
+        *(
+            {"service": subjects.lane_subject(cell, number), "accounts": names, "response_threshold": "1s"}
+            for number in range(subjects.LANES)
+        ),
+        {"stream": subjects.command(cell, "*"), "accounts": names},
+        {"stream": subjects.acknowledgement(cell, "*", "*"), "accounts": names},
+    ]
+
+
+def _imports(cell: str, node: str) -> list[dict[str, Any]]:
+    def of_brains(subject: str) -> dict[str, str]:
+        return {"account": BRAINS, "subject": subject}
+
+    return [
+        {"service": of_brains(subjects.lane(cell, node, "*")), "to": subjects.offer(cell, node, "*")},
+        {"stream": of_brains(subjects.command(cell, node))},
+        {"stream": of_brains(subjects.acknowledgement(cell, node, "*"))},
+    ]

@@ -1,0 +1,128 @@
+"""What the brain tells of nodes that say too much, say what cannot be read, or speak for others.
+
+Each becomes an input, and by the rules an incident about the node; at most one of a kind and node per EVERY_S.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from agent.contract.components import NODE
+from agent.contract.messages import Severity, clip
+from brain.core.inputs import Input, Malformed, Reported
+from brain.core.pack import vocabulary
+
+SLOWED_S = 5.0  # a node that was above its pace for so long is noisy
+QUIET_S = 60.0  # a noisy node that was within its limits for so long is no longer
+EVERY_S = 30.0
+_GAP_S = 2.0  # slowed again within this: it was slowed all the time
+_SOURCE = "brain"
+
+
+@dataclass(slots=True)
+class _Node:
+    slowed_since_s: float | None = None
+    slowed_s: float = 0.0  # last time
+    left_out: int = 0  # since it was reported
+    left_out_s: float = float("-inf")
+    noisy: bool = False
+    reported_s: dict[str, float] = field(default_factory=dict)
+    unread: int = 0  # messages that could not be read, since they were reported
+
+
+class NodeReports:
+    """Counts, and says by `sweep` and at once what has to be told. `put` appends an input to the log."""
+
+    def __init__(self, put: Callable[[Input], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._put = put
+        self._clock = clock
+        self._nodes: dict[str, _Node] = {}
+        self._count = 0
+        self._run = ""
+
+    def begin(self, run: str) -> None:
+        """A new leadership, by a text that no other has: what was counted before was another brain's to tell."""
+        self._run = run
+        self._nodes.clear()
+
+    def slowed(self, node: str) -> None:
+        """An event of the node had to wait for its pace."""
+        found, now_s = self._node(node), self._clock()
+        if found.slowed_since_s is None or now_s - found.slowed_s > _GAP_S:
+            found.slowed_since_s = now_s
+        found.slowed_s = now_s
+
+    def left_out(self, node: str) -> None:
+        """An event of the node was left out."""
+        found = self._node(node)
+        found.left_out += 1
+        found.left_out_s = self._clock()
+
+    def unreadable(self, node: str, subject: str, why: str) -> None:
+        """A message of the node cannot be read. At most one input per EVERY_S, which counts the others."""
+        found = self._node(node)
+        found.unread += 1
+        if self._due(found, "unread"):
+            more = f" ({found.unread - 1} others before it)" if found.unread > 1 else ""
+            found.unread = 0
+            self._put(
+                Malformed(
+                    id=self._id("m", node), subject=clip(subject, 200), node=node, why=clip(why, 250) + more
+                )
+            )
+
+    def foreign_result(self, node: str, command: str) -> None:
+        """The node reports a result of a command that was never sent to it."""
+        if self._due(self._node(node), "foreign"):
+            self._report(node, vocabulary.FOREIGN_RESULT, Severity.ERROR, {"command": clip(command, 120)})
+
+    def sweep(self) -> None:
+        """To be called each second or so."""
+        now_s = self._clock()
+        for name, node in list(self._nodes.items()):
+            since_s = node.slowed_since_s
+            slowed = since_s is not None and now_s - node.slowed_s <= _GAP_S
+            too_long = slowed and since_s is not None and now_s - since_s >= SLOWED_S
+            if (too_long or node.left_out) and self._due(node, "noisy"):
+                node.noisy = True
+                self._noisy(name, left_out=node.left_out)
+                node.left_out = 0
+            elif node.noisy and now_s - max(node.slowed_s, node.left_out_s) > QUIET_S:
+                node.noisy = False
+                self._report(name, vocabulary.NODE_NOISY, Severity.INFO, {"active": False, "left_out": 0})
+            elif not (slowed or node.noisy or node.unread) and self._idle(node, now_s):
+                del self._nodes[name]
+
+    def _noisy(self, node: str, *, left_out: int) -> None:
+        data = {"active": True, "left_out": left_out}
+        self._report(node, vocabulary.NODE_NOISY, Severity.WARNING, data)
+
+    def _report(self, node: str, kind: str, severity: Severity, data: Mapping[str, str | int]) -> None:
+        self._put(
+            Reported(
+                id=self._id("noise", node),
+                source=_SOURCE,
+                node=node,
+                kind=kind,
+                component=NODE,
+                severity=severity,
+                data=data,
+            )
+        )
+
+    def _due(self, node: _Node, what: str) -> bool:
+        now_s = self._clock()
+        if now_s - node.reported_s.get(what, float("-inf")) < EVERY_S:
+            return False
+        node.reported_s[what] = now_s
+        return True
+
+    def _idle(self, node: _Node, now_s: float) -> bool:
+        return all(now_s - at_s > EVERY_S for at_s in node.reported_s.values())
+
+    def _id(self, what: str, node: str) -> str:
+        self._count += 1
+        return f"{what}:{node}:{self._run}.{self._count}"
+
+    def _node(self, name: str) -> _Node:
+        return self._nodes.setdefault(name, _Node())

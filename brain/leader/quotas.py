@@ -1,0 +1,57 @@
+"""How much of one node's events goes onto the log. Pure: times are given, in seconds of any clock that only grows.
+
+Two limits. The pace: above PACE_PER_S a node's events wait, in its own lane and then in its own spool; nothing is lost, and
+nobody else waits. The volume: what a node may add to the log beyond what faults ever gave (docs/decisions/0027). Above it
+an event is left out, and acknowledged, so that what comes behind it gets its turn: the mild ones first, the worst last.
+"""
+
+from dataclasses import dataclass, field
+
+from agent.contract.messages import Event, Severity
+
+PACE_PER_S = 1000.0
+PACE_BURST = 2000.0
+# Events that a node may add at once, and how many more per second afterwards.
+MILD_BURST, MILD_PER_S = 20_000.0, 2.0
+WORST_BURST, WORST_PER_S = 5_000.0, 1.0
+_WORST = frozenset((Severity.ERROR, Severity.FATAL, Severity.UNKNOWN))
+
+
+@dataclass(slots=True)
+class Allowance:
+    """A number of things that may happen at once, which grows back with time (a token bucket)."""
+
+    burst: float
+    per_s: float
+    left: float = field(init=False)
+    at_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.left = self.burst
+
+    def spend(self, now_s: float) -> bool:
+        """Takes one; False: none is left."""
+        self.left = min(self.burst, self.left + max(0.0, now_s - self.at_s) * self.per_s)
+        self.at_s = now_s
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+    def ready_s(self) -> float:
+        """In how many seconds after the last `spend` the next one succeeds; 0: at once."""
+        return max(0.0, (1 - self.left) / self.per_s)
+
+
+class NodeQuota:
+    """What one node has used of its limits."""
+
+    def __init__(self) -> None:
+        self.pace = Allowance(PACE_BURST, PACE_PER_S)
+        self._mild = Allowance(MILD_BURST, MILD_PER_S)
+        self._worst = Allowance(WORST_BURST, WORST_PER_S)
+
+    def takes(self, event: Event, now_s: float) -> bool:
+        """Does this event go onto the log? False: it is left out."""
+        worst = event.severity in _WORST or event.kind.startswith("command.")
+        return (self._worst if worst else self._mild).spend(now_s)

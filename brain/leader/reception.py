@@ -1,0 +1,105 @@
+"""What becomes of each offer of a node: a beat, an event, an answer to a command, or a part of an evidence bundle.
+
+Who sent an offer is the server's word (its subject); what it says is the node's. Every node has an allowance of each kind.
+An event above it waits (brain/leader/event_queue.py). Of beats and answers the rest is dropped, and leaves its lane late, so
+that a node that floods keeps the brain no busier than its allowance does. Parts of bundles are dealt with one after the
+other: an agent sends the next one when it has the answer, so a node with many under way is no agent of ours.
+"""
+
+import asyncio
+
+from nats.aio.client import Client
+
+from agent.contract import subjects
+from agent.shared.tasks import Tasks
+from brain.adapters.evidence_store import EvidenceStore
+from brain.adapters.lanes import Lanes, Offer
+from brain.adapters.liveness import Beats
+from brain.leader.event_queue import EventQueue
+from brain.leader.node_reports import NodeReports
+from brain.leader.quotas import Allowance
+
+MANY_PARTS = 8
+HOLD_S = 1.0  # how long a dropped offer stays in its lane
+# (burst, per second) of one node.
+ALLOWANCES = {
+    subjects.BEAT: (20.0, 5.0),
+    subjects.ANSWER: (200.0, 50.0),
+}
+
+
+class Reception:
+    """One brain's, while it leads on one connection."""
+
+    def __init__(
+        self,
+        client: Client,
+        cell: str,
+        *,
+        lanes: Lanes,
+        queue: EventQueue,
+        beats: Beats,
+        reports: NodeReports,
+        evidence: EvidenceStore,
+        background: Tasks,
+    ) -> None:
+        self._client = client
+        self._cell = cell
+        self._lanes = lanes
+        self._queue = queue
+        self._beats = beats
+        self._reports = reports
+        self._evidence = evidence
+        self._background = background
+        self._allowances: dict[tuple[str, str], Allowance] = {}
+        self._parts: dict[str, int] = {}  # node → parts of bundles under way
+
+    async def take(self, offer: Offer) -> None:
+        """Deals with an offer, or puts it where it waits."""
+        if offer.what == subjects.EVENT:
+            self._queue.put(offer)
+        elif offer.what == subjects.EVIDENCE:
+            self._background.start(self._part(offer), f"evidence of {offer.node}")
+        elif offer.what not in ALLOWANCES:
+            self._unreadable(offer, f"nothing is offered as {offer.what[:40]!r}")
+            self._background.start(self._done_late(offer), f"offer of {offer.node}")
+        elif not self._allowed(offer):
+            self._reports.slowed(offer.node)
+            self._background.start(self._done_late(offer), f"offer of {offer.node}")
+        else:
+            if offer.what == subjects.ANSWER:
+                # Whichever brain asked hears it there, and compares the reference.
+                await self._client.publish(subjects.answer(self._cell, offer.node), offer.body)
+            elif not self._beats.take(offer.node, offer.body):
+                self._unreadable(offer, "not a beat that this brain can read")
+            await self._lanes.done(offer)
+
+    def _allowed(self, offer: Offer) -> bool:
+        key = offer.node, offer.what
+        found = self._allowances.get(key)
+        if found is None:
+            found = self._allowances[key] = Allowance(*ALLOWANCES[offer.what])
+        return found.spend(asyncio.get_running_loop().time())
+
+    def _unreadable(self, offer: Offer, why: str) -> None:
+        self._reports.unreadable(offer.node, subjects.lane(self._cell, offer.node, offer.what), why)
+
+    async def _done_late(self, offer: Offer) -> None:
+        await asyncio.sleep(HOLD_S)
+        await self._lanes.done(offer)
+
+    async def _part(self, offer: Offer) -> None:
+        node = offer.node
+        self._parts[node] = self._parts.get(node, 0) + 1
+        if self._parts[node] > MANY_PARTS:
+            self._reports.slowed(node)
+        try:
+            answer = await self._evidence.take(self._client, node, offer.body)
+        finally:
+            self._parts[node] -= 1
+            if not self._parts[node]:
+                del self._parts[node]
+        if answer:
+            subject = subjects.acknowledgement(self._cell, offer.node, subjects.EVIDENCE)
+            await self._client.publish(subject, answer)
+        await self._lanes.done(offer)
