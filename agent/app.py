@@ -20,6 +20,7 @@ from agent.collectors.samples import Tick
 from agent.commands.commander import Commander
 from agent.commands.evidence_upload import EvidenceUpload
 from agent.commands.journal import Journal
+from agent.commands.rights import lacking, rights
 from agent.config import AgentConfig
 from agent.contract.components import NODE
 from agent.contract.errors import ConfigError
@@ -30,6 +31,7 @@ from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
 from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
+from agent.shared import files
 from agent.shared.memory import give_back, one_arena
 from agent.shared.nats_connection import NatsConnection
 from agent.shared.rhythm import pause, until_next
@@ -58,6 +60,7 @@ _log = logging.getLogger(__name__)
 def run(config: AgentConfig) -> int:
     """Runs the agent until SIGTERM or SIGINT; the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    files.keep_private()
     one_arena()
     asyncio.run(_until_signal(config))
     return 0
@@ -105,6 +108,10 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         )
         journal = Journal(config.data_dir / "journal.jsonl")
         upload = EvidenceUpload(journal, config.data_dir / "evidence", config.cell, config.node)
+        held = rights(host)
+        for action in config.allow:
+            if why := lacking(action, held):
+                _log.warning("allow: %s", why)
         commander = Commander(
             host=host,
             cell=config.cell,
@@ -124,6 +131,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             journal=journal,
             uplink=spool,
             bundle_made=upload.wake,
+            lacks=lambda action: lacking(action, held),
         )
         await commander.recover()
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from agent import config_file
 from agent.contract import kinds
-from agent.contract.actions.spec import Disrupts, Repeat
+from agent.contract.actions.spec import ActionSpec, Disrupts, Repeat, Right
 from agent.contract.kinds import Kind
 from agent.contract.look import RESTATED
 from agent.options import Option
@@ -70,6 +70,11 @@ def actions() -> str:
     ]
     lines += _meanings("disrupts", Disrupts)
     lines += [
+        "What an action needs of the agent's unit. An agent that only observes has none of these and refuses such a command; "
+        "`deploy/systemd/gpuward-agent.service.d/hands.conf` grants them:\n",
+        *_meanings("needs", Right),
+    ]
+    lines += [
         "What happens with a step when it is unknown whether it was performed:\n",
         *_meanings("repeat", Repeat),
     ]
@@ -77,7 +82,7 @@ def actions() -> str:
         lines += [f"## `{action.name}`\n", f"{action.summary}\n"]
         lines += [
             f"Where: {action.where} · disrupts: `{action.disrupts}` · repeat: `{action.repeat}` · "
-            f"deadline: {action.timeout_s:g} s\n"
+            f"deadline: {action.timeout_s:g} s{_needs(action)}\n"
         ]
         lines += ["| parameter | type | required | meaning |", "|---|---|---|---|"]
         lines += [
@@ -90,6 +95,10 @@ def actions() -> str:
         "Pages people (`to`: a channel group, default `oncall`; `text`). Performed by the brain itself; never disrupts.\n",
     ]
     return "\n".join(lines)
+
+
+def _needs(action: ActionSpec) -> str:
+    return f" · needs: {', '.join(action.needs)}" if action.needs else ""
 
 
 JSON_KEYS = """Keys are stable: scripts rely on them. Times are ISO 8601 UTC. Each command that

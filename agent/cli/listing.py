@@ -38,6 +38,7 @@ def everything() -> dict[str, list[dict[str, Any]]]:
                 "disrupts": spec.disrupts.value,
                 "repeat": spec.repeat.value,
                 "timeout_s": spec.timeout_s,
+                "needs": [right.value for right in spec.needs],
                 "params": [
                     {"name": p.name, "type": p.type, "required": p.required, "summary": p.summary}
                     for p in spec.params

@@ -49,8 +49,11 @@ class Commander:
         journal: Journal,
         uplink: Uplink,
         bundle_made: Callable[[], None] = lambda: None,
+        lacks: Callable[[str], str] = lambda _action: "",
     ) -> None:
-        """`bundle_made` is called when there is a new evidence bundle to upload."""
+        """`bundle_made` is called when there is a new evidence bundle to upload. `lacks`: why this process is not allowed to
+        perform an action (agent.commands.rights); empty when it is.
+        """
         self._host = host
         self._subject = subjects.command(cell, node)
         self._offer = subjects.offer(cell, node, subjects.ANSWER)
@@ -60,6 +63,7 @@ class Commander:
         self._keys = keys
         self._allow = allow
         self._actions = actions
+        self._lacks = lacks
         self._journal = journal
         self._uplink = uplink
         self.runner = Runner(
@@ -157,6 +161,8 @@ class Commander:
             return self._known(self._journal[command.id])
         if action is None:
             raise BadCommand(f"{command.action} cannot be done on this machine", command.id)
+        if why := self._lacks(command.action):
+            raise BadCommand(why, command.id)
         if len(self.runner.running) >= MAX_RUNNING:
             raise BadCommand(f"{MAX_RUNNING} commands are running here already", command.id)
         try:
@@ -190,6 +196,8 @@ class Commander:
         lines = []
         if command.action not in self._allow:
             lines.append(f"(this node would refuse it: {command.action} is not on its allow-list)")
+        if why := self._lacks(command.action):
+            lines.append(f"(this node would refuse it: {why})")
         if action is None:
             return self._reply(Answer.REFUSED, f"{command.action} cannot be done on this machine")
         try:

@@ -7,6 +7,13 @@ from typing import Any
 import orjson
 
 
+def keep_private() -> None:
+    """No file that this process or a child of it makes from now on can be read by others (0640 at most, folders 0750),
+    whatever the umask was: the data folder holds keys, command lines and what job logs said.
+    """
+    os.umask(os.umask(0o077) | 0o027)
+
+
 def write(path: Path, data: bytes, *, sync: bool = False, mode: int = 0o666) -> None:
     """Replaces a file atomically: a reader sees the old content or the new one, never a part of it.
 

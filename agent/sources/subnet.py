@@ -20,6 +20,8 @@ TOOL = "sminfo"
 _MAD_MS = "500"  # of one query; sminfo sends three
 _TOOL_S = 10.0
 _MOST_BYTES = 4096
+# What it says when it cannot open the port: that says nothing about the manager.
+_CLOSED = b"ailed to open"
 _ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
@@ -92,6 +94,10 @@ class SubnetSource(Source):
             done = subprocess.run(
                 argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TOOL_S, check=False, env=_ENV
             )
+            if _CLOSED in done.stderr:
+                raise PermissionError(
+                    f"{TOOL} cannot open {device}: it needs read and write on /dev/infiniband/umad*"
+                )
             out = done.stdout[:_MOST_BYTES].decode(errors="replace") if done.returncode == 0 else ""
         except subprocess.TimeoutExpired:
             out = ""

@@ -2,10 +2,18 @@
 
 import contextlib
 import fcntl
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
+
+
+def keep_private() -> None:
+    """No file that this process or a child of it makes from now on can be read by others (0640 at most, folders 0750),
+    whatever the umask was: the data folder holds keys, evidence, and the log itself.
+    """
+    os.umask(os.umask(0o077) | 0o027)
 
 
 def move_away(path: Path, why: str) -> Path:

@@ -9,6 +9,7 @@ import click
 
 from brain import app, config
 from brain.actions import BuildActions, build_real
+from brain.adapters import files
 
 
 @click.command()
@@ -33,6 +34,7 @@ def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbos
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("nats").setLevel(logging.WARNING)
+    files.keep_private()
     asyncio.run(_run(loaded, make))
 
 

@@ -138,6 +138,17 @@ async def test_the_source_queries_active_infiniband_ports_once_for_each_manager(
     assert {one.state for one in unanswered if isinstance(one, SmAnswer)} == {""}
 
 
+async def test_a_port_that_may_not_be_opened_says_nothing_about_the_manager(tmp_path: Path) -> None:
+    """The source is blind, with what it needs: an agent that only observes may not write to /dev/infiniband."""
+    refused = "echo \"sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'\" >&2; exit 255"
+    folder = tools(tmp_path / "bin", sminfo=refused)
+    source = SubnetSource(Host(root=machine(tmp_path)), SubnetSourceOptions(), tools=folder)
+    told: list[Sample] = []
+    with pytest.raises(OSError, match="read and write on /dev/infiniband"):
+        await source.once(told.append)
+    assert told == []
+
+
 def reported(*answers: tuple[float, str], port: int = 1) -> list[tuple[float, bool, str]]:
     """(time, answers, state) of the collector's events for these answers."""
     collector = SubnetCollector()

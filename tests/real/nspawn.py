@@ -59,17 +59,21 @@ def machine(
     *,
     binds: Sequence[str] = (),
     host_network: bool = False,
+    capabilities: Sequence[str] = (),
     name: str = "lab",
 ) -> Iterator[Machine]:
     """A container that runs `units` (name -> text; services are started); gone when the block ends.
 
     `binds`: folders that it shares with this machine, under the same path; `:ro` behind one lets it only read.
-    `host_network`: it sees this machine's network. `name`: of one among several of a test.
+    `host_network`: it sees this machine's network. `capabilities`: that it has besides nspawn's own. `name`: of one
+    among several of a test.
     """
     layers, root = scratch / "layers", scratch / "root"
     layers.mkdir(parents=True)
     root.mkdir()
-    container = _Container(_command(root, binds, name, host_network=host_network), scratch / "nspawn.log")
+    container = _Container(
+        _command(root, binds, name, capabilities, host_network=host_network), scratch / "nspawn.log"
+    )
     try:
         _mount("-t", "tmpfs", "tmpfs", str(layers))
         (layers / "upper").mkdir()
@@ -130,7 +134,9 @@ def _furnish(root: Path, units: Mapping[str, str]) -> None:
     )
 
 
-def _command(root: Path, binds: Sequence[str], name: str, *, host_network: bool) -> list[str]:
+def _command(
+    root: Path, binds: Sequence[str], name: str, capabilities: Sequence[str], *, host_network: bool
+) -> list[str]:
     network = () if host_network else ("--private-network",)
     shared = [f"--bind{'-ro' if bind.endswith(':ro') else ''}={bind.removesuffix(':ro')}" for bind in binds]
     # setpriv: should the test process die, so does the container.
@@ -138,6 +144,7 @@ def _command(root: Path, binds: Sequence[str], name: str, *, host_network: bool)
         *("setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "-q", "-D", str(root)),
         *("--register=no", "--keep-unit", f"--machine={name}{os.getpid()}", *network),
         *shared,
+        *(f"--capability={one}" for one in capabilities),
         *("--console=pipe", "--boot", "systemd.unit=lab.target"),
     ]
 

@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,10 @@ NODE = "gpu-1"
 
 
 @contextlib.contextmanager
-def agent(folder: Path, server: NatsServer, *more: str) -> Iterator[subprocess.Popen[str]]:
-    """A running agent; killed at the end."""
+def agent(
+    folder: Path, server: NatsServer, *more: str, under: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """A running agent; killed at the end. `under`: the program that becomes the agent, with its arguments."""
     key = base64.b64encode(bytes(KEY.verify_key)).decode()
     options = [
         f"node={NODE}",
@@ -44,6 +46,7 @@ def agent(folder: Path, server: NatsServer, *more: str) -> Iterator[subprocess.P
         *more,
     ]
     command = [
+        *under,
         sys.executable,
         "-m",
         "agent",

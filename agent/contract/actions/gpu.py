@@ -1,6 +1,6 @@
 """Actions on GPUs and their driver."""
 
-from agent.contract.actions.spec import ActionSpec, Disrupts, Param, Repeat
+from agent.contract.actions.spec import ActionSpec, Disrupts, Param, Repeat, Right
 
 _GPU = Param(name="gpu", type="component", summary="`gpu/<bdf>`")
 
@@ -12,6 +12,7 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.PROBE,
         timeout_s=300,
+        needs=(Right.ROOT, Right.SYS_ADMIN),
         params=(
             Param(name="gpu", type="component", summary="`gpu/<bdf>`; `node`: all GPUs", required=False),
         ),
@@ -22,6 +23,7 @@ ACTIONS = (
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=30,
+        needs=(Right.ROOT, Right.SYS_ADMIN),
         params=(
             _GPU,
             Param(
@@ -38,6 +40,7 @@ ACTIONS = (
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=60,
+        needs=(Right.ROOT, Right.SYS_ADMIN),
         params=(Param(name="gpu", type="component", summary="`gpu/<bdf>` (default: all)", required=False),),
     ),
     ActionSpec(
@@ -46,6 +49,7 @@ ACTIONS = (
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=30,
+        needs=(Right.ROOT, Right.SYS_ADMIN),
         params=(Param(name="gpu", type="component", summary="`gpu/<bdf>` (default: all)", required=False),),
     ),
     ActionSpec(
@@ -85,6 +89,7 @@ ACTIONS = (
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=60,
+        needs=(Right.ROOT,),
         params=(_GPU,),
     ),
     ActionSpec(
@@ -94,6 +99,7 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.PROBE,
         timeout_s=300,
+        needs=(Right.ROOT, Right.SYS_MODULE),
     ),
     ActionSpec(
         name="fabricmanager.restart",
@@ -101,5 +107,6 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.SAFE,
         timeout_s=180,
+        needs=(Right.ROOT,),
     ),
 )

@@ -1,6 +1,6 @@
 """Actions on links, network cards and InfiniBand."""
 
-from agent.contract.actions.spec import ActionSpec, Disrupts, Param, Repeat
+from agent.contract.actions.spec import ActionSpec, Disrupts, Param, Repeat, Right
 
 ACTIONS = (
     ActionSpec(
@@ -9,6 +9,7 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.SAFE,
         timeout_s=20,
+        needs=(Right.NET_ADMIN,),
         params=(
             Param(
                 name="link",
@@ -30,6 +31,7 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.PROBE,
         timeout_s=240,
+        needs=(Right.ROOT, Right.NET_ADMIN),
         params=(
             Param(
                 name="nic",
@@ -50,6 +52,7 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.SAFE,
         timeout_s=60,
+        needs=(Right.ROOT,),
         params=(Param(name="port", type="component", summary="`port/<device>.<port>`"),),
     ),
     ActionSpec(
@@ -59,6 +62,7 @@ ACTIONS = (
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=20,
+        needs=(Right.NET_ADMIN,),
         params=(
             Param(name="bond", type="component", summary="`bond/<name>` or `link/<name>`"),
             Param(
@@ -81,6 +85,7 @@ ACTIONS = (
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=20,
+        needs=(Right.NET_ADMIN,),
         params=(
             Param(name="link", type="component", summary="`link/<interface>`"),
             Param(name="mtu", type="int", summary="bytes, 576 to 65,520"),
@@ -111,6 +116,7 @@ ACTIONS = (
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=30,
+        needs=(Right.ROOT,),
     ),
     ActionSpec(
         name="ib.inspect",
@@ -119,6 +125,7 @@ ACTIONS = (
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=1800,
+        needs=(Right.ROOT,),
         params=(
             Param(
                 name="watch_s",

@@ -1,6 +1,6 @@
 """Actions on services, modules, processes and the node as a whole."""
 
-from agent.contract.actions.spec import ActionSpec, Disrupts, Param, Repeat
+from agent.contract.actions.spec import ActionSpec, Disrupts, Param, Repeat, Right
 
 _UNIT = Param(name="unit", type="text", summary="unit name; must be listed in the agent's `services`")
 _STAY = Param(
@@ -17,6 +17,7 @@ ACTIONS = (
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=60,
+        needs=(Right.ROOT,),
         params=(_UNIT, _STAY),
     ),
     ActionSpec(
@@ -25,6 +26,7 @@ ACTIONS = (
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=60,
+        needs=(Right.ROOT,),
         params=(_UNIT, _STAY),
     ),
     ActionSpec(
@@ -33,6 +35,7 @@ ACTIONS = (
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
         timeout_s=60,
+        needs=(Right.ROOT,),
         params=(_UNIT,),
         heals=False,
     ),
@@ -42,6 +45,7 @@ ACTIONS = (
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=60,
+        needs=(Right.ROOT, Right.SYS_MODULE),
         params=(Param(name="module", type="text", summary="e.g. mlx5_ib, rdma_cm, nvidia_peermem"),),
     ),
     ActionSpec(
@@ -50,6 +54,7 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.NEVER,
         timeout_s=1200,
+        needs=(Right.ROOT,),
         takes_node_away=True,
     ),
     ActionSpec(
@@ -58,6 +63,7 @@ ACTIONS = (
         disrupts=Disrupts.JOB,
         repeat=Repeat.NEVER,
         timeout_s=30,
+        needs=(Right.KILL,),
         params=(
             Param(name="job", type="text", summary="the job that the incident names; its processes only"),
             Param(name="pid", type="int", summary="only this one of them (default: all)", required=False),
@@ -95,6 +101,7 @@ ACTIONS = (
         disrupts=Disrupts.NODE,
         repeat=Repeat.SAFE,
         timeout_s=1800,
+        needs=(Right.ROOT,),
         params=(
             Param(
                 name="suite",

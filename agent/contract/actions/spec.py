@@ -21,6 +21,16 @@ class Repeat(StrEnum):
     NEVER = "never"  # do not repeat: verify, then a person
 
 
+class Right(StrEnum):
+    """What an action needs of the agent's process. A unit that only observes has none of these (deploy/systemd)."""
+
+    ROOT = "user 0"  # systemd, the GPU driver, /sys and /dev/infiniband obey nobody else
+    KILL = "CAP_KILL"  # signals to processes of other users
+    NET_ADMIN = "CAP_NET_ADMIN"  # interfaces and network cards are set
+    SYS_MODULE = "CAP_SYS_MODULE"  # kernel modules are loaded and unloaded
+    SYS_ADMIN = "CAP_SYS_ADMIN"  # the GPU driver takes it for the administrator's
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
     """One parameter of an action."""
@@ -44,6 +54,8 @@ class ActionSpec:
     # Default deadline of one attempt.
     timeout_s: float
     params: tuple[Param, ...] = ()
+    # What a node's agent must be allowed to do by its unit; empty: an agent that only observes performs it too.
+    needs: tuple[Right, ...] = ()
     # Who performs it: `node` (an agent) or `brain`.
     where: str = "node"
     # The node is unreachable while it lasts, and for some time after it.
