@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+MAX_READ_BYTES = 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
@@ -28,11 +31,17 @@ class Host:
         return self.root / absolute.lstrip("/")
 
     def read(self, absolute: str, default: str = "") -> str:
-        """A small text file, stripped; `default` when it cannot be read (sysfs files may vanish or return EIO)."""
+        """A small text file, stripped, of a long one the first MAX_READ_BYTES; `default` when it cannot be read (sysfs files
+        may vanish or return EIO).
+        """
         try:
             # Not through pathlib and a text stream, which take four times as long: pollers read hundreds of files.
             with open(f"{self.root}/{absolute}", "rb", buffering=0) as file:
-                return file.read().decode(errors="replace").strip()
+                data = file.read(_CHUNK_BYTES)
+                # A process decides what its own command line and environment are: they may be terabytes of zeros.
+                while data and len(data) < MAX_READ_BYTES and (more := file.read(_CHUNK_BYTES)):
+                    data += more
+                return data[:MAX_READ_BYTES].decode(errors="replace").strip()
         except OSError:
             return default
 

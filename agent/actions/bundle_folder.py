@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tarfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -88,7 +89,7 @@ class BundleFolder:
     def _add(self, bundle: tarfile.TarFile, path: str, content: bytes | Path) -> None:
         info = tarfile.TarInfo(path.lstrip("/"))
         info.mtime, info.mode = int(self._host.wall().timestamp()), 0o600
-        with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as source:
+        with io.BytesIO(content) if isinstance(content, bytes) else _regular(content) as source:
             info.size = len(content) if isinstance(content, bytes) else os.fstat(source.fileno()).st_size
             bundle.addfile(info, source)
 
@@ -112,6 +113,15 @@ def _within(members: Iterable[Member], max_bytes: int) -> Iterator[Member]:
         yield path, content
         if room <= 0:
             return
+
+
+def _regular(path: Path) -> IO[bytes]:
+    """The file itself: a link, a pipe or a device under its name is an OSError."""
+    source = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+        source.close()
+        raise OSError(f"{path.name!r} is not a regular file")
+    return source
 
 
 def _private(path: Path) -> IO[bytes]:

@@ -3,18 +3,21 @@
 import contextlib
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import orjson
 
 from agent.contract.owner import owner
 from agent.host import Host
+from agent.process_owner import owner_of
+from agent.shared.patience import within
 
 MAX_FILE_BYTES = 512 * 1024
 MAX_KERNEL_BYTES = 4 * 1024 * 1024  # of the window its newest part
 MAX_PROCESSES = 20_000  # that are looked at
-_MAX_ENVIRON_BYTES = 128 * 1024
 _RECORD_BYTES = 8192
+_MOST_DEVICES, _MOST_NAME = 64, 100  # of one process
 
 _PROC = (
     *("/proc/version", "/proc/cmdline", "/proc/uptime", "/proc/loadavg", "/proc/meminfo", "/proc/vmstat"),
@@ -111,24 +114,17 @@ def _processes(host: Host) -> tuple[list[dict[str, str]], dict[str, list[int]]]:
     for pid in [name for name in host.listdir("/proc") if name.isdigit()][:MAX_PROCESSES]:
         cgroup = host.read(f"/proc/{pid}/cgroup")[:2000]
         devices = _devices(host, pid)
-        job = owner(cgroup, _environ(host, pid) if devices else "").job
+        # The environment is only for finding out the job: it may hold secrets and is put into no bundle.
+        job = owner_of(host, int(pid)).job if devices else owner(cgroup).job
         if job:
             jobs.setdefault(job, []).append(int(pid))
         if devices:
-            command = host.read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()[:2000]
+            command = within(partial(host.read, f"/proc/{pid}/cmdline"), "(cannot be read at once)")
+            command = command.replace("\0", " ").strip()[:2000]
             holders.append(
                 {"pid": pid, "command": command, "cgroup": cgroup, "job": job, "devices": " ".join(devices)}
             )
     return holders, jobs
-
-
-def _environ(host: Host, pid: str) -> str:
-    """Only to find out the job; it may hold secrets and is put into no bundle."""
-    try:
-        with host.path(f"/proc/{pid}/environ").open("rb") as source:
-            return source.read(_MAX_ENVIRON_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _devices(host: Host, pid: str) -> list[str]:
@@ -137,5 +133,7 @@ def _devices(host: Host, pid: str) -> list[str]:
         with contextlib.suppress(OSError):
             target = str(host.path(f"/proc/{pid}/fd/{fd}").readlink())
             if target.startswith("/dev/nvidia"):
-                found.add(target)
+                found.add(target[:_MOST_NAME])
+        if len(found) >= _MOST_DEVICES:  # names of a container's making
+            break
     return sorted(found)

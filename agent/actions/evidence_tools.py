@@ -112,7 +112,7 @@ class EvidenceTools:
 
 def _newest(folder: Path) -> tuple[Path | None, int]:
     """The report and its size; the tool compresses it where it can, to `.log.gz`."""
-    made = sorted(path for path in folder.iterdir() if path.is_file())
+    made = sorted(path for path in folder.iterdir() if path.is_file() and not path.is_symlink())
     return (made[-1], made[-1].stat().st_size) if made else (None, 0)
 
 

@@ -1,5 +1,6 @@
 """Follows log files. No inotify: file servers, where they often are, do not report changes. Not a source; a part of some."""
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from agent.sources.poll import Poller
 from agent.sources.tail import Tail, stat_of
 
 MAX_FILES = 2000  # looked at in each poll: those written to last; of all others only the position is kept
+_MOST_SAMPLES = 20_000  # of one poll, which are in memory together: more come in the next one
 _RESCAN_S = 2.0  # how often the globs are looked up again
 _FRESH_S = 10.0  # what was written so shortly before it was read counts as new
 
@@ -49,6 +51,8 @@ class LogFiles:
         self._aged: dict[str, float] = {}
         self._files: dict[str, Tail] | None = None
         self._followed: list[Tail] = []
+        # The path with which the next poll begins; empty: the first.
+        self._next = ""
         self._rescan_at_s = 0.0
         self._poller = Poller(self._poll, what=name, period_s=poll_s, hang_s=hang_s, forget=self._forget)
 
@@ -82,7 +86,10 @@ class LogFiles:
         if self._files is None or now_s >= self._rescan_at_s:
             self._rescan_at_s = now_s + _RESCAN_S
             samples += self._rescan()
-        for tail in self._followed:
+        for tail in self._in_turn():
+            if len(samples) > _MOST_SAMPLES:
+                self._next = tail.path  # it and the rest come first in the next poll
+                break
             for line, behind in tail.changed(self._markers, now_s):
                 tail.checkpoint = f"{tail.inode} {behind}"
                 samples += (self._checkpoint(tail.path, tail.checkpoint), self._sample(tail, line))
@@ -91,6 +98,12 @@ class LogFiles:
                 tail.checkpoint = tail.position
                 samples.append(self._checkpoint(tail.path, tail.checkpoint))
         return samples
+
+    def _in_turn(self) -> list[Tail]:
+        """Those that are followed, from the one on that the last poll did not come to."""
+        at = next((number for number, tail in enumerate(self._followed) if tail.path == self._next), 0)
+        self._next = ""
+        return [*self._followed[at:], *self._followed[:at]]
 
     def _rescan(self) -> list[Sample]:
         """Looks for files that have come and gone; their checkpoints."""
@@ -110,9 +123,8 @@ class LogFiles:
             self._followed = sorted(self._followed, key=_mtime)[-MAX_FILES:]
         found = [self._checkpoint(path, "") for path in gone]
         if at_start:
-            found += [
-                Checkpoint(key=key, value="") for key in self._checkpoints if not self._known(key, files)
-            ]
+            known = {self._prefix, *map(self._key, files)}
+            found += [Checkpoint(key=key, value="") for key in self._checkpoints if key not in known]
             found += [self._checkpoint(tail.path, tail.position) for tail in files.values()]
             found.append(Checkpoint(key=self._prefix, value=" ".join(self._globs)))
             self._checkpoints.clear()
@@ -122,15 +134,15 @@ class LogFiles:
         """Where to begin in a file that exists at the start."""
         if self._checkpoints.get(self._prefix) != " ".join(self._globs):
             tail.skip_to_end()  # no former run has followed these: what they hold is history
-        elif tail.go_on(self._checkpoints.get(self._prefix + tail.path, "")):
+        elif tail.go_on(self._checkpoints.get(self._key(tail.path), "")):
             age_s = self._host.wall().timestamp() - _mtime(tail)
             self._aged[tail.path] = age_s if age_s > _FRESH_S else 0.0
 
-    def _known(self, key: str, files: Mapping[str, Tail]) -> bool:
-        return key == self._prefix or key.removeprefix(self._prefix) in files
+    def _key(self, path: str) -> str:
+        return self._prefix + _printable(path)
 
     def _checkpoint(self, path: str, position: str) -> Checkpoint:
-        return Checkpoint(key=self._prefix + path, value=position, mono_s=self._host.mono_s())
+        return Checkpoint(key=self._key(path), value=position, mono_s=self._host.mono_s())
 
     def _found(self) -> list[str]:
         """Paths in a fixed order, without repeats."""
@@ -142,7 +154,7 @@ class LogFiles:
         return list(found)
 
     def _shown(self, path: str) -> str:
-        return path if self._host.live else "/" + str(Path(path).relative_to(self._host.root))
+        return _printable(path if self._host.live else "/" + str(Path(path).relative_to(self._host.root)))
 
     def _job_of(self, path: str) -> str:
         match = self._job.search(self._shown(path))
@@ -155,6 +167,11 @@ class LogFiles:
     def _written_s(self, tail: Tail) -> float:
         """When its new lines were written, at the latest, on the monotonic clock."""
         return self._host.mono_s() - self._aged.get(tail.path, 0.0)
+
+
+def _printable(path: str) -> str:
+    r"""The path as text that can be stored and sent: bytes that are no UTF-8 become `\xff`."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _mtime(tail: Tail) -> float:

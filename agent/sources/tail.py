@@ -1,14 +1,24 @@
-"""One file to which others append: the position in it, and its new lines. It may be moved, truncated or removed."""
+"""One file to which others append: the position in it, and its new lines. It may be moved, truncated or removed; whoever writes
+it may mean harm (agent.shared.guarded).
+"""
 
+import logging
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent.shared import guarded
+
 MAX_LINE_BYTES = 64 * 1024
 MAX_MISSED_BYTES = 1024 * 1024  # of what was written while no agent read: the last so many
-_POLL_BYTES = 1024 * 1024  # of one file in a poll: what grows faster is read later, not dropped
+# Of one file in a poll: what grows faster is read later, not dropped. Lines that are wanted stay in memory until it ends.
+_POLL_BYTES = 1024 * 1024
+_POLL_LINES = 2000
+_CHUNK_BYTES = 64 * 1024
 _CLOSE_AFTER_S = 60.0  # an idle file is closed; its position is kept
+
+_log = logging.getLogger(__name__)
 
 Found = tuple[bytes, int]  # a line without its end, and the offset behind it
 
@@ -30,6 +40,8 @@ class Tail:
     idle_since_s: float = 0.0
     # The position that was handed on last.
     checkpoint: str = ""
+    # Why it is not read, as it was logged.
+    refused: str = ""
 
     @property
     def position(self) -> str:
@@ -84,14 +96,23 @@ class Tail:
 
     def read(self, markers: tuple[bytes, ...]) -> Iterator[Found]:
         """Whole lines of the next part of the file; none at its end."""
-        try:
-            if self.fd < 0:
-                self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            data = os.pread(self.fd, _POLL_BYTES, self.offset)
-        except OSError:  # no permission, or gone meanwhile; the next poll tries again
-            self.close()
-            return
-        yield from self._lines(data, markers)
+        until, lines = self.offset + _POLL_BYTES, 0
+        while self.offset < until and lines < _POLL_LINES:
+            try:
+                if self.fd < 0:
+                    self.fd = guarded.open_log(self.path)
+                data = os.pread(self.fd, _CHUNK_BYTES, self.offset)
+                if data and not data.strip(b"\0") and self._skip_hole():
+                    continue
+            except OSError as error:  # no permission, or gone meanwhile; the next poll tries again
+                self._refuse(error)
+                self.close()
+                return
+            if not data:
+                return
+            for found in self._lines(data, markers):
+                lines += 1
+                yield found
 
     def rest(self, markers: tuple[bytes, ...]) -> Iterator[Found]:
         """The last line, when its end will not come any more."""
@@ -104,6 +125,25 @@ class Tail:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    def _skip_hole(self) -> bool:
+        """Zeros may be the beginning of a hole of many terabytes, which costs its writer nothing and would cost us hours.
+        False: it is none.
+        """
+        try:
+            data_at = os.lseek(self.fd, self.offset, os.SEEK_DATA)
+        except OSError:  # ENXIO: nothing but a hole
+            data_at = os.fstat(self.fd).st_size
+        if data_at <= self.offset:
+            return False
+        self.offset, self.partial, self.overlong = data_at, b"", False
+        return True
+
+    def _refuse(self, error: OSError) -> None:
+        """Logs once why a file is not read, if it is its name that forbids it."""
+        if isinstance(error, PermissionError) and str(error.strerror) != self.refused:
+            self.refused = str(error.strerror)
+            _log.warning("%r is not read: %s", self.path, self.refused)
 
     def _lines(self, data: bytes, markers: tuple[bytes, ...]) -> Iterator[Found]:
         self.offset += len(data)
