@@ -66,7 +66,7 @@ _FULL = re.compile(rf"{_DAY} ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9:]{{8}})(\.[0
 _UNIX = re.compile(r"([0-9]{9,11}\.[0-9]{6}) ")
 _ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8})([.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? ")
 _SYSLOG = re.compile(rf"{_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}})(\.[0-9]{{1,9}})? ")
-_TAG = re.compile(r"[\w.-]{1,255} ([\w./@-]{1,100})(?:\[[0-9]{1,10}\])?: ?")
+_TAG = re.compile(r"[\w.-]{1,255} ([\w./@-]{1,100})(\[[0-9]{1,10}\])?: ?")
 _KERNEL_TAG = re.compile(r"[\w.-]{1,255} kernel: ?")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
@@ -225,7 +225,8 @@ def _text_line(text: str) -> Line:
         return Line(text=text, mono_s=0.0, priority=priority, facility=facility, clock=Clock.NONE)
     text = text[end:]
     if journald and (tag := _TAG.match(text)) is not None:
-        facility = KERNEL if tag[1] == "kernel" else USER
+        # The kernel has no process id: `kernel[77]` is a program that chose this name (`logger -i -t kernel`).
+        facility = KERNEL if tag[1] == "kernel" and not tag[2] else USER
         text = text[tag.end() :]
         if facility == KERNEL and (seconds := _SECONDS.match(text)) is not None:  # rsyslog keeps both times
             text = text[seconds.end() :]

@@ -11,10 +11,10 @@ from agent.contract.lines.base import number, unsent
 from agent.contract.messages import Severity, UnsentEvent
 
 _SEGFAULT = re.compile(
-    r"\s*(.{1,64})\[([0-9]{1,10})\]: segfault at [0-9a-f]{1,16} .{0,120}? in ([\w.+-]{1,100})\["
+    r"\s*(.{1,15})\[([0-9]{1,10})\]: segfault at [0-9a-f]{1,16} .{0,120}? in ([\w.+-]{1,100})\["
 )
 _TRAP = re.compile(
-    r"\s*traps: (.{1,64})\[([0-9]{1,10})\] (general protection(?: fault)?|trap [a-z ]{1,30}?) ip:.{0,120}? in ([\w.+-]{1,100})\["
+    r"\s*traps: (.{1,15})\[([0-9]{1,10})\] (general protection(?: fault)?|trap [a-z ]{1,30}?) ip:.{0,120}? in ([\w.+-]{1,100})\["
 )
 _LIBRARIES = (
     *(

@@ -47,7 +47,8 @@ _NVME_PATHS = re.compile(
     r"\s*block (nvme[0-9]{1,4}n[0-9]{1,4}): (?:(no usable path)|no available path) - (?:requeuing|failing) I/O"
 )
 _BEYOND = re.compile(
-    r"(?:^|\n)\s{0,30}([\w!-]{1,40}): rw=[0-9]{1,8}, (?:want|sector)=([0-9]{1,20}),"
+    r"\s{0,30}(?:(?:[^'`\n]{1,15}: )?attempt to access beyond end of device\s{1,30})?"
+    r"([\w!-]{1,40}): rw=[0-9]{1,8}, (?:want|sector)=([0-9]{1,20}),"
     r"(?: nr_sectors = [0-9]{1,9},?)? limit=[0-9]{1,20}"
 )
 _IGNORED = ("fd", "sr")  # empty floppy and CD drives of virtual machines and BMCs
@@ -99,7 +100,7 @@ class DiskArea:
             return _error(match[2] or match[1], "raid_failure", FATAL, text, array=match[1])
         if match := _RAID_MEMBER.match(text):
             return _error(match[1], "raid_failure", FATAL, text, array=match[1])
-        if match := _BEYOND.search(text):
+        if match := _BEYOND.match(text):
             return _error(match[1], "beyond_end", ERROR, text, sector=number(match[2]))
         return _path(text) or _nvme(text)
 

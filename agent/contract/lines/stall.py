@@ -22,9 +22,12 @@ _HARD = re.compile(r"\s*(?:NMI )?watchdog: Watchdog detected hard LOCKUP on cpu 
 _RCU = re.compile(
     r"\s*(?:rcu: )?INFO: rcu_\w{1,20} (?:detected (?:expedited )?stalls on CPUs|self-detected stall on CPU)"
 )
+# Whoever runs a program chooses the first 15 characters of lines like `train[4711]: segfault at 0` (its `comm`): a form that is
+# as short must go on as the kernel's own does.
 _OOPS = re.compile(
-    r"\s*(?:(?P<panic>Kernel panic - not syncing)|(?P<bug>kernel BUG at|BUG: unable to handle|BUG: kernel NULL pointer"
-    r"|general protection fault, probably|Internal error: Oops|Oops: ))(.{0,200})",
+    r"\s*(?:(?P<panic>Kernel panic - not syncing)|(?P<bug>kernel BUG at [^\s:\[]{1,200}:[0-9]{1,7}!|BUG: unable to handle"
+    r"|BUG: kernel NULL pointer|(?:Oops: )?general protection fault, probably|Internal error: Oops"
+    r"|Oops: [^\n]{0,100}\[#[0-9]{1,5}\](?: [A-Z][A-Z_]{1,20}){0,10}\s*$))(.{0,200})",
     re.DOTALL,
 )
 ERROR, FATAL = Severity.ERROR, Severity.FATAL
