@@ -341,6 +341,12 @@ class Engine:
                 self._end_hold_off(ctx, incident)
             else:
                 ctx.set_timer(f"incident:{incident.id}", incident.hold_off_until)
+        elif (  # this rule has a runbook; that with which the incident opened had none
+            incident.state is IncidentState.OPEN
+            and not incident.runs
+            and incident.runbook in ctx.compiled.runbooks
+        ):
+            self._remedy(ctx, incident)
         elif incident.state is IncidentState.RECOVERED:
             ctx.cancel_timer(f"incident:{incident.id}")
             incidents.transition(
