@@ -101,10 +101,11 @@ class NatsServer:
     def _write(self) -> Path:
         """The configuration file."""
         members = [Member(name=name, public="", nodes=tuple(names)) for name, names in self._nodes.items()]
+        strict = str(self._strict).lower()
         conf = self._folder / "nats.conf"
         conf.write_text(
             f'listen: "127.0.0.1:{self.port}"\n'
-            f'jetstream {{ store_dir: "{self._folder}/js", max_mem: 1200MB, max_file: 1GB, strict: {str(self._strict).lower()} }}\n'
+            f'jetstream {{ store_dir: "{self._folder}/js", max_mem: 1200MB, max_file: 1GB, strict: {strict} }}\n'
             f"{_accounts(self._cell, members) if members else ''}\n{self._config}\n"
         )
         return conf
