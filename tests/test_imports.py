@@ -16,7 +16,8 @@ MADE_OF = frozenset({"pydantic_core", "requests", "urllib3"})
 RULES = {
     "the contract: values and texts": Rule(
         of=("agent.contract",),
-        only=VALUES | {"agent.contract", "base64", "binascii.crc32", "datetime.UTC", "datetime.datetime", "json"},
+        only=VALUES
+        | {"agent.contract", "base64", "binascii.crc32", "datetime.UTC", "datetime.datetime", "json"},
     ),
     "collectors: the contract, their options, no I/O": Rule(
         of=("agent.collectors",),

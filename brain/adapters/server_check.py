@@ -20,8 +20,12 @@ async def check(client: Client) -> None:
     version = (found.major, found.minor, found.patch)
     if version < LEAST_VERSION:
         least = ".".join(map(str, LEAST_VERSION))
-        raise ConfigError(f"NATS server {'.'.join(map(str, version))}: gpuward needs {least} or newer: update it")
-    answer = await client.request("$JS.API.STREAM.NAMES", b'{"gpuward_asks_whether_you_are_strict":1}', _ANSWER_S)
+        raise ConfigError(
+            f"NATS server {'.'.join(map(str, version))}: gpuward needs {least} or newer: update it"
+        )
+    answer = await client.request(
+        "$JS.API.STREAM.NAMES", b'{"gpuward_asks_whether_you_are_strict":1}', _ANSWER_S
+    )
     error = orjson.loads(answer.data).get("error") or {}
     if error.get("err_code") != _INVALID_REQUEST:
         raise ConfigError(
