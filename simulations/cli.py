@@ -10,6 +10,7 @@ import click
 
 from agent.contract.errors import ConfigError
 from brain.cli.client import Client, for_client
+from brain.cli.layout import hanging, page_width
 from brain.cli.watch import line
 from simulations import local_site
 from simulations.up import up as run_up
@@ -86,12 +87,14 @@ def drill(
             click.echo(
                 "Follow it with `gpuward watch` or `gpuward incidents`; `gpuward drill NAME --wait` follows it for you."
             )
-    if (
-        wait
-        and injected["breaks"]
-        and not _follow(client, before, injected, time.monotonic() + within, plain)
-    ):
-        raise SystemExit(1)
+    if not wait or not injected["breaks"]:
+        return
+    try:
+        if not _follow(client, before, injected, time.monotonic() + within, plain):
+            raise SystemExit(1)
+    except KeyboardInterrupt:
+        click.echo("\nNo longer followed; the drill goes on. `gpuward incidents` shows its state.", err=True)
+        raise
 
 
 def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline: float, plain: bool) -> bool:
@@ -143,7 +146,9 @@ def _list(answer: dict[str, Any], plain: bool) -> None:
         return
     for row in answer["drills"]:
         where = "" if row["affects"] == "one" else " (all nodes)"
-        click.echo(f"{row['name']}{where}\n    {row['summary']}\n    How it ends: {row['ends']}.")
+        click.echo(f"{row['name']}{where}")
+        for text in (row["summary"], f"How it ends: {row['ends']}."):
+            click.echo("\n".join(hanging("    ", text, page_width())))
 
 
 def _nodes(names: list[str]) -> str:

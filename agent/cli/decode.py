@@ -11,24 +11,24 @@ from agent.collectors.base import CollectorSetup
 from agent.collectors.samples import Line
 from agent.contract import kernel_text
 from agent.contract.messages import UnsentEvent
+from agent.shared.log_text import STDIN, log_lines
 
 _FIRST = ("code", "name", "severity", "action")  # of a line's keys, after line, kind and component
 
 
 def main(files: Sequence[Path], *, driver: str, out: TextIO) -> int:
-    """Decodes files, or standard input where there are none. Returns 1 if most lines of one could not be read."""
+    """Decodes files, or standard input where there are none. Returns 1 if one is empty or most of its lines could not be read."""
     several = len(files) > 1
     status = 0
-    for file in files or [Path("-")]:
+    for file in files or [STDIN]:
         coverage = kernel_text.Coverage()
-        with _open(file) as lines:
-            for number, unsent in decode(_counted(lines, coverage), driver=driver):
-                head = {"file": str(file)} if several else {}
-                out.write(json.dumps(head | as_json(number, unsent), ensure_ascii=False) + "\n")
-                out.flush()
-        if coverage.unread:
-            sys.stderr.write(f"{file}: {coverage}\n")
-        status = status or int(coverage.mostly_unread())
+        for number, unsent in decode(_counted(log_lines(file), coverage), driver=driver):
+            head = {"file": str(file)} if several else {}
+            out.write(json.dumps(head | as_json(number, unsent), ensure_ascii=False) + "\n")
+            out.flush()
+        if coverage.blind or coverage.unread:
+            sys.stderr.write(f"{file}: {coverage.blind or coverage}\n")
+        status = status or int(bool(coverage.blind))
     return status
 
 
@@ -43,6 +43,8 @@ def decode(lines: Iterable[str], *, driver: str = "") -> Iterator[tuple[int, Uns
     setup = CollectorSetup(driver=driver, burst_s=0, kept=True)
     readers = [collector for collector in collectors(setup) if Line in collector.wants]
     for number, line in kernel_text.records(lines):
+        if line.facility != kernel_text.KERNEL:
+            continue  # what a program says is not the kernel's word
         for reader in readers:
             for unsent in reader.feed(line, line.mono_s):
                 yield number, unsent
@@ -53,10 +55,3 @@ def as_json(number: int, unsent: UnsentEvent) -> dict[str, Any]:
     fields = {"severity": unsent.severity.value, **unsent.data}
     head = {"line": number, "kind": unsent.kind, "component": unsent.component}
     return head | {key: fields[key] for key in _FIRST if key in fields} | fields
-
-
-def _open(file: Path) -> TextIO:
-    # Only \n ends a line, as in the kernel; bytes that are not UTF-8 must not end the run.
-    if file == Path("-"):
-        return open(sys.stdin.fileno(), encoding="utf-8", errors="replace", newline="\n", closefd=False)
-    return file.open(encoding="utf-8", errors="replace", newline="\n")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.contract.errors import ConfigError, GpuwardError
+from agent.shared.standard_output import standard_output
 
 DEFAULT_CONFIG = Path("/etc/gpuward/agent.toml")
 
@@ -15,7 +16,8 @@ def main(argv: Sequence[str]) -> int:
     """The exit status: 0 done, 1 failed, 2 the operator must correct an option or a file."""
     options = _parser().parse_args(argv)
     try:
-        return int(options.call(options))
+        with standard_output("gpuward-agent"):
+            return int(options.call(options))
     except ConfigError as error:
         sys.stderr.write(f"gpuward-agent: {error}\n")
         return 2

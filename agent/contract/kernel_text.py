@@ -3,7 +3,8 @@
 `/dev/kmsg` (`6,344,692641414,-;text`) · journald and syslog (`Nov 20 13:15:47 host kernel: text`, ISO, full and Unix times,
 JSON, or the bare message) · `dmesg` (`[  692.641414] text`, also with -r, -x, -T, -d, -e) · `dmesg --decode --time-format
 iso` (`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`), each also with the caller that kernels with
-CONFIG_PRINTK_CALLER name (`[   12.345678] [  T812] text`). The same record gives the same text in all of them.
+CONFIG_PRINTK_CALLER name (`[   12.345678] [  T812] text`), and each also as a container's log keeps it (CRI, Docker's JSON,
+`docker compose logs`, one more time in front). The same record gives the same text in all of them.
 """
 
 import json
@@ -68,6 +69,9 @@ _ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8})([.,][0-9]{1,9})?(Z
 _SYSLOG = re.compile(rf"{_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}})(\.[0-9]{{1,9}})? ")
 _TAG = re.compile(r"[\w.-]{1,255} ([\w./@-]{1,100})(\[[0-9]{1,10}\])?: ?")
 _KERNEL_TAG = re.compile(r"[\w.-]{1,255} kernel: ?")
+# How the logs of containers frame what was printed.
+_CRI = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\S{0,40} )std(?:out|err) [FP] ")
+_COMPOSE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,100} +\| ")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _KEY = re.compile(r" [A-Z][A-Z0-9_]{0,60}=")  # device properties that follow a /dev/kmsg record
@@ -171,14 +175,17 @@ class Coverage:
             if not self.first:
                 self.first, self.example = number, " ".join(text.split())[:100]
 
-    def mostly_unread(self) -> bool:
-        """Whether more than half of the lines could not be read."""
-        return self.unread * 2 > self.lines
+    @property
+    def blind(self) -> str:
+        """Why silence about this log is no all-clear; empty: it could be read."""
+        if not self.lines:
+            return "it holds no lines. Did dmesg need more rights (sudo)?"
+        return str(self) if self.unread * 2 > self.lines else ""
 
     def __str__(self) -> str:
         return (
             f"{self.unread} of {self.lines} lines could not be read: gpuward does not know their form "
-            f"(line {self.first}: {self.example!r}). It reads what dmesg, journalctl -k and /dev/kmsg print"
+            f"(line {self.first}: {self.example!r}). It reads what dmesg, journalctl -k and /dev/kmsg print, one record a line."
         )
 
 
@@ -193,6 +200,10 @@ def unescape(text: str) -> str:
 
 def _text_line(text: str) -> Line:
     """A line of any encoding but /dev/kmsg's: optional prefixes are removed from the left."""
+    if (compose := _COMPOSE.match(text)) is not None:
+        text = text[compose.end() :]
+    if (cri := _CRI.match(text)) is not None:
+        text = cri[1] + text[cri.end() :]
     priority, facility = 6, KERNEL
     if (level := _RAW_LEVEL.match(text)) is not None:
         priority, facility = int(level[1]) & 7, int(level[1]) >> 3
@@ -230,6 +241,12 @@ def _text_line(text: str) -> Line:
         text = text[tag.end() :]
         if facility == KERNEL and (seconds := _SECONDS.match(text)) is not None:  # rsyslog keeps both times
             text = text[seconds.end() :]
+    elif (
+        journald
+    ):  # a container's log, or a program that collects logs, has put its own time before the line's
+        inner = _text_line(text)
+        if inner.clock is not Clock.NONE:
+            return replace(inner, mono_s=when, clock=Clock.WALL)
     if facility == KERNEL:
         text = _without_caller(text)
     return Line(text=text, mono_s=when, priority=priority, facility=facility, clock=Clock.WALL)
@@ -244,6 +261,8 @@ def _journal_json(text: str) -> Line | None:
     """A record of `journalctl -o json`; None for any other text."""
     try:
         record = json.loads(text)
+        if isinstance(printed := record.get("log"), str):  # Docker's, of what a container printed
+            return _text_line(printed.partition("\n")[0])
         message = record["MESSAGE"]
         if isinstance(message, list):  # journald writes bytes that are not UTF-8 as numbers
             message = bytes(message).decode(errors="replace")
@@ -254,7 +273,7 @@ def _journal_json(text: str) -> Line | None:
             facility=KERNEL if record.get("_TRANSPORT") == "kernel" else USER,
             clock=Clock.WALL,
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -5,14 +5,16 @@ The lines go through the same engine as a node's events, in observe mode and sim
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
-from agent.contract.errors import ConfigError
+from agent.shared.log_text import PACKED_SUFFIXES, STDIN, log_lines
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
 from brain.cli.diagnosis import DiagnosedIncident, Diagnosis
+from brain.cli.layout import hanging, page_width
 
 _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package
 
@@ -34,71 +36,60 @@ def diagnose(
     lang: str,
     as_json: bool,
 ) -> None:
-    """Explains what a kernel log means (FILE, several for several nodes, or standard input).
+    """Explains what a kernel log means (FILE, several for several nodes, or standard input; gzip, bzip2, xz too).
 
     Exit status 1: most lines of a log could not be read, or there were none.
     """
     pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
     logs: dict[str, list[str]] = {}
-    for file in files or (Path("-"),):
+    for file in files or (STDIN,):
         # Two logs with the same name are still two nodes.
-        logs[diagnosis.node_name(file.stem, tuple(logs))] = _lines(file)
+        name = Path(file.stem) if file.suffix in PACKED_SUFFIXES else file
+        logs[diagnosis.node_name(name.stem, tuple(logs))] = list(log_lines(file))
     found = diagnosis.diagnose(pack, logs, driver=driver)
-    click.echo(json.dumps(found.data(), indent=2, ensure_ascii=False) if as_json else _text(found, lang))
-    if found.blind or not found.lines:
+    click.echo(
+        json.dumps(found.data(), indent=2, ensure_ascii=False)
+        if as_json
+        else _text(found, lang, page_width())
+    )
+    if found.blind:
         sys.exit(1)
 
 
-def _lines(file: Path) -> list[str]:
-    try:
-        content = sys.stdin.buffer.read() if file == Path("-") else file.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    if content.startswith(b"\x1f\x8b"):
-        raise ConfigError(f"{file}: is compressed: `zcat {file} | gpuward diagnose`")
-    # Only \n ends a line, as in the kernel; bytes that are not UTF-8 must not stop the diagnosis.
-    lines = content.decode("utf-8", "replace").split("\n")
-    return lines if lines[-1] else lines[:-1]
-
-
-def _text(found: Diagnosis, lang: str) -> str:
-    if not found.lines:
-        return "No lines were given, so nothing was diagnosed. Did dmesg need more rights (sudo)?"
-    blocks = [f"NO ALL-CLEAR for {node}: {what}, one record a line." for node, what in found.blind.items()]
-    blocks += [_block(incident, lang) for incident in found.incidents]
+def _text(found: Diagnosis, lang: str, width: int) -> str:
+    blocks = [[*hanging("", f"NO ALL-CLEAR for {node}: {what}", width)] for node, what in found.blind.items()]
+    blocks += [[*_block(incident, lang, width)] for incident in found.incidents]
     if found.other:
-        blocks.append(
-            "\n".join(
-                [
-                    "Other lines that mean something, on which no rule acts:",
-                    *(f"  {line}" for line in found.other),
-                ]
-            )
-        )
+        other = "Other lines that mean something, on which no rule acts:"
+        blocks.append([other, *(row for line in found.other for row in hanging("  ", line, width))])
     read = found.lines - found.unread
     if found.is_well():
-        blocks.append(f"Nothing wrong found in {read} lines.")
+        blocks.append([f"Nothing wrong found in {read} lines."])
     tail = f"{read} lines read: {found.meaningful} with a known meaning, {read - found.meaningful} without."
     if found.unread:
         tail += f" {found.unread} lines in a form that is not known were not read."
-    return "\n\n".join((*blocks, tail))
+    blocks.append([*hanging("", tail, width)])
+    return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def _block(incident: DiagnosedIncident, lang: str) -> str:
+def _block(incident: DiagnosedIncident, lang: str, width: int) -> Iterator[str]:
     cause, todo = incident.knowledge(lang)
-    lines = [
-        f"{incident.severity}  {incident.cause}  at {incident.scope}",
-        f"  why:      {incident.because}",
-        f"  how sure: {incident.sure}",
-        *(f"            {line}" for line in incident.shown),
-    ]
+    rows = [("why", incident.because), ("how sure", incident.sure), *(("", line) for line in incident.shown)]
+    if incident.lasted_s:
+        over = f"it lasted {incident.lasted_s:g} s; its signs are gone at the end of the log"
+        rows.insert(1, ("over", over))
     if cause:
-        lines.append(f"  cause:    {cause}")
-        lines.append(f"  to do:    {todo}")
+        rows += [("cause", cause), ("to do", todo)]
+    yield f"{incident.severity}  {incident.cause}  at {incident.scope}"
+    yield from _rows(rows, width)
     if incident.plan:
-        lines.append(f"  gpuward would run {incident.runbook}:")
-        lines += [f"            {step}" for step in incident.plan]
+        yield f"  gpuward would run {incident.runbook}:"
+        yield from _rows([("", step) for step in incident.plan], width)
     else:
-        lines.append("  gpuward would run nothing, only page")
-    lines += [f"  see:      {link}" for link in incident.links]
-    return "\n".join(lines)
+        yield "  gpuward would run nothing, only page"
+    yield from _rows([("see", link) for link in incident.links], width)
+
+
+def _rows(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
+    for label, text in rows:
+        yield from hanging(f"  {f'{label}:' if label else '':<9} ", text, width)

@@ -38,6 +38,8 @@ class DiagnosedIncident:
     opened_at: float
     # How sure the diagnosis is, as a sentence
     sure: str
+    # Its symptoms were gone at the end of the log; seconds that they lasted, 0: they have not ended
+    lasted_s: float
     # "<log>:<line>: <text>"
     shown: list[str]
     # Number of other incidents that it explains
@@ -62,9 +64,9 @@ class Diagnosis:
     meaningful: int = 0
     # Lines in a form that is not known
     unread: int = 0
-    # Log -> what could not be read of it, where that is most of it; a diagnosis with one is no all-clear
+    # Log -> why silence about it is no all-clear
     blind: dict[str, str] = field(default_factory=dict)
-    # The most severe first
+    # What has not ended first, of these the most severe
     incidents: list[DiagnosedIncident] = field(default_factory=list)
     # Lines with a meaning that are evidence of no incident
     other: list[str] = field(default_factory=list)
@@ -91,8 +93,8 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
         for number, text in enumerate(lines, 1):
             coverage.see(number, text)
         found.unread += coverage.unread
-        if coverage.mostly_unread():
-            found.blind[node] = str(coverage)
+        if coverage.blind:
+            found.blind[node] = coverage.blind
     timeline.feed(PackLoaded(id="pack", pack=pack), 0.0)
     for node, number, at, unsent in _together({node: _read(lines, driver) for node, lines in logs.items()}):
         event = event_of(unsent, node, order=len(sources) + 1)
@@ -106,7 +108,8 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
     }
     used: set[object] = set()
     for incident in sorted(
-        timeline.incidents.values(), key=lambda one: (one.severity, one.opened_at, one.id)
+        timeline.incidents.values(),
+        key=lambda one: (bool(_lasted_s(one)), one.severity, one.opened_at, one.id),
     ):
         used.update(sources[fact.id].meaning for fact in incident.evidence if fact.id in sources)
         if incident.state is not IncidentState.EXPLAINED and incident.id not in quiet:
@@ -170,7 +173,8 @@ def _read(lines: Sequence[str], driver: str) -> _Log:
             newest = max(
                 newest, line.mono_s - log.begin
             )  # even in a concatenated log, time never runs backwards
-        log.unsent_events += [(number, newest, unsent) for unsent in reader.read(line.text)]
+        if line.facility == kernel_text.KERNEL:  # what a program says is not the kernel's word
+            log.unsent_events += [(number, newest, unsent) for unsent in reader.read(line.text)]
     return log
 
 
@@ -189,7 +193,10 @@ def _diagnosed(
     pack: Pack, timeline: Timeline, incident: Incident, sources: Mapping[str, _Source]
 ) -> DiagnosedIncident:
     rule = next((rule for rule in pack.rules if rule.name == incident.rule), None)
-    facts = [fact for fact in incident.evidence if fact.id in sources]
+    # One line may be two facts: it is shown, and counts, once.
+    facts = list(
+        {sources[fact.id].quote(): fact for fact in incident.evidence if fact.id in sources}.values()
+    )
     plan = next(
         (
             note.data.get("plan")
@@ -209,6 +216,7 @@ def _diagnosed(
         because=incident.because,
         symptoms=incident.symptoms,
         sure=_sure(incident, len(facts)),
+        lasted_s=_lasted_s(incident),
         shown=[sources[fact.id].quote() for fact in facts[:SHOWN]],
         explains=incident.explains,
         advice={} if rule is None else asdict(rule.knowledge, dict_factory=_texts),
@@ -216,6 +224,11 @@ def _diagnosed(
         runbook=incident.runbook,
         plan=plan if isinstance(plan, list) else [],
     )
+
+
+def _lasted_s(incident: Incident) -> float:
+    over = incident.state in (IncidentState.RECOVERED, IncidentState.CLOSED)
+    return max(0.001, round(incident.clear_since - incident.opened_at, 3)) if over else 0.0
 
 
 def _texts(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,17 +1,15 @@
 """`gpuward explain`: from the page back to the kernel line, for someone who is woken at three in the morning."""
 
 import json
-import shutil
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from brain.cli.client import Client, for_client
+from brain.cli.layout import hanging, page_width
 from brain.cli.queries import as_json, clock
 
-WIDTH = 100
 _LABEL = 12
 
 
@@ -26,8 +24,7 @@ def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
     if plain:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 40)).columns)
-    for line in render(found, notes=notes, width=width):
+    for line in render(found, notes=notes, width=page_width()):
         click.echo(line)
 
 
@@ -176,14 +173,8 @@ def _title(text: str) -> str:
 
 
 def _row(label: str, text: str, width: int) -> Iterator[str]:
-    """Yields `  label   text`, wrapped with a hanging indent; long words (ids, paths) are not broken."""
-    head = f"  {label:<{_LABEL}} "
-    lines = textwrap.wrap(
-        " ".join(text.split()), max(20, width - len(head)), break_long_words=False, break_on_hyphens=False
-    ) or [""]
-    yield head + lines[0]
-    for line in lines[1:]:
-        yield " " * len(head) + line
+    """Yields `  label   text`, wrapped with a hanging indent."""
+    yield from hanging(f"  {label:<{_LABEL}} ", text, width)
 
 
 def _unique(gates: list[dict[str, Any]]) -> list[str]:

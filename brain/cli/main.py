@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from agent.contract.errors import GpuwardError
+from agent.contract.errors import ConfigError, GpuwardError
+from agent.shared.standard_output import standard_output
 from brain.cli.client import DEFAULT_URL, Client
 from brain.cli.lazy import Lazy, LazyGroup, lazy
 
@@ -78,12 +79,28 @@ def group(mounted: Mapping[str, Callable[[], click.Command]]) -> LazyGroup:
 
 
 def run(mounted: Mapping[str, Callable[[], click.Command]], args: Sequence[str] | None = None) -> None:
-    """Runs a command line. An error for the operator is printed as one line, without a traceback."""
+    """Runs a command line, and ends the process. An error for the operator is one line, without a traceback.
+
+    Exit status: 0 done, 1 failed, 2 the operator must correct an option or a file, 130 interrupted.
+    """
+    with standard_output("gpuward"):
+        sys.exit(_status(group(mounted), args))
+
+
+def _status(command: click.Command, args: Sequence[str] | None) -> int:
     try:
-        group(mounted).main(args, prog_name="gpuward")
+        return command.main(args, prog_name="gpuward", standalone_mode=False) or 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return 130
+    except ConfigError as error:
+        click.echo(f"gpuward: {error}", err=True)
+        return 2
     except GpuwardError as error:
         click.echo(f"gpuward: {error}", err=True)
-        sys.exit(1)
+        return 1
 
 
 def _login_name() -> str:

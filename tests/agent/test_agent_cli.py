@@ -112,6 +112,26 @@ def test_decode_names_a_file_that_it_cannot_read(tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_decode_says_that_there_was_nothing_to_read(text: str) -> None:
+    """As of `dmesg` without the rights to read: silence about no lines is no all-clear."""
+    done = run("decode", text=text)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"-: it holds no lines. Did dmesg need more rights (sudo)?\n"
+
+
+def test_a_full_disk_is_told() -> None:
+    """What could not be written is neither silence nor a traceback."""
+    with Path("/dev/full").open("w") as full:
+        for command in (["-m", "agent", "list"], ["-m", "brain", "--help"], ["-m", "brain", "check"]):
+            done = subprocess.run([sys.executable, *command], stdout=full, stderr=subprocess.PIPE, timeout=60)
+            assert done.returncode == 1
+            assert done.stderr.endswith(b": the output cannot be written: No space left on device\n"), (
+                done.stderr
+            )
+            assert done.stderr.count(b"\n") == 1
+
+
 def test_decode_ends_quietly_with_its_reader(tmp_path: Path) -> None:
     """`decode FILE | head -1` is no error."""
     log = tmp_path / "many.log"

@@ -1,6 +1,8 @@
 """`gpuward diagnose`: a kernel log is pasted, and a person is told what it means."""
 
+import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ MMU = "[  100.5] NVRM: Xid (PCI:0000:5d:00): 31, pid=77, name=train, Ch 00000008
 
 def ask(text: str, *options: str, status: int = 0) -> str:
     """What the command prints of a log on standard input."""
-    result = CliRunner().invoke(diagnose, list(options), input=text)
+    wide = {"COLUMNS": os.environ.get("COLUMNS", "300")}
+    result = CliRunner(env=wide).invoke(diagnose, list(options), input=text)
     assert result.exit_code == status, result.output
     return result.output
 
@@ -69,7 +72,7 @@ def test_json_has_stable_keys() -> None:
     assert {"id", "state", "runs", "opened_at"} <= incident.keys()
 
 
-@pytest.mark.parametrize("text", ["\n", "hello\nworld\n", BOOT])
+@pytest.mark.parametrize("text", ["hello\n", "hello\n\nworld\n", BOOT])
 def test_nothing_wrong(text: str) -> None:
     """A healthy log, and one that is none."""
     lines = text.count("\n")
@@ -80,9 +83,10 @@ def test_nothing_wrong(text: str) -> None:
 
 
 def test_no_lines_are_no_all_clear() -> None:
-    """`dmesg` without the rights to read it prints nothing."""
-    assert "nothing was diagnosed" in ask("", status=1)
-    assert json.loads(ask("", "--json", status=1))["ok"] is False
+    """`dmesg` without the rights to read it prints nothing; a file of blank lines says as little."""
+    for text in ("", "\n", " \n\n"):
+        assert ask(text, status=1).startswith("NO ALL-CLEAR for this-node: it holds no lines. Did dmesg need")
+        assert json.loads(ask(text, "--json", status=1))["ok"] is False
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_no_lines_are_no_all_clear() -> None:
     [
         "20/11/2026 13:17:35 {}",
         "2026/11/20 13:17:35 gpu-17 {}",
-        '{{"log": "{}", "stream": "stdout"}}',
+        '{{"text": "{}", "stream": "stdout"}}',
         "gpu-17 kernel: {}",
         "\x00{}\ufffd",
     ],
@@ -100,7 +104,7 @@ def test_what_it_cannot_read_is_no_all_clear(line: str) -> None:
     text = line.format("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.") + "\n"
     output = ask(text * 3 + BOOT, status=1)
     assert output.startswith("NO ALL-CLEAR for this-node: 3 of 5 lines could not be read")
-    assert "(line 1: " in output
+    assert "(line 1: " in " ".join(output.split())
     assert "Nothing wrong" not in output
     assert output.endswith("3 lines in a form that is not known were not read.\n")
     data = json.loads(ask(text * 3, "--json", status=1))
@@ -133,11 +137,34 @@ def test_a_dead_gpu_in_a_log_with_callers(time: str, caller: str) -> None:
 
 
 def test_a_compressed_log(tmp_path: Path) -> None:
-    """The error says what to do."""
-    log = tmp_path / "dmesg.gz"
-    log.write_bytes(b"\x1f\x8b\x08")
-    with pytest.raises(ConfigError, match=r"compressed: `zcat .*dmesg.gz \| gpuward diagnose`"):
-        CliRunner().invoke(diagnose, [str(log)], catch_exceptions=False)
+    """Read as what it holds, and named as the node, without what compression added."""
+    log = tmp_path / "gpu-017.log.gz"
+    log.write_bytes(gzip.compress(OFF_BUS.encode()))
+    assert "gpu-lost  at gpu/gpu-017/0000:3b:00" in CliRunner().invoke(diagnose, [str(log)]).output
+
+
+def test_what_has_passed_comes_last_and_says_so() -> None:
+    """A port that was down for three seconds is not what to look at first; one line is one sign, though it is two facts."""
+    down = "[  10.0] mlx5_core 0000:41:00.0 eth2: Link down\n[  13.5] mlx5_core 0000:41:00.0 eth2: Link up\n"
+    unknown = "[ 20.0] NVRM: Xid (PCI:0000:5d:00): 900, never seen\n"
+    data = ask_json(down + unknown)
+    assert [(one["cause"], one["lasted_s"]) for one in data["incidents"]] == [
+        ("gpu-unknown-xid", 0.0),
+        ("link-down", 3.5),
+    ]
+    assert "  over:     it lasted 3.5 s; its signs are gone at the end of the log" in ask(down + unknown)
+    (asks,) = ask_json(
+        "[ 5.0] NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)\n"
+    )["incidents"]
+    assert (len(asks["shown"]), asks["sure"]) == (1, "one line says so, nothing else confirms it")
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_it_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row is wider, but for what cannot be broken (a link)."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = ask(BOOT + MMU + OFF_BUS + OFF_BUS_TOO).splitlines()
+    assert [row for row in rows if len(row) > columns and "https://" not in row] == []
 
 
 def test_harmless_lines_are_shown_apart() -> None:

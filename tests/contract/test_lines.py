@@ -70,6 +70,19 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("e1000e: eth0 NIC Link is Down", "link.state", "link/eth0", "warning", {}),
     ("mlx4_en: eth2: Link Down", "link.state", "link/eth2", "warning", {}),
     ("mlx4_en: eth2: Link Up", "link.state", "link/eth2", "info", {}),
+    ("i40e 0000:18:00.0 eth0: tx_timeout: VSI_seid: 390, Q 3, NTC: 0x1a, HWB: 0x1a, NTU: 0x2b, TAIL: 0x2b, INT: 0x0", "nic.driver", "link/eth0", "error", {"what": "tx_timeout"}),
+    ("ixgbe 0000:03:00.0 eno1: initiating reset due to tx timeout", "nic.driver", "link/eno1", "error", {"what": "tx_timeout"}),
+    ("ixgbe 0000:03:00.0 eno1: Detected Tx Unit Hang", "nic.driver", "link/eno1", "error", {"what": "tx_timeout"}),
+    ("bnxt_en 0000:19:00.0 ens1f0np0: TX timeout detected, starting reset task!", "nic.driver", "link/ens1f0np0", "error", {"what": "tx_timeout"}),
+    ("ena 0000:00:05.0 eth2: Found a Tx that wasn't completed on time, qid 3, index 5.", "nic.driver", "link/eth2", "error", {"what": "tx_timeout"}),
+    ("tg3 0000:03:00.0 eth0: transmit timed out, resetting", "nic.driver", "link/eth0", "error", {"what": "tx_timeout"}),
+    ("mlx5_core 0000:5e:00.0: 31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4 link at 0000:5d:00.0 (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)", "nic.driver", "nic/0000:5e:00.0", "warning", {"what": "pcie_limited"}),
+    # --- bonds, in kept logs ---
+    ("bond0: (slave eth0): link status definitely down, disabling slave", "bond.slaves", "bond/bond0", "warning", {"up": 1, "slaves": 2, "down": "eth0", "degraded": True}),
+    ("bond0: link status definitely down for interface eth0, disabling it", "bond.slaves", "bond/bond0", "warning", {"down": "eth0"}),
+    ("bonding: bond0: link status definitely down for active interface eth0, disabling it", "bond.slaves", "bond/bond0", "warning", {"down": "eth0"}),
+    ("bond0: (slave eth0): link status definitely up, 100000 Mbps full duplex", "bond.slaves", "bond/bond0", "info", {"up": 2, "down": "", "degraded": False}),
+    ("bond0: now running without any active interface!", "bond.slaves", "bond/bond0", "error", {"up": 0, "degraded": True}),
     # --- PCI Express ---
     ("pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: 0000:81:00.0", "pcie.error", "pcie/0000:81:00", "fatal", {"class": "fatal", "port": None} | {"port": "0000:80:01.1"}),
     ("pcieport 0000:80:01.1: AER: Multiple Uncorrectable (Non-Fatal) error message received from 0000:81:00.0", "pcie.error", "pcie/0000:81:00", "error", {"class": "nonfatal"}),
@@ -101,7 +114,6 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("[Hardware Error]: Corrected error, no action required.", "cpu.machine_check", "node", "warning", {"class": "corrected"}),
     ("[Hardware Error]: Deferred error, no action required.", "cpu.machine_check", "node", "error", {"class": "deferred"}),
     ("[Hardware Error]: Uncorrected, software restartable error.", "cpu.machine_check", "node", "fatal", {"class": "uncorrected"}),
-    ("{1}[Hardware Error]: event severity: recoverable", "cpu.machine_check", "node", "error", {"class": "recoverable"}),
     # --- out of memory ---
     ("Out of memory: Killed process 4711 (python3) total-vm:70312344kB, anon-rss:61203456kB, file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:120000kB oom_score_adj:0", "node.oom_kill", "node", "error", {"pid": 4711, "process": "python3", "scope": "machine", "rss_kb": 61203456, "uid": 1000}),
     ("Out of memory: Killed process 4711 (Web Content), UID 1000, total-vm:7kB, anon-rss:6kB, file-rss:0kB, shmem-rss:0kB", "node.oom_kill", "node", "error", {"process": "Web Content", "uid": 1000, "rss_kb": 6}),
@@ -273,6 +285,15 @@ def test_all_four_encodings_say_the_same(text: str) -> None:
     assert all(answer == answers[0] for answer in answers)
 
 
+FIRMWARE = (
+    "{1}[Hardware Error]: event severity: recoverable",
+    "{1}[Hardware Error]:  Error 0, type: recoverable",
+    "{1}[Hardware Error]:   section_type: PCIe error",
+    "{1}[Hardware Error]:   device_id: 0000:3a:00.0",
+    "bond0: (slave eth0): Enslaving as a backup interface with an up link",
+)
+
+
 def test_every_area_and_kind_has_a_line_here() -> None:
     """A new area without a recording fails."""
     missing = {kind for area in areas(kept=True) for kind in area.kinds} - {row[1] for row in TABLE}
@@ -281,7 +302,7 @@ def test_every_area_and_kind_has_a_line_here() -> None:
         for marker in area.markers:
             assert any(
                 marker in text
-                for text in [row[0] for row in TABLE] + [OOM_WHERE, OOM_WHY, RENAMED, *ORDINARY]
+                for text in [row[0] for row in TABLE] + [OOM_WHERE, OOM_WHY, RENAMED, *FIRMWARE, *ORDINARY]
             ), marker
 
 
@@ -391,6 +412,76 @@ def test_a_port_without_a_cable_is_no_fact() -> None:
 
 ANNOUNCED = "pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: 0000:81:00.0"
 OWN = "nvidia 0000:81:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)"
+
+
+def said(*texts: str, **how: Any) -> list[tuple[str, str, str]]:
+    """Kind, component and class of what a log's lines say."""
+    reader = LineReader(**how)
+    found = [one for text in texts for one in reader.read(text)]
+    return [(one.kind, one.component, str(one.data.get("class", ""))) for one in found]
+
+
+APEI = "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 512"
+
+
+@pytest.mark.parametrize(
+    ("severity", "section", "device", "want"),
+    [
+        ("recoverable", "PCIe error", "0000:3b:00.0", [("pcie.error", "gpu/0000:3b:00", "nonfatal")]),
+        ("fatal", "PCIe error", "0000:3b:00.0", [("pcie.error", "gpu/0000:3b:00", "fatal")]),
+        ("corrected", "PCIe error", "0000:80:01.1", [("pcie.error", "pcie/0000:80:01", "corrected")]),
+        ("info", "PCIe error", "0000:3b:00.0", []),
+        ("corrected", "memory error", "", [("cpu.machine_check", "node", "corrected")]),
+        ("fatal", "general processor error", "", [("cpu.machine_check", "node", "fatal")]),
+        ("recoverable", "unknown, 81212a96-09ed-4996-9471-8d729c8e69ed", "", [("cpu.machine_check", "node", "recoverable")]),
+        ("info", "memory error", "", []),
+    ],
+)  # fmt: skip
+def test_a_report_of_the_firmware_is_about_what_its_section_says(
+    severity: str, section: str, device: str, want: list[tuple[str, str, str]]
+) -> None:
+    """APEI: a PCI Express device is no memory. One report is one fact."""
+    lines = [
+        APEI,
+        f"{{1}}[Hardware Error]: event severity: {severity}",
+        f"{{1}}[Hardware Error]:  Error 0, type: {severity}",
+        f"{{1}}[Hardware Error]:   section_type: {section}",
+        "{1}[Hardware Error]:   port_type: 4, root port",
+        *([f"{{1}}[Hardware Error]:   device_id: {device}"] if device else ()),
+        "{1}[Hardware Error]:   slot: 0",
+    ]
+    assert said(*lines, drivers={"0000:3b:00.0": "nvidia"}) == want
+    assert said(*lines, *lines, drivers={"0000:3b:00.0": "nvidia"}) == 2 * want
+
+
+@pytest.mark.parametrize(
+    ("word", "want"),
+    [
+        ("Fatal", [("pcie.error", "gpu/0000:81:00", "fatal")]),
+        ("Non-Fatal", [("pcie.error", "gpu/0000:81:00", "nonfatal"), ("pcie.error", "gpu/0000:81:00", "recovery_failed")]),
+    ],
+)  # fmt: skip
+def test_a_failed_recovery_is_the_devices(word: str, want: list[tuple[str, str, str]]) -> None:
+    """The port speaks of the device whose error it announced: after a fatal error that is nothing new."""
+    lines = (ANNOUNCED.replace("Fatal", word), "pcieport 0000:80:01.1: AER: device recovery failed")
+    assert said(*lines, drivers={"0000:81:00.0": "nvidia"}) == want
+
+
+def test_a_bond_counts_the_slaves_that_its_log_names() -> None:
+    """From their start to the loss of the last one, and back."""
+    reader = LineReader(kept=True)
+    lines = [
+        *(f"bond0: (slave eth{n}): Enslaving as a backup interface with an up link" for n in range(3)),
+        "bond0: (slave eth1): link status definitely down, disabling slave",
+        "bond0: (slave eth2): making interface the new active one",
+        "bond0: now running without any active interface!",
+        *(f"bond0: (slave eth{n}): link status definitely up, 100000 Mbps full duplex" for n in range(3)),
+    ]
+    told = [one.data for line in lines for one in reader.read(line)]
+    assert [(data["up"], data["slaves"], data["down"]) for data in told] == [
+        (2, 3, "eth1"), (0, 3, "eth0,eth1,eth2"), (1, 3, "eth1,eth2"), (2, 3, "eth2"), (3, 3, ""),
+    ]  # fmt: skip
+    assert LineReader().read(lines[3]) == [], "the agent reads /proc/net/bonding"
 
 
 def test_an_aer_report_is_one_fact() -> None:

@@ -15,8 +15,8 @@ from agent.contract.actions.spec import Right
 from agent.contract.commands import Answer
 from agent.host import Host
 from tests.real.kernel_log import write_kernel_line
-from tests.real.nats import NatsServer, make_log, nats_server
-from tests.real.test_agent_process import agent, ask, events, first_position, signed
+from tests.real.nats import NatsServer
+from tests.real.test_agent_process import agent, ask, bus, events, first_position, signed
 from tests.security.units import AGENT, settings
 
 USER = 64_123  # nobody's
@@ -104,11 +104,9 @@ async def test_every_source_works_with_the_rights_of_the_unit(tmp_path: Path) ->
     log.write_text("")
     log.chmod(0o600)
     jobs = f"job_logs={log.parent}/*.log"
-    with nats_server(tmp_path / "root") as server:
-        await make_log(server.url)
+    with bus(tmp_path / "root") as server:
         everything = await blind_sources(tmp_path / "root", server, (), jobs)
-    with nats_server(tmp_path / "confined") as server:
-        await make_log(server.url)
+    with bus(tmp_path / "confined") as server:
         folder = tmp_path / "confined"
         (folder / "agent").mkdir()
         os.chown(folder / "agent", USER, USER)

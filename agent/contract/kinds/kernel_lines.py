@@ -15,7 +15,7 @@ KINDS: tuple[Kind, ...] = (
                 "text",
                 "hardware_error | health_compromised | fatal_error | firmware_error | recovery_failed | command_timeout | "
                 "command_failed | tx_timeout | rx_timeout | cable_unplugged | module_error | high_temperature | "
-                "insufficient_power",
+                "insufficient_power | pcie_limited",
             ),
             field("message", "text", "the driver's text"),
             field("address", "text", "PCI address with the function", always=False),

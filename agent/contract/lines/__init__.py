@@ -6,6 +6,7 @@ A new area is one file beside this one and one line in `areas`.
 from collections.abc import Mapping
 
 from agent.contract.lines.base import LIMIT, Area
+from agent.contract.lines.bond import BondArea
 from agent.contract.lines.crash import CrashArea
 from agent.contract.lines.disk import DiskArea
 from agent.contract.lines.ethernet import EthernetArea
@@ -29,7 +30,7 @@ def areas(*, kept: bool = False, drivers: Mapping[str, str] = NO_DRIVERS) -> tup
 
     `kept`: the lines are of a log that somebody kept, and nothing else tells of its machine. `drivers`: see PcieArea.
     """
-    only_kept: tuple[Area, ...] = (EthernetArea(),) if kept else ()
+    only_kept: tuple[Area, ...] = (EthernetArea(), BondArea()) if kept else ()
     return (
         SxidArea(),
         NvidiaArea(),

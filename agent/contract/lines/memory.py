@@ -32,6 +32,10 @@ _AMD = re.compile(
 _APEI = re.compile(
     r"\s*(?:\{[0-9]{1,9}\})?\[Hardware Error\]: event severity: (corrected|recoverable|fatal|info)"
 )
+# What the report is about stands below its severity; a PCI Express device is not this area's (lines/pcie.py).
+_APEI_SECTION = re.compile(
+    r"\s*(?:\{[0-9]{1,9}\})?\[Hardware Error\]: +section[_ ]type: (?!PCIe error)(.{1,100})"
+)
 # With SMCA and before: which flags there are differs, that CE or UE is the second does not.
 _AMD_BANK = re.compile(
     r"\s*\[Hardware Error\]: CPU:([0-9]{1,5})\s.{0,40}?MC([0-9]{1,3})_STATUS\[[^|\]]{1,8}\|([^|\]]{1,4})\|([^\]]{0,120})\]"
@@ -61,6 +65,8 @@ class MemoryArea:
     def __init__(self) -> None:
         # AMD's headline was reported: the line of the bank that follows it is the same error.
         self._headline = False
+        # Severity of a report of the firmware (APEI) of which only that is known yet.
+        self._firmware = ""
 
     def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
@@ -84,7 +90,18 @@ class MemoryArea:
         if match := _POISON.match(text):
             data = {"class": "uncorrected", "errors": 1, "page": match[1], "message": match[2].strip()}
             return unsent("memory.ecc", NODE, Severity.ERROR, data, text)
+        if match := _APEI.match(text):
+            self._firmware = match[1]
+            return None
+        if match := _APEI_SECTION.match(text):
+            word, self._firmware = self._firmware, ""
+            return _firmware(word, match[1].strip(), text) if word in _RANKS else None
         return _check(text)
+
+
+def _firmware(word: str, section: str, text: str) -> UnsentEvent:
+    data: Optional = {"class": word, "message": f"firmware (APEI): {section}"}
+    return unsent("cpu.machine_check", NODE, _RANKS[word], data, text)
 
 
 def _edac(
@@ -127,12 +144,4 @@ def _check(text: str) -> UnsentEvent | None:
         kind = match[1].lower()
         word = next((word for word in ("corrected", "deferred") if kind.startswith(word)), "uncorrected")
         return unsent("cpu.machine_check", NODE, _RANKS[word], {"class": word, "message": match[1]}, text)
-    if (match := _APEI.match(text)) and match[1] != "info":
-        return unsent(
-            "cpu.machine_check",
-            NODE,
-            _RANKS[match[1]],
-            {"class": match[1], "message": "firmware (APEI)"},
-            text,
-        )
     return None

@@ -1,7 +1,8 @@
-"""Lines of the mlx5 driver (InfiniBand and Ethernet cards) and of the network stack about a stuck queue.
+"""Lines of the mlx5 driver (InfiniBand and Ethernet cards), and of others and the network stack about a stuck queue.
 
 Formats: Linux, drivers/net/ethernet/mellanox/mlx5/core (health.c, cmd.c, events.c, en/reporter_*.c, en_main.c),
-net/sched/sch_generic.c (before and after 6.8), drivers/infiniband/ulp/ipoib.
+net/sched/sch_generic.c (before and after 6.8), drivers/infiniband/ulp/ipoib; i40e, ice, ixgbe, bnxt_en, ena and others under
+drivers/net/ethernet; drivers/pci/pci.c for the bandwidth of a slot.
 """
 
 import re
@@ -22,6 +23,11 @@ _NEW_WATCHDOG = re.compile(
     r"\s*(?:[\w-]{1,40} \S{1,60} )?([\w.@-]{1,31}): NETDEV WATCHDOG: CPU: [0-9]{1,5}: transmit queue [0-9]{1,6} timed out"
 )
 _IPOIB = re.compile(r"\s*(ib[\w.]{1,15}): (?:transmit timeout|Transmit timeout|queue stopped)\b")
+_STUCK = re.compile(
+    r"\s*[\w-]{1,40} [0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7] ([\w.@-]{1,31}): "
+    r"(?:[\w-]{1,20}: )?(?:tx_timeout: |TX timeout|[Ii]nitiating reset due to tx timeout|Detected Tx Unit Hang"
+    r"|Found a Tx that wasn't completed on time|transmit timed out)"
+)
 _MODULE = re.compile(r"Port module event(?:\[error\])?: module ([0-9]{1,3}), (.{1,120})", re.DOTALL)
 _COMMAND = re.compile(r"([A-Z][A-Z0-9_]{2,50})\(0x[0-9a-f]{1,4}\)")
 
@@ -43,13 +49,24 @@ _MESSAGES: tuple[tuple[str, str, Severity], ...] = (
     ("NETDEV WATCHDOG", "tx_timeout", ERROR),
     ("RX timeout on channel", "rx_timeout", ERROR),
     ("failed, status", "command_failed", WARNING),
+    ("available PCIe bandwidth, limited by", "pcie_limited", WARNING),
 )  # fmt: skip
 
 
 class NicArea:
     """nic.driver: errors that a card's driver reports."""
 
-    markers: ClassVar[tuple[str, ...]] = ("mlx5_core ", "NETDEV WATCHDOG: ", "ransmit timeout")
+    markers: ClassVar[tuple[str, ...]] = (
+        *("mlx5_core ", "NETDEV WATCHDOG: ", "ransmit timeout"),
+        *(
+            "tx_timeout: ",
+            "TX timeout",
+            "tx timeout",
+            "Tx Unit Hang",
+            "Found a Tx that",
+            "transmit timed out",
+        ),
+    )
     kinds: ClassVar[tuple[str, ...]] = ("nic.driver",)
     distinguishing: ClassVar[tuple[str, ...]] = ("what", "command")
 
@@ -61,6 +78,7 @@ class NicArea:
             (match := _WATCHDOG.match(text))
             or (match := _NEW_WATCHDOG.match(text))
             or (match := _IPOIB.match(text))
+            or (match := _STUCK.match(text))
         ):
             return unsent(
                 "nic.driver",

@@ -2,7 +2,8 @@
 
 Formats: Linux, drivers/pci/pcie/aer.c (6.6 changed the words from Corrected/Uncorrected to Correctable/Uncorrectable),
 dpc.c. An error is announced by the root port and then reported by the device itself, and is one fact. Of a corrected one that is
-the second line; of an uncorrected one the first, as a device that is gone reports nothing any more.
+the second line; of an uncorrected one the first, as a device that is gone reports nothing any more. Where the firmware handles
+errors (APEI), its report stands in their place (drivers/firmware/efi/cper.c): its severity, its section, then the device.
 """
 
 import re
@@ -23,6 +24,14 @@ _ANNOUNCED = re.compile(
 )
 _FAILED = re.compile(rf"\s*([\w-]{{1,40}}) {_BDF}: (?:AER: )?(?:device|subordinate device) recovery failed")
 _DPC = re.compile(rf"\s*([\w-]{{1,40}}) {_BDF}: DPC: containment event, status:(0x[0-9a-f]{{1,8}})")
+_FIRMWARE = re.compile(
+    r"\s*(?:\{[0-9]{1,9}\})?\[Hardware Error\]: +(?:event severity|Error [0-9]{1,3}, type|section_type|device_id): (.{1,60})"
+)
+_FIRMWARE_CLASSES = {
+    "corrected": ("corrected", Severity.WARNING),
+    "recoverable": ("nonfatal", Severity.ERROR),
+    "fatal": ("fatal", Severity.FATAL),
+}
 _NAMED = re.compile(rf"(?<![\w-])(nvidia|mlx5_core) {_BDF}: ")
 _CLASSES = (
     ("non-fatal", "nonfatal", Severity.ERROR),
@@ -37,7 +46,10 @@ _MOST = 64  # errors that were announced and not reported by their devices
 class PcieArea:
     """pcie.error."""
 
-    markers: ClassVar[tuple[str, ...]] = ("PCIe Bus Error: ", "AER: ", " recovery failed", "DPC: containment")
+    markers: ClassVar[tuple[str, ...]] = (
+        *("PCIe Bus Error: ", "AER: ", " recovery failed", "DPC: containment"),
+        *("event severity: ", "]:  Error ", "section_type: ", "device_id: "),
+    )
     kinds: ClassVar[tuple[str, ...]] = ("pcie.error",)
     distinguishing: ClassVar[tuple[str, ...]] = ("class",)
 
@@ -46,6 +58,10 @@ class PcieArea:
         self._drivers = dict(drivers)
         # (address, class) of errors that were announced, the oldest first.
         self._announced: dict[tuple[str, str], None] = {}
+        # Port or device → (device, class) of the newest uncorrected error that was announced there.
+        self._uncorrected: dict[str, tuple[str, str]] = {}
+        # What the firmware's report has said so far: its severity, and whether it is about PCI Express.
+        self._firmware, self._firmware_pcie = "", False
 
     def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
@@ -71,14 +87,40 @@ class PcieArea:
             if len(self._announced) >= _MOST:
                 del self._announced[next(iter(self._announced))]
             self._announced[address, word] = None
+            if len(self._uncorrected) >= _MOST:
+                self._uncorrected.clear()
+            self._uncorrected[match[1].lower()] = self._uncorrected[address] = (address, word)
             data = {"class": word, "address": address, "port": match[1].lower()}
             return unsent("pcie.error", device(self._drivers.get(address, ""), address), rank, data, text)
         if match := _FAILED.match(text):
-            data = {"class": "recovery_failed", "address": match[2].lower()}
-            return unsent("pcie.error", device(match[1], match[2]), Severity.FATAL, data, text)
+            return self._not_recovered(match[1], match[2].lower(), text)
         if match := _DPC.match(text):
             data = {"class": "contained", "address": match[2].lower()}
             return unsent("pcie.error", device(match[1], match[2]), Severity.FATAL, data, text)
+        if match := _FIRMWARE.match(text):
+            return self._reported_by_firmware(match[0].partition("]: ")[2].lstrip(), match[1].strip(), text)
+        return None
+
+    def _not_recovered(self, driver: str, address: str, text: str) -> UnsentEvent | None:
+        """The port says so of the device whose error it announced; of a fatal error that is no further fact."""
+        found, word = self._uncorrected.pop(address, (address, ""))
+        if word == "fatal":
+            return None
+        driver = driver if found == address else self._drivers.get(found, "")
+        data = {"class": "recovery_failed", "address": found}
+        return unsent("pcie.error", device(driver, found), Severity.FATAL, data, text)
+
+    def _reported_by_firmware(self, line: str, value: str, text: str) -> UnsentEvent | None:
+        if line.startswith("section_type"):
+            self._firmware_pcie = value == "PCIe error"
+        elif not line.startswith("device_id"):
+            self._firmware, self._firmware_pcie = value, False
+        elif self._firmware_pcie and self._firmware in _FIRMWARE_CLASSES:
+            self._firmware_pcie = False
+            address = value.split()[0].lower()
+            word, rank = _FIRMWARE_CLASSES[self._firmware]
+            data = {"class": word, "address": address, "role": "reported by the firmware (APEI)"}
+            return unsent("pcie.error", device(self._drivers.get(address, ""), address), rank, data, text)
         return None
 
     def _knows(self, address: str, driver: str) -> None:

@@ -65,6 +65,7 @@ class GpuNode:
         self.all_reduce.does("echo '# Avg bus bandwidth    : 371.25'")
         self.fabric, self.exporter = Tool(self.lab / "fabricmanager"), Tool(self.lab / "exporter")
         self._tools()
+        whole.nats.add(name)
         config = whole.write_agent_config(
             f"allow = {list(ALLOWED)}\nservices = ['{DCGM}', '{EXPORTER}']\nwatch_services = ['{FABRIC}']\n"
             f"dcgmi = '{self.dcgmi.path}'\n"
@@ -74,6 +75,7 @@ class GpuNode:
             f"figures = '{_BUS}'\nfloors = {{bus_gb_per_s = 150}}\n"
         ).read_text()
         config = config.replace(f'node = "{whole.node}"', f'node = "{name}"')
+        config = config.replace(whole.nats.node_url(whole.node), whole.nats.node_url(name))
         (self.lab / "agent.toml").write_text(
             config.replace(f'data_dir = "{whole.folder}/agent"', f'data_dir = "{self.lab}/data"')
         )

@@ -78,10 +78,11 @@ def node(folder: Path, name: str, *, cards: int) -> Iterator[LiveGuest]:
 
 def start_agent(whole: Stack, name: str, guest: LiveGuest) -> None:
     """As on a node: without aiohttp, which nats-py would load where it is, in four seconds there."""
+    whole.nats.add(name)
     text = whole.write_agent_config(ALLOWED).read_text()
     for before, now in (
         (f'node = "{whole.node}"', f'node = "{name}"'),
-        (whole.nats.url, f"nats://{HOST}:{whole.nats.port}"),
+        (whole.nats.node_url(whole.node), whole.nats.node_url(name).replace("127.0.0.1", HOST)),
         (f"{whole.folder}/agent", "/run/agent"),
     ):
         assert before in text
