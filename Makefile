@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks bench fuzz mutants stories docs safety lock clean
+.PHONY: help setup up test quick lint hooks bench fuzz mutants stories docs safety dist audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -9,6 +9,7 @@ FIRST ?= 1
 # Most long tests wait for processes and clocks: twice as many at a time as a small machine has processors. A file's tests stay
 # together.
 WORKERS ?= 4
+PIN := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 help:            ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,8 +59,17 @@ docs: setup      ## regenerates docs/reference.md, docs/actions.md and deploy/ag
 safety: setup    ## regenerates docs/safety.md: plays its situations (some seconds)
 	@$(BIN)/python -m tests.situations --write
 
+dist: setup      ## dist/: wheel, source archive, bills of materials, checksums, and signatures by GPUWARD_SIGNING_KEY
+	@deploy/release/dist.sh
+
+audit: setup     ## known vulnerabilities in the pinned dependencies, where the data can be had
+	@deploy/release/audit.sh
+
 lock:            ## pins the dependencies again (needs uv: pip install uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --all-extras pyproject.toml -o requirements.lock
+	$(PIN) --all-extras pyproject.toml -o requirements.lock
+	$(PIN) -c requirements.lock pyproject.toml -o deploy/release/agent.lock
+	$(PIN) -c requirements.lock --extra brain pyproject.toml -o deploy/release/brain.lock
+	$(PIN) deploy/dev/release.in -o deploy/dev/release.txt
 
 clean:           ## removes .venv and caches; never the data of `make up`
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist
+	rm -rf .venv .release .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist

@@ -1,0 +1,28 @@
+"""docs/security.md and SECURITY.md say what is there."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/security.md").read_text()
+REPORT = (ROOT / "SECURITY.md").read_text()
+
+
+def test_every_attack_has_a_test_that_exists() -> None:
+    """Each row of a table of attacks names tests, and each of them is in its file."""
+    _, _, tables = PAGE.partition("attacks and what holds")
+    rows = [line for line in tables.splitlines() if line.startswith("| ") and "what holds | test" not in line]
+    assert len(rows) >= 15
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row.split("|")[3])
+        assert named, f"no test: {row}"
+        for file, function in named:
+            assert re.search(rf"def {function}\(", (ROOT / file).read_text()), f"{file}::{function}"
+
+
+def test_reports_have_one_way_and_no_mail_address() -> None:
+    """Private vulnerability reporting; and the files that a release's verification needs are there."""
+    assert "private vulnerability reporting" in REPORT.lower()
+    assert not re.search(r"[\w.]+@[\w.]+\.\w+", REPORT)
+    for path in re.findall(r"deploy/release/[\w.]+", REPORT):
+        assert (ROOT / path).exists(), path
