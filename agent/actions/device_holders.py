@@ -8,6 +8,7 @@ from agent.contract.errors import Refused
 from agent.contract.owner import Owner
 from agent.host import Host
 from agent.process_owner import owner_of
+from agent.shared.printable import printable
 
 _DEVICES = "/dev/nvidia"  # nvidia0, nvidiactl, nvidia-uvm, nvidia-nvswitch0, nvidia-caps/...
 
@@ -61,7 +62,7 @@ def _devices(host: Host, pid: int) -> set[str]:
             except FileNotFoundError:
                 continue  # closed meanwhile
             if target.startswith(_DEVICES):
-                devices.add(target.removesuffix(" (deleted)"))
+                devices.add(printable(target.removesuffix(" (deleted)")))
     except PermissionError as error:
         if pid != 1:  # hardened kernels hide init's files from root too; init opens no GPU
             raise Refused(

@@ -12,6 +12,7 @@ from agent.contract.owner import owner
 from agent.host import Host
 from agent.process_owner import owner_of
 from agent.shared.patience import within
+from agent.shared.printable import printable
 
 MAX_FILE_BYTES = 512 * 1024
 MAX_KERNEL_BYTES = 4 * 1024 * 1024  # of the window its newest part
@@ -133,7 +134,7 @@ def _devices(host: Host, pid: str) -> list[str]:
         with contextlib.suppress(OSError):
             target = str(host.path(f"/proc/{pid}/fd/{fd}").readlink())
             if target.startswith("/dev/nvidia"):
-                found.add(target[:_MOST_NAME])
+                found.add(printable(target)[:_MOST_NAME])
         if len(found) >= _MOST_DEVICES:  # names of a container's making
             break
     return sorted(found)

@@ -81,7 +81,11 @@ def usage(folder: str, depth: int, seconds: float) -> dict[str, Any]:
         "files": files,
         "denied": denied,
         "whole": whole,
-        "largest": sorted(largest, reverse=True),
+        # Whoever makes a directory chooses the bytes of its name: JSON takes only text.
+        "largest": [
+            (size, os.fsencode(path).decode(errors="backslashreplace"))
+            for size, path in sorted(largest, reverse=True)
+        ],
     }
 
 

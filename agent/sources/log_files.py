@@ -1,12 +1,12 @@
 """Follows log files. No inotify: file servers, where they often are, do not report changes. Not a source; a part of some."""
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from agent.collectors.samples import Checkpoint, JobLine, Sample
 from agent.host import Host
+from agent.shared.printable import printable
 from agent.sources.base import Emit
 from agent.sources.poll import Poller
 from agent.sources.tail import Tail, stat_of
@@ -139,7 +139,7 @@ class LogFiles:
             self._aged[tail.path] = age_s if age_s > _FRESH_S else 0.0
 
     def _key(self, path: str) -> str:
-        return self._prefix + _printable(path)
+        return self._prefix + printable(path)
 
     def _checkpoint(self, path: str, position: str) -> Checkpoint:
         return Checkpoint(key=self._key(path), value=position, mono_s=self._host.mono_s())
@@ -154,7 +154,7 @@ class LogFiles:
         return list(found)
 
     def _shown(self, path: str) -> str:
-        return _printable(path if self._host.live else "/" + str(Path(path).relative_to(self._host.root)))
+        return printable(path if self._host.live else "/" + str(Path(path).relative_to(self._host.root)))
 
     def _job_of(self, path: str) -> str:
         match = self._job.search(self._shown(path))
@@ -167,11 +167,6 @@ class LogFiles:
     def _written_s(self, tail: Tail) -> float:
         """When its new lines were written, at the latest, on the monotonic clock."""
         return self._host.mono_s() - self._aged.get(tail.path, 0.0)
-
-
-def _printable(path: str) -> str:
-    r"""The path as text that can be stored and sent: bytes that are no UTF-8 become `\xff`."""
-    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _mtime(tail: Tail) -> float:

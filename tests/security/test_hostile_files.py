@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from agent.actions.bundle_folder import BundleFolder
+from agent.actions.device_holders import holders
 from agent.actions.evidence_collect import EvidenceCollect
 from agent.collectors.joblog import JobLogCollector, JobLogOptions
 from agent.collectors.samples import Checkpoint, JobLine
@@ -25,6 +26,7 @@ from agent.sources.joblog import JobLogSource, JobLogSourceOptions
 from agent.sources.tail import Tail
 from tests.agent.following import following, once
 from tests.agent.test_evidence import machine, members
+from tests.agent.test_fs_usage import at
 
 USER, OTHER = 64_123, 64_124
 TERABYTE = 1 << 40
@@ -299,3 +301,28 @@ async def test_a_bundle_takes_no_link_and_no_pipe(kind: str, tmp_path: Path) -> 
     with pytest.raises(ActionError):
         await take()
     assert list((tmp_path / "evidence").iterdir()) == []
+
+
+async def test_a_device_s_name_is_data(tmp_path: Path) -> None:
+    """A container's process has a file open that it named like a GPU, with bytes that are no UTF-8: the bundle is made."""
+    process = machine(tmp_path / "root") / "proc/4711"
+    (process / "fd").mkdir(parents=True)
+    (process / "cgroup").write_text("0::/user.slice\n")
+    (process / "cmdline").write_bytes(b"train\0\xff\n")
+    (process / "fd/3").symlink_to(os.fsdecode(b"/dev/nvidia\xff\n\x1b"))
+    bundles = BundleFolder(Host(), tmp_path / "evidence")
+    done = await EvidenceCollect(Host(root=tmp_path / "root"), bundles).run({"component": "node"})
+    (found,) = orjson.loads(members(tmp_path / "evidence", done.evidence)["gpu_processes.json"])
+    assert found["devices"] == "/dev/nvidia\\xff\n\x1b"
+    (holder,) = holders(Host(root=tmp_path / "root"))
+    assert orjson.dumps(str(holder))
+
+
+async def test_a_directory_s_name_is_data(tmp_path: Path) -> None:
+    """fs.usage of a mount where a user made one with bytes that are no UTF-8: its answer can be sent."""
+    hog = tmp_path / os.fsdecode(b"\xff\nhog")
+    hog.mkdir()
+    (hog / "data").write_bytes(b"x" * 1_000_000)
+    done = await at(tmp_path, tmp_path / "host").run({"mount": str(tmp_path)})
+    assert "hog" in done.text
+    assert orjson.dumps(done.text)
