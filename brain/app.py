@@ -269,8 +269,9 @@ async def run(
             nats=nats,
             requests=requests,
             writer=writer,
+            notes=notes,
         )
-        console = Console(brain, config.console, secret(config.console.token_file, "console.token_file"))
+        console = Console(brain)
         url = await stack.enter_async_context(console.serving())
 
         # Everything runs; this ends first.

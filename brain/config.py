@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from brain import options, renamed, zones
+from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.pack.spec import Digest, EscalationStep, ModeSetting, Place, Priority, Settings
 
 T = TypeVar("T")
@@ -32,7 +33,6 @@ _PLUG_INS = (
     "switches",
     "ufm",
 )  # keys with tables of plug-ins
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _KINDS_OF_ERROR = {
     "extra_forbidden": "unknown key",
     "unexpected_keyword_argument": "unknown key",
@@ -86,16 +86,6 @@ class EvidenceConfig(_Model):
     keep_s: float = Field(default=14 * 86400, ge=3600)
     # Beyond this size the oldest bundles are dropped
     max_bytes: int = Field(default=1024**3, ge=16 * 1024**2)
-
-
-class ConsoleConfig(_Model):
-    """The HTTP API."""
-
-    host: str = "127.0.0.1"
-    # 0: any free port
-    port: int = Field(default=8470, ge=0, le=65535)
-    # File with the bearer token; needed when host is not loopback
-    token_file: Path | None = None
 
 
 class SnapshotConfig(_Model):
@@ -156,10 +146,6 @@ class BrainConfig(_Model):
     def _agrees(self) -> "BrainConfig":
         if self.nats.url and "embedded" in self.nats.model_fields_set:
             raise ValueError("nats: give `url` or `embedded`, not both")
-        if self.console.host not in LOOPBACK and self.console.token_file is None:
-            raise ValueError(
-                "console: a host that is not loopback needs a token_file, or anyone could give commands"
-            )
         for severity, chain in self.settings.escalation.items():
             self._check_chain(severity.value, chain)
         for fault, wait in self.settings.drains.items():
@@ -249,6 +235,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
     Old names are read with a warning in the log.
     """
     raw = copy.deepcopy(dict(raw))
+    refuse_shared_token(raw, where)
     renamed.rename(raw, renamed.CONFIG, functools.partial(_warn, where))
     config = _checked(lambda: BrainConfig.model_validate_json(orjson.dumps(raw, default=str)), where)
     try:

@@ -139,12 +139,12 @@ def _meanings(head: str, kind: type[Enum]) -> list[str]:
 def _operator_commands() -> list[str]:
     lines = [
         "Each is a command of `gpuward`, and a `verb` of `POST /api/command` with its arguments in `args`.\n",
-        "| verb | required | optional | meaning |",
-        "|---|---|---|---|",
+        "| verb | role | required | optional | meaning |",
+        "|---|---|---|---|---|",
     ]
-    for verb, (required, optional) in VERBS.items():
+    for verb, (required, optional, role) in VERBS.items():
         names = [", ".join(f"`{name}`" for name in some) for some in (required, optional)]
-        lines.append(f"| `{verb}` | {names[0]} | {names[1]} | {COMMANDS[verb].help} |")
+        lines.append(f"| `{verb}` | {role.value} | {names[0]} | {names[1]} | {COMMANDS[verb].help} |")
     return [*lines, ""]
 
 

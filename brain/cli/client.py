@@ -7,28 +7,31 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import click
 
+from brain.console.access import local_token
+
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:8470"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TIMEOUT_S = 15.0
 FETCH_S = 60.0
 WATCH_TIMEOUT_S = 45.0  # the watch sends something more often than this
 
 
 class Client:
-    """The API of one brain, and the name of the operator who uses it."""
+    """The API of one brain. Who uses it is known by the token alone."""
 
-    def __init__(self, url: str, token_file: Path | None, who: str) -> None:
+    def __init__(self, url: str, token_file: Path | None = None, ca_file: Path | None = None) -> None:
         self._url = url.rstrip("/")
         self._token_file = token_file
-        self.who = who
+        self._ca_file = ca_file
 
-    def at(self, url: str = "", token_file: Path | None = None, who: str = "") -> "Client":
+    def at(self, url: str = "", token_file: Path | None = None, ca_file: Path | None = None) -> "Client":
         """Returns the same client with other settings; empty ones stay as they are."""
-        return Client(url or self._url, token_file or self._token_file, who or self.who)
+        return Client(url or self._url, token_file or self._token_file, ca_file or self._ca_file)
 
     def get(self, *path: str, query: str = "") -> Any:
         """Returns the JSON at `/api/<path>`; a ClickException says what is wrong."""
@@ -37,13 +40,9 @@ class Client:
 
     def submit(self, verb: str, **args: str | float) -> Any:
         """Submits an operator command; returns the answer of `/api/command`."""
-        request = self._request(("command",))
-        request.add_header("Content-Type", "application/json")
-        request.data = json.dumps({"verb": verb, "args": args, "who": self.who}).encode()
-        with self._open(request, TIMEOUT_S) as answer:
-            return json.load(answer)
+        return self.post("command", body={"verb": verb, "args": args})
 
-    def post(self, *path: str, body: Mapping[str, str]) -> Any:
+    def post(self, *path: str, body: Mapping[str, Any]) -> Any:
         """Posts a JSON body to `/api/<path>` and returns the JSON answer."""
         request = self._request(path)
         request.add_header("Content-Type", "application/json")
@@ -83,16 +82,42 @@ class Client:
             request = urllib.request.Request(f"{self._url}/api/{parts}{f'?{query}' if query else ''}")  # noqa: S310 - http(s), checked
         except ValueError as error:
             raise click.UsageError(f"--url {self._url!r}: {error}") from error
-        if self._token_file is not None:
-            try:
-                request.add_header("Authorization", f"Bearer {self._token_file.read_text().strip()}")
-            except OSError as error:
-                raise click.UsageError(f"--token-file {self._token_file}: {error.strerror}") from error
+        if token := self._token():
+            request.add_header("Authorization", f"Bearer {token}")
         return request
+
+    def _token(self) -> str:
+        """The token in the file that was named, or the one of whoever started the brain on this machine; empty: none."""
+        url = urlsplit(self._url)
+        local = url.hostname in LOOPBACK
+        if self._token_file is None:
+            return local_token.found(url.port or (443 if url.scheme == "https" else 80)) if local else ""
+        if url.scheme != "https" and not local:
+            raise click.UsageError(
+                f"--url {self._url!r}: a token is sent by https only: anyone on the way could read it"
+            )
+        try:
+            return self._token_file.read_text(encoding="ascii").strip()
+        except OSError as error:
+            raise click.UsageError(f"--token-file {self._token_file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise click.UsageError(f"--token-file {self._token_file}: not a token") from error
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        if self._url.lower().startswith("https:"):
+            import ssl  # 10 ms that plain http need not spend
+
+            try:
+                context = ssl.create_default_context(cafile=str(self._ca_file) if self._ca_file else None)
+            except OSError as error:
+                raise click.UsageError(f"--ca-file {self._ca_file}: {error}") from error
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        return urllib.request.build_opener(*handlers)
 
     def _open(self, request: urllib.request.Request, timeout_s: float) -> http.client.HTTPResponse:
         try:
-            answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=timeout_s)  # noqa: S310 - http(s), checked
+            answer: http.client.HTTPResponse = self._opener().open(request, timeout=timeout_s)
             return answer
         except urllib.error.HTTPError as error:
             raise click.ClickException(_message(error)) from error
@@ -104,6 +129,13 @@ class Client:
             ) from error
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A token goes to the brain that was named, and to nobody to whom it would pass us on."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Follows none."""
+
+
 def _message(error: urllib.error.HTTPError) -> str:
     try:
         body = json.load(error)
@@ -113,7 +145,7 @@ def _message(error: urllib.error.HTTPError) -> str:
 
 
 def for_client(function: F) -> F:
-    """Passes a command its client, and lets `--url`, `--token-file` and `--as` also follow the command's name."""
+    """Passes a command its client, and lets `--url`, `--token-file` and `--ca-file` also follow the command's name."""
 
     def changed(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value is not None:
@@ -124,7 +156,9 @@ def for_client(function: F) -> F:
         click.option(
             "--token-file", type=click.Path(path_type=Path), callback=changed, expose_value=False, hidden=True
         ),
-        click.option("--as", "who", callback=changed, expose_value=False, hidden=True),
+        click.option(
+            "--ca-file", type=click.Path(path_type=Path), callback=changed, expose_value=False, hidden=True
+        ),
     )
     wrapped: Any = click.pass_obj(function)
     for option in options:

@@ -1,6 +1,5 @@
 """The command `gpuward`."""
 
-import getpass
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +36,7 @@ COMMANDS: dict[str, Lazy] = {
     "reset": lazy(
         "brain.cli.operator_commands:reset", "Lets disruptive runs begin again after the breaker has tripped."
     ),
+    "token": lazy("brain.cli.tokens:token", "Who may come in: makes, lists and revokes tokens."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }
@@ -56,13 +56,18 @@ MOUNTED: dict[str, str] = {
     "--token-file",
     envvar="GPUWARD_TOKEN_FILE",
     type=click.Path(path_type=Path),
-    help="File with the bearer token that the brain wants.",
+    help="File with your token. Default on the machine of the brain: that of the user who started it.",
 )
-@click.option("--as", "who", envvar="GPUWARD_USER", default="", help="Your name in the log; default: $USER.")
+@click.option(
+    "--ca-file",
+    envvar="GPUWARD_CA_FILE",
+    type=click.Path(path_type=Path),
+    help="PEM file with the CA of an https:// brain; default: those of the system.",
+)
 @click.version_option(package_name="gpuward")
 @click.pass_context
-def _options(ctx: click.Context, url: str, token_file: Path | None, who: str) -> None:
-    ctx.obj = Client(url, token_file, who or _login_name())
+def _options(ctx: click.Context, url: str, token_file: Path | None, ca_file: Path | None) -> None:
+    ctx.obj = Client(url, token_file, ca_file)
 
 
 def group(mounted: Mapping[str, Callable[[], click.Command]]) -> LazyGroup:
@@ -101,10 +106,3 @@ def _status(command: click.Command, args: Sequence[str] | None) -> int:
     except GpuwardError as error:
         click.echo(f"gpuward: {error}", err=True)
         return 1
-
-
-def _login_name() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"

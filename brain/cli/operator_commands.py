@@ -1,4 +1,4 @@
-"""Operator commands: each becomes an input on the log, with the operator's name."""
+"""Operator commands: each becomes an input on the log, with the name of whoever logged in."""
 
 import json
 import re
@@ -135,6 +135,9 @@ def reset(client: Client, plain: bool) -> None:
 def _show(answer: dict[str, Any], plain: bool) -> None:
     if plain:
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        return
+    if answer["waiting"]:
+        click.echo(answer["waiting"])
         return
     for note in answer["notes"]:
         click.echo(note["text"])

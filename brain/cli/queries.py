@@ -37,6 +37,9 @@ def status(client: Client, plain: bool) -> None:
         lines.append(("malformed", f"{found['malformed']} messages could not be read"))
     lines += [("hold", _hold(hold)) for hold in found["holds"]]
     lines += [("mode", _mode(mode)) for mode in found["modes"]]
+    lines += [
+        ("waiting", f"{one['who']}: {one['text']} (needs a second person)") for one in found["proposals"]
+    ]
     for label, text in lines:
         click.echo(f"{label:<10} {text}")
 

@@ -150,6 +150,10 @@ class BrainView(Protocol):
         """
         ...
 
+    def note(self, kind: str, text: str) -> None:
+        """Writes a note of this brain, for people and for whoever asks later."""
+        ...
+
     async def submit(self, command: OperatorCommand) -> int:
         """Puts an operator command on the log and returns its position there. Unreachable when NATS does not take it in
         time.

@@ -9,13 +9,15 @@ import orjson
 from aiohttp import web
 
 from agent.contract.errors import Unreachable
+from brain.console.access.route import Route, get, post
 from brain.console.brain_view import BrainView
+from brain.console_config import Role
 
 RECIPIENT = "drill"  # requests go to it as if it were a node
 ANSWER_S = 5.0
 
 
-def routes(brain: BrainView) -> list[web.RouteDef]:
+def routes(brain: BrainView) -> list[Route]:
     """GET /api/drill lists, POST /api/drill {name, node} injects."""
 
     async def show(_: web.Request) -> web.Response:
@@ -29,7 +31,7 @@ def routes(brain: BrainView) -> list[web.RouteDef]:
             raise web.HTTPBadRequest(text="want {name, node}") from None
         return await _pass_on(brain, {"do": "inject", "name": name, "node": node})
 
-    return [web.get("/api/drill", show), web.post("/api/drill", inject)]
+    return [get("/api/drill", show), post("/api/drill", Role.OPERATOR, inject)]
 
 
 async def _pass_on(brain: BrainView, request: dict[str, Any]) -> web.Response:

@@ -12,10 +12,11 @@ from agent.contract import subjects
 from agent.contract.errors import ActionError, ConfigError, Unreachable
 from agent.contract.messages import clip
 from brain.console import shapes
+from brain.console.access.route import Route, get
 from brain.console.brain_view import BrainView, History
 
 
-def routes(brain: BrainView) -> list[web.RouteDef]:
+def routes(brain: BrainView) -> list[Route]:
     """Returns the route."""
     one_at_a_time = asyncio.Lock()  # each is held in memory
 
@@ -45,7 +46,7 @@ def routes(brain: BrainView) -> list[web.RouteDef]:
             headers={"Content-Disposition": f'attachment; filename="{file}.tar.gz"'},
         )
 
-    return [web.get("/api/evidence/{id:.+}", answer)]
+    return [get("/api/evidence/{id:.+}", answer)]
 
 
 def bundle_of(history: History, id_: str) -> str:

@@ -2,76 +2,89 @@
 
 import asyncio
 import contextlib
-import hmac
-import logging
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
-from aiohttp import web
+from aiohttp import hdrs, web
 
-from agent.contract.errors import ConfigError, Unreachable
+from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
-from brain.config import ConsoleConfig
-from brain.console import drill, evidence, shapes
+from brain.console import drill, evidence, operator_commands, shapes, token_routes
+from brain.console.access.credentials import Credentials
+from brain.console.access.door import Door, add_headers
+from brain.console.access.route import Handler, Route, add, get
+from brain.console.access.tls import Certificate
+from brain.console.access.two_persons import Proposals
+from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 from brain.console.explain import explain
-from brain.console.verbs import InvalidCommand, check_names, parse
+from brain.console.verbs import check_words
 from brain.core.effects import Note
-from brain.core.inputs import OperatorCommand
-
-_log = logging.getLogger(__name__)
 
 MAX_BODY = 65_536
-HANDLED_S = 5.0  # how long the answer to an operator command waits until the engine has handled it
 PING_S = 15.0
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Console:
     """The HTTP server of one brain."""
 
-    def __init__(self, brain: BrainView, config: ConsoleConfig, token: str) -> None:
-        """`token`: the bearer token that clients need; empty: none (loopback only)."""
+    def __init__(self, brain: BrainView) -> None:
+        """ConfigError: its certificate cannot be used, or a word of two_persons is none."""
         self._brain = brain
-        self._config = config
-        self._token = token
+        self._config = config = brain.config.console
+        check_words(config.two_persons)
+        self._credentials = Credentials(config, brain.config.data_dir, time.time)
+        self._proposals = Proposals()
+        self._door = Door(config, self._credentials, clock=time.monotonic, note=brain.note)
+        self._certificate: Certificate | None = None
+        if config.tls_cert_file is not None and config.tls_key_file is not None:
+            self._certificate = Certificate(config.tls_cert_file, config.tls_key_file)
         self._runner: web.AppRunner | None = None
+
+    def routes(self) -> list[Route]:
+        """Returns all routes: what is not here is refused."""
+        brain = self._brain
+        return [
+            get("/api/status", self._status),
+            get("/api/incidents", self._incidents),
+            get("/api/incidents/{id}", self._incident),
+            get("/api/explain/{id}", self._explain),
+            get("/api/runs/{id}", self._run),
+            get("/api/nodes", self._nodes),
+            get("/api/watch", self._watch),
+            *operator_commands.routes(brain, self._door, self._proposals),
+            *token_routes.routes(brain, self._door, self._credentials, self._proposals),
+            *evidence.routes(brain),
+            *(drill.routes(brain) if brain.config.drill else ()),
+        ]
 
     def app(self) -> web.Application:
         """Returns the application with all routes."""
-        app = web.Application(client_max_size=MAX_BODY, middlewares=[self._errors, self._allowed])
-        app.add_routes(
-            [
-                web.get("/api/status", self._status),
-                web.get("/api/incidents", self._incidents),
-                web.get("/api/incidents/{id}", self._incident),
-                web.get("/api/explain/{id}", self._explain),
-                web.get("/api/runs/{id}", self._run),
-                web.get("/api/nodes", self._nodes),
-                web.get("/api/watch", self._watch),
-                web.post("/api/command", self._command),
-                *evidence.routes(self._brain),
-                *(drill.routes(self._brain) if self._brain.config.drill else ()),
-            ]
-        )
+        app = web.Application(client_max_size=MAX_BODY, middlewares=[self._errors, self._door.guard])
+        add(app, self.routes())
+        app.on_response_prepare.append(add_headers)
         return app
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
         """Serves while the context is open; its value is the URL."""
         url = await self.start()
+        reload = asyncio.ensure_future(self._certificate.watch()) if self._certificate else None
         try:
             yield url
         finally:
+            if reload is not None:
+                reload.cancel()
             await self.stop()
 
     async def start(self) -> str:
         """Starts to listen and returns the URL. ConfigError when the port is taken."""
         self._runner = web.AppRunner(self.app(), access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._config.host, self._config.port)
+        tls = self._certificate.context if self._certificate else None
+        site = web.TCPSite(self._runner, self._config.host, self._config.port, ssl_context=tls)
         try:
             await site.start()
         except OSError as error:
@@ -80,10 +93,16 @@ class Console:
                 f"console.port {self._config.port} of {self._config.host}: {error.strerror}: set another port"
             ) from error
         host, port = self._runner.addresses[0][:2]
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        try:
+            self._credentials.publish_local(port)
+        except ConfigError:
+            await self.stop()
+            raise
+        return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
     async def stop(self) -> None:
         """Ends it, and the watchers' connections."""
+        self._credentials.withdraw_local()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -93,27 +112,18 @@ class Console:
         try:
             return await handler(request)
         except web.HTTPException as error:
-            return _json({"error": error.text or error.reason}, error.status)
-
-    @web.middleware
-    async def _allowed(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if self._token:
-            given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), self._token.encode()):
-                raise web.HTTPUnauthorized(
-                    text="a bearer token is needed: --token-file or GPUWARD_TOKEN_FILE"
-                )
-        if request.method == "POST" and request.content_type != "application/json":
-            # A web page elsewhere can make a browser send forms to us, but not this type.
-            raise web.HTTPUnsupportedMediaType(text="the body must be application/json")
-        return await handler(request)
+            answer = json_answer({"error": error.text or error.reason}, error.status)
+            for name in (hdrs.WWW_AUTHENTICATE, hdrs.RETRY_AFTER):
+                if name in error.headers:
+                    answer.headers[name] = error.headers[name]
+            return answer
 
     async def _status(self, _: web.Request) -> web.Response:
         brain, live = self._brain, self._brain.live
         state = live.state
         nodes = state.nodes.values()
         unreachable = sum(not node.alive for node in nodes)
-        return _json(
+        return json_answer(
             {
                 "brain": brain.name,
                 "cell": brain.config.cell,
@@ -138,31 +148,34 @@ class Console:
                 "busy_s": round(live.busy_s, 3),
                 "holds": shapes.holds(state),
                 "modes": shapes.modes(state),
+                "proposals": [
+                    {"who": one.who, "text": one.text} for one in self._proposals.waiting(time.monotonic())
+                ],
             }
         )
 
     async def _incidents(self, request: web.Request) -> web.Response:
         everything = request.query.get("all", "0") not in ("0", "", "false")
         found = self._brain.readmodel.incidents(open_only=not everything)
-        return _json({"incidents": [shapes.incident(raw) for raw in found]})
+        return json_answer({"incidents": [shapes.incident(raw) for raw in found]})
 
     async def _incident(self, request: web.Request) -> web.Response:
         raw = self._brain.readmodel.incident(request.match_info["id"])
         if raw is None:
             raise web.HTTPNotFound(text=f"no incident {clip(request.match_info['id'], 80)!r}")
-        return _json(shapes.incident(raw))
+        return json_answer(shapes.incident(raw))
 
     async def _explain(self, request: web.Request) -> web.Response:
         found = explain(self._brain.readmodel, self._brain.live.state, request.match_info["id"])
         if found is None:
             raise web.HTTPNotFound(text=f"no incident, run or page {clip(request.match_info['id'], 80)!r}")
-        return _json(found)
+        return json_answer(found)
 
     async def _run(self, request: web.Request) -> web.Response:
         raw = self._brain.readmodel.run(request.match_info["id"])
         if raw is None:
             raise web.HTTPNotFound(text=f"no run {clip(request.match_info['id'], 80)!r}")
-        return _json(shapes.run(raw))
+        return json_answer(shapes.run(raw))
 
     async def _nodes(self, _: web.Request) -> web.Response:
         state = self._brain.live.state
@@ -186,7 +199,7 @@ class Console:
                     "pod": place.pod if place else "",
                 }
             )
-        return _json({"nodes": found})
+        return json_answer({"nodes": found})
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         """Streams server-sent events: a `note` for each note from now on, after the last `?last=N` ones."""
@@ -203,50 +216,19 @@ class Console:
                     async with asyncio.timeout(PING_S):
                         note = await queue.get()
                 except TimeoutError:
+                    if not self._door.still_welcome(request):
+                        break
                     await response.write(b": still here\n\n")
                     continue
                 except ConnectionError:
                     break
+                if not self._door.still_welcome(request):
+                    break  # the token was revoked, or has expired
                 if note is None:
                     await response.write(b"event: lost\ndata: {}\n\n")
                     break
                 await response.write(_event(shapes.note(_raw(note))))
         return response
-
-    async def _command(self, request: web.Request) -> web.Response:
-        """Puts an operator command on the log, and answers with the notes that it caused."""
-        try:
-            # Not request.json(), which accepts lone surrogates: a log in UTF-8 cannot hold them.
-            body = orjson.loads(await request.read())
-            verb, args, who = parse(body)
-            state = self._brain.live.state
-            if self._brain.live.caught_up and state.pack is not None:
-                check_names(verb, args, state.pack, {*state.nodes, *self._brain.newest_beats()})
-        except (orjson.JSONDecodeError, InvalidCommand) as error:
-            raise web.HTTPBadRequest(text=str(error)) from error
-        command = OperatorCommand(id=f"s:{uuid.uuid4().hex}", who=who, verb=verb, args=args)
-        try:
-            seq = await self._brain.submit(command)
-        except Unreachable as error:
-            raise web.HTTPServiceUnavailable(text=str(error)) from error
-        handled = await self._brain.live.reached(seq, HANDLED_S)
-        notes = self._brain.readmodel.notes_caused_by(command.id) if handled else []
-        refused = next((note["text"] for note in notes if note["kind"] == "operator.refused"), "")
-        _log.info("command of %s: %s %s", who, verb, args)
-        return _json(
-            {
-                "id": command.id,
-                "seq": seq,
-                "handled": handled,
-                "refused": refused,
-                "notes": [shapes.note(note) for note in notes],
-            },
-            409 if refused else 200,
-        )
-
-
-def _json(value: Any, status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(value), status=status, content_type="application/json")
 
 
 def _event(note: dict[str, Any]) -> bytes:

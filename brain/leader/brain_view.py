@@ -18,6 +18,7 @@ from brain.leader.history import HistoryWriter
 from brain.leader.leadership import Leadership
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
+from brain.leader.notes import BrainNotes
 from brain.leader.replica import Replica
 
 
@@ -83,6 +84,7 @@ class LiveBrainView:
     nats: CurrentClient
     requests: NodeRequests
     writer: LogWriter
+    notes: BrainNotes
     # by this machine's wall clock
     started_at: float = field(default_factory=time.time)
 
@@ -110,6 +112,10 @@ class LiveBrainView:
     async def evidence(self, node: str, command: str) -> bytes | None:
         """An evidence bundle; None: there is none (yet). Unreachable, ActionError: see brain/adapters/evidence."""
         return await evidence.fetch(self.nats.required(), self.config.cell, node, command)
+
+    def note(self, kind: str, text: str) -> None:
+        """Writes a note of this brain."""
+        self.notes.write(kind, text)
 
     async def submit(self, command: OperatorCommand) -> int:
         """Puts an operator command on the log; its position there. Unreachable when NATS does not take it in time."""

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from agent.shared.secret_file import secret
-from brain.config import LOOPBACK
+from brain.console_config import LOOPBACK
 from brain.options import options
 
 MAX_BYTES = 64 * 1024 * 1024  # of one answer: all ports of a fabric of 10,000 nodes take about 30 MB

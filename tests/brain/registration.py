@@ -192,7 +192,7 @@ def missing_verbs(
         (
             "brain/console/verbs.py: VERBS",
             console,
-            '"{0}": ((<required arguments>), (<optional arguments>)),',
+            '"{0}": ((<required arguments>), (<optional arguments>), Role.<the weakest that may>),',
         ),
         (
             "brain/cli/main.py: COMMANDS",

@@ -265,7 +265,7 @@ def test_a_missing_operator_command_is_named() -> None:
     ]
     assert registration.missing_verbs(have, ["hold"], ["hold"]) == [
         "the operator command release is missing in brain/console/verbs.py: VERBS. Add\n"
-        '    "release": ((<required arguments>), (<optional arguments>)),',
+        '    "release": ((<required arguments>), (<optional arguments>), Role.<the weakest that may>),',
         "the operator command release is missing in brain/cli/main.py: COMMANDS. Add\n"
         '    "release": lazy("brain.cli.operator_commands:release", "..."),',
     ]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests import people
 from tests.real.nats import NatsServer, free_port
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ class Stack:
         self.url = f"http://127.0.0.1:{self.port}"
         self.pages_file = folder / "pages.jsonl"
         self._page_port = free_port()
+        self.ann = people.token_file(folder / "brain")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         shutil.copytree(ROOT / "rules", folder / "rules", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(ROOT / "runbooks", folder / "runbooks", ignore=shutil.ignore_patterns("__pycache__"))
@@ -45,6 +47,7 @@ class Stack:
         path.write_text(
             f'data_dir = "{self.folder}/brain"\nrules = "{self.folder}/rules"\nrunbooks = "{self.folder}/runbooks"\n'
             f'[log]\nmax_bytes = 268435456\n[nats]\nurl = "{self.nats.url}"\n[console]\nport = {self.port}\n'
+            f'users.ann.role = "administrator"\n'
             f'[channels.hook]\ntype = "webhook"\nurl = "http://127.0.0.1:{self._page_port}/page"\n'
             f'[groups]\noncall = ["hook"]\nscheduler = ["hook"]\n{more}\n'
         )
@@ -145,8 +148,9 @@ class Stack:
     def gpuward(self, *args: str) -> str:
         """What the command prints; the test fails when it fails."""
         done = subprocess.run(
-            [str(BIN / "gpuward"), *args], env=os.environ | {"GPUWARD_URL": self.url, "USER": "ann"}, capture_output=True,
-            text=True, timeout=120, check=False,
+            [str(BIN / "gpuward"), *args],
+            env=os.environ | {"GPUWARD_URL": self.url, "GPUWARD_TOKEN_FILE": str(self.ann)},
+            capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"gpuward {' '.join(args)}: {done.stdout}{done.stderr}"
         return done.stdout

@@ -82,7 +82,7 @@ class Up:
         return done.stdout + done.stderr
 
     def env(self) -> dict[str, str]:
-        return os.environ | {"GPUWARD_URL": f"http://127.0.0.1:{self.port}", "USER": "ann"}
+        return os.environ | {"GPUWARD_URL": f"http://127.0.0.1:{self.port}"}
 
     def end(self, number: signal.Signals = signal.SIGINT, within_s: float = 60.0) -> int:
         """A signal to `up` alone; its exit status."""

@@ -20,6 +20,7 @@ from agent.contract.commands import Answer, Command, Reply, decode_command, enco
 from agent.contract.look import LOOK
 from agent.contract.messages import Beat, Event, Severity, encode_beat, encode_event
 from brain import app, config
+from tests import people
 from tests.real.nats import free_port
 
 
@@ -127,7 +128,7 @@ class Lab:
             {
                 "data_dir": str(folder / "brain"),
                 "nats": {"embedded": {"port": self.port}},
-                "console": {"port": 0},
+                "console": {"port": 0} | people.ANN,
                 "log": {"max_bytes": 256 * 1024**2},
                 "lease_ttl_s": 5,
                 "unreachable_after_s": 600,  # nodes of most tests never beat
@@ -136,6 +137,7 @@ class Lab:
             "test",
             folder,
         )
+        self.ann = people.token_file(self.config.data_dir)
         self.running: app.Running | None = None
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -151,7 +153,9 @@ class Lab:
         if self._task.done():
             self._task.result()
         self.running = ready.result()
-        self._session = await self._stack.enter_async_context(aiohttp.ClientSession(self.running.console_url))
+        self._session = await self._stack.enter_async_context(
+            aiohttp.ClientSession(self.running.console_url, headers=people.bearer(self.ann))
+        )
         if leads:
             await self.until(lambda status: status["leads"] and status["pack"], "it leads with rules")
 
@@ -191,9 +195,9 @@ class Lab:
             return await answer.json()
 
     async def say(self, verb: str, **args: Any) -> tuple[int, Any]:
-        """A person's word; status and answer."""
+        """A word of ann's; status and answer."""
         assert self._session is not None
-        body = {"verb": verb, "args": args, "who": "ann"}
+        body = {"verb": verb, "args": args}
         async with self._session.post("/api/command", json=body) as answer:
             return answer.status, await answer.json()
 

@@ -1,0 +1,104 @@
+"""`gpuward token`: who may come in."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from brain.cli.client import Client, for_client
+from brain.cli.operator_commands import Duration
+from brain.cli.queries import as_json, clock
+
+
+@click.group()
+def token() -> None:
+    """Tokens: each belongs to a person of [console.users], may be weaker than them, expires, and can be revoked."""
+
+
+@token.command()
+@click.argument("name", default="")
+@click.option("--role", help="What it may do at most; default: what its user may do.")
+@click.option("--scope", "scopes", multiple=True, help="Only commands on these (glob), e.g. 'node/gpu-*'.")
+@click.option("--runbook", "runbooks", multiple=True, help="Only commands about these (glob).")
+@click.option("--for", "lasts_s", type=Duration(), default="90d", show_default=True, help="Until it expires.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="File for it, readable by you only; default: print it."
+)
+@as_json
+@for_client
+def create(
+    client: Client,
+    name: str,
+    role: str | None,
+    scopes: tuple[str, ...],
+    runbooks: tuple[str, ...],
+    lasts_s: float,
+    out: Path | None,
+    plain: bool,
+) -> None:
+    """Makes a token for NAME (default: for yourself). It is shown once: the brain keeps only its hash."""
+    body: dict[str, Any] = {"user": name, "lasts_s": lasts_s, "scopes": scopes, "runbooks": runbooks}
+    made = client.post("tokens", body=body | ({"role": role} if role else {}))
+    if made.get("waiting"):
+        click.echo(made["waiting"])
+        return
+    if out is not None:
+        _write(out, made.pop("token"))
+    if plain:
+        click.echo(json.dumps(made, indent=2))
+        return
+    if "token" in made:
+        click.echo(made["token"])
+    click.echo(
+        f"{made['id']} of {made['user']}: {made['role']} until {made['expires_at'][:10]}"
+        + (f", in {out}" if out else ""),
+        err=True,
+    )
+
+
+@token.command("list")
+@as_json
+@for_client
+def list_(client: Client, plain: bool) -> None:
+    """Your tokens; for administrators: everybody's."""
+    found = client.get("tokens")["tokens"]
+    if plain:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for one in found:
+        limits = " ".join((*one["scopes"], *one["runbooks"]))
+        until = clock(one["expires_at"])
+        click.echo(
+            f"{one['id']}  {one['user']}  {one['role']}  until {until}  by {one['made_by']}  {limits}".rstrip()
+        )
+    if not found:
+        click.echo("no tokens")
+
+
+@token.command()
+@click.argument("ids", nargs=-1)
+@click.option("--user", default="", help="All tokens of this person.")
+@as_json
+@for_client
+def revoke(client: Client, ids: tuple[str, ...], user: str, plain: bool) -> None:
+    """Takes tokens away, at once."""
+    if not ids and not user:
+        raise click.UsageError("give ids (`gpuward token list`) or --user NAME")
+    found = client.post("tokens", "revoke", body={"ids": ids, "user": user})["revoked"]
+    if plain:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for one in found:
+        click.echo(f"revoked {one['id']} of {one['user']}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
+            sink.write(text + "\n")
+    except OSError as error:
+        raise click.ClickException(
+            f"{path}: {error.strerror}: the token was made, but is lost; revoke it (`gpuward token list`)"
+        ) from error

@@ -1,0 +1,92 @@
+"""From what a request shows to the person who sends it."""
+
+import hmac
+import logging
+import os
+import pwd
+import re
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from agent.contract.errors import ConfigError
+from agent.shared import files
+from brain.console.access import local_token
+from brain.console.access.people import Grant, Person, grant
+from brain.console.access.tokens import Tokens
+from brain.console_config import ConsoleConfig, Role, is_name
+
+_log = logging.getLogger(__name__)
+OPEN = "anyone on this machine"  # who reads over loopback without a token
+UNNAMED = "local-user"  # a user of the machine whose name cannot stand in the log
+
+
+class Credentials:
+    """The people that this brain knows, by their tokens."""
+
+    def __init__(self, config: ConsoleConfig, data_dir: Path, now: Callable[[], float]) -> None:
+        """`now`: seconds since 1970, by this machine's clock."""
+        self._config = config
+        self._data_dir = data_dir
+        self._now = now
+        self.tokens = Tokens(config.tokens_file or data_dir / "tokens.json")
+        self._local = secrets.token_urlsafe(32)
+        self._written: list[Path] = []
+
+    def publish_local(self, port: int) -> None:
+        """Writes the token of whoever started this brain to its files. ConfigError: the data folder takes none."""
+        own = local_token.of_user()
+        path = self._data_dir / local_token.name(port)
+        try:
+            files.write(path, self._local.encode(), mode=0o600)
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror}: make data_dir writable for the brain") from error
+        self._written.append(path)
+        with suppress(OSError):  # e.g. a service without a home: its user finds the file in the data folder
+            if own is not None:
+                own.mkdir(mode=0o700, parents=True, exist_ok=True)
+                files.write(own / local_token.name(port), self._local.encode(), mode=0o600)
+                self._written.append(own / local_token.name(port))
+
+    def withdraw_local(self) -> None:
+        """Removes those files, unless another brain has replaced them."""
+        for path in self._written:
+            with suppress(OSError):
+                if path.read_text(encoding="ascii") == self._local:
+                    path.unlink()
+        self._written.clear()
+
+    def person(self, given: str) -> Person | None:
+        """Returns whose token this is; None: nobody's, any more."""
+        if hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._local.encode()):
+            return Person(name=_login_name(), grants=(Grant(role=Role.ADMINISTRATOR),), how="local token")
+        try:
+            token = self.tokens.find(given, self._now())
+        except ConfigError as error:
+            _log.error("nobody's token is accepted: %s", error)
+            return None
+        if token is None:
+            return None
+        limit = Grant(role=token.role, scopes=token.scopes, runbooks=token.runbooks)
+        user = self._config.users.get(token.user)
+        if user is not None and not token.login:
+            return Person(name=token.user, grants=(grant(user),), limit=limit, how=f"token {token.id}")
+        return Person(name=token.user, grants=(limit,), how=f"token {token.id}") if token.login else None
+
+    def open_reader(self) -> Person | None:
+        """Returns who reads without a token; None: nobody may."""
+        config = self._config
+        if not (config.loopback and config.open_reading) or config.trusted_proxies:
+            return None
+        return Person(name=OPEN, grants=(Grant(role=Role.VIEWER),))
+
+
+def _login_name() -> str:
+    """The name of the user who runs this brain, by the kernel's number and the machine's list of users."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = f"uid-{os.getuid()}"
+    clean = re.sub(r"[^A-Za-z0-9._@-]", "-", name)[:64]
+    return clean if is_name(clean) else UNNAMED

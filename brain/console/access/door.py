@@ -1,0 +1,218 @@
+"""The door of the console: what every request passes before a route sees it.
+
+In this order, and the first objection decides: where it comes from (trusted proxies), for which name (Host), from which
+page (Origin, Sec-Fetch-Site), how often, with whose credential, whether that person may use the route, and the type of
+its body. What a client says about itself (a name, an address, a role) is never believed.
+"""
+
+import ipaddress
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from aiohttp import hdrs, web
+
+from agent.contract.messages import clip
+from brain.console.access.credentials import Credentials
+from brain.console.access.limits import Limits
+from brain.console.access.people import Person, Touched
+from brain.console.access.route import LEAST, PERSON, Handler
+from brain.console.access.tokens import taken_apart
+from brain.console_config import ConsoleConfig, Role, is_address
+from brain.core.pack.spec import Place
+
+_log = logging.getLogger(__name__)
+NOTE_EVERY_S = 60.0  # one note for each kind of refusal and address in this time
+_NOTES_KEPT = 1000
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Where a request comes from."""
+
+    # The client's address, behind trusted proxies, too
+    address: str
+    # Did the client come by TLS, to us or to the proxy?
+    secure: bool
+
+
+class Door:
+    """Lets requests in, or says why not. `note(kind, text)` writes what people must be able to read later."""
+
+    def __init__(
+        self,
+        config: ConsoleConfig,
+        credentials: Credentials,
+        *,
+        clock: Callable[[], float],
+        note: Callable[[str, str], None],
+    ) -> None:
+        """`clock`: seconds that do not run backwards."""
+        self._config = config
+        self._credentials = credentials
+        self._clock = clock
+        self._note = note
+        self._limits = Limits(config.requests_per_s, max(1, round(2 * config.requests_per_s)))
+        self._noted: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._proxies = frozenset(ipaddress.ip_address(one) for one in config.trusted_proxies)
+
+    @web.middleware
+    async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Puts the person into the request, or refuses it with a status and a text."""
+        peer = self._peer(request)
+        self._check_host(request)
+        self._check_origin(request, peer)
+        if self._limits.too_many(peer.address, self._clock()):
+            raise _slow_down(1, "too many requests")
+        if request.match_info.http_exception is not None:
+            return await handler(request)  # there is no such path: nothing to guard
+        person = self._identified(request, peer)
+        if request.method == hdrs.METH_POST and request.content_type != "application/json":
+            raise web.HTTPUnsupportedMediaType(text="the body must be application/json")
+        resource = request.match_info.route.resource
+        least = request.app[LEAST].get((request.method, resource.canonical if resource else ""))
+        if least is None:
+            raise web.HTTPForbidden(text="nobody may use this route")
+        if person is None or (not person.how and request.method != hdrs.METH_GET):
+            raise _needs_credential()
+        self.demand(request, person, least)
+        request[PERSON] = person
+        return await handler(request)
+
+    def demand(
+        self,
+        request: web.Request,
+        person: Person,
+        least: Role,
+        touched: Touched | None = None,
+        places: Mapping[str, Place] | None = None,
+    ) -> None:
+        """HTTPForbidden, and a note, when this person may not do it."""
+        if why := person.refuses(least, touched, places or {}):
+            self._tell(
+                "access.refused",
+                person.name,
+                f"{person.name} ({person.how or 'no credential'}) may not {request.method} {request.path}: {why}",
+            )
+            raise web.HTTPForbidden(text=f"{person.name}: {why}")
+
+    def still_welcome(self, request: web.Request) -> bool:
+        """May whoever sent this request still read? For answers that last: a token can expire or be revoked."""
+        shown = _bearer(request)
+        return (self._credentials.person(shown) if shown else self._credentials.open_reader()) is not None
+
+    def _peer(self, request: web.Request) -> Peer:
+        peername = request.transport.get_extra_info("peername") if request.transport else None
+        address = str(peername[0]).partition("%")[0] if peername else ""
+        secure = request.secure
+        forwarded = ",".join(request.headers.getall("X-Forwarded-For", ()))
+        if self._trusted(address) and (forwarded or not self._config.loopback):
+            protocol = request.headers.get("X-Forwarded-Proto", "").rpartition(",")[2].strip().lower()
+            if protocol != "https" or not forwarded:
+                raise web.HTTPForbidden(
+                    text="the proxy must take TLS and set X-Forwarded-For and X-Forwarded-Proto: https"
+                )
+            hops = [hop.strip() for hop in forwarded.split(",")]
+            return Peer(
+                address=next((hop for hop in reversed(hops) if not self._trusted(hop)), address), secure=True
+            )
+        if not secure and not self._config.loopback:
+            raise web.HTTPForbidden(text="without TLS only the trusted proxies may connect")
+        return Peer(address=address, secure=secure)
+
+    def _trusted(self, address: str) -> bool:
+        try:
+            return ipaddress.ip_address(address) in self._proxies
+        except ValueError:
+            return False
+
+    def _check_host(self, request: web.Request) -> None:
+        given = request.headers.getall(hdrs.HOST, ())
+        host = given[0].lower() if len(given) == 1 else ""
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if is_address(name) or name in ("localhost", *self._config.hosts):
+            return
+        raise web.HTTPMisdirectedRequest(
+            text=f"{clip(name, 80)!r} is not a name of this console: list it in console.hosts"
+        )
+
+    def _check_origin(self, request: web.Request, peer: Peer) -> None:
+        """A page of ours has our own origin; the command line has none; any other page has no business here."""
+        origin = request.headers.get(hdrs.ORIGIN)
+        own = f"{'https' if peer.secure else 'http'}://{request.headers[hdrs.HOST].lower()}"
+        # A page elsewhere may lead people to ours (a link in a chat); it cannot read what they get there.
+        by_link = request.method == hdrs.METH_GET and request.headers.get("Sec-Fetch-Mode") == "navigate"
+        site = request.headers.get("Sec-Fetch-Site", "none").lower()
+        elsewhere = site not in ("none", "same-origin") and not by_link
+        if (origin is not None and origin.lower() != own) or elsewhere:
+            self._tell(
+                "access.refused", peer.address, f"a page of {clip(origin or 'elsewhere', 80)} sent a request"
+            )
+            raise web.HTTPForbidden(text="requests of pages elsewhere are refused")
+
+    def _identified(self, request: web.Request, peer: Peer) -> Person | None:
+        shown = _bearer(request)
+        if not shown:
+            return self._credentials.open_reader()
+        known = self._credentials.tokens.known(shown)
+        counted = f"{peer.address} {taken_apart(shown)[0]}" if known else peer.address
+        now = self._clock()
+        person = None
+        if not known or not self._limits.locked_s(counted, now):
+            person = self._credentials.person(shown)
+        if person is not None:
+            self._limits.was_right(counted)
+            return person
+        if left := self._limits.locked_s(counted, now):
+            raise _slow_down(left, "too many wrong credentials")
+        if self._limits.was_wrong(counted, now):
+            self._tell(
+                "access.locked",
+                peer.address,
+                f"too many wrong credentials from {peer.address}: locked for now",
+            )
+        raise _needs_credential("this token is wrong, revoked or expired")
+
+    def _tell(self, kind: str, about: str, text: str) -> None:
+        now = self._clock()
+        if now - self._noted.get((kind, about), -NOTE_EVERY_S) < NOTE_EVERY_S:
+            return
+        self._noted[kind, about] = now
+        self._noted.move_to_end((kind, about))
+        while len(self._noted) > _NOTES_KEPT:
+            self._noted.popitem(last=False)
+        self._note(kind, text)
+
+
+async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    """Tells browsers to take nothing in an answer for more than it is (a signal handler of aiohttp)."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+
+
+def _bearer(request: web.Request) -> str:
+    kind, _, shown = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+    return shown.strip() if kind.lower() == "bearer" else ""
+
+
+def _needs_credential(what: str = "a token is needed") -> web.HTTPUnauthorized:
+    return web.HTTPUnauthorized(
+        text=f"{what}: who started the brain has one by itself, others get one from an administrator "
+        f"(`gpuward token create NAME`) and name its file with --token-file or GPUWARD_TOKEN_FILE",
+        headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
+    )
+
+
+def _slow_down(seconds: float, what: str) -> web.HTTPTooManyRequests:
+    return web.HTTPTooManyRequests(
+        text=f"{what}: try again in {seconds:.0f} s", headers={hdrs.RETRY_AFTER: str(int(seconds) + 1)}
+    )

@@ -1,0 +1,38 @@
+"""The token file of whoever started the brain: made anew at each start, readable by its owner only, found by the CLI.
+
+It lies in the brain's data folder and, so that the command line finds it by itself, in a folder of the user. Standard
+library only: every command of the command line imports it.
+"""
+
+import os
+from pathlib import Path
+
+SYSTEM = (Path("/run/gpuward"), Path("/var/lib/gpuward"))  # of a brain that systemd has started
+
+
+def name(port: int) -> str:
+    """Returns the name of the file; several brains on one machine differ in the port."""
+    return f"console-{port}.token"
+
+
+def of_user() -> Path | None:
+    """Returns the folder of this user; None: there is no place for one."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if runtime and Path(runtime).is_dir():
+        return Path(runtime) / "gpuward"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    return home / ".local" / "state" / "gpuward" if home.is_dir() else None
+
+
+def found(port: int) -> str:
+    """Returns the token for the brain on this port of loopback; empty: there is none that this user may read."""
+    own = of_user()
+    for folder in (*([own] if own else []), *SYSTEM):
+        try:
+            return (folder / name(port)).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+    return ""

@@ -1,0 +1,51 @@
+"""The two-person rule: a chosen word counts when a second person has said the same. Pure.
+
+Only this brain remembers what the first one said: after a restart, or at another brain, it is said again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+WITHIN_S = 900.0  # how long a word waits for the second person
+MOST = 100  # words that wait at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A word that waits for a second person."""
+
+    who: str
+    text: str
+    # by the clock of `agreed`
+    until: float
+    # Is the credential with which it was said still good?
+    still_good: Callable[[], bool]
+
+
+class Proposals:
+    """What one person has said, and nobody else yet."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Proposal] = {}
+
+    def agreed(self, text: str, who: str, still_good: Callable[[], bool], now: float) -> str:
+        """Returns who said the same before; empty: nobody else has, and it waits now. The same person twice is one."""
+        self._forget(now)
+        first = self._waiting.get(text)
+        if first is not None and first.who != who:
+            del self._waiting[text]
+            return first.who
+        while len(self._waiting) >= MOST:
+            del self._waiting[next(iter(self._waiting))]
+        self._waiting[text] = Proposal(who=who, text=text, until=now + WITHIN_S, still_good=still_good)
+        return ""
+
+    def waiting(self, now: float) -> list[Proposal]:
+        """Returns what waits, the oldest first."""
+        self._forget(now)
+        return list(self._waiting.values())
+
+    def _forget(self, now: float) -> None:
+        for text, one in list(self._waiting.items()):
+            if now >= one.until or not one.still_good():
+                del self._waiting[text]

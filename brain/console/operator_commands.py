@@ -1,0 +1,99 @@
+"""POST /api/command: an operator command, checked, put on the log under the name of whoever logged in."""
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from agent.contract.errors import Unreachable
+from brain.console import shapes
+from brain.console.access.door import Door
+from brain.console.access.route import Route, person, post
+from brain.console.access.two_persons import WITHIN_S, Proposals
+from brain.console.answers import json_answer
+from brain.console.brain_view import BrainView
+from brain.console.touched import least, touched
+from brain.console.verbs import ROLES, InvalidCommand, check_names, parse
+from brain.console_config import Role
+from brain.core.inputs import OperatorCommand
+from brain.core.pack.spec import Scalar
+
+_log = logging.getLogger(__name__)
+HANDLED_S = 5.0  # how long the answer waits until the engine has handled it
+
+
+def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
+    """Returns the route. Every viewer gets as far as the check of the command itself, which knows its role."""
+
+    async def give(request: web.Request) -> web.Response:
+        state = brain.live.state
+        try:
+            # Not request.json(), which accepts lone surrogates: a log in UTF-8 cannot hold them.
+            verb, args = parse(orjson.loads(await request.read()))
+            door.demand(
+                request,
+                person(request),
+                least(verb, args, ROLES),
+                touched(verb, args, state),
+                state.pack.places if state.pack else None,
+            )
+            if brain.live.caught_up and state.pack is not None:
+                check_names(verb, args, state.pack, {*state.nodes, *brain.newest_beats()})
+        except (orjson.JSONDecodeError, InvalidCommand) as error:
+            raise web.HTTPBadRequest(text=str(error)) from error
+        who = person(request).name
+        if needs_second(verb, args, brain.config.console.two_persons):
+            text = f"{verb} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"
+            first = proposals.agreed(text, who, partial(door.still_welcome, request), time.monotonic())
+            if not first:
+                return waits(brain, who, text)
+            who = f"{first} and {who}"
+        return await _said(brain, OperatorCommand(id=f"s:{uuid.uuid4().hex}", who=who, verb=verb, args=args))
+
+    # Everybody with a credential may ask; the role depends on the command.
+    return [post("/api/command", Role.OPERATOR, give)]
+
+
+async def _said(brain: BrainView, command: OperatorCommand) -> web.Response:
+    """Puts it on the log, and answers with the notes that it caused."""
+    try:
+        seq = await brain.submit(command)
+    except Unreachable as error:
+        raise web.HTTPServiceUnavailable(text=str(error)) from error
+    handled = await brain.live.reached(seq, HANDLED_S)
+    notes = brain.readmodel.notes_caused_by(command.id) if handled else []
+    refused = next((note["text"] for note in notes if note["kind"] == "operator.refused"), "")
+    _log.info("command of %s: %s %s", command.who, command.verb, command.args)
+    return json_answer(
+        {
+            "id": command.id,
+            "seq": seq,
+            "by": command.who,
+            "handled": handled,
+            "refused": refused,
+            "waiting": "",
+            "notes": [shapes.note(note) for note in notes],
+        },
+        409 if refused else 200,
+    )
+
+
+def needs_second(verb: str, args: dict[str, Scalar], chosen: Collection[str]) -> bool:
+    """Is this one of the chosen words (`start`, or `mode auto` for one of a verb's forms)?"""
+    return verb in chosen or (verb == "mode" and f"mode {args['mode']}" in chosen)
+
+
+def waits(brain: BrainView, who: str, text: str) -> web.Response:
+    """Returns the answer to a word that a second person must say, too."""
+    brain.note("operator.proposed", f"{who} says {text}: it counts when a second person says the same")
+    waiting = (
+        f"{who} has said it; it counts when another person says the same within {WITHIN_S / 60:.0f} minutes"
+    )
+    empty: dict[str, Any] = {"id": "", "seq": 0, "by": who, "handled": False, "refused": "", "notes": []}
+    return json_answer(empty | {"waiting": waiting}, 202)

@@ -1,0 +1,158 @@
+"""The routes of tokens: who am I, which tokens are there, make one, take one away."""
+
+import time
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent.contract.errors import ConfigError
+from brain.console import shapes
+from brain.console.access.credentials import Credentials
+from brain.console.access.door import Door
+from brain.console.access.people import RANK
+from brain.console.access.route import Route, get, person, post
+from brain.console.access.tokens import Token
+from brain.console.access.two_persons import Proposals
+from brain.console.answers import json_answer
+from brain.console.brain_view import BrainView
+from brain.console.operator_commands import waits
+from brain.console_config import Role
+
+DAY_S = 86400.0
+LONGEST_S = 366 * DAY_S
+Body = TypeVar("Body", bound=BaseModel)
+Glob = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Wanted(BaseModel):
+    """The body of a request for a token."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Whose; empty: of who asks
+    user: str = ""
+    # What it may do at most; none: what its user may do
+    role: Role | None = None
+    scopes: tuple[Glob, ...] = ()
+    runbooks: tuple[Glob, ...] = ()
+    lasts_s: float = Field(default=90 * DAY_S, ge=60, le=LONGEST_S)
+
+
+class _Revoked(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Ids of tokens
+    ids: tuple[str, ...] = ()
+    # Or all of one user
+    user: str = ""
+
+
+def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Proposals) -> list[Route]:
+    """GET /api/me, GET /api/tokens, POST /api/tokens, POST /api/tokens/revoke."""
+    users = brain.config.console.users
+    tokens = credentials.tokens
+
+    async def me(request: web.Request) -> web.Response:
+        who = person(request)
+        limits = [
+            {"role": one.role.value, "scopes": one.scopes, "runbooks": one.runbooks} for one in who.grants
+        ]
+        return json_answer({"name": who.name, "role": who.role.value, "how": who.how, "grants": limits})
+
+    async def show(request: web.Request) -> web.Response:
+        who = person(request)
+        if not who.how:
+            raise web.HTTPUnauthorized(text="a token is needed to see tokens")
+        every = who.role is Role.ADMINISTRATOR
+        try:
+            return json_answer(
+                {"tokens": [_shape(one) for one in tokens.all() if every or one.user == who.name]}
+            )
+        except ConfigError as error:
+            raise web.HTTPServiceUnavailable(text=str(error)) from error
+
+    async def make(request: web.Request) -> web.Response:
+        who = person(request)
+        wanted = await _body(_Wanted, request)
+        user = wanted.user or who.name
+        if user != who.name:
+            door.demand(request, who, Role.ADMINISTRATOR)
+        if user not in users:
+            raise web.HTTPBadRequest(
+                text=f"{user!r} is nobody in [console.users] (have: {', '.join(users) or 'nobody'}): list them there first"
+            )
+        role = wanted.role or users[user].role
+        if user == who.name:
+            role = min(role, who.role, key=RANK.__getitem__)  # a weak token does not make a strong one
+        limit = who.limit if user == who.name else None
+        if limit and (limit.scopes or limit.runbooks):
+            raise web.HTTPForbidden(text="a token with limits makes no other tokens")
+        by = who.name
+        if user != who.name and brain.config.console.two_persons:
+            text = f"token for {user}: {wanted.model_dump_json(exclude_defaults=True)}"
+            first = proposals.agreed(text, by, partial(door.still_welcome, request), time.monotonic())
+            if not first:
+                return waits(brain, by, text)
+            by = f"{first} and {by}"
+        try:
+            token, text = tokens.make(
+                user,
+                role,
+                now=time.time(),
+                lasts_s=wanted.lasts_s,
+                by=by,
+                scopes=wanted.scopes,
+                runbooks=wanted.runbooks,
+            )
+        except ConfigError as error:
+            raise web.HTTPServiceUnavailable(text=str(error)) from error
+        brain.note("access.token", f"{by} made token {token.id} of {user} ({role.value})")
+        return json_answer(_shape(token) | {"token": text})
+
+    async def revoke(request: web.Request) -> web.Response:
+        who = person(request)
+        body = await _body(_Revoked, request)
+        try:
+            chosen = [
+                one for one in tokens.all() if one.id in body.ids or (body.user and one.user == body.user)
+            ]
+            if any(one.user != who.name for one in chosen):
+                door.demand(request, who, Role.ADMINISTRATOR)
+            gone = tokens.revoke({one.id for one in chosen})
+        except ConfigError as error:
+            raise web.HTTPServiceUnavailable(text=str(error)) from error
+        if not gone:
+            raise web.HTTPNotFound(text="there is no such token: see `gpuward token list`")
+        for one in gone:
+            brain.note("access.token", f"{who.name} revoked token {one.id} of {one.user}")
+        return json_answer({"revoked": [_shape(one) for one in gone]})
+
+    return [
+        get("/api/me", me),
+        get("/api/tokens", show),
+        # Everybody may make and revoke their own.
+        post("/api/tokens", Role.VIEWER, make),
+        post("/api/tokens/revoke", Role.VIEWER, revoke),
+    ]
+
+
+def _shape(token: Token) -> dict[str, Any]:
+    """All but the hash."""
+    return {
+        "id": token.id,
+        "user": token.user,
+        "role": token.role.value,
+        "scopes": token.scopes,
+        "runbooks": token.runbooks,
+        "made_at": shapes.iso(token.made_at),
+        "made_by": token.made_by,
+        "expires_at": shapes.iso(token.expires_at),
+    }
+
+
+async def _body(kind: type[Body], request: web.Request) -> Body:
+    try:
+        return kind.model_validate_json(await request.read())
+    except ValidationError as error:
+        texts = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
+        raise web.HTTPBadRequest(text="; ".join(texts)) from error

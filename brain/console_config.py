@@ -1,0 +1,131 @@
+"""The part `[console]` of the brain's configuration: where it listens, who may come in, and what they may do."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from agent.contract.errors import ConfigError
+from brain.core.healing.limits import SCHEDULE
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+# What a person's name may be: it stands in the log, in pages and in the name of a token.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+class Role(StrEnum):
+    """What people may do, weakest first: each role may also do what the ones before it may."""
+
+    VIEWER = "viewer"  # reads
+    OPERATOR = (
+        "operator"  # stops and answers: holds, acknowledges, denies, gives a node back, sets mode observe
+    )
+    APPROVER = "approver"  # lets runs go on: approves, starts runbooks, resets the breaker
+    ADMINISTRATOR = "administrator"  # decides what runs by itself, and who comes in: other modes, all tokens
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class GrantConfig(_Model):
+    """What one person, or one group of the identity provider, may do."""
+
+    role: Role
+    # Globs of scopes (node/gpu-*, rack/r7): commands on anything else are refused; empty: no limit
+    scopes: tuple[str, ...] = ()
+    # Globs of runbooks: commands about runs of others are refused; empty: no limit
+    runbooks: tuple[str, ...] = ()
+
+
+class ConsoleConfig(_Model):
+    """The HTTP API."""
+
+    host: str = "127.0.0.1"
+    # 0: any free port
+    port: int = Field(default=8470, ge=0, le=65535)
+    # Names under which people reach it; an address and `localhost` need not be here. A request for another name is refused
+    hosts: tuple[str, ...] = ()
+    # PEM files of the certificate chain and its key: TLS 1.3. They are read again when they change
+    tls_cert_file: Path | None = None
+    tls_key_file: Path | None = None
+    # Addresses of proxies that take TLS and set X-Forwarded-For and X-Forwarded-Proto; nobody else's such headers count
+    trusted_proxies: tuple[str, ...] = ()
+    # Requests of one address; twice as many at once
+    requests_per_s: float = Field(default=200, gt=0)
+    # Loopback only: may everybody on this machine read without a token? Nobody changes anything without one
+    open_reading: bool = True
+    # name -> role, scopes, runbooks; their tokens: `gpuward token create`
+    users: Mapping[str, GrantConfig] = {}
+    # Commands that count only when a second person gives the same: `start`, `approve`, `mode auto` ...; with any of them,
+    # also a token that an administrator makes for somebody else
+    two_persons: tuple[str, ...] = ()
+    # File with the hashes of all tokens; none: <data_dir>/tokens.json. It is read again when it changes
+    tokens_file: Path | None = None
+
+    @property
+    def loopback(self) -> bool:
+        """Can only this machine reach it?"""
+        return self.host in LOOPBACK
+
+    @field_validator("users")
+    @classmethod
+    def _named(cls, users: Mapping[str, GrantConfig]) -> Mapping[str, GrantConfig]:
+        for name in users:
+            if not is_name(name):
+                raise ValueError(f"{name!r} cannot be a name: letters, digits, `.`, `_`, `-` and `@`")
+        return users
+
+    @field_validator("hosts")
+    @classmethod
+    def _lower(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for host in hosts:
+            if not host or any(char in host for char in "/:* "):
+                raise ValueError(f"{host!r}: give a name without scheme, port and wildcard")
+        return tuple(host.lower() for host in hosts)
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _addresses(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in proxies:
+            if not is_address(proxy):
+                raise ValueError(f"{proxy!r}: give the address of the proxy")
+        return proxies
+
+    @model_validator(mode="after")
+    def _guarded(self) -> "ConsoleConfig":
+        if (self.tls_cert_file is None) != (self.tls_key_file is None):
+            raise ValueError("give tls_cert_file and tls_key_file, or neither")
+        if not self.loopback and self.tls_cert_file is None and not self.trusted_proxies:
+            raise ValueError(
+                f"host {self.host} is not loopback: it needs tls_cert_file and tls_key_file, or trusted_proxies "
+                f"that take TLS; otherwise anyone on the way could read tokens"
+            )
+        return self
+
+
+def refuse_shared_token(raw: Mapping[str, object], where: str) -> None:
+    """ConfigError for the key of earlier versions that cannot be read under a new name."""
+    table = raw.get("console")
+    if isinstance(table, Mapping) and "token_file" in table:
+        raise ConfigError(
+            f"{where}: console.token_file: one token for all says nobody's name: list people in [console.users] and "
+            f"make a token for each with `gpuward token create NAME`"
+        )
+
+
+def is_name(text: str) -> bool:
+    """May a person be called this?"""
+    return NAME.fullmatch(text) is not None and text != SCHEDULE
+
+
+def is_address(host: str) -> bool:
+    """Is it an IP address? No page elsewhere can have one as its name, so DNS cannot be turned against it."""
+    try:
+        ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,122 @@
+"""Every route of the console × every role, on a real brain: who gets in where, and under whose name it stands in the log."""
+
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from brain.console.operator_commands import needs_second
+from brain.console.verbs import VERBS
+from brain.console_config import Role
+from tests import people
+from tests.real.brain_kit import Lab, lab
+
+pytestmark = pytest.mark.component("nats-server")
+WHO = (None, *Role)
+USERS = {role.value: {"role": role.value} for role in Role} | people.ANN["users"]
+# (method, path, body) -> the weakest role that gets past the door
+READ = Role.VIEWER
+ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
+    ("GET", "/api/status"): (READ, None),
+    ("GET", "/api/incidents"): (READ, None),
+    ("GET", "/api/incidents/{id}"): (READ, None),
+    ("GET", "/api/explain/{id}"): (READ, None),
+    ("GET", "/api/runs/{id}"): (READ, None),
+    ("GET", "/api/nodes"): (READ, None),
+    ("GET", "/api/watch"): (READ, None),
+    ("GET", "/api/me"): (READ, None),
+    ("GET", "/api/tokens"): (READ, None),
+    ("GET", "/api/evidence/{id}"): (READ, None),
+    ("GET", "/api/drill"): (READ, None),
+    ("POST", "/api/drill"): (Role.OPERATOR, {"name": "nothing"}),
+    ("POST", "/api/tokens"): (READ, {"lasts_s": 60}),
+    ("POST", "/api/tokens/revoke"): (READ, {"ids": ["nothing"]}),
+    ("POST", "/api/command"): (Role.OPERATOR, {"verb": "ack", "args": {"id": "inc-nothing"}}),
+}
+COMMANDS: dict[str, tuple[dict[str, Any], Role]] = {
+    "hold": ({"scope": "all", "why": "a look"}, Role.OPERATOR),
+    "release": ({"scope": "all"}, Role.OPERATOR),
+    "ack": ({"id": "inc-nothing"}, Role.OPERATOR),
+    "close": ({"id": "inc-nothing"}, Role.OPERATOR),
+    "deny": ({"id": "inc-nothing"}, Role.OPERATOR),
+    "return": ({"node": "n1"}, Role.OPERATOR),
+    "approve": ({"id": "inc-nothing"}, Role.APPROVER),
+    "start": ({"runbook": "accept-node", "node": "n1"}, Role.APPROVER),
+    "reset": ({}, Role.APPROVER),
+    "mode": ({"runbook": "*", "mode": "auto"}, Role.ADMINISTRATOR),
+}
+RANK = list(Role)
+
+
+def headers(whole: Lab, role: Role | None) -> dict[str, str]:
+    """The credential of the person of this role; None: of nobody."""
+    data = whole.config.data_dir
+    return people.bearer(people.token_file(data, role.value, role)) if role else {}
+
+
+async def test_every_route_for_every_role(tmp_path: Path) -> None:
+    """Nobody changes anything without a credential; each role gets what its row says, and no more."""
+    async with lab(tmp_path, console={"port": 0, "users": USERS}, drill=True) as whole:
+        assert whole.running is not None
+        async with aiohttp.ClientSession(whole.running.console_url) as session:
+            for role in WHO:
+                shown = headers(whole, role)
+                for (method, path), (least, body) in ROUTES.items():
+                    path = path.replace("{id}", "n1/nothing" if "evidence" in path else "inc-nothing")
+                    async with session.request(method, path, json=body, headers=shown) as answer:
+                        if role is None:
+                            want = method == "GET" and path != "/api/tokens"
+                            assert (answer.status != 401) == want, (path, answer.status)
+                        else:
+                            let_in = RANK.index(role) >= RANK.index(least)
+                            assert (answer.status not in (401, 403)) == let_in, (role, path, answer.status)
+                        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_the_table_has_every_route(tmp_path: Path) -> None:
+    """A new route cannot be forgotten here, nor a new command."""
+    from brain.console.server import Console
+    from tests.security.view import FolderView
+
+    console = Console(FolderView.of(tmp_path, drill=True))
+    assert {(one.method, one.path.replace(":.+", "")): one.least for one in console.routes()} == {
+        key: least for key, (least, _) in ROUTES.items()
+    }
+    assert {verb: role for verb, (_, _, role) in VERBS.items()} == {
+        verb: least for verb, (_, least) in COMMANDS.items()
+    }
+    assert not any(needs_second(verb, args, ()) for verb, (args, _) in COMMANDS.items())
+
+
+async def test_every_command_for_every_role(tmp_path: Path) -> None:
+    """What stops is for operators, what lets go on for approvers, what runs by itself for administrators."""
+    async with lab(tmp_path, console={"port": 0, "users": USERS}) as whole:
+        assert whole.running is not None
+        await whole.node("n1")
+        async with aiohttp.ClientSession(whole.running.console_url) as session:
+            for role in WHO:
+                shown = headers(whole, role)
+                for verb, (args, least) in COMMANDS.items():
+                    body = {"verb": verb, "args": args}
+                    async with session.post("/api/command", json=body, headers=shown) as answer:
+                        text = await answer.json()
+                        if role is None:
+                            assert answer.status == 401
+                        elif RANK.index(role) < RANK.index(least):
+                            assert answer.status == 403, (role, verb)
+                        else:
+                            assert answer.status not in (401, 403), (role, verb, text)
+                            assert text.get("by", role.value) == role.value
+            stop = {"verb": "mode", "args": {"runbook": "*", "mode": "observe"}}
+            async with session.post(
+                "/api/command", json=stop, headers=headers(whole, Role.OPERATOR)
+            ) as answer:
+                assert answer.status == 200, "whoever may stop things may also set observe"
+            lie = {"verb": "hold", "args": {"scope": "all", "why": "x"}, "who": "root"}
+            async with session.post(
+                "/api/command", json=lie, headers=headers(whole, Role.OPERATOR)
+            ) as answer:
+                assert answer.status == 400, "who said it is who logged in"
+        notes = (await whole.get("/api/status"))["modes"]
+        assert {"runbook": "*", "nodes": "*", "mode": "observe", "who": "operator"} in notes

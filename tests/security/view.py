@@ -1,0 +1,27 @@
+"""A brain without a log, for tests of the console's door: what the door needs of a brain is its folder and its notes."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from brain import config
+from brain.config import BrainConfig
+from brain.console.brain_view import BrainView
+
+
+@dataclass(slots=True, kw_only=True)
+class FolderView:
+    """The configuration, and the notes that were written."""
+
+    config: BrainConfig
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, folder: Path, **more: Any) -> BrainView:
+        """The view of a brain with this data folder."""
+        folder.mkdir(exist_ok=True)
+        return cast(BrainView, cls(config=config.parse({"data_dir": str(folder)} | more, "test", folder)))
+
+    def note(self, kind: str, text: str) -> None:
+        """Keeps a note."""
+        self.notes.append((kind, text))
