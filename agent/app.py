@@ -31,7 +31,7 @@ from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
 from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
-from agent.shared import files
+from agent.shared import files, inert_log
 from agent.shared.memory import give_back, one_arena
 from agent.shared.nats_connection import NatsConnection
 from agent.shared.rhythm import pause, until_next
@@ -59,7 +59,9 @@ _log = logging.getLogger(__name__)
 
 def run(config: AgentConfig) -> int:
     """Runs the agent until SIGTERM or SIGINT; the exit status."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=logging.INFO, handlers=[inert_log.handler("%(levelname)s %(name)s: %(message)s")]
+    )
     files.keep_private()
     one_arena()
     asyncio.run(_until_signal(config))

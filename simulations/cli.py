@@ -10,7 +10,7 @@ import click
 
 from agent.contract.errors import ConfigError
 from brain.cli.client import Client, for_client
-from brain.cli.layout import hanging, page_width
+from brain.cli.terminal import hanging, page_width
 from brain.cli.watch import line
 from simulations import local_site
 from simulations.up import up as run_up

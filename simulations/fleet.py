@@ -25,6 +25,7 @@ from agent.contract.commands import encode_reply
 from agent.contract.errors import ConfigError
 from agent.contract.messages import Event, encode_event
 from agent.host import Host
+from agent.shared import inert_log
 from agent.uplink.connection import node_connection
 from brain.console.drill import RECIPIENT
 from simulations import fleet_requests
@@ -245,9 +246,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulations.fleet", description=__doc__.split("\n")[0])
     parser.add_argument("--config", type=Path, required=True)
     options = parser.parse_args()
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    layout = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=logging.INFO, handlers=[inert_log.handler(layout)])
     try:
         asyncio.run(serve(load(options.config)))
     except ConfigError as error:

@@ -10,6 +10,7 @@ from agent.collectors import collectors
 from agent.collectors.base import CollectorSetup
 from agent.collectors.samples import Line
 from agent.contract import kernel_text
+from agent.contract.inert import inert_json
 from agent.contract.messages import UnsentEvent
 from agent.shared.log_text import STDIN, log_lines
 
@@ -24,7 +25,7 @@ def main(files: Sequence[Path], *, driver: str, out: TextIO) -> int:
         coverage = kernel_text.Coverage()
         for number, unsent in decode(_counted(log_lines(file), coverage), driver=driver):
             head = {"file": str(file)} if several else {}
-            out.write(json.dumps(head | as_json(number, unsent), ensure_ascii=False) + "\n")
+            out.write(inert_json(json.dumps(head | as_json(number, unsent), ensure_ascii=False)) + "\n")
             out.flush()
         if coverage.blind or coverage.unread:
             sys.stderr.write(f"{file}: {coverage.blind or coverage}\n")

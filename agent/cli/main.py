@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.contract.errors import ConfigError, GpuwardError
+from agent.contract.inert import inert, inert_lines
 from agent.shared.standard_output import standard_output
 
 DEFAULT_CONFIG = Path("/etc/gpuward/agent.toml")
@@ -19,13 +20,13 @@ def main(argv: Sequence[str]) -> int:
         with standard_output("gpuward-agent"):
             return int(options.call(options))
     except ConfigError as error:
-        sys.stderr.write(f"gpuward-agent: {error}\n")
+        sys.stderr.write(f"gpuward-agent: {inert_lines(str(error))}\n")
         return 2
     except GpuwardError as error:
-        sys.stderr.write(f"gpuward-agent: {error}\n")
+        sys.stderr.write(f"gpuward-agent: {inert_lines(str(error))}\n")
         return 1
     except OSError as error:
-        sys.stderr.write(f"gpuward-agent: {error.filename or ''}: {error.strerror or error}\n")
+        sys.stderr.write(f"gpuward-agent: {inert(str(error.filename or ''))}: {error.strerror or error}\n")
         return 2
     except KeyboardInterrupt:
         return 130

@@ -9,6 +9,7 @@ from agent.collectors.samples import Sample, Tick
 from agent.config import AgentConfig
 from agent.contract import kernel_text
 from agent.contract.components import NODE
+from agent.contract.inert import inert_json
 from agent.contract.messages import Severity, UnsentEvent, clip
 from agent.sources import sources
 from agent.sources.base import SourceSetup
@@ -20,7 +21,7 @@ _FLUSH_S = 60.0  # longer than any collector holds a fact back
 def main(config: AgentConfig, *, kmsg: Path | None, out: TextIO) -> int:
     """Prints one JSON line for each event. `kmsg`: a kernel log in any encoding, not the machine's own."""
     for unsent in asyncio.run(once(config, kmsg=kmsg)):
-        out.write(json.dumps(as_json(unsent), ensure_ascii=False) + "\n")
+        out.write(inert_json(json.dumps(as_json(unsent), ensure_ascii=False)) + "\n")
     return 0
 
 

@@ -1,6 +1,5 @@
 """`gpuward check`: reads and lints rules and runbooks, and runs their examples."""
 
-import json
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,6 +8,7 @@ import click
 
 from brain.adapters import pack as packs
 from brain.adapters.marked_yaml import Diagnostic
+from brain.cli.terminal import print_json
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Pack
@@ -47,7 +47,7 @@ class Report:
 def check(rules: Path | None, runbooks: Path | None, as_json: bool) -> None:
     """Validates rules and runbooks, runs their examples, counts coverage. Exit status 1 on any error."""
     report = examine(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
-    click.echo(json.dumps(_data(report), indent=2, ensure_ascii=False) if as_json else _text(report))
+    print_json(_data(report)) if as_json else click.echo(_text(report))
     if report.faults:
         sys.exit(1)
 

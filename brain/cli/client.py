@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import click
 
+from agent.contract.inert import inert, inert_data
 from brain.console.access import local_token
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,21 +23,42 @@ WATCH_TIMEOUT_S = 45.0  # the watch sends something more often than this
 
 
 class Client:
-    """The API of one brain. Who uses it is known by the token alone."""
+    """The API of one brain. Who uses it is known by the token alone.
 
-    def __init__(self, url: str, token_file: Path | None = None, ca_file: Path | None = None) -> None:
+    What it returns is inert (agent/contract/inert.py): nodes, jobs and people have written it, and it goes to a terminal.
+    Only a faithful client returns it as it is, for --json.
+    """
+
+    def __init__(
+        self, url: str, token_file: Path | None = None, ca_file: Path | None = None, *, faithful: bool = False
+    ) -> None:
         self._url = url.rstrip("/")
         self._token_file = token_file
         self._ca_file = ca_file
+        self._faithful = faithful
 
-    def at(self, url: str = "", token_file: Path | None = None, ca_file: Path | None = None) -> "Client":
+    def at(
+        self,
+        url: str = "",
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
+        faithful: bool = False,
+    ) -> "Client":
         """Returns the same client with other settings; empty ones stay as they are."""
-        return Client(url or self._url, token_file or self._token_file, ca_file or self._ca_file)
+        return Client(
+            url or self._url,
+            token_file or self._token_file,
+            ca_file or self._ca_file,
+            faithful=faithful or self._faithful,
+        )
+
+    def _read(self, body: Any) -> Any:
+        return body if self._faithful else inert_data(body)
 
     def get(self, *path: str, query: str = "") -> Any:
         """Returns the JSON at `/api/<path>`; a ClickException says what is wrong."""
         with self._open(self._request(path, query), TIMEOUT_S) as answer:
-            return json.load(answer)
+            return self._read(json.load(answer))
 
     def submit(self, verb: str, **args: str | float) -> Any:
         """Submits an operator command; returns the answer of `/api/command`."""
@@ -48,7 +70,7 @@ class Client:
         request.add_header("Content-Type", "application/json")
         request.data = json.dumps(body).encode()
         with self._open(request, TIMEOUT_S) as answer:
-            return json.load(answer)
+            return self._read(json.load(answer))
 
     def fetch(self, *path: str) -> tuple[str, bytes]:
         """Fetches the file at `/api/<path>`: returns the name that the brain gives it, and its content."""
@@ -68,7 +90,7 @@ class Client:
                     if line.startswith("data: {"):
                         note = json.loads(line[6:])
                         if note:
-                            yield note
+                            yield self._read(note)
                     elif line.startswith(":"):
                         yield None
             except (OSError, http.client.HTTPException):
@@ -140,8 +162,8 @@ def _message(error: urllib.error.HTTPError) -> str:
     try:
         body = json.load(error)
     except ValueError:
-        return f"the brain answered {error.code} {error.reason}"
-    return str(body.get("error") or body.get("refused") or f"the brain answered {error.code}")
+        return inert(f"the brain answered {error.code} {error.reason}")
+    return inert(str(body.get("error") or body.get("refused") or f"the brain answered {error.code}"))
 
 
 def for_client(function: F) -> F:

@@ -3,7 +3,6 @@
 The lines go through the same engine as a node's events, in observe mode and simulated time, so nothing is done.
 """
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from agent.shared.log_text import PACKED_SUFFIXES, STDIN, log_lines
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
 from brain.cli.diagnosis import DiagnosedIncident, Diagnosis
-from brain.cli.layout import hanging, page_width
+from brain.cli.terminal import hanging, page_width, print_json
 
 _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package
 
@@ -47,11 +46,7 @@ def diagnose(
         name = Path(file.stem) if file.suffix in PACKED_SUFFIXES else file
         logs[diagnosis.node_name(name.stem, tuple(logs))] = list(log_lines(file))
     found = diagnosis.diagnose(pack, logs, driver=driver)
-    click.echo(
-        json.dumps(found.data(), indent=2, ensure_ascii=False)
-        if as_json
-        else _text(found, lang, page_width())
-    )
+    print_json(found.data()) if as_json else click.echo(_text(found, lang, page_width()))
     if found.blind:
         sys.exit(1)
 

@@ -1,14 +1,13 @@
 """`gpuward explain`: from the page back to the kernel line, for someone who is woken at three in the morning."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from brain.cli.client import Client, for_client
-from brain.cli.layout import hanging, page_width
-from brain.cli.queries import as_json, clock
+from brain.cli.queries import clock
+from brain.cli.terminal import as_json, hanging, page_width, print_json
 
 _LABEL = 12
 
@@ -22,7 +21,7 @@ def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
     """The whole chain of one incident. ID: an incident, run, step or page, or the beginning of its id."""
     found = client.get("explain", id_)
     if plain:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
         return
     for line in render(found, notes=notes, width=page_width()):
         click.echo(line)

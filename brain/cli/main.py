@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from agent.contract.errors import ConfigError, GpuwardError
+from agent.contract.inert import inert_lines
 from agent.shared.standard_output import standard_output
 from brain.cli.client import DEFAULT_URL, Client
 from brain.cli.lazy import Lazy, LazyGroup, lazy
@@ -101,8 +102,8 @@ def _status(command: click.Command, args: Sequence[str] | None) -> int:
     except click.Abort:
         return 130
     except ConfigError as error:
-        click.echo(f"gpuward: {error}", err=True)
+        click.echo(f"gpuward: {inert_lines(str(error))}", err=True)
         return 2
     except GpuwardError as error:
-        click.echo(f"gpuward: {error}", err=True)
+        click.echo(f"gpuward: {inert_lines(str(error))}", err=True)
         return 1

@@ -1,13 +1,12 @@
 """Operator commands: each becomes an input on the log, with the name of whoever logged in."""
 
-import json
 import re
 from typing import Any
 
 import click
 
 from brain.cli.client import Client, for_client
-from brain.cli.queries import as_json
+from brain.cli.terminal import as_json, print_json
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -134,7 +133,7 @@ def reset(client: Client, plain: bool) -> None:
 
 def _show(answer: dict[str, Any], plain: bool) -> None:
     if plain:
-        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        print_json(answer)
         return
     if answer["waiting"]:
         click.echo(answer["waiting"])

@@ -1,6 +1,5 @@
 """Commands that only read: status, incidents, nodes."""
 
-import json
 from typing import Any
 
 import click
@@ -10,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from brain.cli.client import Client, for_client
+from brain.cli.terminal import as_json, console, print_json
 
 _COLOURS = {"P0": "bold red", "P1": "red", "P2": "yellow", "P3": "cyan"}
-as_json = click.option("--json", "plain", is_flag=True, help="JSON, for scripts.")
 
 
 @click.command()
@@ -22,7 +21,7 @@ def status(client: Client, plain: bool) -> None:
     """The state of the brain, and the holds and modes in force."""
     found = client.get("status")
     if plain:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
         return
     lines = [
         ("brain", f"{found['brain']} of cell {found['cell']}, {_role(found)}"),
@@ -54,11 +53,11 @@ def incidents(client: Client, everything: bool, plain: bool) -> None:
     """Open incidents, newest first."""
     found = client.get("incidents", query="all=1" if everything else "")["incidents"]
     if plain:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
     elif not found:
         click.echo("no incidents" if everything else "nothing is open")
     else:
-        Console().print(IncidentList(found), crop=False)
+        console().print(IncidentList(found), crop=False)
 
 
 @click.command()
@@ -68,7 +67,7 @@ def nodes(client: Client, plain: bool) -> None:
     """The nodes and their newest heartbeats."""
     found = client.get("nodes")["nodes"]
     if plain:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
         return
     view = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("NODE", "STATE", "BEAT", "AGENT", "SPOOLED", "DROPPED", "PLACE"):
@@ -78,8 +77,8 @@ def nodes(client: Client, plain: bool) -> None:
         beat = "never" if node["beat_age_s"] is None else f"{node['beat_age_s']:.0f} s ago"
         place = " ".join(filter(None, (node["pod"], node["rack"], node["leaf"], node["chassis"])))
         counts = ["" if node[key] is None else str(node[key]) for key in ("spooled", "dropped")]
-        view.add_row(node["name"], state, beat, node["version"], *counts, place)
-    Console().print(view)
+        view.add_row(Text(node["name"]), state, beat, Text(node["version"]), *counts, Text(place))
+    console().print(view)
 
 
 class IncidentList:
@@ -110,12 +109,12 @@ def _table(found: list[dict[str, Any]]) -> Table:
         view.add_column(name, no_wrap=True)
     for one in found:
         view.add_row(
-            one["id"],
+            Text(one["id"]),
             Text(one["severity"], _COLOURS.get(one["severity"], "")),
-            one["state"],
+            Text(one["state"]),
             clock(one["opened_at"]),
-            one["cause"],
-            _where(one),
+            Text(one["cause"]),
+            Text(_where(one)),
             str(len(one["runs"])),
         )
     return view

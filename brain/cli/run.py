@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agent.shared import inert_log
 from brain import app, config
 from brain.actions import BuildActions, build_real
 from brain.adapters import files
@@ -29,9 +30,9 @@ def run(path: Path | None, data: Path | None, port: int | None, verbose: bool) -
 
 def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbose: bool = False) -> None:
     """Runs the brain until SIGTERM or SIGINT, with its log on stderr."""
+    layout = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        level=logging.DEBUG if verbose else logging.INFO, handlers=[inert_log.handler(layout)]
     )
     logging.getLogger("nats").setLevel(logging.WARNING)
     files.keep_private()

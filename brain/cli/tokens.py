@@ -1,6 +1,5 @@
 """`gpuward token`: who may come in."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,8 @@ import click
 
 from brain.cli.client import Client, for_client
 from brain.cli.operator_commands import Duration
-from brain.cli.queries import as_json, clock
+from brain.cli.queries import clock
+from brain.cli.terminal import as_json, print_json
 
 
 @click.group()
@@ -47,7 +47,7 @@ def create(
     if out is not None:
         _write(out, made.pop("token"))
     if plain:
-        click.echo(json.dumps(made, indent=2))
+        print_json(made)
         return
     if "token" in made:
         click.echo(made["token"])
@@ -65,7 +65,7 @@ def list_(client: Client, plain: bool) -> None:
     """Your tokens; for administrators: everybody's."""
     found = client.get("tokens")["tokens"]
     if plain:
-        click.echo(json.dumps(found, indent=2))
+        print_json(found)
         return
     for one in found:
         limits = " ".join((*one["scopes"], *one["runbooks"]))
@@ -88,7 +88,7 @@ def revoke(client: Client, ids: tuple[str, ...], user: str, plain: bool) -> None
         raise click.UsageError("give ids (`gpuward token list`) or --user NAME")
     found = client.post("tokens", "revoke", body={"ids": ids, "user": user})["revoked"]
     if plain:
-        click.echo(json.dumps(found, indent=2))
+        print_json(found)
         return
     for one in found:
         click.echo(f"revoked {one['id']} of {one['user']}")

@@ -1,7 +1,6 @@
 """`gpuward watch`: shows incidents and notes as they happen; plain lines when the output is not a terminal."""
 
 import errno
-import json
 import os
 import sys
 import time
@@ -9,12 +8,13 @@ from collections import deque
 from typing import Any
 
 import click
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
 from brain.cli.client import Client, for_client
-from brain.cli.queries import IncidentList, as_json, clock
+from brain.cli.queries import IncidentList, clock
+from brain.cli.terminal import as_json, console, print_json
 
 RECONNECT_S = 1.0
 _SHOWN = 15  # notes under the table
@@ -51,13 +51,13 @@ def watch(client: Client, last: int, plain: bool) -> None:
 def _lines(client: Client, last: int, plain: bool) -> None:
     for note in client.watch(last):
         if note is not None:
-            click.echo(json.dumps(note, ensure_ascii=False) if plain else line(note))
+            print_json(note, None) if plain else click.echo(line(note))
     click.echo("the brain closed the connection", err=True)
 
 
 def _screen(client: Client, last: int) -> None:
     notes: deque[dict[str, Any]] = deque(maxlen=_SHOWN)
-    with Live(console=Console(), screen=True, auto_refresh=False) as live:
+    with Live(console=console(), screen=True, auto_refresh=False) as live:
         while True:
             try:
                 incidents = client.get("incidents")["incidents"]

@@ -10,6 +10,7 @@ import orjson
 from aiohttp import hdrs, web
 
 from agent.contract.errors import ConfigError
+from agent.contract.inert import inert
 from agent.contract.messages import clip
 from brain.console import drill, evidence, operator_commands, shapes, token_routes
 from brain.console.access.credentials import Credentials
@@ -207,7 +208,8 @@ class Console:
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         )
         last = min(1000, _number(request.query.get("last", "0"), "last"))
-        with self._brain.feed.watch() as queue:
+        # Whoever leaves ends it: that is no error of ours.
+        with self._brain.feed.watch() as queue, contextlib.suppress(ConnectionError):
             await response.prepare(request)
             for raw in self._brain.readmodel.newest_notes(last) if last else ():
                 await response.write(_event(shapes.note(raw)))
@@ -215,24 +217,19 @@ class Console:
                 try:
                     async with asyncio.timeout(PING_S):
                         note = await queue.get()
+                    told = _event(shapes.note(_raw(note))) if note else b"event: lost\ndata: {}\n\n"
                 except TimeoutError:
-                    if not self._door.still_welcome(request):
-                        break
-                    await response.write(b": still here\n\n")
-                    continue
-                except ConnectionError:
-                    break
+                    note, told = None, b": still here\n\n"
                 if not self._door.still_welcome(request):
                     break  # the token was revoked, or has expired
-                if note is None:
-                    await response.write(b"event: lost\ndata: {}\n\n")
+                await response.write(told)
+                if note is None and told.startswith(b"event: lost"):
                     break
-                await response.write(_event(shapes.note(_raw(note))))
         return response
 
 
 def _event(note: dict[str, Any]) -> bytes:
-    return b"event: note\nid: %s\ndata: %s\n\n" % (str(note["id"]).encode(), orjson.dumps(note))
+    return b"event: note\nid: %s\ndata: %s\n\n" % (inert(str(note["id"])).encode(), orjson.dumps(note))
 
 
 def _raw(note: Note) -> dict[str, Any]:

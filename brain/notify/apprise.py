@@ -22,7 +22,7 @@ from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.core.pack.spec import Priority
 from brain.notify import http
-from brain.notify.message import Language, PageMessage
+from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
 
 _THREADS = 2  # a service that hangs occupies one until its own deadline
@@ -67,6 +67,7 @@ class Apprise:
         title, body = fitted(
             message, self._service.title_maxlen, self._service.body_maxlen, self._want.language
         )
+        title, body = unaddressed(title), unaddressed(body)
         kind = _TYPES.get(
             message.what, "failure" if message.severity in (Priority.P0, Priority.P1) else "warning"
         )

@@ -32,7 +32,7 @@ def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = (
     subject = f"{about.cause.replace('_', ' ')} on {about.scope}"
     if about.listed:
         subject = f"{len(about.listed)} incidents" + (f" on {about.scope}" if about.node else "")
-    return PageMessage(
+    message = PageMessage(
         id=page.id,
         dedup_key=about.id,
         what=page.what,
@@ -59,6 +59,7 @@ def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = (
         severities=about.severities_before,
         incidents=_listed(about.listed),
     )
+    return message.inert()
 
 
 def _label(page: SendPage) -> str:

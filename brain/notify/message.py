@@ -5,10 +5,12 @@ the commands to type. Where a channel has little room, the least needed parts ar
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from agent.contract.inert import inert, inert_data
 from agent.contract.messages import clip
 
 Language = Literal["both", "en", "zh"]
@@ -98,6 +100,12 @@ class PageMessage:
     # of an alert group: one line for each incident
     incidents: tuple[str, ...] = field(default=())
 
+    def inert(self) -> "PageMessage":
+        """The same page, in which no text acts on what shows it or begins a line of its own."""
+        parts = {one.name: getattr(self, one.name) for one in fields(self)}
+        commands = tuple(ShellCommand(line=inert(one.line), does=inert(one.does)) for one in self.commands)
+        return PageMessage(**inert_data(parts | {"commands": ()}) | {"commands": commands})
+
     @property
     def status(self) -> str:
         """In the terms of alert receivers: trigger, acknowledge or resolve."""
@@ -161,6 +169,17 @@ class PageMessage:
         # Hardly any room (a text message): the reason and the most important command.
         first = self.commands[0].line
         return f"{clip(self.why_now, max(0, limit - len(first) - 1))}\n{first}"[:limit]
+
+
+def unaddressed(text: str) -> str:
+    """`text` in which no chat sees a mention, a link with another text, or markup of its own.
+
+    For services whose rules we do not know one by one: `@here`, `<!channel>`, `<@U1>`, `<address|text>`, `[text](address)`,
+    code fences. The letters stay, in a form that no parser takes; addresses of mail and plain links stay as they are.
+    """
+    text = re.sub(r"(?<![\w.+-])@(?=\w)", "\uff20", text)
+    text = text.replace("](", "] (").replace("```", "'''")
+    return re.sub(r"<(?=[!@#]|https?:|mailto:)", "\u2039", text)
 
 
 def _narrow(section: Section, most: int, width: int) -> Section:

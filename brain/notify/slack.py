@@ -18,7 +18,7 @@ from agent.contract.errors import ConfigError, Refused, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.notify import http
-from brain.notify.message import Language, PageMessage
+from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
 
 API = "https://slack.com/api"
@@ -95,7 +95,7 @@ class Slack:
         await self._http.close()
 
     async def _call(self, message: PageMessage, shown: dict[str, Any], thread: str) -> dict[str, Any]:
-        body = shown | {"channel": self._want.channel, "unfurl_links": False}
+        body = shown | {"channel": self._want.channel, "unfurl_links": False, "mrkdwn": False}
         if thread:
             body |= {"thread_ts": thread, "reply_broadcast": message.what in ("repeat", "resolve")}
         headers = {
@@ -119,21 +119,33 @@ class Slack:
 
 def blocks(message: PageMessage, language: Language) -> list[dict[str, Any]]:
     """Returns the page as blocks within Slack's limits; commands and machine output as code."""
-    title = clip(message.title, MAX_HEADER)
+    title = clip(unaddressed(message.title), MAX_HEADER)
     shown: list[dict[str, Any]] = [
         {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": False}}
     ]
     words: list[str] = []
     for section in message.sections(language):
         if section.label not in _AS_CODE:
-            words.append(f"*{section.label}*  " + "\n".join(escape(line) for line in section.lines))
+            words.append(f"{section.label}:  " + "\n".join(map(unaddressed, section.lines)))
             continue
-        shown += _section("\n".join(words))
+        shown += _plain("\n".join(words))
         words = []
-        code = "\n".join(escape(line).replace("```", "'''") for line in section.lines)
+        code = "\n".join(escape(line).replace("`", "'") for line in section.lines)
         head = f"*{section.label}*"
         shown += _section(f"{head}\n```{_cut(code, MAX_SECTION - len(head) - 7)}```")
-    return (shown + _section("\n".join(words)))[:MAX_BLOCKS]
+    return (shown + _plain("\n".join(words)))[:MAX_BLOCKS]
+
+
+def _plain(text: str) -> list[dict[str, Any]]:
+    """A block in which Slack looks for neither links, mentions nor markup (docs.slack.dev: text object, plain_text)."""
+    if not text:
+        return []
+    return [
+        {
+            "type": "section",
+            "text": {"type": "plain_text", "text": clip(text, MAX_SECTION), "emoji": False},
+        }
+    ]
 
 
 def _section(text: str) -> list[dict[str, Any]]:

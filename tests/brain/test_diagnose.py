@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,9 @@ OFF_BUS_TOO = "[  692.641500] NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus
 MMU = "[  100.5] NVRM: Xid (PCI:0000:5d:00): 31, pid=77, name=train, Ch 00000008, intr 00000000. MMU Fault\n"
 
 
-def ask(text: str, *options: str, status: int = 0) -> str:
+def ask(text: str, *options: str, status: int = 0, columns: int = 100) -> str:
     """What the command prints of a log on standard input."""
-    wide = {"COLUMNS": os.environ.get("COLUMNS", "300")}
-    result = CliRunner(env=wide).invoke(diagnose, list(options), input=text)
+    result = CliRunner(env={"COLUMNS": str(columns)}).invoke(diagnose, list(options), input=text)
     assert result.exit_code == status, result.output
     return result.output
 
@@ -160,10 +158,9 @@ def test_what_has_passed_comes_last_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 80])
-def test_it_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_fits_the_terminal(columns: int) -> None:
     """No row is wider, but for what cannot be broken (a link)."""
-    monkeypatch.setenv("COLUMNS", str(columns))
-    rows = ask(BOOT + MMU + OFF_BUS + OFF_BUS_TOO).splitlines()
+    rows = ask(BOOT + MMU + OFF_BUS + OFF_BUS_TOO, columns=columns).splitlines()
     assert [row for row in rows if len(row) > columns and "https://" not in row] == []
 
 

@@ -36,7 +36,7 @@ class Stack:
         self.url = f"http://127.0.0.1:{self.port}"
         self.pages_file = folder / "pages.jsonl"
         self._page_port = free_port()
-        self.ann = people.token_file(folder / "brain")
+        self.ann = people.token_file(folder / "people")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         shutil.copytree(ROOT / "rules", folder / "rules", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(ROOT / "runbooks", folder / "runbooks", ignore=shutil.ignore_patterns("__pycache__"))
@@ -47,7 +47,7 @@ class Stack:
         path.write_text(
             f'data_dir = "{self.folder}/brain"\nrules = "{self.folder}/rules"\nrunbooks = "{self.folder}/runbooks"\n'
             f'[log]\nmax_bytes = 268435456\n[nats]\nurl = "{self.nats.url}"\n[console]\nport = {self.port}\n'
-            f'users.ann.role = "administrator"\n'
+            f'users.ann.role = "administrator"\ntokens_file = "{self.folder}/people/tokens.json"\n'
             f'[channels.hook]\ntype = "webhook"\nurl = "http://127.0.0.1:{self._page_port}/page"\n'
             f'[groups]\noncall = ["hook"]\nscheduler = ["hook"]\n{more}\n'
         )

@@ -25,8 +25,10 @@ def wrong_blocks(body: Any) -> str:
         text = block["text"]
         if block["type"] == "header" and (text["type"] != "plain_text" or not 0 < len(text["text"]) <= 150):
             return "header"
-        if block["type"] == "section" and (text["type"] != "mrkdwn" or not 0 < len(text["text"]) <= 3000):
+        if block["type"] == "section" and not 0 < len(text["text"]) <= 3000:
             return "section"
+        if text["type"] not in ("plain_text", "mrkdwn") or ("verbatim" in text) != (text["type"] == "mrkdwn"):
+            return "text object"
         if block["type"] not in ("header", "section"):
             return "block type"
     return "" if 0 < len(body.get("text", "")) <= 4000 else "text"
