@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -41,6 +42,43 @@ class GrantConfig(_Model):
     runbooks: tuple[str, ...] = ()
 
 
+class OidcConfig(_Model):
+    """An identity provider (OpenID Connect) at which people log in with their browser."""
+
+    # Its issuer, exactly as it names itself; https, or http on loopback
+    issuer: str
+    client_id: str
+    # None: a public client, which PKCE protects alone
+    client_secret_file: Path | None = None
+    # Where the provider sends people back to: this console's own https://.../login/callback
+    redirect_url: str
+    # PEM file with its CA; none: the system's CAs
+    ca_file: Path | None = None
+    # The claim that names people in the log. Danger: one that people can change themselves lets them be others
+    name_claim: str = "sub"
+    groups_claim: str = "groups"
+    scopes: tuple[str, ...] = ("openid", "profile", "email", "groups")
+    # Group -> role, scopes, runbooks; who is in none of them may not come in
+    groups: Mapping[str, GrantConfig]
+    # How long a login lasts; changes of groups count from the next one on
+    session_s: float = Field(default=8 * 3600, ge=60, le=7 * 86400)
+
+    @field_validator("issuer", "redirect_url")
+    @classmethod
+    def _in_private(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
+            raise ValueError(f"{url!r}: must begin with https:// (http:// on loopback only)")
+        return url
+
+    @field_validator("redirect_url")
+    @classmethod
+    def _ours(cls, url: str) -> str:
+        if urlsplit(url).path != "/login/callback":
+            raise ValueError(f"{url!r}: its path must be /login/callback")
+        return url
+
+
 class ConsoleConfig(_Model):
     """The HTTP API."""
 
@@ -63,6 +101,8 @@ class ConsoleConfig(_Model):
     # Commands that count only when a second person gives the same: `start`, `approve`, `mode auto` ...; with any of them,
     # also a token that an administrator makes for somebody else
     two_persons: tuple[str, ...] = ()
+    # Where people log in with their browser; none: tokens only
+    oidc: OidcConfig | None = None
     # File with the hashes of all tokens; none: <data_dir>/tokens.json. It is read again when it changes
     tokens_file: Path | None = None
 

@@ -12,11 +12,13 @@ from aiohttp import hdrs, web
 from agent.contract.errors import ConfigError
 from agent.contract.inert import inert
 from agent.contract.messages import clip
+from agent.shared.secret_file import secret
 from brain.console import drill, evidence, operator_commands, shapes, token_routes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
 from brain.console.access.route import Handler, Route, add, get
-from brain.console.access.tls import Certificate
+from brain.console.access.sessions import Sessions
+from brain.console.access.tls import Certificate, client_context
 from brain.console.access.two_persons import Proposals
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
@@ -38,7 +40,8 @@ class Console:
         check_words(config.two_persons)
         self._credentials = Credentials(config, brain.config.data_dir, time.time)
         self._proposals = Proposals()
-        self._door = Door(config, self._credentials, clock=time.monotonic, note=brain.note)
+        self._sessions = Sessions(config.oidc.session_s if config.oidc else 0)
+        self._door = Door(config, self._credentials, self._sessions, clock=time.monotonic, note=brain.note)
         self._certificate: Certificate | None = None
         if config.tls_cert_file is not None and config.tls_key_file is not None:
             self._certificate = Certificate(config.tls_cert_file, config.tls_key_file)
@@ -57,9 +60,25 @@ class Console:
             get("/api/watch", self._watch),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._proposals),
+            *self._login(),
             *evidence.routes(brain),
             *(drill.routes(brain) if brain.config.drill else ()),
         ]
+
+    def _login(self) -> list[Route]:
+        config = self._config.oidc
+        if config is None:
+            return []
+        from brain.console import login_routes  # joserfc is loaded only where people log in with it
+        from brain.console.access.oidc import Provider
+
+        provider = Provider(
+            config,
+            secret(config.client_secret_file, "console.oidc.client_secret_file"),
+            client_context(config.ca_file) if config.ca_file else None,
+            time.time,
+        )
+        return login_routes.routes(self._brain, self._door, provider, self._sessions)
 
     def app(self) -> web.Application:
         """Returns the application with all routes."""

@@ -18,13 +18,16 @@ from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import Person, Touched
 from brain.console.access.route import LEAST, PERSON, Handler
+from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
 from brain.console_config import ConsoleConfig, Role, is_address
 from brain.core.pack.spec import Place
 
 _log = logging.getLogger(__name__)
+LOGINS_PER_S, LOGINS_AT_ONCE = 1.0, 20  # of one address
 NOTE_EVERY_S = 60.0  # one note for each kind of refusal and address in this time
 _NOTES_KEPT = 1000
+SESSION = "gpuward-session"  # the cookie of a browser that has logged in
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -52,6 +55,7 @@ class Door:
         self,
         config: ConsoleConfig,
         credentials: Credentials,
+        sessions: Sessions,
         *,
         clock: Callable[[], float],
         note: Callable[[str, str], None],
@@ -59,9 +63,11 @@ class Door:
         """`clock`: seconds that do not run backwards."""
         self._config = config
         self._credentials = credentials
+        self._sessions = sessions
         self._clock = clock
         self._note = note
         self._limits = Limits(config.requests_per_s, max(1, round(2 * config.requests_per_s)))
+        self._logins = Limits(LOGINS_PER_S, LOGINS_AT_ONCE)
         self._noted: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._proxies = frozenset(ipaddress.ip_address(one) for one in config.trusted_proxies)
 
@@ -79,9 +85,15 @@ class Door:
         if request.method == hdrs.METH_POST and request.content_type != "application/json":
             raise web.HTTPUnsupportedMediaType(text="the body must be application/json")
         resource = request.match_info.route.resource
-        least = request.app[LEAST].get((request.method, resource.canonical if resource else ""))
-        if least is None:
+        route = (request.method, resource.canonical if resource else "")
+        if route not in request.app[LEAST]:
             raise web.HTTPForbidden(text="nobody may use this route")
+        least = request.app[LEAST][route]
+        if least is None:
+            # Each login asks the provider, and holds a place among those under way.
+            if self._logins.too_many(peer.address, self._clock()):
+                raise _slow_down(LOGINS_PER_S, "too many logins")
+            return await handler(request)
         if person is None or (not person.how and request.method != hdrs.METH_GET):
             raise _needs_credential()
         self.demand(request, person, least)
@@ -108,7 +120,12 @@ class Door:
     def still_welcome(self, request: web.Request) -> bool:
         """May whoever sent this request still read? For answers that last: a token can expire or be revoked."""
         shown = _bearer(request)
-        return (self._credentials.person(shown) if shown else self._credentials.open_reader()) is not None
+        person = self._credentials.person(shown) if shown else self._in_session(request)
+        return person is not None or (not shown and self._credentials.open_reader() is not None)
+
+    def secure(self, request: web.Request) -> bool:
+        """Did the client come by TLS?"""
+        return self._peer(request).secure
 
     def _peer(self, request: web.Request) -> Peer:
         peername = request.transport.get_extra_info("peername") if request.transport else None
@@ -162,7 +179,10 @@ class Door:
     def _identified(self, request: web.Request, peer: Peer) -> Person | None:
         shown = _bearer(request)
         if not shown:
-            return self._credentials.open_reader()
+            person = self._in_session(request)
+            if person is not None and request.method != hdrs.METH_GET and hdrs.ORIGIN not in request.headers:
+                raise web.HTTPForbidden(text="a session changes things only from a page of ours: use a token")
+            return person or self._credentials.open_reader()
         known = self._credentials.tokens.known(shown)
         counted = f"{peer.address} {taken_apart(shown)[0]}" if known else peer.address
         now = self._clock()
@@ -181,6 +201,9 @@ class Door:
                 f"too many wrong credentials from {peer.address}: locked for now",
             )
         raise _needs_credential("this token is wrong, revoked or expired")
+
+    def _in_session(self, request: web.Request) -> Person | None:
+        return self._sessions.person(request.cookies.get(SESSION, ""), self._clock())
 
     def _tell(self, kind: str, about: str, text: str) -> None:
         now = self._clock()

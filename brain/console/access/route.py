@@ -9,7 +9,7 @@ from brain.console.access.people import Person
 from brain.console_config import Role
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-LEAST: web.AppKey[Mapping[tuple[str, str], Role]] = web.AppKey("least", Mapping)
+LEAST: web.AppKey[Mapping[tuple[str, str], Role | None]] = web.AppKey("least", Mapping)
 PERSON: web.RequestKey[Person] = web.RequestKey("person", Person)
 
 
@@ -19,7 +19,8 @@ class Route:
 
     method: str
     path: str
-    least: Role
+    # None: everybody, logged in or not
+    least: Role | None
     handler: Handler
 
 
@@ -35,7 +36,7 @@ def post(path: str, least: Role, handler: Handler) -> Route:
 
 def add(app: web.Application, routes: Iterable[Route]) -> None:
     """Adds them to an application; what is not among them is refused to everybody."""
-    least: dict[tuple[str, str], Role] = {}
+    least: dict[tuple[str, str], Role | None] = {}
     for route in routes:
         resource = app.router.add_route(route.method, route.path, route.handler).resource
         least[route.method, resource.canonical if resource else route.path] = route.least

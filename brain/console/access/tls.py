@@ -66,3 +66,11 @@ class Certificate:
 def _none() -> str:
     """A key with a passphrase is an error, not a question on the terminal."""
     return ""
+
+
+def client_context(ca_file: Path) -> ssl.SSLContext:
+    """Returns what trusts this CA alone. ConfigError: it cannot be read."""
+    try:
+        return ssl.create_default_context(cafile=str(ca_file))
+    except OSError as error:
+        raise ConfigError(f"console.oidc.ca_file {ca_file}: {error}") from error
