@@ -116,7 +116,6 @@ class EventQueue:
         node, now_s = self._turn.popleft(), self._clock()
         quota = self._quotas.setdefault(node, NodeQuota())
         if not quota.pace.spend(now_s):
-            self._reports.slowed(node)
             heapq.heappush(self._later, (now_s + quota.pace.ready_s(), node))
             return
         waiting = self._waiting[node]
@@ -135,6 +134,8 @@ class EventQueue:
             self._reports.unreadable(offer.node, subject, str(error))
             await self._lanes.done(offer)
             return
+        if not quota.ordinary(event, now_s):
+            self._reports.slowed(offer.node)
         if not quota.takes(event, now_s):
             self._reports.left_out(offer.node)
             await self._store(offer, event.id, LEFT_OUT)

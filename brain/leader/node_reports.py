@@ -12,7 +12,7 @@ from agent.contract.messages import Severity, clip
 from brain.core.inputs import Input, Malformed, Reported
 from brain.core.pack import vocabulary
 
-SLOWED_S = 5.0  # a node that was above its pace for so long is noisy
+SLOWED_S = 5.0  # a node that offered too much for so long is noisy
 QUIET_S = 60.0  # a noisy node that was within its limits for so long is no longer
 EVERY_S = 30.0
 _GAP_S = 2.0  # slowed again within this: it was slowed all the time
@@ -46,7 +46,7 @@ class NodeReports:
         self._nodes.clear()
 
     def slowed(self, node: str) -> None:
-        """An event of the node had to wait for its pace."""
+        """The node offers more than its limits allow, or more than any fault does."""
         found, now_s = self._node(node), self._clock()
         if found.slowed_since_s is None or now_s - found.slowed_s > _GAP_S:
             found.slowed_since_s = now_s

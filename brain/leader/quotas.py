@@ -1,6 +1,7 @@
 """How much of one node's events goes onto the log. Pure: times are given, in seconds of any clock that only grows.
 
-Two limits. The pace: above PACE_PER_S a node's events wait, in its own lane and then in its own spool; nothing is lost, and
+What is told, and two limits. Told is who offers more, for some seconds, than any fault does, however fast the brain takes it;
+what an agent kept while it was not connected does not count. The pace: above PACE_PER_S a node's events wait, in its own lane and then in its own spool; nothing is lost, and
 nobody else waits. The volume: what a node may add to the log beyond what faults ever gave (docs/decisions/0027). Above it
 an event is left out, and acknowledged, so that what comes behind it gets its turn: the mild ones first, the worst last.
 """
@@ -9,6 +10,8 @@ from dataclasses import dataclass, field
 
 from agent.contract.messages import Event, Severity
 
+FAULTS_BURST, FAULTS_PER_S = 500.0, 50.0  # bursts of one source are folded by the agent: 23 events per second
+KEPT_S = 30.0  # an event that is older when it is offered was kept
 PACE_PER_S = 1000.0
 PACE_BURST = 2000.0
 # Events that a node may add at once, and how many more per second afterwards.
@@ -48,8 +51,13 @@ class NodeQuota:
 
     def __init__(self) -> None:
         self.pace = Allowance(PACE_BURST, PACE_PER_S)
+        self._faults = Allowance(FAULTS_BURST, FAULTS_PER_S)
         self._mild = Allowance(MILD_BURST, MILD_PER_S)
         self._worst = Allowance(WORST_BURST, WORST_PER_S)
+
+    def ordinary(self, event: Event, now_s: float) -> bool:
+        """Could a fault give so many events? False: somebody is noisy."""
+        return event.age_s > KEPT_S or self._faults.spend(now_s)
 
     def takes(self, event: Event, now_s: float) -> bool:
         """Does this event go onto the log? False: it is left out."""

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 import aiohttp
 import orjson
@@ -154,6 +154,8 @@ class Provider:
             want.validate(decoded.claims)
         except (JoseError, ValueError, TypeError, KeyError) as error:
             raise Refused(f"the provider's id_token is not valid: {error}") from error
+        if decoded.claims["nonce"] != nonce or decoded.claims["iss"] != self._config.issuer:
+            raise Refused("the provider's id_token names several")  # the registry takes a list that holds the value
         audience = decoded.claims["aud"]
         if (
             not isinstance(audience, str)
@@ -174,12 +176,14 @@ class Provider:
             "code_verifier": login.verifier,
         }
         methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-        auth = None
+        headers = {}
         if self._secret and "client_secret_basic" in methods:
-            auth = aiohttp.BasicAuth(self._config.client_id, self._secret)
+            # RFC 6749, 2.3.1: both are encoded as in a form first.
+            pair = quote_plus(self._config.client_id), quote_plus(self._secret)
+            headers["Authorization"] = aiohttp.encode_basic_auth(*pair)
         elif self._secret:
             body["client_secret"] = self._secret
-        return await _answer(session.post(_checked(metadata.get("token_endpoint")), data=body, auth=auth))
+        return await _answer(session.post(_checked(metadata.get("token_endpoint")), data=body, headers=headers))
 
     async def _metadata(self, session: aiohttp.ClientSession) -> dict[str, Any]:
         found = await self._get(

@@ -1,4 +1,4 @@
-"""An identity provider for the tests: Canaille with people in memory, run by the Python of its own environment.
+"""An identity provider for the tests: Canaille with three people, run by the Python of its own environment.
 
 python serve.py PORT REDIRECT-URL. People: ann (groups oncall, staff), bob (staff), eve (no group); the password is the
 name and "-password". The client is `gpuward` with the secret `s3cret`. It prints "ready" when it can be asked.
@@ -24,7 +24,9 @@ def main() -> None:
             "SECRET_KEY": os.urandom(16).hex(),
             "SERVER_NAME": f"127.0.0.1:{port}",
             "PREFERRED_URL_SCHEME": "http",
-            "CANAILLE": {"DATABASE": "memory", "SMTP": None},
+            "CANAILLE": {"DATABASE": "sql", "SMTP": None},
+            # In a file of its working folder: its memory backend takes any code for a right one.
+            "CANAILLE_SQL": {"DATABASE_URI": "sqlite:///canaille.sqlite", "PASSWORD_SCHEMES": "plaintext"},
             "CANAILLE_OIDC": {
                 "ACTIVE_JWKS": [{name: value for name, value in key.items() if isinstance(value, str)}],
                 "TRUSTED_DOMAINS": ["127.0.0.1"],
