@@ -1,9 +1,10 @@
 """How much of one node's events goes onto the log. Pure: times are given, in seconds of any clock that only grows.
 
 What is told, and two limits. Told is who offers more, for some seconds, than any fault does, however fast the brain takes it;
-what an agent kept while it was not connected does not count. The pace: above PACE_PER_S a node's events wait, in its own lane and then in its own spool; nothing is lost, and
-nobody else waits. The volume: what a node may add to the log beyond what faults ever gave (docs/decisions/0027). Above it
-an event is left out, and acknowledged, so that what comes behind it gets its turn: the mild ones first, the worst last.
+what an agent kept while it was not connected does not count. The pace: above PACE_PER_S a node's events wait, in its own
+lane and then in its own spool; nothing is lost, and nobody else waits. The volume: what a node may add to the log beyond
+what faults ever gave (docs/decisions/0027). Above it an event is left out, and acknowledged, so that what comes behind it
+gets its turn: the mild ones first, the worst last.
 """
 
 from dataclasses import dataclass, field
