@@ -155,7 +155,9 @@ class Provider:
         except (JoseError, ValueError, TypeError, KeyError) as error:
             raise Refused(f"the provider's id_token is not valid: {error}") from error
         if decoded.claims["nonce"] != nonce or decoded.claims["iss"] != self._config.issuer:
-            raise Refused("the provider's id_token names several")  # the registry takes a list that holds the value
+            raise Refused(
+                "the provider's id_token names several"
+            )  # the registry takes a list that holds the value
         audience = decoded.claims["aud"]
         if (
             not isinstance(audience, str)
@@ -183,7 +185,9 @@ class Provider:
             headers["Authorization"] = aiohttp.encode_basic_auth(*pair)
         elif self._secret:
             body["client_secret"] = self._secret
-        return await _answer(session.post(_checked(metadata.get("token_endpoint")), data=body, headers=headers))
+        return await _answer(
+            session.post(_checked(metadata.get("token_endpoint")), data=body, headers=headers)
+        )
 
     async def _metadata(self, session: aiohttp.ClientSession) -> dict[str, Any]:
         found = await self._get(
