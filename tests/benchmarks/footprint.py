@@ -7,7 +7,6 @@ In the same run: an agent without either, and Debian's prometheus-node-exporter,
     GPUWARD_FOOTPRINT_S=600 python -m tests.benchmarks footprint
 """
 
-import asyncio
 import os
 import random
 import shutil
@@ -23,8 +22,9 @@ from pathlib import Path
 
 from tests.benchmarks.figures import Figure
 from tests.fixtures import nvml_fake
-from tests.real.nats import NatsServer, free_port, make_log
+from tests.real.nats import NatsServer, free_port
 
+NODE = "lab-1"
 DEVICES, GPUS = 9, 8
 PSS_MB, CPU_PERCENT, IDLE_CPU_PERCENT = 36.0, 0.3, 0.15
 WARM_UP_S = 75.0  # imports, the first inventory, the broker, and a minute in which nothing happens
@@ -224,11 +224,11 @@ def _watched(
 ) -> tuple[Family, Family | None]:
     """An agent, and the node exporter beside it, where it is installed."""
     with ExitStack() as stack:
-        broker = NatsServer(folder / "nats")
+        broker = NatsServer(folder / "nats", nodes=[NODE])
         broker.start()
         stack.callback(broker.kill)
-        asyncio.run(make_log(broker.url))
-        agent = Family(pid=_agent(stack, folder, broker.url, ib_root, fake.env if fake else {}))
+        _taker(stack, broker.url)
+        agent = Family(pid=_agent(stack, folder, broker.node_url(NODE), ib_root, fake.env if fake else {}))
         pid, url = _exporter(stack)
         beside = Family(pid=pid) if pid else None
         time.sleep(WARM_UP_S)
@@ -237,11 +237,20 @@ def _watched(
     return agent, beside
 
 
+def _taker(stack: ExitStack, broker: str) -> None:
+    """The part of a brain that takes what nodes offer, in a process of its own."""
+    argv = [sys.executable, "-m", "tests.real.intake_kit", broker]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    _child(stack, process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+
+
 def _agent(stack: ExitStack, folder: Path, broker: str, ib_root: Path, env: dict[str, str]) -> int:
     """Starts an agent until the stack ends; its pid."""
     config = folder / "agent.toml"
     config.write_text(
-        f'node = "lab-1"\nnats_url = "{broker}"\ndata_dir = "{folder}/data"\nib_root = "{ib_root}"\n'
+        f'node = "{NODE}"\nnats_url = "{broker}"\ndata_dir = "{folder}/data"\nib_root = "{ib_root}"\n'
     )
     argv = [sys.executable, "-m", "agent", "run", "--config", str(config)]
     log = stack.enter_context((folder / "agent.log").open("wb"))
