@@ -34,6 +34,14 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("POST", "/api/tokens/revoke"): (READ, {"ids": ["nothing"]}),
     ("POST", "/api/command"): (Role.OPERATOR, {"verb": "ack", "args": {"id": "inc-nothing"}}),
 }
+# Everybody may use these, logged in or not. At a provider that does not answer nobody gets further; no login was begun here.
+OPEN = {("GET", "/login"): 502, ("GET", "/login/callback"): 403, ("POST", "/logout"): 200}
+OIDC = {
+    "issuer": "http://127.0.0.1:1",
+    "client_id": "gpuward",
+    "redirect_url": "http://127.0.0.1/login/callback",
+    "groups": {"oncall": {"role": "viewer"}},
+}
 COMMANDS: dict[str, tuple[dict[str, Any], Role]] = {
     "hold": ({"scope": "all", "why": "a look"}, Role.OPERATOR),
     "release": ({"scope": "all"}, Role.OPERATOR),
@@ -57,7 +65,7 @@ def headers(whole: Lab, role: Role | None) -> dict[str, str]:
 
 async def test_every_route_for_every_role(tmp_path: Path) -> None:
     """Nobody changes anything without a credential; each role gets what its row says, and no more."""
-    async with lab(tmp_path, console={"port": 0, "users": USERS}, drill=True) as whole:
+    async with lab(tmp_path, console={"port": 0, "users": USERS, "oidc": OIDC}, drill=True) as whole:
         assert whole.running is not None
         async with aiohttp.ClientSession(whole.running.console_url) as session:
             for role in WHO:
@@ -72,6 +80,10 @@ async def test_every_route_for_every_role(tmp_path: Path) -> None:
                             let_in = RANK.index(role) >= RANK.index(least)
                             assert (answer.status not in (401, 403)) == let_in, (role, path, answer.status)
                         assert answer.headers["X-Content-Type-Options"] == "nosniff"
+                for (method, path), status in OPEN.items():
+                    body = {} if method == "POST" else None
+                    async with session.request(method, path, json=body, headers=shown) as answer:
+                        assert answer.status == status, (role, path)
 
 
 async def test_the_table_has_every_route(tmp_path: Path) -> None:
@@ -79,10 +91,11 @@ async def test_the_table_has_every_route(tmp_path: Path) -> None:
     from brain.console.server import Console
     from tests.security.view import FolderView
 
-    console = Console(FolderView.of(tmp_path, drill=True))
-    assert {(one.method, one.path.replace(":.+", "")): one.least for one in console.routes()} == {
-        key: least for key, (least, _) in ROUTES.items()
-    }
+    console = Console(FolderView.of(tmp_path, drill=True, console={"port": 0, "oidc": OIDC}))
+    known: dict[tuple[str, str], Role | None] = {key: least for key, (least, _) in ROUTES.items()}
+    assert {
+        (one.method, one.path.replace(":.+", "")): one.least for one in console.routes()
+    } == known | dict.fromkeys(OPEN)
     assert {verb: role for verb, (_, _, role) in VERBS.items()} == {
         verb: least for verb, (_, least) in COMMANDS.items()
     }
