@@ -4,10 +4,11 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import engine, events, footprint, healing, latency, live, remedies
+from tests.benchmarks import cell, engine, events, footprint, healing, latency, live, remedies
 from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {
+    "cell": cell.run,
     "engine": engine.run,
     "events": events.run,
     "footprint": footprint.run,

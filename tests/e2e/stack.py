@@ -34,6 +34,7 @@ class Stack:
         self.nats = NatsServer(folder / "nats", nodes=[node])
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self._urls = {"brain": self.url}
         self.pages_file = folder / "pages.jsonl"
         self._page_port = free_port()
         self.ann = people.token_file(folder / "people")
@@ -62,10 +63,19 @@ class Stack:
         )
         key = f'brain = "standby"\nsigning_key_file = "{self.folder}/brain/signing.key"\n'
         (self.folder / "standby.toml").write_text(key + text)
+        self._urls["standby"] = f"http://127.0.0.1:{port}"
         self._spawn("standby", [str(BIN / "gpuward"), "run", "--config", str(self.folder / "standby.toml")])
-        url = f"http://127.0.0.1:{port}"
+        url = self.url_of("standby")
         self.wait_for(lambda: self.get("/api/status", url).get("caught_up"), "the standby has read the log")
         return url
+
+    def url_of(self, brain: str) -> str:
+        """The URL of a brain's API."""
+        return self._urls[brain]
+
+    def pid(self, name: str) -> int:
+        """Process id of a part that runs."""
+        return self._processes[name].pid
 
     def write_agent_config(self, more: str = "") -> Path:
         """agent.toml that trusts this stack's brain, with `more` at its end."""

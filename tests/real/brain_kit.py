@@ -30,6 +30,7 @@ class Node:
     def __init__(self, name: str, client: Client, key: VerifyKey) -> None:
         self.name = name
         self.session = "s1"
+        self.again_s = 5.0  # an event that is not acknowledged for so long is offered again
         self.commands: list[Command] = []
         self.answer = Answer.ACCEPTED
         self.unreachable = False
@@ -49,7 +50,7 @@ class Node:
         await self._client.flush()
 
     async def event(self, kind: str, component: str = "node", evidence: str = "", **data: Any) -> Event:
-        """Publishes an event and waits until it is on the log."""
+        """Offers an event, again and again, until it is on the log."""
         self._seq += 1
         event = Event(
             id=f"{self.name}:s:{self._seq}", node=self.name, kind=kind, component=component, severity=Severity.ERROR,
@@ -60,7 +61,7 @@ class Node:
             while not stored.is_set():
                 await self._client.publish(self._offer(subjects.EVENT), orjson.dumps(encode_event(event)))
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(5):
+                    async with asyncio.timeout(self.again_s):
                         await stored.wait()
         return event
 
