@@ -18,6 +18,7 @@ from agent.contract.look import RESTATED
 from agent.options import Option
 from brain import renamed
 from brain.cli.main import COMMANDS
+from brain.console.metrics import METRICS
 from brain.console.verbs import VERBS
 from brain.core import incidents
 from brain.core.healing import runs
@@ -54,11 +55,26 @@ def reference() -> str:
     ]
     lines += ["## Operator commands\n", *_operator_commands()]
     lines += ["## JSON output\n", JSON_KEYS]
+    lines += ["## Metrics of the brain\n", METRICS_HEAD, *_metrics()]
     lines += ["## Keys of rules and runbooks\n", *_pack_keys()]
     lines += ["## Configuration of the brain\n", *_brain_options()]
     lines += ["## Configuration of the agent\n", *_agent_options()]
     lines += ["## Old names\n", *_old_names()]
     return "\n".join(lines)
+
+
+METRICS_HEAD = """\
+`GET /metrics` of each brain, in Prometheus' text format or OpenMetrics, for viewers (a token: `gpuward token create prometheus`).
+`GET /healthz` answers 200 while the process lives; `GET /readyz` 503 with the reason while it could not lead. Both are open.
+"""
+
+
+def _metrics() -> Iterable[str]:
+    yield "| metric | type | labels | what |\n|---|---|---|---|"
+    for one in METRICS:
+        name = one.name + "_total" * (one.kind == "counter")
+        yield f"| `{name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {one.help} |"
+    yield ""
 
 
 def actions() -> str:

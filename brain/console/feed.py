@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from brain.core.effects import Note
 
@@ -15,9 +16,16 @@ class Feed:
     def __init__(self) -> None:
         self._watchers: dict[int, asyncio.Queue[Note | None]] = {}
         self._count = 0
+        self._published: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many notes were published, by kind."""
+        return self._published
 
     def publish(self, note: Note) -> None:
         """Passes a note to every watcher, without waiting."""
+        self._published[note.kind] += 1
         for key, queue in list(self._watchers.items()):
             if queue.qsize() >= BACKLOG:
                 queue.put_nowait(None)

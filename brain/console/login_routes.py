@@ -20,6 +20,7 @@ def routes(brain: BrainView, door: Door, provider: Provider, sessions: Sessions)
     """Returns the routes; everybody may use them."""
 
     async def login(request: web.Request) -> web.Response:
+        door.count_login(request)
         try:
             where, cookie = await provider.begin()
         except (Refused, Unreachable) as error:
@@ -49,6 +50,7 @@ def routes(brain: BrainView, door: Door, provider: Provider, sessions: Sessions)
         return answer
 
     async def _logged_in(request: web.Request) -> Person:
+        door.count_login(request)
         try:
             return await provider.end(request.query, request.cookies.get(LOGIN, ""))
         except Refused as error:

@@ -13,7 +13,7 @@ from agent.contract.errors import ConfigError
 from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
-from brain.console import drill, evidence, operator_commands, shapes, token_routes
+from brain.console import drill, evidence, health_routes, operator_commands, shapes, token_routes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
 from brain.console.access.route import Handler, Route, add, get
@@ -62,6 +62,7 @@ class Console:
             *token_routes.routes(brain, self._door, self._credentials, self._proposals),
             *self._login(),
             *evidence.routes(brain),
+            *health_routes.routes(brain),
             *(drill.routes(brain) if brain.config.drill else ()),
         ]
 

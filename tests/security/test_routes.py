@@ -25,6 +25,7 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/runs/{id}"): (READ, None),
     ("GET", "/api/nodes"): (READ, None),
     ("GET", "/api/watch"): (READ, None),
+    ("GET", "/metrics"): (READ, None),
     ("GET", "/api/me"): (READ, None),
     ("GET", "/api/tokens"): (READ, None),
     ("GET", "/api/evidence/{id}"): (READ, None),
@@ -35,7 +36,10 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("POST", "/api/command"): (Role.OPERATOR, {"verb": "ack", "args": {"id": "inc-nothing"}}),
 }
 # Everybody may use these, logged in or not. At a provider that does not answer nobody gets further; no login was begun here.
-OPEN = {("GET", "/login"): 502, ("GET", "/login/callback"): 403, ("POST", "/logout"): 200}
+OPEN = {
+    ("GET", "/healthz"): 200, ("GET", "/readyz"): 200,
+    ("GET", "/login"): 502, ("GET", "/login/callback"): 403, ("POST", "/logout"): 200,
+}  # fmt: skip
 OIDC = {
     "issuer": "http://127.0.0.1:1",
     "client_id": "gpuward",

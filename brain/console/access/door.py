@@ -90,9 +90,6 @@ class Door:
             raise web.HTTPForbidden(text="nobody may use this route")
         least = request.app[LEAST][route]
         if least is None:
-            # Each login asks the provider, and holds a place among those under way.
-            if self._logins.too_many(peer.address, self._clock()):
-                raise _slow_down(LOGINS_PER_S, "too many logins")
             return await handler(request)
         if person is None or (not person.how and request.method != hdrs.METH_GET):
             raise _needs_credential()
@@ -122,6 +119,11 @@ class Door:
         shown = _bearer(request)
         person = self._credentials.person(shown) if shown else self._in_session(request)
         return person is not None or (not shown and self._credentials.open_reader() is not None)
+
+    def count_login(self, request: web.Request) -> None:
+        """HTTPTooManyRequests: each login asks the provider, and holds a place among those under way."""
+        if self._logins.too_many(self._peer(request).address, self._clock()):
+            raise _slow_down(LOGINS_PER_S, "too many logins")
 
     def secure(self, request: web.Request) -> bool:
         """Did the client come by TLS?"""

@@ -1,0 +1,207 @@
+"""What monitoring systems see of a brain: one table of metrics, in Prometheus' and OpenMetrics' text formats.
+
+Labels are bounded: no node, incident or person is one. Which node it is stands in the incident, and on the page.
+Every brain answers; what only the leader knows (beats of nodes) is left out elsewhere, so that sums over brains are right.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from agent import __version__
+from brain.console.brain_view import BrainView, NodeBeat
+from brain.core.state import IncidentState, RunState
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+VERSIONS = 10  # versions of agents with a sample of their own; the rarer ones are together
+OTHERS = "other"
+_OVER = (RunState.SUCCEEDED, RunState.EXHAUSTED, RunState.OBSERVED, RunState.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One line of the table. `samples` gives the values of the labels, and a number, for each sample."""
+
+    name: str
+    help: str
+    kind: Literal["gauge", "counter"] = "gauge"
+    labels: tuple[str, ...] = ()
+    samples: Callable[[BrainView], Samples]
+
+
+def _one(value: Callable[[BrainView], float]) -> Callable[[BrainView], Samples]:
+    return lambda brain: [((), float(value(brain)))]
+
+
+def _nodes(brain: BrainView) -> Samples:
+    alive = sum(node.alive for node in brain.live.state.nodes.values())
+    yield ("reachable",), alive
+    yield ("unreachable",), len(brain.live.state.nodes) - alive
+
+
+def _incidents(brain: BrainView) -> Samples:
+    open_ = (one for one in brain.live.state.incidents.values() if one.state is not IncidentState.CLOSED)
+    return Counter((one.severity.value, one.cause, one.state.value) for one in open_).items()
+
+
+def _runs(brain: BrainView) -> Samples:
+    under_way = (run for run in brain.live.state.runs.values() if run.state not in _OVER)
+    return Counter((run.runbook.name, run.state.value) for run in under_way).items()
+
+
+def _undelivered(brain: BrainView) -> float:
+    return sum(len(one.pages.waiting) for one in brain.live.state.incidents.values())
+
+
+def _agents(brain: BrainView) -> Samples:
+    counts = Counter(beat.version for beat in _beats(brain))
+    common = counts.most_common(VERSIONS)
+    rest = counts.total() - sum(count for _, count in common)
+    return [((version,), count) for version, count in common] + ([((OTHERS,), rest)] if rest else [])
+
+
+def _beats(brain: BrainView) -> list[NodeBeat]:
+    return list(brain.newest_beats().values()) if brain.live.leads() else []
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        name="gpuward_brain",
+        help="1; which brain this is.",
+        labels=("brain", "cell", "version"),
+        samples=lambda brain: [((brain.name, brain.config.cell, __version__), 1)],
+    ),
+    Metric(
+        name="gpuward_brain_leads",
+        help="1: this brain leads its cell. The sum over a cell must be 1.",
+        samples=_one(lambda brain: brain.live.leads()),
+    ),
+    Metric(
+        name="gpuward_brain_connected",
+        help="1: this brain is connected to NATS.",
+        samples=_one(lambda brain: brain.connected()),
+    ),
+    Metric(
+        name="gpuward_brain_caught_up",
+        help="1: this brain has read the whole log.",
+        samples=_one(lambda brain: brain.live.caught_up),
+    ),
+    Metric(
+        name="gpuward_brain_stopped",
+        help="1: an invariant is broken; this brain acts no more until a person restarts it.",
+        samples=_one(lambda brain: bool(brain.live.stopped)),
+    ),
+    Metric(
+        name="gpuward_brain_start_time_seconds",
+        help="When this brain was started, seconds since 1970.",
+        samples=_one(lambda brain: brain.started_at),
+    ),
+    Metric(
+        name="gpuward_epoch",
+        help="The epoch of the newest leader on the log.",
+        samples=_one(lambda brain: brain.live.state.epoch),
+    ),
+    Metric(
+        name="gpuward_log_position",
+        help="The position on the log of the newest input that was handled.",
+        samples=_one(lambda brain: brain.live.seq),
+    ),
+    Metric(
+        name="gpuward_log_time_seconds",
+        help="The log's time at that position, seconds since 1970.",
+        samples=_one(lambda brain: brain.live.state.now),
+    ),
+    Metric(
+        name="gpuward_inputs",
+        help="Inputs that this brain has handled since its start.",
+        kind="counter",
+        samples=_one(lambda brain: brain.live.inputs),
+    ),
+    Metric(
+        name="gpuward_inputs_busy_seconds",
+        help="Time that they took.",
+        kind="counter",
+        samples=_one(lambda brain: brain.live.busy_s),
+    ),
+    Metric(
+        name="gpuward_inputs_malformed",
+        help="Inputs on the log that could not be read.",
+        kind="counter",
+        samples=_one(lambda brain: brain.live.state.malformed),
+    ),
+    Metric(
+        name="gpuward_notes",
+        help="Notes that this brain has written since its start, by kind (docs/reference.md).",
+        kind="counter",
+        labels=("kind",),
+        samples=lambda brain: [((kind,), count) for kind, count in sorted(brain.feed.counts.items())],
+    ),
+    Metric(name="gpuward_nodes", help="Known nodes.", labels=("state",), samples=_nodes),
+    Metric(
+        name="gpuward_agents",
+        help=f"Nodes that beat, by the version of their agent: the {VERSIONS} most common, and all others.",
+        labels=("version",),
+        samples=_agents,
+    ),
+    Metric(
+        name="gpuward_beat_age_max_seconds",
+        help="Age of the oldest of the nodes' newest beats.",
+        samples=lambda brain: [((), max((beat.age_s for beat in _beats(brain)), default=0.0))],
+    ),
+    Metric(
+        name="gpuward_agents_spooled_events",
+        help="Events that wait on their nodes.",
+        samples=_one(lambda brain: sum(beat.spooled for beat in _beats(brain))),
+    ),
+    Metric(
+        name="gpuward_agents_dropped_events",
+        help="Events that nodes had to drop, since their agents started.",
+        samples=_one(lambda brain: sum(beat.dropped for beat in _beats(brain))),
+    ),
+    Metric(
+        name="gpuward_incidents",
+        help="Incidents that are not closed.",
+        labels=("severity", "cause", "state"),
+        samples=_incidents,
+    ),
+    Metric(name="gpuward_runs", help="Runs under way.", labels=("runbook", "state"), samples=_runs),
+    Metric(
+        name="gpuward_pages_undelivered",
+        help="Pages that no channel has taken yet.",
+        samples=_one(_undelivered),
+    ),
+    Metric(
+        name="gpuward_holds", help="Holds in force.", samples=_one(lambda brain: len(brain.live.state.holds))
+    ),
+    Metric(
+        name="gpuward_drained_nodes",
+        help="Nodes that gpuward keeps out of service.",
+        samples=_one(lambda brain: len(brain.live.state.drains)),
+    ),
+    Metric(
+        name="gpuward_breaker_tripped",
+        help="1: so many remedies have failed that no further one begins until a person says `gpuward reset`.",
+        samples=_one(lambda brain: bool(brain.live.state.tripped)),
+    ),
+)
+
+
+class BrainMetrics(Collector):
+    """The table, of one brain, for prometheus_client."""
+
+    def __init__(self, brain: BrainView) -> None:
+        self._brain = brain
+
+    def collect(self) -> Iterator[Family]:
+        """Yields each metric with its samples of this moment."""
+        for metric in METRICS:
+            make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            family = make(metric.name, metric.help, labels=metric.labels)
+            for labels, value in metric.samples(self._brain):
+                family.add_metric(labels, value)
+            yield family
