@@ -45,12 +45,12 @@ from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.brain_view import LiveBrainView, LiveView
 from brain.leader.competition import LeaseCompetition
-from brain.leader.connection_watch import ConnectionWatch
 from brain.leader.current_client import CurrentClient
 from brain.leader.executor import EffectExecutor
 from brain.leader.history import HistoryWriter
 from brain.leader.intake import Intake
 from brain.leader.jobs import JobQuestions
+from brain.leader.leader_watch import LeaderWatch
 from brain.leader.leadership import Leadership
 from brain.leader.liveness import LivenessService
 from brain.leader.log_writer import LogWriter
@@ -60,12 +60,14 @@ from brain.leader.notes import BrainNotes
 from brain.leader.packs import PackUpdates
 from brain.leader.pages import PageSender
 from brain.leader.performer import Performer
+from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
 from brain.leader.session import Session
 from brain.leader.snapshots import SnapshotKeeper
 from brain.leader.steps import StepDispatcher
 from brain.leader.supervisor import Supervisor
 from brain.leader.timers import TimerService
+from brain.notify import dead_mans_switch
 from brain.notify import notifier as channels
 from brain.ufm import events
 
@@ -109,7 +111,8 @@ async def run(
         )
         nats = CurrentClient()
         codec = Codec(config.cell)
-        writer = LogWriter(codec, Outbox(config.cell))
+        outbox = Outbox(config.cell)
+        writer = LogWriter(codec, outbox)
         readmodel = ReadModel(config.data_dir / "history.sqlite")
         stack.callback(readmodel.close)
         snapshots = Snapshots(config.data_dir / "state.snapshot")
@@ -144,7 +147,9 @@ async def run(
         reports = NodeReports(writer.append_or_drop)
         commands = AwaitedCommands(nodes, nats=nats, lease=lease, foreign=reports.foreign_result)
         own = make(config, commands, stack, requests.ask)
-        performer = Performer(own.actions, may_act=leadership.may_act, report=writer.append_or_drop)
+        performer = Performer(
+            own.actions, may_act=leadership.may_act, confirm=leadership.confirm, report=writer.append_or_drop
+        )
         steps = StepDispatcher(
             performer=performer,
             nodes=nodes,
@@ -234,6 +239,7 @@ async def run(
             timers=due_timers,
             liveness=liveness,
             packs=packs,
+            pulse=PulseService(loop=loop, leadership=leadership, writer=writer),
             notes=notes,
         )
         supervisor = Supervisor(
@@ -245,6 +251,23 @@ async def run(
             notes=notes,
             alerts=alerts,
         )
+
+        # Is somebody told when nobody leads?
+        leader_watch = LeaderWatch(
+            connection=connection,
+            loop=loop,
+            lease=lease,
+            leadership=leadership,
+            replica=replica,
+            outbox=outbox,
+            alerts=alerts,
+            after_s=config.nobody_leads_after_s,
+        )
+        switches = dead_mans_switch.build(
+            config.dead_mans_switches, cell=config.cell, works=leader_watch.healing_works, note=notes.write
+        )
+        for switch in switches:
+            stack.push_async_callback(switch.close)
 
         # A snapshot, now and then and at the end.
         keeper = SnapshotKeeper(
@@ -270,6 +293,7 @@ async def run(
             requests=requests,
             writer=writer,
             notes=notes,
+            alerts=alerts,
         )
         console = Console(brain)
         url = await stack.enter_async_context(console.serving())
@@ -279,7 +303,9 @@ async def run(
         background.start(supervisor.serve(), "supervisor")
         background.start(history.serve(), "read model")
         background.start(keeper.serve(), "snapshots")
-        background.start(ConnectionWatch(connection, alerts).serve(), "connection")
+        background.start(leader_watch.serve(), "leader")
+        for switch in switches:
+            background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)
         background.start(refresh.serve(), "alerts")
         for listener in listeners:

@@ -32,6 +32,7 @@ _PLUG_INS = (
     "subnet_managers",
     "switches",
     "ufm",
+    "dead_mans_switches",
 )  # keys with tables of plug-ins
 _KINDS_OF_ERROR = {
     "extra_forbidden": "unknown key",
@@ -139,6 +140,10 @@ class BrainConfig(_Model):
     unreachable_after_s: float = Field(default=15, ge=1)
     # A leader that does not renew its lease for so long is replaced
     lease_ttl_s: float = Field(default=2, ge=1)
+    # When nobody leads, or no input comes round through the log, for so long, people are told
+    nobody_leads_after_s: float = Field(default=10, ge=5)
+    # name -> type and options of what raises the alarm when this cell no longer calls it
+    dead_mans_switches: Mapping[str, Mapping[str, Any]] = {}
     # true: `gpuward drill` may inject faults into simulated nodes of this cell; `gpuward up` sets it
     drill: bool = False
 

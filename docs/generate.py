@@ -133,7 +133,7 @@ A **step** of it: `id`, `rung`, `action`, `params`, `outcome`, `why`, `verified`
 
 A **note** (`gpuward watch`): `id`, `kind`, `text`, `incident`, `run`, `scope`, `caused_by`, `data`, `at`.
 
-The **status**: `brain`, `cell`, `leads`, `leader`, `epoch`, `connected`, `caught_up`, `stopped`, `seq`, `log_time`,
+The **status**: `brain`, `cell`, `leads`, `leader`, `epoch`, `connected`, `caught_up`, `stopped`, `troubles`, `seq`, `log_time`,
 `started_at`, `pack`, `rules`, `runbooks`, `nodes`, `nodes_unreachable`, `nodes_silent`, `incidents_open`, `inputs`,
 `malformed`, `busy_s`, `holds`, `modes`.
 

@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 
 from brain.actions import bmc_tables, scheduler, switches
 from brain.actions.fabrics import ManagersOptions
-from brain.notify import notifier
+from brain.notify import dead_mans_switch, notifier
 from brain.ufm.client import UfmOptions
 from docs.field_tables import table
 
@@ -17,6 +17,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "bmc": bmc_tables.TYPES,
     "schedulers": scheduler.TYPES,
     "switches": switches.TYPES,
+    "dead_mans_switches": dead_mans_switch.TYPES,
 }
 WITHOUT_TYPE: Mapping[str, type] = {"subnet_managers": ManagersOptions, "ufm": UfmOptions}
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests import file_order
+from tests.fences import Open
 
 pytest_plugins = ["tests.closing_line", "tests.left_out", "tests.small_run", "pytester"]
 
@@ -20,6 +21,14 @@ settings.register_profile("default", deadline=None, print_blob=True)
 # CI judges a change: it tries the same examples each time. `make test` by hand looks for new ones.
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("GPUWARD_CI") else "default")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _steps_have_begun() -> None:
+    """Tests call actions without a brain around them; tests/brain/test_fence.py tries what holds elsewhere."""
+    from brain.actions import fence
+
+    fence.outside = Open()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,7 +6,7 @@ With `-v` ipmitool prints why a session failed; without it a wrong password and 
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from pydantic import Field
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, clip
 from agent.shared import tool
+from brain.actions import tools
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, Power, Readings
 from brain.actions.bmc_tables import Addresses, password
 from brain.options import options
@@ -124,7 +125,8 @@ class _Host:
         if wanted not in _COMMANDS:
             raise Refused(f"IPMI has no {wanted!s}")
         for left in reversed(range(self._given.tries)):
-            done = await self._tool(["-R", "1", "-v", "chassis", "power", _COMMANDS[wanted]])
+            command = ["-R", "1", "-v", "chassis", "power", _COMMANDS[wanted]]
+            done = await self._tool(command, run=tools.change)
             if done.status == 0:
                 return
             says = self._says(done)
@@ -190,9 +192,14 @@ class _Host:
         if _SESSION.search(says):
             raise Refused(f"{self.where} refuses the session (cipher_suite, privilege): {says}")
 
-    async def _tool(self, command: list[str], most_s: float | None = None) -> tool.Completed:
+    async def _tool(
+        self,
+        command: list[str],
+        most_s: float | None = None,
+        run: Callable[..., Awaitable[tool.Completed]] = tools.read,
+    ) -> tool.Completed:
         try:
-            return await tool.run(
+            return await run(
                 [*self._argv, *command], deadline_s=min(most_s or math.inf, self._given.answer_s)
             )
         except tool.Late as late:

@@ -18,6 +18,7 @@ import aiohttp
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
+from brain.actions import fence
 from brain.actions.patience import Grants
 
 MANAGER = "gpuward"  # the field manager that owns the fields we set
@@ -155,7 +156,7 @@ class KubeApi:
                 wanted.ssl_ca_cert = str(access.ca_file) if access.ca_file else None
                 wanted.refresh_api_key_hook = self._token
                 self._token(wanted)  # the library asks the hook only where a token is set already
-            return client.ApiClient(configuration=wanted)
+            return _fenced(client.ApiClient(configuration=wanted))
         except TimeoutError as error:
             raise Unreachable(
                 f"{access.where}: credentials were not ready in {access.timeout_s:g} s"
@@ -169,6 +170,16 @@ class KubeApi:
         token = secret(self._access.token_file, f"{self._access.where}.token_file")
         if token:
             configuration.api_key["BearerToken"] = f"Bearer {token}"
+
+
+def _fenced(client: Any) -> Any:
+    """Lets the library send its requests through the fence (brain/actions/fence.py), on the connections that it has made."""
+    made = client.rest_client.pool_manager
+    client.rest_client.pool_manager = aiohttp.ClientSession(
+        connector=made.connector, trust_env=True, read_bufsize=1 << 21, request_class=fence.Request
+    )
+    made.detach()
+    return client
 
 
 def _right(method: str, path: str) -> str:

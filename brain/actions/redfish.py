@@ -21,7 +21,7 @@ from sushy.resources.system.system import System
 from urllib3 import exceptions as wire
 
 from agent.contract.errors import ConfigError, Refused, Unreachable
-from brain.actions import redfish_readings
+from brain.actions import fence, redfish_readings
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, BmcTiming, Power, Readings
 from brain.actions.bmc_tables import Addresses, password
 from brain.actions.redfish_connector import Abandoned, BoundedConnector, meaning
@@ -169,11 +169,14 @@ class _Session:
             raise
 
     def _in_thread(self, number: int, work: Callable[[], T]) -> asyncio.Future[T]:
+        loop, asked = asyncio.get_running_loop(), fence.current()
+
         def job() -> T:
             self._connector.job, self._connector.sent = number, ""
+            self._connector.fence, self._connector.loop = asked, loop
             return work()
 
-        return asyncio.get_running_loop().run_in_executor(self._thread, job)
+        return loop.run_in_executor(self._thread, job)
 
     def _log_in(self, user: str, word: str, system: str) -> None:
         try:

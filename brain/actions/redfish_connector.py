@@ -5,10 +5,11 @@ repeated, an answer never leads to another host, proxies and .netrc of the envir
 limited to `MAX_ANSWER` bytes and `answer_s` seconds.
 """
 
+import asyncio
 import io
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,9 +18,13 @@ from requests.adapters import HTTPAdapter
 from sushy import exceptions as says
 from sushy.connector import Connector
 from urllib3 import exceptions as wire
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
+from brain.actions import fence
+from brain.actions.fence import Fence
 
 MAX_ANSWER = 4 << 20  # bytes; the longest event logs of BMCs are about 2 MB
 _PIECE = 1 << 16
@@ -50,8 +55,17 @@ class BoundedConnector(Connector):  # type: ignore[misc]  # sushy ships no types
         self._log_in_again = True  # once: a BMC that restarted has lost our session
         self.sent = ""  # method of the job's last request; read after setting `abandoned`
         self._session.trust_env = False
+        # Of the job: who is asked before a request leaves that changes something, and the loop in which that is done.
+        self.fence: Fence = fence.outside
+        self.loop: asyncio.AbstractEventLoop | None = None
         for scheme in ("https://", "http://"):
-            self._session.mount(scheme, _Bounded(answer_s))
+            self._session.mount(scheme, _Bounded(answer_s, self._before_change))
+
+    def _before_change(self) -> None:
+        assert self.loop is not None  # noqa: S101  # each job brings it
+        fence.passed_in_thread(self.fence, self.loop)
+        if self.job <= self.abandoned:
+            raise Abandoned
 
     def check_retry_on_exception(self, exception_msg: object) -> bool:  # noqa: ARG002  # sushy's signature
         """Never retries. sushy would do so for two BMCs that answer "not ready"; our caller does, within its deadline."""
@@ -78,12 +92,53 @@ class BoundedConnector(Connector):  # type: ignore[misc]  # sushy ships no types
         return response
 
 
-class _Bounded(HTTPAdapter):
-    """Reads an answer completely, within the limits of size and time."""
+def _changes(method: str, path: str) -> bool:
+    """Does a request change more than our own login?"""
+    return method not in fence.SAFE and "/Sessions" not in path
 
-    def __init__(self, answer_s: float) -> None:
-        super().__init__(max_retries=0)
+
+def _pools(before_change: Callable[[], None]) -> dict[str, type[HTTPConnectionPool]]:
+    """Connections that ask `before_change` when they stand, and directly before such a request is written."""
+
+    class Plain(HTTPConnection):
+        def request(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
+            """As in HTTPConnection."""
+            if _changes(method, url):
+                if self.sock is None:
+                    self.connect()
+                before_change()
+            super().request(method, url, *args, **kwargs)
+
+    class Tls(HTTPSConnection):
+        def request(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
+            """As in HTTPSConnection."""
+            if _changes(method, url):
+                if self.sock is None:
+                    self.connect()
+                before_change()
+            super().request(method, url, *args, **kwargs)
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class TlsPool(HTTPSConnectionPool):
+        ConnectionCls = Tls
+
+    return {"http": PlainPool, "https": TlsPool}
+
+
+class _Bounded(HTTPAdapter):
+    """Reads an answer completely, within the limits of size and time. What changes something asks before it leaves."""
+
+    def __init__(self, answer_s: float, before_change: Callable[[], None]) -> None:
         self._answer_s = answer_s
+        self._before_change = before_change
+        super().__init__(max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """As in HTTPAdapter."""
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = _pools(self._before_change)
 
     def send(
         self,

@@ -6,11 +6,13 @@ separated by a token that is drawn for each query.
 
 import re
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Transient, Unreachable
-from agent.shared import tool
+from agent.shared.tool import Completed
+from brain.actions import tools
 from brain.actions.hostlist import expand
 from brain.actions.patience import Grants
 from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
@@ -135,16 +137,19 @@ class Cli:
             raise Unreachable(str(error)) from error  # reading changes nothing
 
     async def _write(self, *argv: str) -> None:
-        await self._run(self.scontrol, argv)
+        await self._run(self.scontrol, argv, tools.change)
 
-    async def _run(self, path: Path, argv: tuple[str, ...]) -> str:
+    async def _run(
+        self,
+        path: Path,
+        argv: tuple[str, ...],
+        run: Callable[..., Awaitable[Completed]] = tools.read,
+    ) -> str:
         env = (
             {"SLURM_TIME_FORMAT": "%s"} if path == self.squeue else {}
         )  # start times as slurmrestd gives them
         env |= {"SLURM_CONF": str(self.conf)} if self.conf else {}
-        ran = await tool.run(
-            [str(path), *argv], deadline_s=self.timeout_s, env=env, max_bytes=_MAX_OUTPUT_BYTES
-        )
+        ran = await run([str(path), *argv], deadline_s=self.timeout_s, env=env, max_bytes=_MAX_OUTPUT_BYTES)
         if ran.status == 0:
             self._grants.allowed(_right(path, argv))
             return ran.out

@@ -16,6 +16,7 @@ import aiohttp
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
+from brain.actions import fence
 from brain.actions.hostlist import expand
 from brain.actions.patience import Grants
 from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
@@ -96,7 +97,9 @@ class Rest:
     async def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Returns the answer's JSON object; errors as in `Action`."""
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=self.timeout_s))
+            self._session = aiohttp.ClientSession(
+                request_class=fence.Request, timeout=aiohttp.ClientTimeout(total=self.timeout_s)
+            )
         try:
             token = secret(self.token_file, self.where)
         except ConfigError as error:

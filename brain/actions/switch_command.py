@@ -7,7 +7,7 @@ for `state` must match one of the three patterns.
 import asyncio
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -16,7 +16,8 @@ from pydantic import Field
 
 from agent.contract import components
 from agent.contract.errors import ActionError, ConfigError, Unreachable
-from agent.shared import tool
+from agent.shared.tool import Completed
+from brain.actions import tools
 from brain.actions.cables import CableMap
 from brain.actions.switch import PortState, SwitchEnd
 from brain.options import options
@@ -99,17 +100,19 @@ class CommandSwitches:
 
     async def set(self, end: SwitchEnd, *, up: bool, why: str) -> None:  # noqa: ARG002  the tool takes no reason
         """As in Switches."""
-        ran = await self._run(end, "enable" if up else "disable")
+        ran = await self._run(end, "enable" if up else "disable", tools.change)
         if ran.status == _SSH_LOST and self._options.command[0].endswith("/ssh"):
             raise Unreachable(f"{end}: {ran.last_line}")
         if ran.status != 0:
             raise ActionError(f"{end}: {ran.last_line} (exit status {ran.status})")
 
-    async def _run(self, end: SwitchEnd, do: str) -> tool.Completed:
+    async def _run(
+        self, end: SwitchEnd, do: str, run: Callable[..., Awaitable[Completed]] = tools.read
+    ) -> Completed:
         words = {"{switch}": end.switch, "{port}": end.port, "{do}": do}
         argv = [_filled(word, words) for word in self._options.command]
         env = {"HOME": os.environ.get("HOME", "/")}  # ssh finds its keys there
-        return await tool.run(argv, deadline_s=self._options.timeout_s, env=env)
+        return await run(argv, deadline_s=self._options.timeout_s, env=env)
 
 
 def build(table: Mapping[str, Any], where: str, _ufms: Mapping[str, Ufm]) -> CommandSwitches:

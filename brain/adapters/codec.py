@@ -32,6 +32,7 @@ from brain.core.inputs import (
     NodeState,
     OperatorCommand,
     PackLoaded,
+    Pulse,
     Reported,
     StepPlan,
     StepProgress,
@@ -55,6 +56,7 @@ PLAIN: dict[str, type] = {
     "operator": OperatorCommand,
     "node": NodeState,
     "leader": Leader,
+    "pulse": Pulse,
     "delivery": Delivery,
     "malformed": Malformed,
 }

@@ -42,6 +42,8 @@ class Lease:
         self._clock = clock
         self._until = 0.0
         self._revision = 0
+        self._bucket_: KeyValue | None = None  # of the present connection
+        self._renewing = asyncio.Lock()
         self.epoch = 0  # of the lease that is or was held
 
     @property
@@ -55,6 +57,7 @@ class Lease:
         `known_epoch` is the highest epoch on the log; a new epoch is above it. Releases the lease when cancelled.
         """
         bucket, base = await self._bucket(client)
+        self._bucket_ = bucket
         try:
             while True:
                 with contextlib.suppress(*LOST):  # a server without a leader: the lease runs out by itself
@@ -65,7 +68,23 @@ class Lease:
                         won(self.epoch)
                 await asyncio.sleep(self._ttl_s / RENEWALS)
         finally:
+            self._bucket_ = None
             await self._release(client, bucket)
+
+    async def confirm(self) -> bool:
+        """Renews the lease now, which only its holder can: True when the server has said so just now.
+
+        While the server does not answer, it is asked again until the lease has run out.
+        """
+        while self.held and self._bucket_ is not None:
+            before = self._until
+            with contextlib.suppress(*LOST):
+                await self._renew(self._bucket_)
+            if self.held and self._until > before:
+                return True
+            if self.held:
+                await asyncio.sleep(self._ttl_s / RENEWALS / 5)
+        return False
 
     def drop(self) -> None:
         """Stops counting as the holder immediately."""
@@ -120,6 +139,11 @@ class Lease:
         return True
 
     async def _renew(self, bucket: KeyValue) -> None:
+        async with self._renewing:  # each renewal needs the revision of the one before
+            if self._revision:
+                await self._renew_now(bucket)
+
+    async def _renew_now(self, bucket: KeyValue) -> None:
         before = self._clock()
         try:
             async with asyncio.timeout(self._ttl_s / 2):

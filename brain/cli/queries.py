@@ -32,6 +32,7 @@ def status(client: Client, plain: bool) -> None:
     ]
     if found["stopped"]:
         lines.insert(1, ("STOPPED", found["stopped"]))
+    lines += [("TROUBLE", f"since {clock(one['since'])}: {one['text']}") for one in found["troubles"]]
     if found["malformed"]:
         lines.append(("malformed", f"{found['malformed']} messages could not be read"))
     lines += [("hold", _hold(hold)) for hold in found["holds"]]

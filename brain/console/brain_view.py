@@ -150,6 +150,10 @@ class BrainView(Protocol):
         """
         ...
 
+    def troubles(self) -> Sequence[tuple[str, str, float]]:
+        """Returns the open alerts about this brain itself: cause, text, since when (seconds since 1970)."""
+        ...
+
     def note(self, kind: str, text: str) -> None:
         """Writes a note of this brain, for people and for whoever asks later."""
         ...

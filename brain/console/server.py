@@ -154,6 +154,10 @@ class Console:
                 "connected": brain.connected(),
                 "caught_up": live.caught_up,
                 "stopped": live.stopped,
+                "troubles": [
+                    {"cause": cause, "text": text, "since": shapes.iso(since)}
+                    for cause, text, since in brain.troubles()
+                ],
                 "seq": live.seq,
                 "log_time": shapes.iso(state.now),
                 "started_at": shapes.iso(brain.started_at),

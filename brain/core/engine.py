@@ -27,6 +27,7 @@ from brain.core.inputs import (
     NodeState,
     OperatorCommand,
     PackLoaded,
+    Pulse,
     Reported,
     StepPlan,
     StepProgress,
@@ -136,6 +137,8 @@ class Engine:
     def _is_repeat(self, given: Input) -> bool:
         """Whether the input was handled before or is out of date; remembers it if not."""
         match given:
+            case Pulse():
+                return True  # nothing but the time has changed
             case EventSeen(event=event):
                 return self._is_repeated_event(event)
             case TimerFired(name=name, due=due):

@@ -168,6 +168,13 @@ class Leader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """The leader lives and the log takes what it writes: by this every brain knows. Nothing is decided by it."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PackLoaded:
     """These rules are in force from here on."""
 
@@ -202,6 +209,7 @@ Input = (
     | OperatorCommand
     | NodeState
     | Leader
+    | Pulse
     | PackLoaded
     | Delivery
 )

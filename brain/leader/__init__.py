@@ -2,8 +2,8 @@
 
     every brain    Supervisor → Session → LiveLoop → Replica (engine, snapshot) → HistoryWriter (read model)
     only leading   Leadership → EffectExecutor → StepDispatcher, JobQuestions, PageSender
-                   TimerService, LivenessService, PackUpdates, AlertRefresh
-    about itself   BrainNotes, BrainAlerts, ConnectionWatch, SnapshotKeeper
+                   TimerService, LivenessService, PackUpdates, AlertRefresh, PulseService
+    about itself   BrainNotes, BrainAlerts, LeaderWatch, SnapshotKeeper
 
 What a part reports to the others it appends to the log (LogWriter), and all of them read it from there.
 """

@@ -2,6 +2,10 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
 
 from agent.shared.tasks import Tasks
 from brain.core.effects import PageSubject, SendPage
@@ -13,45 +17,88 @@ from brain.notify.notifier import ONCALL, Notifier
 
 FIRST_PAUSE_S = 5.0  # after a page that no channel took
 MAX_PAUSE_S = 300.0
+PageWhat = Literal["open", "repeat", "resolve"]
+REPEAT_S = 900.0  # an alert that is still open is sent again: some receivers close what is not refreshed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrainAlert:
+    """One trouble of this brain, until it is over."""
+
+    cause: str
+    text: str
+    since: float
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class BrainAlerts:
-    """Opens one alert for each cause, until that is cleared."""
+    """Opens one alert for each cause, and resolves it when that is cleared."""
 
     def __init__(self, *, brain: str, notifier: Notifier, notes: BrainNotes, background: Tasks) -> None:
         self._brain = brain
         self._notifier = notifier
         self._notes = notes
         self._background = background
-        self._open: set[str] = set()
+        self._open: dict[str, BrainAlert] = {}
+
+    @property
+    def open_now(self) -> Sequence[BrainAlert]:
+        """The alerts that are open, oldest first."""
+        return list(self._open.values())
 
     def open(self, cause: str, text: str) -> None:
         """Pages the people on call, unless they were paged for this cause since it was last cleared."""
         if cause in self._open:
             return
-        self._open.add(cause)
+        alert = self._open[cause] = BrainAlert(cause=cause, text=text, since=time.time())
         self._notes.write(cause.replace("brain_", "brain."), text)
-        self._background.start(self._send(cause, text), cause)
+        self._background.start(self._tell(alert), cause)
 
     def clear(self, cause: str) -> None:
-        """The cause is gone: the next time people are paged again."""
-        self._open.discard(cause)
+        """The cause is gone: people who were paged are told so, and the next time they are paged again."""
+        alert = self._open.pop(cause, None)
+        if alert is not None:
+            self._notes.write(f"{cause.replace('brain_', 'brain.')}.over", f"over: {alert.text}")
+            alert.over.set()
 
-    async def _send(self, cause: str, text: str) -> None:
-        now = time.time()
+    async def _tell(self, alert: BrainAlert) -> None:
+        """Pages until a channel takes it or it is over; then, when it is over, says that to whom it told."""
+        took = await _until_done(lambda: self._send(alert, "open", ()), alert.over)
+        if not took:
+            return  # nobody has heard of it
+        while not alert.over.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REPEAT_S):
+                    await alert.over.wait()
+                break
+            took = await self._send(alert, "repeat", ()) or took
+        await _until_done(lambda: self._send(alert, "resolve", took), asyncio.Event())
+
+    async def _send(self, alert: BrainAlert, what: PageWhat, alerted: Sequence[str]) -> list[str]:
+        """Sends one page; the channels that took it. `alerted`: those that took the alert."""
         subject = PageSubject(
-            id=f"{cause}-{self._brain}-{int(now)}",
+            id=f"{alert.cause}-{self._brain}-{int(alert.since * 1000)}",
             severity=Priority.P1,
-            cause=cause,
-            state=IncidentState.NEEDS_HUMAN,
+            cause=alert.cause,
+            state=IncidentState.NEEDS_HUMAN if what != "resolve" else IncidentState.CLOSED,
             scope="cell",
             node="",
-            because=text,
-            since=now,
+            because=alert.text,
+            since=alert.since,
         )
-        page = SendPage(id=f"{subject.id}.p1", subject=subject, what="open", to=ONCALL, text=text)
-        message = compose(page)
-        pause_s = FIRST_PAUSE_S
-        while not (await self._notifier.send(message))[0]:
-            await asyncio.sleep(pause_s)
-            pause_s = min(MAX_PAUSE_S, pause_s * 2)
+        text = alert.text if what != "resolve" else f"over since {self._brain} looked last: {alert.text}"
+        page = SendPage(id=f"{subject.id}.{what}", subject=subject, what=what, to=ONCALL, text=text)
+        delivered, channels, _ = await self._notifier.send(compose(page), alerted)
+        return channels.split(", ") if delivered else []
+
+
+async def _until_done(attempt: Callable[[], Awaitable[list[str]]], give_up: asyncio.Event) -> list[str]:
+    """Tries until it succeeds, with growing pauses; an empty list: it was given up first."""
+    pause_s = FIRST_PAUSE_S
+    while not (done := await attempt()):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await give_up.wait()
+            return []
+        pause_s = min(MAX_PAUSE_S, pause_s * 2)
+    return done

@@ -13,6 +13,7 @@ from brain.console.brain_view import NodeBeat
 from brain.console.feed import Feed
 from brain.core.inputs import OperatorCommand
 from brain.core.state import State
+from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.current_client import CurrentClient
 from brain.leader.history import HistoryWriter
 from brain.leader.leadership import Leadership
@@ -85,6 +86,7 @@ class LiveBrainView:
     requests: NodeRequests
     writer: LogWriter
     notes: BrainNotes
+    alerts: BrainAlerts
     # by this machine's wall clock
     started_at: float = field(default_factory=time.time)
 
@@ -112,6 +114,10 @@ class LiveBrainView:
     async def evidence(self, node: str, command: str) -> bytes | None:
         """An evidence bundle; None: there is none (yet). Unreachable, ActionError: see brain/adapters/evidence."""
         return await evidence.fetch(self.nats.required(), self.config.cell, node, command)
+
+    def troubles(self) -> list[tuple[str, str, float]]:
+        """This brain's own open alerts: cause, text, since when (seconds since 1970)."""
+        return [(alert.cause, alert.text, alert.since) for alert in self.alerts.open_now]
 
     def note(self, kind: str, text: str) -> None:
         """Writes a note of this brain."""

@@ -31,6 +31,12 @@ class Leadership:
         """Does this brain still hold the lease with that epoch?"""
         return self._lease.held and self._lease.epoch == epoch
 
+    async def confirm(self, epoch: int) -> bool:
+        """The same, asked of the server: directly before what cannot be undone."""
+        return (
+            not self._stopped and self.may_act(epoch) and await self._lease.confirm() and self.may_act(epoch)
+        )
+
     def stop(self, why: str) -> None:
         """Ends the leadership of this brain until it is restarted."""
         self._stopped = why

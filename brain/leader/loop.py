@@ -66,6 +66,9 @@ class LiveLoop:
         self._listeners = listeners
         self._alerts = alerts
         self._when_leading = when_leading
+        self.moved_s = (
+            time.monotonic()
+        )  # when the newest input was handled; at first: since when one is awaited
         self.inputs = 0  # handled so far
         self.busy_s = 0.0  # time spent on them
 
@@ -83,6 +86,7 @@ class LiveLoop:
                 self._one(record)
         finally:
             self.busy_s += time.perf_counter() - began
+            self.moved_s = time.monotonic()
         if records[-1].pending == 0:
             self._clock.calibrate(records[-1].at)
             self._replica.end_of_log()

@@ -3,20 +3,41 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from agent.shared.tasks import end
 from brain import actions as known
+from brain.actions import fence
 from brain.actions.base import Action, Order, Unwell
+from brain.actions.fence import Deposed
 from brain.core.effects import Step
 from brain.core.inputs import StepProgress, StepResult, result_of_brain
 
 CHECK_S = 0.2  # how often it is checked whether this brain still leads
 PROGRESS_S = 10.0  # how often a long step reports that it is still under way
 _log = logging.getLogger(__name__)
+
+
+class _StepFence:
+    """Whether the brain that began a step with an epoch still leads with it (brain/actions/fence.py)."""
+
+    def __init__(
+        self, may_act: Callable[[int], bool], confirm: Callable[[int], Awaitable[bool]], epoch: int
+    ) -> None:
+        self._may_act = may_act
+        self._confirm = confirm
+        self._epoch = epoch
+
+    async def confirm(self) -> bool:
+        """As in Fence."""
+        return await self._confirm(self._epoch)
+
+    def holds(self) -> bool:
+        """As in Fence."""
+        return self._may_act(self._epoch)
 
 
 class Performer:
@@ -27,15 +48,19 @@ class Performer:
         actions: Mapping[str, Action],
         *,
         may_act: Callable[[int], bool],
+        confirm: Callable[[int], Awaitable[bool]],
         report: Callable[[StepProgress], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`may_act(epoch)`: does this brain still lead with that epoch? `report` puts a sign of life on the log."""
+        """`may_act(epoch)`: does this brain still lead with that epoch? `confirm(epoch)` asks the server.
+        `report` puts a sign of life on the log.
+        """
         self._actions = actions
         self._may_act = may_act
+        self._confirm = confirm
         self._report = report
         self._clock = clock
-        self._running: dict[str, asyncio.Task[StepResult]] = {}
+        self._running: dict[str, asyncio.Task[StepResult | None]] = {}
         self._cancelled: dict[str, str] = {}  # step -> why
 
     async def perform(self, step: Step, epoch: int) -> StepResult | None:
@@ -102,11 +127,15 @@ class Performer:
             )
         )
 
-    async def _run(self, step: Step, epoch: int) -> StepResult:
+    async def _run(self, step: Step, epoch: int) -> StepResult | None:
         _log.info("step %s: %s %s (%s)", step.id, step.action, dict(step.params), step.why)
         try:
             async with asyncio.timeout(step.timeout_s):
-                done = await self._action(step).run(self._order(step, epoch))
+                with fence.around(_StepFence(self._may_act, self._confirm, epoch)):
+                    done = await self._action(step).run(self._order(step, epoch))
+        except Deposed:
+            _log.warning("step %s: this brain no longer leads: nothing more was sent", step.id)
+            return None
         except Refused as error:
             return result_of_brain(step.id, epoch, Outcome.REFUSED, str(error))
         except Unreachable as error:

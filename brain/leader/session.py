@@ -15,6 +15,7 @@ from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
 from brain.leader.notes import BrainNotes
 from brain.leader.packs import PackUpdates
+from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
 from brain.leader.timers import TimerService
 
@@ -37,6 +38,7 @@ class Session:
         timers: TimerService,
         liveness: LivenessService,
         packs: PackUpdates,
+        pulse: PulseService,
         notes: BrainNotes,
     ) -> None:
         self._config = config
@@ -51,6 +53,7 @@ class Session:
         self._timers = timers
         self._liveness = liveness
         self._packs = packs
+        self._pulse = pulse
         self._notes = notes
 
     async def run(self, client: Client) -> None:
@@ -73,6 +76,7 @@ class Session:
                     tasks.start(self._timers.serve(), "timers")
                     tasks.start(self._liveness.serve(), "liveness")
                     tasks.start(self._packs.serve(), "packs")
+                    tasks.start(self._pulse.serve(), "pulse")
                     await tasks.wait()
         finally:
             self._lease.drop()

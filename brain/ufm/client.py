@@ -25,6 +25,7 @@ from pydantic import Field
 
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from agent.shared.secret_file import secret
+from brain.actions import fence
 from brain.console_config import LOOPBACK
 from brain.options import options
 
@@ -155,6 +156,7 @@ class Ufm:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers=self._headers,
+                request_class=fence.Request,
                 timeout=aiohttp.ClientTimeout(total=self.options.timeout_s),
             )
         about = f"UFM {self.name}"

@@ -14,6 +14,7 @@ from brain.core.effects import Step
 from brain.core.inputs import StepProgress, StepResult
 from brain.leader import performer
 from brain.leader.performer import Performer
+from tests.fences import confirmed
 
 Work = Callable[[Order], Awaitable[Done]]
 
@@ -74,7 +75,10 @@ async def for_ever(_: Order) -> Done:
 async def test_each_error_is_an_outcome(error: Exception, outcome: Outcome) -> None:
     """By who must act."""
     own_steps = Performer(
-        {"bmc.power_off": Own(lambda _: raises(error))}, may_act=lambda _: True, report=lambda _: None
+        {"bmc.power_off": Own(lambda _: raises(error))},
+        may_act=lambda _: True,
+        confirm=confirmed,
+        report=lambda _: None,
     )
     result = await own_steps.perform(step(), 3)
     assert isinstance(result, StepResult)
@@ -84,16 +88,16 @@ async def test_each_error_is_an_outcome(error: Exception, outcome: Outcome) -> N
 async def test_what_was_read_is_kept_when_it_is_not_well() -> None:
     """A look that found something wrong has failed, with its readings."""
     own = Own(lambda _: raises(Unwell("unhealthy: PSU 2", {"sensor PSU 2": "no reading"})))
-    result = await Performer({"bmc.power_off": own}, may_act=lambda _: True, report=lambda _: None).perform(
-        step(), 3
-    )
+    result = await Performer(
+        {"bmc.power_off": own}, may_act=lambda _: True, confirm=confirmed, report=lambda _: None
+    ).perform(step(), 3)
     assert result is not None
     assert (result.outcome, dict(result.data)) == (Outcome.FAILED, {"sensor PSU 2": "no reading"})
 
 
 async def test_what_this_site_has_nothing_for_is_refused_and_says_where_to_read() -> None:
     """The ladder goes on."""
-    own_steps = Performer({}, may_act=lambda _: True, report=lambda _: None)
+    own_steps = Performer({}, may_act=lambda _: True, confirm=confirmed, report=lambda _: None)
     result = await own_steps.perform(step(), 1)
     assert result is not None
     assert result.outcome is Outcome.REFUSED
@@ -105,7 +109,9 @@ async def test_what_this_site_has_nothing_for_is_refused_and_says_where_to_read(
 async def test_a_step_that_takes_too_long_is_unknown_and_was_cancelled() -> None:
     """Its deadline is its own."""
     own = Own(for_ever)
-    own_steps = Performer({"bmc.power_off": own}, may_act=lambda _: True, report=lambda _: None)
+    own_steps = Performer(
+        {"bmc.power_off": own}, may_act=lambda _: True, confirm=confirmed, report=lambda _: None
+    )
     result = await own_steps.perform(step(timeout_s=0.05), 1)
     assert result is not None
     assert result.outcome is Outcome.UNKNOWN
@@ -116,7 +122,9 @@ async def test_a_brain_that_leads_no_more_stops_and_says_nothing() -> None:
     """The next leader decides by the repeat class."""
     own = Own(for_ever)
     leads = True
-    own_steps = Performer({"bmc.power_off": own}, may_act=lambda _: leads, report=lambda _: None)
+    own_steps = Performer(
+        {"bmc.power_off": own}, may_act=lambda _: leads, confirm=confirmed, report=lambda _: None
+    )
     task = asyncio.create_task(own_steps.perform(step(), 1))
     await own.begun.wait()
     leads = False
@@ -128,7 +136,9 @@ async def test_a_brain_that_leads_no_more_stops_and_says_nothing() -> None:
 async def test_a_cancelled_step_ends_and_nobody_knows_how_far_it_came() -> None:
     """A person denied it."""
     own = Own(for_ever)
-    own_steps = Performer({"bmc.power_off": own}, may_act=lambda _: True, report=lambda _: None)
+    own_steps = Performer(
+        {"bmc.power_off": own}, may_act=lambda _: True, confirm=confirmed, report=lambda _: None
+    )
     task = asyncio.create_task(own_steps.perform(step(), 1))
     await own.begun.wait()
     assert await own_steps.perform(step(), 1) is None, "the same step asked for again does not run twice"
@@ -161,7 +171,9 @@ async def test_a_long_step_says_that_it_is_under_way_and_what_it_does(
             await enough.wait()
         return Done(text="off", data={"power": "Off"})
 
-    own_steps = Performer({"bmc.power_off": Own(work)}, may_act=lambda _: True, report=report)
+    own_steps = Performer(
+        {"bmc.power_off": Own(work)}, may_act=lambda _: True, confirm=confirmed, report=report
+    )
     result = await own_steps.perform(step(), 1)
     assert result is not None
     assert (result.outcome, result.data) == (Outcome.OK, {"power": "Off"})

@@ -7,6 +7,7 @@ import sys
 from brain.core.effects import Step
 from brain.core.inputs import StepProgress
 from brain.leader.performer import Performer
+from tests.fences import confirmed
 from tests.real.bmc_kit import built
 
 
@@ -16,7 +17,7 @@ def _report(given: StepProgress) -> None:
 
 async def _main() -> None:
     given = json.loads(sys.argv[1])
-    performer = Performer(built(given["tables"]), may_act=lambda _: True, report=_report)
+    performer = Performer(built(given["tables"]), may_act=lambda _: True, confirm=confirmed, report=_report)
     result = await performer.perform(Step(**given["step"]), 1)
     sys.stdout.write(f"result {result}\n")
 

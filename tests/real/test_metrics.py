@@ -42,7 +42,7 @@ async def fetch(whole: Lab, path: str, **headers: str) -> tuple[int, str, str]:
 
 
 async def samples(whole: Lab) -> dict[tuple[str, ...], float]:
-    """(name, values of its labels in order) -> value."""
+    """(name, values of its labels in their names' order) -> value."""
     _, _, text = await fetch(whole, "/metrics")
     return {(one.name, *one.labels.values()): one.value for family in parse(text) for one in family.samples}
 
@@ -57,8 +57,13 @@ async def test_a_fault_is_seen(tmp_path: Path) -> None:
         await node.event("gpu.lost", GPU, reason="lost")
         await whole.until(lambda found: found["incidents"], "the incident", "/api/incidents")
         after = await samples(whole)
-        assert after["gpuward_incidents", "P1", "gpu-lost", "open"] + after.get(
-            ("gpuward_incidents", "P1", "gpu-lost", "needs_human"), 0
+        assert (
+            sum(
+                value
+                for labels, value in after.items()
+                if labels[:3] == ("gpuward_incidents", "gpu-lost", "P1")
+            )
+            == 1
         )
         assert after["gpuward_notes_total", "incident.opened"] == 1
         assert after["gpuward_inputs_total",] > before["gpuward_inputs_total",]
@@ -75,12 +80,10 @@ async def test_both_formats_have_every_metric(tmp_path: Path) -> None:
         for accept, parser in (("", parse), (openmetrics.exposition.CONTENT_TYPE_LATEST, parse_openmetrics)):
             status, kind, text = await fetch(whole, "/metrics", Accept=accept)
             assert (status, "openmetrics" in kind) == (200, bool(accept))
-            assert [family.name for family in parser(text)] == [
-                one.name + ("_total" if one.kind == "counter" and not accept else "") for one in METRICS
-            ]
+            assert [family.name for family in parser(text)] == [one.name for one in METRICS]
             assert "some-node" not in text
             assert "inc-" not in text
-            assert "ann" not in text
+            assert '"ann"' not in text
 
 
 class Beats:

@@ -189,7 +189,12 @@ class Brain:
         )
         self.nodes.steps = []
         steps = StepDispatcher(
-            performer=Performer({}, may_act=self.leadership.may_act, report=writer.append_or_drop),
+            performer=Performer(
+                {},
+                may_act=self.leadership.may_act,
+                confirm=self.leadership.confirm,
+                report=writer.append_or_drop,
+            ),
             nodes=self.nodes,
             nats=self.nats,
             leadership=self.leadership,

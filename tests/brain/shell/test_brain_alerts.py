@@ -9,14 +9,11 @@ import pytest
 
 from agent.contract.errors import Unreachable
 from agent.shared.tasks import Tasks
-from brain.adapters.broker import brain_connection
 from brain.adapters.log import LogClock
 from brain.adapters.readmodel import ReadModel
-from brain.config import NatsConfig
 from brain.console.feed import Feed
-from brain.leader import brain_alerts, connection_watch
+from brain.leader import brain_alerts
 from brain.leader.brain_alerts import BrainAlerts
-from brain.leader.connection_watch import ConnectionWatch
 from brain.leader.notes import BrainNotes
 from brain.notify.message import PageMessage
 from brain.notify.notifier import Notifier
@@ -91,8 +88,9 @@ async def test_a_trouble_is_paged_once_until_it_is_over(site: Site) -> None:
     assert site.notes() == ["brain.rules"]
     site.alerts.clear("brain_rules")
     site.alerts.open("brain_rules", "again")
-    await until(lambda: len(site.pager.pages) == 2)
-    assert site.notes() == ["brain.rules"] * 2
+    await until(lambda: len(site.pager.pages) == 3)
+    assert sorted(page.what for page in site.pager.pages) == ["open", "open", "resolve"]
+    assert site.notes() == ["brain.rules", "brain.rules.over", "brain.rules"]
 
 
 async def test_a_page_that_no_channel_takes_is_sent_again(site: Site) -> None:
@@ -104,19 +102,36 @@ async def test_a_page_that_no_channel_takes_is_sent_again(site: Site) -> None:
     assert sorted(site.causes()) == ["brain_bug", "brain_failing"]
 
 
-async def test_a_long_absence_of_nats_is_paged(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not a short one; and after NATS was back the next one is paged again."""
-    monkeypatch.setattr(connection_watch, "CHECK_S", 0.01)
-    monkeypatch.setattr(connection_watch, "ALERT_AFTER_S", 0.2)
-    connection = brain_connection(NatsConfig(), name="b1", url="nats://127.0.0.1:1")
-    connection.connected = True
-    watch = asyncio.create_task(ConnectionWatch(connection, site.alerts).serve())
-    await asyncio.sleep(0.3)  # longer than an absence that is paged
-    assert site.notes() == []
-    async with asyncio.timeout(20):
-        while len(site.pager.pages) < 2:
-            connection.connected = not connection.connected
-            await asyncio.sleep(0.3)
-    assert site.causes() == ["brain_disconnected"] * 2
-    watch.cancel()
-    await asyncio.gather(watch, return_exceptions=True)
+async def test_people_hear_that_it_is_over(site: Site) -> None:
+    """By the channel that told them, under the same alert; and an alert that lasts is told again."""
+    site.alerts.open("brain_rules", "no rules are in force")
+    await until(lambda: len(site.pager.pages) == 1)
+    site.alerts.clear("brain_rules")
+    await until(lambda: len(site.pager.pages) == 2)
+    opened, over = site.pager.pages
+    assert (over.what, over.status, over.dedup_key) == ("resolve", "resolve", opened.dedup_key)
+    assert site.notes() == ["brain.rules", "brain.rules.over"]
+
+
+async def test_an_alert_that_lasts_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some receivers close what is not refreshed."""
+    monkeypatch.setattr(brain_alerts, "REPEAT_S", 0.05)
+    site.alerts.open("brain_rules", "no rules are in force")
+    await until(lambda: len(site.pager.pages) >= 3)
+    site.alerts.clear("brain_rules")
+    await until(lambda: site.pager.pages[-1].what == "resolve")
+    assert [page.what for page in site.pager.pages[:3]] == ["open", "repeat", "repeat"]
+    assert len({page.dedup_key for page in site.pager.pages}) == 1
+
+
+async def test_what_nobody_heard_of_is_not_resolved(site: Site) -> None:
+    """It was over before a channel took it: no page at all."""
+    site.pager.refuses = 1_000_000
+    site.alerts.open("brain_rules", "no rules are in force")
+    await until(lambda: site.pager.refuses < 1_000_000)
+    site.alerts.clear("brain_rules")
+    site.pager.refuses = 0
+    site.alerts.open("brain_failing", "it fails again and again")
+    await until(lambda: bool(site.pager.pages))
+    assert site.causes() == ["brain_failing"]
+    assert [alert.cause for alert in site.alerts.open_now] == ["brain_failing"]

@@ -1,0 +1,94 @@
+"""Tells people when nobody leads: no input has come round through the log for some time, or NATS is not there.
+
+Every brain watches, standbys too; it needs neither the log nor the lease. A leader writes a pulse when nothing else moves
+(brain/leader/pulse.py), so silence means that there is none, or that the log does not take what it writes.
+"""
+
+import asyncio
+import time
+
+from agent.shared.nats_connection import NatsConnection
+from brain.adapters.lease import Lease
+from brain.adapters.outbox import Outbox
+from brain.leader.brain_alerts import BrainAlerts
+from brain.leader.leadership import Leadership
+from brain.leader.loop import LiveLoop
+from brain.leader.replica import Replica
+
+CHECK_S = 0.5
+DISCONNECTED = "brain_disconnected"
+NOBODY_LEADS = "nobody_leads"
+
+
+class LeaderWatch:
+    """Opens an alert while nobody leads, as far as this brain can see, and closes it afterwards."""
+
+    def __init__(
+        self,
+        *,
+        connection: NatsConnection,
+        loop: LiveLoop,
+        lease: Lease,
+        leadership: Leadership,
+        replica: Replica,
+        outbox: Outbox,
+        alerts: BrainAlerts,
+        after_s: float,
+    ) -> None:
+        """`after_s`: so long nothing has come round before people are told."""
+        self._connection = connection
+        self._loop = loop
+        self._lease = lease
+        self._leadership = leadership
+        self._replica = replica
+        self._outbox = outbox
+        self._alerts = alerts
+        self._after_s = after_s
+        # Since when NATS is connected, or not connected.
+        self._turned_s = time.monotonic()
+        self._connected = False
+
+    def healing_works(self) -> bool:
+        """Does this brain lead, and do inputs come round? What a dead man's switch is told."""
+        return self._leadership.leads() and time.monotonic() - self._loop.moved_s < self._after_s
+
+    async def serve(self) -> None:
+        """Watches, until cancelled."""
+        looked_s = time.monotonic()
+        while True:
+            await asyncio.sleep(CHECK_S)
+            now_s = time.monotonic()
+            if now_s - looked_s > self._after_s / 2:
+                # This process was stopped, or its machine slept: what came meanwhile is not read yet.
+                self._turned_s = now_s
+            looked_s = now_s
+            self._look(now_s)
+
+    def _look(self, now_s: float) -> None:
+        if self._connection.connected != self._connected:
+            self._connected, self._turned_s = self._connection.connected, now_s
+        if not self._connected:
+            if now_s - self._turned_s >= self._after_s:
+                self._alerts.open(
+                    DISCONNECTED,
+                    f"no connection to NATS for {self._after_s:.0f} s: this brain hears of no fault and can do nothing. Is NATS "
+                    "running, and reachable from here? Another brain may lead meanwhile.",
+                )
+            return
+        self._alerts.clear(DISCONNECTED)
+        if now_s - max(self._loop.moved_s, self._turned_s) >= self._after_s:
+            self._alerts.open(NOBODY_LEADS, f"nothing is healed and no fault is paged: {self._why()}")
+        elif self._loop.moved_s > self._turned_s:
+            self._alerts.clear(NOBODY_LEADS)
+
+    def _why(self) -> str:
+        silent = f"no input came round through the log for {self._after_s:.0f} s"
+        if self._leadership.stopped:
+            return f"{silent}; {self._leadership.stopped}, and no other brain leads. Restart gpuward when you have looked."
+        if not self._replica.caught_up:
+            return f"{silent}, which this brain is still reading: NATS does not deliver it. Look at the NATS server's log."
+        if self._lease.held:
+            refused = f", which refused {self._outbox.refused} times" if self._outbox.refused else ""
+            return f"{silent}; this brain holds the lease, but NATS does not store what it writes{refused}. Is its disk full?"
+        leader = self._replica.state.leader or "nobody"
+        return f"{silent}, and this brain does not get the lease. The last leader was {leader}: does it run, and answer?"
