@@ -45,7 +45,7 @@ RULES = {
     "the agent: what is installed on a node": Rule(of=("agent",), only=installed() | {"agent"}),
     "the brain: what is installed with it": Rule(
         of=("brain",),
-        only=installed("brain") | MADE_OF | {"agent.contract", "agent.shared", "brain"},
+        only=installed("brain") | MADE_OF | {"agent.__version__", "agent.contract", "agent.shared", "brain"},
         exempt=frozenset({("brain.__main__", "simulations.cli")}),  # as in .importlinter
     ),
     "simulations: what is installed with the brain": Rule(

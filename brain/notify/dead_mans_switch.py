@@ -50,7 +50,7 @@ class UrlOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlertmanagerOptions:
+class WatchdogOptions:
     """The keys of a table with `type = "alertmanager"`."""
 
     # every instance of the cluster
@@ -151,7 +151,7 @@ def build_url(table: Mapping[str, Any], where: str, cell: str) -> Call:
 
 def build_alertmanager(table: Mapping[str, Any], where: str, cell: str) -> Call:
     """The call that keeps an alert firing."""
-    want = options(AlertmanagerOptions, table, where)
+    want = options(WatchdogOptions, table, where)
     if not want.urls:
         raise ConfigError(f"{where}.urls: needs at least one")
     tls = http.trust(want.ca_file, f"{where}.ca_file")
