@@ -263,7 +263,7 @@ async def run(
             alerts=alerts,
             after_s=config.nobody_leads_after_s,
         )
-        switches = dead_mans_switch.build(
+        switches = dead_mans_switch.dead_mans_switches(
             config.dead_mans_switches, cell=config.cell, works=leader_watch.healing_works, note=notes.write
         )
         for switch in switches:

@@ -37,8 +37,9 @@ TYPES: Mapping[str, str] = {
 class UrlOptions:
     """The keys of a table with `type = "url"`."""
 
-    # the address; or in a file, as who knows it can call it
+    # the address
     url: str = ""
+    # instead: a file with it, as who knows it can call it
     url_file: Path | None = None
     # PEM file; none: the system's CAs
     ca_file: Path | None = None
@@ -127,7 +128,7 @@ class DeadMansSwitch:
         self._note("switch.unreachable" if why else "switch.answers", text)
 
 
-def build(
+def dead_mans_switches(
     tables: Mapping[str, Any], *, cell: str, works: Callable[[], bool], note: Callable[[str, str], None]
 ) -> list[DeadMansSwitch]:
     """Builds the switches of a configuration; ConfigError names `dead_mans_switches.<name>.<key>`."""
