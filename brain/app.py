@@ -62,6 +62,7 @@ from brain.leader.pages import PageSender
 from brain.leader.performer import Performer
 from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
+from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
 from brain.leader.snapshots import SnapshotKeeper
 from brain.leader.steps import StepDispatcher
@@ -132,7 +133,7 @@ async def run(
             snapshots=snapshots,
             open_quarantine=partial(Quarantine, config.data_dir),
             history=history,
-            notes=notes,
+            alerts=alerts,
         )
         stack.callback(replica.close)
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
@@ -253,6 +254,7 @@ async def run(
         )
 
         # Is somebody told when nobody leads?
+        server_keeper = ServerKeeper(server, notes) if server else None
         leader_watch = LeaderWatch(
             connection=connection,
             loop=loop,
@@ -261,6 +263,7 @@ async def run(
             replica=replica,
             outbox=outbox,
             alerts=alerts,
+            trouble=server_keeper.trouble if server_keeper else str,
             after_s=config.nobody_leads_after_s,
         )
         switches = dead_mans_switch.dead_mans_switches(
@@ -304,6 +307,8 @@ async def run(
         background.start(history.serve(), "read model")
         background.start(keeper.serve(), "snapshots")
         background.start(leader_watch.serve(), "leader")
+        if server_keeper is not None:
+            background.start(server_keeper.serve(), "server")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)

@@ -26,7 +26,7 @@ settings.load_profile("ci" if os.environ.get("GPUWARD_CI") else "default")
 @pytest.fixture(scope="session", autouse=True)
 def _steps_have_begun() -> None:
     """Tests call actions without a brain around them; tests/brain/test_fence.py tries what holds elsewhere."""
-    from brain.actions import fence
+    from brain import fence
 
     fence.outside = Open()
 

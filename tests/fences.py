@@ -1,4 +1,4 @@
-"""What a test gives an action in place of a brain's lease (brain/actions/fence.py)."""
+"""What a test gives an action in place of a brain's lease (brain/fence.py)."""
 
 
 class Open:

@@ -18,7 +18,7 @@ import aiohttp
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
-from brain.actions import fence
+from brain import fence
 from brain.actions.patience import Grants
 
 MANAGER = "gpuward"  # the field manager that owns the fields we set
@@ -173,7 +173,7 @@ class KubeApi:
 
 
 def _fenced(client: Any) -> Any:
-    """Lets the library send its requests through the fence (brain/actions/fence.py), on the connections that it has made."""
+    """Lets the library send its requests through the fence (brain/fence.py), on the connections that it has made."""
     made = client.rest_client.pool_manager
     client.rest_client.pool_manager = aiohttp.ClientSession(
         connector=made.connector, trust_env=True, read_bufsize=1 << 21, request_class=fence.Request

@@ -21,7 +21,8 @@ from sushy.resources.system.system import System
 from urllib3 import exceptions as wire
 
 from agent.contract.errors import ConfigError, Refused, Unreachable
-from brain.actions import fence, redfish_readings
+from brain import fence
+from brain.actions import redfish_readings
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, BmcTiming, Power, Readings
 from brain.actions.bmc_tables import Addresses, password
 from brain.actions.redfish_connector import Abandoned, BoundedConnector, meaning

@@ -23,8 +23,8 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
-from brain.actions import fence
-from brain.actions.fence import Fence
+from brain import fence
+from brain.fence import Fence
 
 MAX_ANSWER = 4 << 20  # bytes; the longest event logs of BMCs are about 2 MB
 _PIECE = 1 << 16

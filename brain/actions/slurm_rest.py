@@ -16,7 +16,7 @@ import aiohttp
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
-from brain.actions import fence
+from brain import fence
 from brain.actions.hostlist import expand
 from brain.actions.patience import Grants
 from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from agent.shared import tool
 from agent.shared.tool import MAX_OUTPUT_BYTES, Completed
-from brain.actions import fence
+from brain import fence
 
 
 async def read(

@@ -5,6 +5,7 @@ It runs in a session of its own, so that Ctrl-C in the terminal reaches only the
 dies with the brain, so that a killed brain leaves no server behind that occupies the port.
 """
 
+import asyncio
 import contextlib
 import ctypes
 import os
@@ -30,6 +31,8 @@ START_WITHIN_S = 10.0
 STOP_WITHIN_S = 10.0
 _RELOAD_WITHIN_S = 5.0
 _POLL_S = 0.01
+_NO_SPACE = b"no space left on device"
+_MAX_LOOK = 1 << 20  # bytes of the server's log at a time
 _MORE_MEMORY = 64 * 1024**2  # beside the lanes: consumers
 _PR_SET_PDEATHSIG = 1
 # Loaded here, since hardly anything is allowed in the child between fork and exec.
@@ -46,6 +49,8 @@ class NatsServer:
         self._port = port
         self._members: dict[str, Member] = {}
         self._process: subprocess.Popen[bytes] | None = None
+        self._looked = 0  # up to here `out_of_space` has read the server's log
+        self._full = False
 
     @property
     def url(self) -> str:
@@ -88,9 +93,48 @@ class NatsServer:
                 f"port {self._port} of {self._host} is taken by another program: stop it, "
                 f"or set nats.embedded.port to a free port"
             )
+        process = self._spawn()
+        try:
+            self._await_health(process)
+        except BaseException:
+            self.stop()
+            raise
+
+    async def restart(self) -> None:
+        """Stops the server and starts it again on the same files; also one that has died. ConfigError, OSError: it does not
+        start.
+        """
+        await asyncio.to_thread(self.stop)
+        # Not in a thread: the server gets a signal when the thread ends that has started it.
+        process = self._spawn()
+        try:
+            await asyncio.to_thread(self._await_health, process)
+        except BaseException:
+            await asyncio.to_thread(self.stop)
+            raise
+
+    def out_of_space(self) -> bool:
+        """Could it not write a file since its start? It does not try again by itself, even when there is space (2.15.1)."""
+        with contextlib.suppress(OSError), self._log.open("rb") as source:
+            source.seek(self._looked)
+            new_lines = source.read(_MAX_LOOK)
+            self._looked += len(new_lines)
+            self._full |= _NO_SPACE in new_lines
+        return self._full
+
+    def free_bytes(self) -> int:
+        """Space on the disk of its files that it may use."""
+        return shutil.disk_usage(self._folder).free
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its files."""
+        return self._folder
+
+    def _spawn(self) -> "subprocess.Popen[bytes]":
         self._write_config()
-        log = self._folder / "nats.log"
-        with log.open("ab") as sink:
+        with self._log.open("ab") as sink:
+            self._looked, self._full = sink.tell(), False
             self._process = subprocess.Popen(
                 [_binary(), "-c", str(self._config)],
                 stdin=subprocess.DEVNULL,
@@ -99,11 +143,7 @@ class NatsServer:
                 start_new_session=True,
                 preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call; no lock, no allocation
             )
-        try:
-            self._await_health(self._process, log)
-        except BaseException:
-            self.stop()
-            raise
+        return self._process
 
     def stop(self) -> None:
         """Stops the server cleanly (files flushed), by SIGKILL when that takes too long. Does nothing if it does not run."""
@@ -130,6 +170,10 @@ class NatsServer:
     def _pid_file(self) -> Path:
         return self._folder / "nats.pid"
 
+    @property
+    def _log(self) -> Path:
+        return self._folder / "nats.log"
+
     def _write_config(self) -> None:
         text = config_text(
             cell=self._cell,
@@ -146,7 +190,7 @@ class NatsServer:
         process = self._process
         if process is None:
             return
-        log = self._folder / "nats.log"
+        log = self._log
         before = log.stat().st_size
         self._write_config()
         process.send_signal(signal.SIGHUP)
@@ -163,7 +207,8 @@ class NatsServer:
                 raise Unreachable("nats-server did not read its new users in time")
             time.sleep(_POLL_S)
 
-    def _await_health(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    def _await_health(self, process: "subprocess.Popen[bytes]") -> None:
+        log = self._log
         deadline = time.monotonic() + START_WITHIN_S
         while not _answers(self._host, self._port):
             if process.poll() is not None:

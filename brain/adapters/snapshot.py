@@ -27,6 +27,7 @@ class Snapshots:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.of_another_log = False  # the one that `load` found
 
     def load(self, identity: str) -> tuple[State | None, int, str]:
         """Returns (state, position on the log, why there is none). `identity` is that of the log to be read."""
@@ -40,6 +41,7 @@ class Snapshots:
             if meta["format"] != FORMAT or meta["code"] != code_version():
                 return self._rejected("of another version of gpuward", "version")
             if meta["log"] != identity:
+                self.of_another_log = True
                 return self._rejected("of another log", "log")
             if meta["sha256"] != hashlib.sha256(body).hexdigest():
                 return self._rejected("damaged", "damaged")

@@ -3,7 +3,7 @@
     every brain    Supervisor → Session → LiveLoop → Replica (engine, snapshot) → HistoryWriter (read model)
     only leading   Leadership → EffectExecutor → StepDispatcher, JobQuestions, PageSender
                    TimerService, LivenessService, PackUpdates, AlertRefresh, PulseService
-    about itself   BrainNotes, BrainAlerts, LeaderWatch, SnapshotKeeper
+    about itself   BrainNotes, BrainAlerts, LeaderWatch, ServerKeeper, SnapshotKeeper
 
 What a part reports to the others it appends to the log (LogWriter), and all of them read it from there.
 """

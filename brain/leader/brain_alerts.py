@@ -54,6 +54,12 @@ class BrainAlerts:
         self._notes.write(cause.replace("brain_", "brain."), text)
         self._background.start(self._tell(alert), cause)
 
+    def tell(self, cause: str, text: str) -> None:
+        """Pages the people on call once: something has happened, and will not be over by itself."""
+        self._notes.write(cause, text)
+        alert = BrainAlert(cause=cause, text=text, since=time.time())
+        self._background.start(_until_done(lambda: self._send(alert, "open", ()), alert.over), cause)
+
     def clear(self, cause: str) -> None:
         """The cause is gone: people who were paged are told so, and the next time they are paged again."""
         alert = self._open.pop(cause, None)

@@ -6,6 +6,7 @@ Every brain watches, standbys too; it needs neither the log nor the lease. A lea
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from agent.shared.nats_connection import NatsConnection
 from brain.adapters.lease import Lease
@@ -33,9 +34,12 @@ class LeaderWatch:
         replica: Replica,
         outbox: Outbox,
         alerts: BrainAlerts,
+        trouble: Callable[[], str],
         after_s: float,
     ) -> None:
-        """`after_s`: so long nothing has come round before people are told."""
+        """`trouble`: what is wrong with the NATS server, if it is ours. `after_s`: so long nothing has come round before
+        people are told.
+        """
         self._connection = connection
         self._loop = loop
         self._lease = lease
@@ -43,6 +47,7 @@ class LeaderWatch:
         self._replica = replica
         self._outbox = outbox
         self._alerts = alerts
+        self._trouble = trouble
         self._after_s = after_s
         # Since when NATS is connected, or not connected.
         self._turned_s = time.monotonic()
@@ -69,10 +74,13 @@ class LeaderWatch:
             self._connected, self._turned_s = self._connection.connected, now_s
         if not self._connected:
             if now_s - self._turned_s >= self._after_s:
+                why = (
+                    self._trouble()
+                    or "Is NATS running, and reachable from here? Another brain may lead meanwhile."
+                )
                 self._alerts.open(
                     DISCONNECTED,
-                    f"no connection to NATS for {self._after_s:.0f} s: this brain hears of no fault and can do nothing. Is NATS "
-                    "running, and reachable from here? Another brain may lead meanwhile.",
+                    f"no connection to NATS for {self._after_s:.0f} s: this brain hears of no fault and can do nothing. {why}",
                 )
             return
         self._alerts.clear(DISCONNECTED)
@@ -82,6 +90,8 @@ class LeaderWatch:
             self._alerts.clear(NOBODY_LEADS)
 
     def _why(self) -> str:
+        if trouble := self._trouble():
+            return trouble
         silent = f"no input came round through the log for {self._after_s:.0f} s"
         if self._leadership.stopped:
             return f"{silent}; {self._leadership.stopped}, and no other brain leads. Restart gpuward when you have looked."

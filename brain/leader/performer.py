@@ -10,11 +10,11 @@ from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from agent.shared.tasks import end
 from brain import actions as known
-from brain.actions import fence
+from brain import fence
 from brain.actions.base import Action, Order, Unwell
-from brain.actions.fence import Deposed
 from brain.core.effects import Step
 from brain.core.inputs import StepProgress, StepResult, result_of_brain
+from brain.fence import Deposed
 
 CHECK_S = 0.2  # how often it is checked whether this brain still leads
 PROGRESS_S = 10.0  # how often a long step reports that it is still under way
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class _StepFence:
-    """Whether the brain that began a step with an epoch still leads with it (brain/actions/fence.py)."""
+    """Whether the brain that began a step with an epoch still leads with it (brain/fence.py)."""
 
     def __init__(
         self, may_act: Callable[[int], bool], confirm: Callable[[int], Awaitable[bool]], epoch: int

@@ -12,8 +12,8 @@ from brain.core.effects import Effect
 from brain.core.engine import Engine
 from brain.core.inputs import Input
 from brain.core.state import State
+from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.history import HistoryWriter
-from brain.leader.notes import BrainNotes
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Replica:
         snapshots: Snapshots,
         open_quarantine: Callable[[str], Quarantine],
         history: HistoryWriter,
-        notes: BrainNotes,
+        alerts: BrainAlerts,
     ) -> None:
         """`open_quarantine` opens the one that belongs to a log, by the log's identity."""
         self._actions = actions
@@ -36,7 +36,7 @@ class Replica:
         self._open_quarantine = open_quarantine
         self._quarantine: Quarantine | None = None
         self._history = history
-        self._notes = notes
+        self._alerts = alerts
         self._engine = Engine(actions=actions)
         self._identity = ""
         self._seq = 0
@@ -76,21 +76,25 @@ class Replica:
     def attach(self, info: LogInfo) -> None:
         """Takes up the log of a new connection: goes on after the last handled input, or begins with another log."""
         if info.identity != self._identity:
-            if self._identity:
-                self._notes.write(
-                    "log.changed", "NATS has another log than before: everything is read from its beginning"
-                )
+            known = self._identity
             self._restore(info)
+            if known or self._snapshots.of_another_log:
+                self._alerts.tell(
+                    "log_lost",
+                    "NATS has another log than before: was the server wiped, or is this another server? What was open, held and "
+                    "drained is no longer known here. Nodes that gpuward has drained stay drained: look at the scheduler for "
+                    "reasons that begin with `gpuward:`, and say `gpuward hold all` first if this is not the right server.",
+                )
         if info.last_seq < self._seq:
-            self._notes.write(
-                "log.shortened",
+            self._alerts.tell(
+                "log_shortened",
                 f"the log ends at {info.last_seq}, {self._seq} was read: NATS lost its newest messages",
             )
             self._seq = info.last_seq
             self._history.rewind(info.last_seq)
         elif info.first_seq > self._seq + 1 and self._seq:
-            self._notes.write(
-                "log.gap",
+            self._alerts.tell(
+                "log_gap",
                 f"messages {self._seq + 1} to {info.first_seq - 1} were removed before this brain read them",
             )
         if info.last_seq <= self._seq:

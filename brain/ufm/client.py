@@ -25,7 +25,7 @@ from pydantic import Field
 
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from agent.shared.secret_file import secret
-from brain.actions import fence
+from brain import fence
 from brain.console_config import LOOPBACK
 from brain.options import options
 

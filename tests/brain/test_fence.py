@@ -14,9 +14,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from brain.actions import fence, tools
-from brain.actions.fence import Deposed
+from brain import fence
+from brain.actions import tools
 from brain.actions.redfish_connector import Abandoned, BoundedConnector
+from brain.fence import Deposed
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -3,7 +3,7 @@
     python -m tests.security.deposed_brain NATS-URL TARGET WAY FOLDER [unfenced]
 
 It takes the lease, begins the step, which looks, writes FOLDER/looked, waits for FOLDER/go, and then changes something at TARGET
-by the WAY. FOLDER/ended has how the step ended. `unfenced`: as it would be without brain/actions/fence.py.
+by the WAY. FOLDER/ended has how the step ended. `unfenced`: as it would be without brain/fence.py.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ import aiohttp
 import nats
 
 from agent.contract.actions.spec import Disrupts, Repeat
-from brain.actions import fence, tools
+from brain import fence
+from brain.actions import tools
 from brain.actions.base import Done, Order
 from brain.actions.redfish_connector import BoundedConnector
 from brain.adapters.lease import Lease

@@ -179,7 +179,7 @@ class Brain:
             snapshots=snapshots,
             open_quarantine=partial(Quarantine, folder),
             history=self.history,
-            notes=self.notes,
+            alerts=alerts,
         )
         self.lease = Held(CELL, name, 1.0)
         self.leadership = Leadership(self.lease, self.replica)

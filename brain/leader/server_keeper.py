@@ -1,0 +1,61 @@
+"""Keeps the embedded NATS server alive: starts one that has died, and one that has run out of space when there is some again."""
+
+import asyncio
+
+from agent.contract.errors import ConfigError, Unreachable
+from brain.adapters.nats_server import NatsServer
+from brain.leader.notes import BrainNotes
+
+CHECK_S = 0.5
+PAUSES_S = (1.0, 5.0, 30.0)  # after a start that failed, or that did not last
+LASTED_S = 60.0
+NEEDED_BYTES = 32 * 1024**2  # so much must be free before it is started again
+
+
+class ServerKeeper:
+    """One embedded server."""
+
+    def __init__(self, server: NatsServer, notes: BrainNotes) -> None:
+        self._server = server
+        self._notes = notes
+
+    def trouble(self) -> str:
+        """What is wrong with the server, and who must do what; empty: nothing that is known."""
+        server = self._server
+        if not server.running():
+            return f"the NATS server has ended: see {server.folder}/nats.log"
+        if not server.out_of_space():
+            return ""
+        free_mb, needed_mb = server.free_bytes() // 1024**2, NEEDED_BYTES // 1024**2
+        return (
+            f"NATS has no space left in {server.folder} ({free_mb} MiB free): make room for at least {needed_mb} MiB; the server "
+            "is then started again by itself"
+        )
+
+    async def serve(self) -> None:
+        """Watches, until cancelled."""
+        failures, started_s = 0, 0.0
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(CHECK_S)
+            why = self._due()
+            if not why:
+                continue
+            if loop.time() - started_s > LASTED_S:
+                failures = 0
+            self._notes.write("server.restarted", f"the NATS server is started again: {why}")
+            try:
+                started_s = loop.time()
+                await self._server.restart()
+            except (ConfigError, Unreachable, OSError) as error:
+                self._notes.write("server.failed", f"the NATS server does not start: {error}")
+            await asyncio.sleep(PAUSES_S[min(failures, len(PAUSES_S) - 1)])
+            failures += 1
+
+    def _due(self) -> str:
+        """Why it has to be started again now; empty: it need not."""
+        if not self._server.running():
+            return "it has ended"
+        if self._server.out_of_space() and self._server.free_bytes() >= NEEDED_BYTES:
+            return "it had run out of space, and there is some again"
+        return ""

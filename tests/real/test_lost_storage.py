@@ -1,0 +1,121 @@
+"""The broker's disk is full, the broker dies, its files are gone: people hear of it, and it is well again without them."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from brain.leader import server_keeper
+from tests.real.brain_kit import lab
+from tests.real.nats import free_port, nats_server
+from tests.real.test_nobody_leads import Outside, outside, told, until
+
+pytestmark = [pytest.mark.component("nats-server"), pytest.mark.root]
+DISK_MB = 96
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A disk of its own."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Writes until nothing more fits; the file that has it all."""
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as sink:
+        try:
+            while True:
+                sink.write(b"\0" * 4096)
+        except OSError:
+            return ballast
+
+
+def opened(out: Outside) -> list[str]:
+    """The causes of all pages that open an alert."""
+    return [page["cause"] for page in out.pages if page["what"] == "open"]
+
+
+async def test_a_full_disk_is_told_and_needs_nobody_when_it_has_space_again(tmp_path: Path) -> None:
+    """The page says whose disk; what nodes say meanwhile is on the log afterwards."""
+    with small_disk(tmp_path / "disk") as disk:
+        embedded = {"embedded": {"port": free_port(), "store": str(disk / "nats")}}
+        async with outside() as out, lab(tmp_path, nats=embedded, **out.config) as whole:
+            node = await whole.node("n1")
+            ballast = fill(disk)
+            saying = asyncio.create_task(node.event("gpu.lost", "gpu/0000:3b:00", reason="lost"))
+            took = await until(
+                lambda: bool({"nobody_leads", "brain_disconnected"} & set(opened(out))), "people hear", 30
+            )
+            print(f"full disk told after {took:.1f} s")
+            page = next(page for page in out.pages if page["cause"] in ("nobody_leads", "brain_disconnected"))
+            assert f"NATS has no space left in {disk}/nats" in page["why_now"], page["why_now"]
+            ballast.unlink()
+            began = time.monotonic()
+            await whole.until(lambda status: status["leads"] and not status["troubles"], "it leads again")
+            print(f"well again after {time.monotonic() - began:.1f} s")
+            await saying
+            await whole.until(lambda found: found["incidents"], "the fault is seen", "/api/incidents")
+            await told(out, page["cause"], "resolve")
+            epoch = (await whole.get("/api/status"))["epoch"]
+            await asyncio.sleep(3 * server_keeper.CHECK_S)
+            assert (await whole.get("/api/status"))["epoch"] == epoch, "it is started again once"
+
+
+async def test_a_server_that_dies_is_started_again(tmp_path: Path) -> None:
+    """Before anybody would be told."""
+    async with outside() as out, lab(tmp_path, **out.config) as whole:
+        for _ in range(2):
+            pid = int((whole.config.data_dir / "nats/nats.pid").read_text())
+            os.kill(pid, signal.SIGKILL)
+            await whole.until(lambda status: not status["leads"], "it is noticed")
+            await whole.until(lambda status: status["leads"], "it leads again")
+        node = await whole.node("n1")
+        await node.event("agent.started", version="1")
+        assert "brain_disconnected" not in opened(out)
+
+
+async def test_another_log_is_told(tmp_path: Path) -> None:
+    """The server's files are gone while the brain runs: it begins anew, leads with a higher epoch, and says what is lost."""
+    with nats_server(tmp_path) as server:
+        async with outside() as out, lab(tmp_path, nats={"url": server.url}, **out.config) as whole:
+            epoch = (await whole.get("/api/status"))["epoch"]
+            await whole.say("hold", scope="all", why="a look")
+            assert (await whole.get("/api/status"))["holds"]
+            server.kill()
+            shutil.rmtree(tmp_path / "nats/js")
+            server.start()
+            await until(lambda: "log_lost" in opened(out), "people hear of it")
+            status = await whole.until(lambda found: found["leads"] and found["pack"], "it leads again")
+            assert status["epoch"] > epoch
+            assert status["holds"] == []
+            (page,) = [page for page in out.pages if page["cause"] == "log_lost"]
+            assert "gpuward hold all" in page["why_now"]
+            await whole.stop()
+            await whole.start()
+            assert opened(out).count("log_lost") == 1, "the new log is known now"
+
+
+async def test_another_log_is_told_by_a_brain_that_was_not_running(tmp_path: Path) -> None:
+    """Its snapshot is of the old one."""
+    with nats_server(tmp_path) as server:
+        async with outside() as out, lab(tmp_path, nats={"url": server.url}, **out.config) as whole:
+            await whole.say("hold", scope="all", why="a look")
+            await whole.stop()
+            server.kill()
+            shutil.rmtree(tmp_path / "nats/js")
+            server.start()
+            await whole.start()
+            await until(lambda: "log_lost" in opened(out), "people hear of it")
