@@ -49,21 +49,25 @@ class Slow:
             connector.job, connector.fence = 1, fence.current()
             connector.loop = asyncio.get_running_loop()
             await asyncio.to_thread(connector.get, "/look")
-            await self._wait()
-            await asyncio.to_thread(connector.post, "/change")
+
+            def change() -> None:
+                self._wait()
+                connector.post("/change")
+
+            await asyncio.to_thread(change)
         elif self._way == "program":
-            await self._wait()
+            self._wait()
             await tools.change(["/usr/bin/touch", str(self._folder / "changed")], deadline_s=10)
         else:
             async with aiohttp.ClientSession(request_class=fence.Request) as session:
                 async with session.get(f"{self._target}/look"):
                     pass
-                await self._wait()
+                self._wait()
                 async with session.post(f"{self._target}/change"):
                     pass
         return Done(text="done")
 
-    async def _wait(self) -> None:
+    def _wait(self) -> None:
         (self._folder / "looked").touch()
         while not (self._folder / "go").exists():
             time.sleep(0.005)

@@ -85,6 +85,11 @@ async def test_the_world_is_not_touched(tmp_path: Path, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_without_the_fence_it_would_be(tmp_path: Path, way: str) -> None:
-    """So the test above can fail."""
-    changed, _ = await stopped_and_deposed(tmp_path, way, "unfenced")
-    assert changed
+    """So the test above can fail. What notices first is chance: the look at the lease that each step has, or nothing."""
+    for attempt in range(8):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        changed, _ = await stopped_and_deposed(folder, way, "unfenced")
+        if changed:
+            return
+    pytest.fail("it never was")
