@@ -44,6 +44,7 @@ from brain.leader.alert_refresh import AlertRefresh
 from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.brain_view import LiveBrainView, LiveView
+from brain.leader.cell_members import CellMembers
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
 from brain.leader.executor import EffectExecutor
@@ -102,13 +103,14 @@ async def run(
         background = Tasks()
 
         # NATS, and what is kept on disk.
-        signer = keys.load_signer(config.signing_key_file or config.data_dir / "signing.key")
+        signer = keys.load_signer(config.signing_key)
         server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
         connection = brain_connection(
             config.nats,
             name=f"gpuward brain {name}",
             url=server.url if server else "",
             seed=secret(server.brain_seed_file, "nats.embedded") if server else "",
+            ca_file=server.ca_file if server else None,
         )
         nats = CurrentClient()
         codec = Codec(config.cell)
@@ -307,8 +309,9 @@ async def run(
         background.start(history.serve(), "read model")
         background.start(keeper.serve(), "snapshots")
         background.start(leader_watch.serve(), "leader")
-        if server_keeper is not None:
+        if server is not None and server_keeper is not None:
             background.start(server_keeper.serve(), "server")
+            background.start(CellMembers(config, server, notes).serve(), "members")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)

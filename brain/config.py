@@ -195,6 +195,24 @@ class BrainConfig(_Model):
                 )
 
     @property
+    def cell_dir(self) -> Path:
+        """The folder of the cell's authority, nodes and join tokens (`gpuward cell`)."""
+        return self.data_dir / "cell"
+
+    @property
+    def signing_key(self) -> Path:
+        """The file with the key that signs commands; its public half is beside it."""
+        return self.signing_key_file or self.data_dir / "signing.key"
+
+    def nats_url_for_nodes(self, host: str, *, tls: bool) -> str:
+        """Returns where nodes find NATS. `host`: by which they reach the brain's machine; `tls`: has the embedded server TLS?"""
+        if self.nats.url:
+            return self.nats.url
+        return (
+            f"{'tls' if tls else 'nats'}://{f'[{host}]' if ':' in host else host}:{self.nats.embedded.port}"
+        )
+
+    @property
     def embedded(self) -> bool:
         """Does the brain start its own NATS server?"""
         return not self.nats.url

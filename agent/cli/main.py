@@ -50,6 +50,12 @@ def _once(options: argparse.Namespace) -> int:
     return once.main(config_file.load(_config_file(options), overrides), kmsg=options.kmsg, out=sys.stdout)
 
 
+def _join(options: argparse.Namespace) -> int:
+    from agent.cli import join
+
+    return join.main(options.token, config=Path(options.config or DEFAULT_CONFIG), node=options.node)
+
+
 def _decode(options: argparse.Namespace) -> int:
     from agent.cli import decode
 
@@ -97,6 +103,21 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", parents=[config], help="the node agent")
     run.set_defaults(call=_run)
+
+    join = commands.add_parser(
+        "join",
+        help="joins a cell: makes this node's key and writes the configuration",
+        description="Joins a cell with a token of `gpuward cell token`. Makes this node's NKEY, which never leaves the node, "
+        "beside the configuration, and writes there how the cell is reached and whose commands count. Safe to run again.",
+    )
+    join.add_argument(
+        "token", metavar="TOKEN", help="or - to read it from standard input: others see arguments"
+    )
+    join.add_argument("--config", metavar="FILE", help=f"default: {DEFAULT_CONFIG}")
+    join.add_argument(
+        "--node", default="", help="name of this node (default: the host name up to its first dot)"
+    )
+    join.set_defaults(call=_join)
 
     once = commands.add_parser(
         "once",

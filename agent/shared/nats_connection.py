@@ -176,7 +176,9 @@ def tls_context(servers: Sequence[str], ca_file: Path | None, key: str) -> ssl.S
     if ca_file is None and not any(url.startswith("tls:") for url in servers):
         return None
     try:
-        return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+        context = ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        return context
     except OSError as error:
         raise ConfigError(f"{key}: {ca_file} cannot be read: {error}") from error
 

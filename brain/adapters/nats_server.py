@@ -15,8 +15,9 @@ import socket
 import subprocess
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -25,6 +26,7 @@ from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import files
 from brain.adapters import keys, lanes, nats_accounts
 from brain.adapters.nats_accounts import Member
+from brain.cell.authority import Authority
 from brain.config import BrainConfig
 
 START_WITHIN_S = 10.0
@@ -42,12 +44,24 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 class NatsServer:
     """One server; all of its files are in `folder`."""
 
-    def __init__(self, folder: Path, *, cell: str, host: str = "127.0.0.1", port: int = 4222) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        cell: str,
+        host: str = "127.0.0.1",
+        port: int = 4222,
+        authority: Authority | None = None,
+    ) -> None:
+        """`authority`: its certificate is shown to every client, in TLS 1.3; None: without TLS."""
+        self._authority = authority
         self._folder = folder
         self._cell = cell
         self._host = host
         self._port = port
         self._members: dict[str, Member] = {}
+        self._registered: frozenset[str] = frozenset()  # of these, those of `set_nodes`
+        self._behind = False  # the server has not read them yet
         self._process: subprocess.Popen[bytes] | None = None
         self._looked = 0  # up to here `out_of_space` has read the server's log
         self._full = False
@@ -56,7 +70,13 @@ class NatsServer:
     def url(self) -> str:
         """The URL for clients on this machine."""
         host = "127.0.0.1" if self._host in ("0.0.0.0", "::") else self._host
-        return f"nats://{f'[{host}]' if ':' in host else host}:{self._port}"
+        scheme = "tls" if self._authority else "nats"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
+
+    @property
+    def ca_file(self) -> Path | None:
+        """The CA of its certificate; None: it has none."""
+        return self._authority.ca_file if self._authority else None
 
     @property
     def brain_seed_file(self) -> Path:
@@ -79,6 +99,30 @@ class NatsServer:
         if self._members.get(member.name) == member:
             return
         self._members[member.name] = member
+        self.reload()
+
+    async def set_nodes(self, nodes: Mapping[str, str]) -> None:
+        """Lets exactly these nodes in, by their public NKEYs, beside the members that were allowed one by one. Who is no longer
+        among them is thrown out at once. Unreachable, ConfigError: the server did not take it; call it again.
+        """
+        wanted = {name: Member(name=name, public=public, nodes=(name,)) for name, public in nodes.items()}
+        gone = self._registered - wanted.keys()
+        if (
+            all(self._members.get(name) == one for name, one in wanted.items())
+            and not gone
+            and not self._behind
+        ):
+            return
+        for name in gone:
+            self._members.pop(name, None)
+        self._members |= wanted
+        self._registered = frozenset(wanted)
+        self._behind = True
+        await asyncio.to_thread(self.reload)
+        self._behind = False
+
+    def reload(self) -> None:
+        """Makes the running server read its users and its certificate again, and waits until it has."""
         if self._process is not None:
             self._reload()
             # Service imports of an account that is new in a reload are dead until the next one (seen in 2.15.1).
@@ -181,7 +225,8 @@ class NatsServer:
             store=self._folder / "js",
             pid_file=self._pid_file,
             brain=keys.load_nkey(self.brain_seed_file),
-            members=self._members.values(),
+            members=list(self._members.values()),
+            authority=self._authority,
         )
         files.write(self._config, text.encode())
 
@@ -241,8 +286,13 @@ class NatsServer:
 def embedded(config: BrainConfig) -> Iterator[NatsServer]:
     """The server of a configuration, with the nodes that it lists, while the context is open."""
     settings = config.nats.embedded
+    authority = Authority(config.cell_dir)
     server = NatsServer(
-        settings.store or config.data_dir / "nats", cell=config.cell, host=settings.host, port=settings.port
+        settings.store or config.data_dir / "nats",
+        cell=config.cell,
+        host=settings.host,
+        port=settings.port,
+        authority=authority if authority.exists() else None,
     )
     for node, public in settings.nodes.items():
         server.allow(Member(name=node, public=public, nodes=(node,)))
@@ -254,7 +304,14 @@ def embedded(config: BrainConfig) -> Iterator[NatsServer]:
 
 
 def config_text(
-    *, cell: str, listen: str, store: Path, pid_file: Path, brain: str, members: Iterable[Member]
+    *,
+    cell: str,
+    listen: str,
+    store: Path,
+    pid_file: Path,
+    brain: str,
+    members: Iterable[Member],
+    authority: Authority | None = None,
 ) -> str:
     """Returns the text of the server's configuration file. JSON is a subset of its format, which settles quoting."""
     return orjson.dumps(
@@ -274,11 +331,21 @@ def config_text(
                 "sync_interval": "10s",
                 "strict": True,
             },
+            **({"tls": _tls(authority)} if authority else {}),
             "system_account": nats_accounts.SYSTEM,
             "accounts": nats_accounts.accounts(cell, brain, members),
         },
         option=orjson.OPT_INDENT_2,
     ).decode()
+
+
+def _tls(authority: Authority) -> dict[str, Any]:
+    return {
+        "cert_file": str(authority.certificate_file),
+        "key_file": str(authority.key_file),
+        "min_version": "1.3",
+        "timeout": 5,
+    }
 
 
 def _binary() -> str:

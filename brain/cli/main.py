@@ -38,6 +38,7 @@ COMMANDS: dict[str, Lazy] = {
         "brain.cli.operator_commands:reset", "Lets disruptive runs begin again after the breaker has tripped."
     ),
     "token": lazy("brain.cli.tokens:token", "Who may come in: makes, lists and revokes tokens."),
+    "cell": lazy("brain.cli.cell:cell", "Who belongs to a cell: its certificates, nodes and join tokens."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }

@@ -13,7 +13,9 @@ from agent.contract.errors import ConfigError
 from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
-from brain.console import drill, evidence, health_routes, operator_commands, shapes, token_routes
+from brain.cell.authority import Authority
+from brain.cell.registry import CellRegistry
+from brain.console import drill, evidence, health_routes, join_routes, operator_commands, shapes, token_routes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
 from brain.console.access.route import Handler, Route, add, get
@@ -63,6 +65,12 @@ class Console:
             *self._login(),
             *evidence.routes(brain),
             *health_routes.routes(brain),
+            *join_routes.routes(
+                brain,
+                self._door,
+                CellRegistry(brain.config.cell_dir / "registry.json"),
+                Authority(brain.config.cell_dir),
+            ),
             *(drill.routes(brain) if brain.config.drill else ()),
         ]
 

@@ -37,7 +37,7 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
 }
 # Everybody may use these, logged in or not. At a provider that does not answer nobody gets further; no login was begun here.
 OPEN = {
-    ("GET", "/healthz"): 200, ("GET", "/readyz"): 200,
+    ("GET", "/healthz"): 200, ("GET", "/readyz"): 200, ("GET", "/api/join"): 200, ("POST", "/api/join"): 400,
     ("GET", "/login"): 502, ("GET", "/login/callback"): 403, ("POST", "/logout"): 200,
 }  # fmt: skip
 OIDC = {

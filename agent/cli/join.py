@@ -1,0 +1,228 @@
+"""`gpuward-agent join TOKEN`: a node becomes a member of a cell.
+
+The token says where, and the fingerprint of the authority to trust there (brain/cell/invitation.py). That authority's certificate
+is fetched over a connection that nobody vouches for, and counts by its fingerprint alone; the token's secret goes only over
+a connection for which it vouches. The node's seed is made here and stays here.
+"""
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import pwd
+import re
+import socket
+import ssl
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import nkeys
+
+from agent import config_file
+from agent.contract import subjects
+from agent.contract.errors import ConfigError, GpuwardError, Refused, Unreachable
+from agent.contract.inert import inert
+from agent.contract.messages import clip
+from agent.shared import files
+from agent.shared.secret_file import nkey_seed
+
+PREFIX = "gwj_"
+USER = "gpuward-agent"  # of the agent's unit: it reads the seed
+TIMEOUT_S = 15.0
+MAX_ANSWER = 1_000_000
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """What a token says."""
+
+    urls: tuple[str, ...]
+    # SHA-256 of the cell's authority, hexadecimal; empty: the system's CAs are trusted
+    fingerprint: str
+    id: str
+    secret: str
+
+
+def main(token: str, *, config: Path, node: str) -> int:
+    """Joins, and says what to do next. ConfigError, Refused, Unreachable: it has not joined; the configuration is as it was."""
+    invited = read(sys.stdin.readline().strip() if token == "-" else token.strip())  # noqa: S105  a dash
+    name = subjects.token(node, "node") if node else subjects.node_name(socket.gethostname())
+    config.parent.mkdir(parents=True, exist_ok=True)
+    seed_file = config.parent / "node.nk"
+    public = _key(seed_file)
+    answer = _ask(invited, {"id": invited.id, "secret": invited.secret, "node": name, "public": public})
+    values: dict[str, Any] = {
+        "cell": answer["cell"],
+        "node": name,
+        "nats_url": answer["nats_url"],
+        "nats_seed_file": str(seed_file.resolve()),
+        "trusted_keys": answer["trusted_keys"],
+    }
+    if answer["ca"]:
+        ca_file = config.parent / "ca.pem"
+        files.write(ca_file, answer["ca"].encode(), sync=True, mode=0o644)
+        values["nats_ca_file"] = str(ca_file.resolve())
+    _write(config, values)
+    sys.stdout.write(
+        f"{name} has joined cell {answer['cell']}: {config} has how. It only observes until its `allow` list says more.\n"
+        "Start it: systemctl enable --now gpuward-agent\n"
+    )
+    return 0
+
+
+def read(token: str) -> Invitation:
+    """What a token says; ConfigError: it is none."""
+    try:
+        body = token.removeprefix(PREFIX)
+        raw = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        found = Invitation(
+            urls=tuple(str(url) for url in raw["u"]),
+            fingerprint=str(raw["f"]),
+            id=str(raw["i"]),
+            secret=str(raw["s"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError("this is no join token: copy all of what `gpuward cell token` printed") from error
+    if not token.startswith(PREFIX) or not found.urls:
+        raise ConfigError("this is no join token: copy all of what `gpuward cell token` printed")
+    return found
+
+
+def _key(file: Path) -> str:
+    """The public half of the seed in this file, which is made when there is none."""
+    if not file.exists():
+        seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+        files.write(file, seed + b"\n", sync=True, mode=0o600)
+    if os.geteuid() == 0:
+        with suppress(KeyError):  # no such user: the agent runs as root, or is not installed yet
+            user = pwd.getpwnam(USER)
+            os.chown(file, user.pw_uid, user.pw_gid)
+    pair = nkeys.from_seed(bytearray(nkey_seed(file, "the node's seed").encode()))
+    return str(pair.public_key.decode())
+
+
+def _ask(invited: Invitation, body: Mapping[str, str]) -> dict[str, Any]:
+    """The answer of the first console that gives one. Refused: a console says no, and why."""
+    failed: list[str] = []
+    for url in invited.urls:
+        parts = urlsplit(url)
+        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+            raise ConfigError(
+                f"{inert(clip(url, 200))}: the token leads over an open connection: make one with an https:// address"
+            )
+        try:
+            trusted = _authority(url, invited.fingerprint) if parts.scheme == "https" else None
+            return _answer(_exchange(f"{url.rstrip('/')}/api/join", trusted, json.dumps(dict(body)).encode()))
+        except Unreachable as error:
+            failed.append(str(error))
+    raise Unreachable("; ".join(failed))
+
+
+def _authority(url: str, fingerprint: str) -> ssl.SSLContext:
+    """Whom to trust there. Refused: the console shows another authority than the token names."""
+    if not fingerprint:
+        return ssl.create_default_context()
+    nobody = ssl.create_default_context()
+    nobody.check_hostname, nobody.verify_mode = False, ssl.CERT_NONE
+    pem = str(_exchange(f"{url.rstrip('/')}/api/join", nobody).get("ca", ""))
+    try:
+        found = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.strip())).hexdigest()
+        context = ssl.create_default_context(cadata=pem)
+    except (ValueError, ssl.SSLError) as error:
+        raise Refused(f"{url}: what it shows is no certificate") from error
+    if found != fingerprint:
+        raise Refused(
+            f"{url}: its authority is not the one that the token names: somebody is in between, or the token is of another cell"
+        )
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context
+
+
+def _exchange(url: str, trusted: ssl.SSLContext | None, body: bytes | None = None) -> dict[str, Any]:
+    request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})  # noqa: S310  checked above
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trusted), _NoRedirect()
+    )
+    try:
+        with opener.open(request, timeout=TIMEOUT_S) as answer:
+            found = json.loads(answer.read(MAX_ANSWER))
+    except urllib.error.HTTPError as error:
+        raise _said(url, error) from error
+    except ssl.SSLCertVerificationError as error:
+        raise Refused(f"{url}: {error.verify_message}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            raise Refused(f"{url}: its certificate is not good: {reason.verify_message}") from error
+        raise Unreachable(f"{url} does not answer: {reason}") from error
+    if not isinstance(found, dict):
+        raise Unreachable(f"{url}: not a console of gpuward")
+    return found
+
+
+def _said(url: str, error: urllib.error.HTTPError) -> GpuwardError:
+    """A console's refusal, in its words."""
+    try:
+        why = str(json.loads(error.read(MAX_ANSWER))["error"])
+    except (ValueError, KeyError, TypeError, OSError):
+        why = f"it answers {error.code}"
+    text = f"{url}: {inert(clip(why, 500))}"
+    return Unreachable(text) if error.code >= 500 or error.code == 404 else Refused(text)
+
+
+def _answer(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer, if it is one."""
+    texts = {key: found.get(key) for key in ("cell", "nats_url", "ca")}
+    trusted = found.get("trusted_keys")
+    good = isinstance(trusted, dict) and all(
+        isinstance(one, str) for one in (*texts.values(), *trusted, *trusted.values())
+    )
+    if not good:
+        raise Unreachable("the console's answer is not one that this agent knows: is it much older or newer?")
+    return texts | {"trusted_keys": trusted}
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A console does not send its nodes elsewhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """As in HTTPRedirectHandler: it is an error."""
+
+
+def _write(config: Path, values: Mapping[str, Any]) -> None:
+    """Sets these keys in the configuration, and leaves the rest as it is. ConfigError: what comes of it is not valid."""
+    text = config.read_text(encoding="utf-8") if config.exists() else ""
+    for key, value in values.items():
+        text = _with(text, key, value)
+    draft = config.with_name(f"{config.name}.draft")
+    files.write(draft, text.encode(), sync=True, mode=0o644)
+    try:
+        config_file.load(draft)
+    except ConfigError as error:
+        draft.unlink()
+        raise ConfigError(f"{config} was not changed, as it would not be valid: {error}") from error
+    draft.replace(config)
+
+
+def _with(text: str, key: str, value: Any) -> str:
+    """`text` with `key = value` in place of what it says of the key, of its commented default, or as its first line."""
+    shown = json.dumps(value) if isinstance(value, str) else _table(value)
+    line = f"{key} = {shown}"
+    text = re.sub(rf"(?m)^\[{key}\][^\[]*", "", text)
+    for pattern in (rf"(?m)^[ \t]*{key}[ \t]*=.*$", rf"(?m)^#[ \t]*{key}[ \t]*=.*$"):
+        if re.search(pattern, text):
+            return re.sub(pattern, lambda _: line, text, count=1)
+    return f"{line}\n{text}"
+
+
+def _table(value: Mapping[str, str]) -> str:
+    return "{ " + ", ".join(f"{json.dumps(key)} = {json.dumps(text)}" for key, text in value.items()) + " }"

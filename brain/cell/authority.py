@@ -1,0 +1,176 @@
+"""The cell's own certificate authority, and the certificate of its brain's machine: for NATS and for the console.
+
+ECDSA P-256 with SHA-256, which every TLS 1.3 client has. The authority's key signs certificates for the names that the operator
+has given, and nothing else; whoever has it can stand in for the brain, so it may be moved away from the machine (then
+nobody renews the certificate but a person).
+"""
+
+import datetime
+import hashlib
+import ipaddress
+from collections.abc import Sequence
+from datetime import UTC
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from agent.contract.errors import ConfigError
+from agent.shared import files
+
+CA_DAYS, SERVER_DAYS = 3650, 397  # browsers take no longer ones than 398
+RENEW_DAYS = 60  # before it ends
+_EARLIER = datetime.timedelta(hours=1)  # other machines' clocks may be behind
+ALWAYS = ("127.0.0.1", "::1", "localhost")
+
+
+class Authority:
+    """The files of one folder: ca.pem, ca.key, server.pem, server.key."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ca_file = folder / "ca.pem"
+        self.certificate_file = folder / "server.pem"
+        self.key_file = folder / "server.key"
+        self._ca_key_file = folder / "ca.key"
+
+    def exists(self) -> bool:
+        """Has it been made?"""
+        return self.ca_file.exists()
+
+    def make(self, cell: str, names: Sequence[str], now: float) -> None:
+        """Makes the authority and the first certificate. ConfigError: there is one, or a name is none."""
+        if self.exists():
+            raise ConfigError(f"{self.ca_file} is there already: `gpuward cell show` says what it has")
+        _alternatives(names)
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpuward cell {cell}")])
+        certificate = (
+            _begun(name, name, key.public_key(), now, CA_DAYS)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(signs=True), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        _write_key(self._ca_key_file, key)
+        files.write(self.ca_file, certificate.public_bytes(serialization.Encoding.PEM), sync=True, mode=0o644)
+        self.issue(names, now)
+
+    def issue(self, names: Sequence[str], now: float) -> None:
+        """Makes a new certificate for these names, with a new key. ConfigError: the authority's key is not here."""
+        alternatives = _alternatives(names)
+        authority, signer = self._ca(), self._ca_key()
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
+        certificate = (
+            _begun(name, authority.subject, key.public_key(), now, SERVER_DAYS)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+            .sign(signer, hashes.SHA256())
+        )
+        # The key first: who finds a certificate finds its key; the pair is read again when it does not fit yet.
+        _write_key(self.key_file, key)
+        body = certificate.public_bytes(serialization.Encoding.PEM)
+        files.write(self.certificate_file, body, sync=True, mode=0o644)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the authority's certificate, hexadecimal: what a join token carries."""
+        return fingerprint(self._ca().public_bytes(serialization.Encoding.DER))
+
+    def names(self) -> list[str]:
+        """The names in the present certificate, as they were given."""
+        found = self._certificate().extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        texts = [str(one.value) for one in found]
+        return [text for text in texts if text not in ALWAYS]
+
+    def ends(self) -> tuple[float, float]:
+        """When the authority's and the present certificate end, seconds since 1970."""
+        return self._ca().not_valid_after_utc.timestamp(), self._certificate().not_valid_after_utc.timestamp()
+
+    def renew_if_due(self, now: float) -> bool:
+        """Makes a new certificate for the same names when the present one ends soon. ConfigError as in `issue`."""
+        if self.ends()[1] - now > RENEW_DAYS * 86400:
+            return False
+        self.issue(self.names(), now)
+        return True
+
+    def _ca(self) -> x509.Certificate:
+        return _read(self.ca_file)
+
+    def _certificate(self) -> x509.Certificate:
+        return _read(self.certificate_file)
+
+    def _ca_key(self) -> ec.EllipticCurvePrivateKey:
+        try:
+            key = serialization.load_pem_private_key(self._ca_key_file.read_bytes(), None)
+        except (OSError, ValueError, TypeError) as error:
+            raise ConfigError(f"{self._ca_key_file}: the authority's key cannot be read: {error}") from error
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ConfigError(f"{self._ca_key_file}: not a key of ours")
+        return key
+
+
+def fingerprint(der: bytes) -> str:
+    """SHA-256 of a certificate, hexadecimal."""
+    return hashlib.sha256(der).hexdigest()
+
+
+def _read(file: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file}: not a certificate that can be read: {error}") from error
+
+
+def _begun(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: float, days: int
+) -> x509.CertificateBuilder:
+    at = datetime.datetime.fromtimestamp(now, UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(at - _EARLIER)
+        .not_valid_after(at + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
+    if not names:
+        raise ConfigError("give at least one name or address by which nodes reach this machine")
+    found: list[x509.GeneralName] = []
+    for name in dict.fromkeys([*names, *ALWAYS]):
+        try:
+            found.append(x509.IPAddress(ipaddress.ip_address(name)))
+        except ValueError:
+            try:
+                found.append(x509.DNSName(name))
+            except ValueError as error:
+                raise ConfigError(f"{name!r} is neither a name nor an address") from error
+    return found
+
+
+def _write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    body = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    files.write(file, body, sync=True, mode=0o600)

@@ -1,0 +1,205 @@
+"""The nodes of a cell and the tokens with which they join: one file, which the brain and `gpuward cell` share.
+
+A token is shown once; the file has its hash. It lets nodes in whose names fit its pattern, so many times, until it expires, and
+never in place of a node that is there with another key, unless it was made for that.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+
+import nkeys
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agent.contract import subjects
+from agent.contract.errors import ConfigError, Refused
+from agent.contract.messages import clip
+from brain.locked_file import LockedFile
+
+MOST_TOKENS = 1000
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CellNode(_Model):
+    """One node. Times are seconds since 1970 by this machine's clock."""
+
+    # its public NKEY (U...)
+    public: str
+    since: float
+    # the id of the join token, or `add-node`
+    by: str
+
+
+class JoinToken(_Model):
+    """One token."""
+
+    # SHA-256 of the secret, hexadecimal
+    hash: str
+    # glob of the names that may join by it
+    nodes: str
+    # how many may still join
+    left: int
+    # true: also in place of a node that is there with another key
+    replace: bool = False
+    made_at: float
+    expires_at: float
+
+
+class _Registry(_Model):
+    nodes: Mapping[str, CellNode] = {}
+    # by id
+    tokens: Mapping[str, JoinToken] = {}
+
+
+class CellRegistry:
+    """The registry of one cell."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = LockedFile(path, parse=partial(_parse, path), dump=_dump, empty=_Registry)
+
+    def nodes(self) -> Mapping[str, CellNode]:
+        """Returns node -> its line. ConfigError: the file cannot be read."""
+        return self._file.value().nodes
+
+    def tokens(self) -> Mapping[str, JoinToken]:
+        """Returns id -> token, also of those that are used up or have expired. ConfigError as above."""
+        return self._file.value().tokens
+
+    def add(self, name: str, public: str, *, now: float, by: str = "add-node", replace: bool = False) -> None:
+        """Lets a node in. ConfigError: its name or key is none. Refused: it is there with another key."""
+        subjects.token(name, "node")
+        _check_public(public)
+
+        def add(found: _Registry) -> _Registry:
+            return _with_node(found, name, public, now=now, by=by, replace=replace)
+
+        self._file.change(add)
+
+    def make_token(
+        self, nodes: str, *, count: int, now: float, lasts_s: float, replace: bool = False
+    ) -> tuple[str, str]:
+        """Returns (id, secret) of a new token; the secret is kept nowhere. ConfigError: there are too many tokens."""
+        id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        token = JoinToken(
+            hash=_hashed(secret),
+            nodes=nodes,
+            left=count,
+            replace=replace,
+            made_at=now,
+            expires_at=now + lasts_s,
+        )
+
+        def add(found: _Registry) -> _Registry:
+            kept = {key: one for key, one in found.tokens.items() if now < one.expires_at and one.left > 0}
+            if len(kept) >= MOST_TOKENS:
+                raise ConfigError(f"{self._file.path} holds {MOST_TOKENS} tokens: revoke some")
+            return _Registry(nodes=found.nodes, tokens=kept | {id_: token})
+
+        self._file.change(add)
+        return id_, secret
+
+    def join(self, id_: str, secret: str, name: str, public: str, *, now: float) -> None:
+        """Lets a node in by a token. Refused, with what to do: the token is none, or not for this node. A node that joins
+        again with the same key uses up nothing.
+        """
+        try:
+            subjects.token(name, "node")
+            _check_public(public)
+        except ConfigError as error:
+            raise Refused(str(error)) from error
+
+        def take(found: _Registry) -> _Registry:
+            token = found.tokens.get(id_)
+            known = token.hash if token else _hashed("")  # an unknown id takes as long as a wrong secret
+            if not hmac.compare_digest(_hashed(secret), known) or token is None:
+                raise Refused("this join token is wrong or was revoked: make another (`gpuward cell token`)")
+            if now >= token.expires_at:
+                raise Refused("this join token has expired: make another (`gpuward cell token`)")
+            if not fnmatchcase(name, token.nodes):
+                raise Refused(f"this join token is for nodes {token.nodes!r}, not for {name!r}")
+            present = found.nodes.get(name)
+            if present is not None and present.public == public:
+                return found
+            if token.left < 1:
+                raise Refused("this join token is used up: make another (`gpuward cell token`)")
+            changed = _with_node(found, name, public, now=now, by=id_, replace=token.replace)
+            used = token.model_copy(update={"left": token.left - 1})
+            return _Registry(nodes=changed.nodes, tokens={**found.tokens, id_: used})
+
+        self._file.change(take)
+
+    def revoke(self, name: str) -> str:
+        """Takes a node or, by its id, a token away. Returns what it was. Refused: there is neither."""
+        what = ""
+
+        def drop(found: _Registry) -> _Registry:
+            nonlocal what
+            what = (
+                f"node {name}"
+                if name in found.nodes
+                else f"join token {name}"
+                if name in found.tokens
+                else ""
+            )
+            if not what:
+                raise Refused(
+                    f"there is no node and no join token {clip(name, 80)!r}: see `gpuward cell show`"
+                )
+            return _Registry(
+                nodes={key: one for key, one in found.nodes.items() if key != name},
+                tokens={key: one for key, one in found.tokens.items() if key != name or name in found.nodes},
+            )
+
+        self._file.change(drop)
+        return what
+
+
+def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str, replace: bool) -> _Registry:
+    present = found.nodes.get(name)
+    if present is not None and present.public != public and not replace:
+        raise Refused(
+            f"node {name} is there with another key: if it is the same machine, or takes its place, say "
+            f"`gpuward cell revoke {name}` first, or make a token with --replace"
+        )
+    taken = next((one for one, node in found.nodes.items() if node.public == public and one != name), "")
+    if taken:
+        raise Refused(f"this key is that of node {taken}: each node makes its own")
+    node = CellNode(public=public, since=now, by=by)
+    return _Registry(nodes={**found.nodes, name: node}, tokens=found.tokens)
+
+
+def _check_public(public: str) -> None:
+    """ConfigError: not the public NKEY of a user (base32 of a prefix, 32 bytes and their CRC)."""
+    try:
+        raw = base64.b32decode(public + "=" * (-len(public) % 8))
+    except (binascii.Error, ValueError):
+        raw = b""
+    crc = int.from_bytes(raw[-2:], "little")
+    if len(raw) != 35 or raw[0] != nkeys.PREFIX_BYTE_USER or nkeys.crc16(raw[:-2]) != crc:
+        raise ConfigError(f"{clip(public, 80)!r} is not a public NKEY (it begins with U)")
+
+
+def _parse(path: Path, body: bytes) -> _Registry:
+    try:
+        return _Registry.model_validate_json(body)
+    except ValidationError as error:
+        raise ConfigError(
+            f"{path} is not the registry of a cell: restore it ({error.error_count()} errors)"
+        ) from error
+
+
+def _dump(registry: _Registry) -> bytes:
+    return registry.model_dump_json(indent=1).encode()
+
+
+def _hashed(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,217 @@
+"""`gpuward cell`: who belongs to a cell. It works on the files of the brain's machine, whether the brain runs or not."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from agent.contract.errors import ConfigError
+from brain import config as brain_config
+from brain.adapters import keys, nats_accounts
+from brain.adapters.nats_accounts import Member
+from brain.cell.authority import Authority
+from brain.cell.invitation import invitation
+from brain.cell.registry import CellRegistry
+from brain.cli.operator_commands import Duration
+from brain.cli.terminal import print_json
+from brain.config import BrainConfig
+
+DEFAULT_CONFIG = Path("/etc/gpuward/brain.toml")
+in_config = click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path),
+    help=f"brain.toml; default: {DEFAULT_CONFIG} if it exists.",
+)
+in_data = click.option("--data", type=click.Path(path_type=Path), help="The brain's data folder, instead.")
+
+
+def _load(path: Path | None, data: Path | None) -> BrainConfig:
+    found = brain_config.load(path or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None))
+    return found.model_copy(update={"data_dir": data.resolve()}) if data else found
+
+
+def _registry(config: BrainConfig) -> CellRegistry:
+    if not config.cell_dir.is_dir():
+        raise ConfigError(f"{config.cell_dir}: there is no cell yet: `gpuward cell init --name NAME`")
+    return CellRegistry(config.cell_dir / "registry.json")
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+@click.group()
+def cell() -> None:
+    """A cell's certificate authority, its nodes, and the tokens with which they join."""
+
+
+@cell.command()
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    required=True,
+    help="Name or address by which nodes reach this machine; repeat it.",
+)
+@in_config
+@in_data
+def init(names: tuple[str, ...], path: Path | None, data: Path | None) -> None:
+    """Makes the authority, and the certificate of NATS and of the console. Prints what to write into brain.toml."""
+    config = _load(path, data)
+    config.cell_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
+    authority = Authority(config.cell_dir)
+    authority.make(config.cell, names, time.time())
+    quoted = ", ".join(f'"{name}"' for name in names)
+    click.echo(
+        f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}\n"
+        "Write into brain.toml, and restart the brain:\n\n"
+        f'[nats.embedded]\nhost = "0.0.0.0"\n\n[console]\nhost = "0.0.0.0"\nhosts = [{quoted}]\n'
+        f'tls_cert_file = "{authority.certificate_file}"\ntls_key_file = "{authority.key_file}"\n\n'
+        "Then let nodes join: gpuward cell token --nodes 'gpu-*' --count 100"
+    )
+
+
+@cell.command("add-node")
+@click.argument("name")
+@click.argument("public")
+@in_config
+@in_data
+def add_node(name: str, public: str, path: Path | None, data: Path | None) -> None:
+    """Lets the node NAME in by its PUBLIC NKEY (U...), which somebody has made there."""
+    _registry(_load(path, data)).add(name, public, now=time.time())
+    click.echo(f"node {name} may connect")
+
+
+@cell.command()
+@click.option("--nodes", default="*", show_default=True, help="Glob of the names that may join by it.")
+@click.option(
+    "--count", type=click.IntRange(1, 100_000), default=1, show_default=True, help="How many may join."
+)
+@click.option("--for", "lasts_s", type=Duration(), default="1h", show_default=True, help="Until it expires.")
+@click.option("--replace", is_flag=True, help="Also in place of a node that is there with another key.")
+@click.option(
+    "--url",
+    "urls",
+    multiple=True,
+    help="Where the console is reached; default: by the first name of the cell.",
+)
+@in_config
+@in_data
+def token(
+    nodes: str,
+    count: int,
+    lasts_s: float,
+    replace: bool,
+    urls: tuple[str, ...],
+    path: Path | None,
+    data: Path | None,
+) -> None:
+    """Makes a join token: `gpuward-agent join TOKEN` on each node. It is shown once."""
+    config = _load(path, data)
+    registry, authority = _registry(config), Authority(config.cell_dir)
+    fingerprint = authority.fingerprint() if authority.exists() else ""
+    if not urls:
+        if not fingerprint:
+            raise ConfigError("there is no authority: give --url, or make one (`gpuward cell init`)")
+        name = authority.names()[0]
+        urls = (f"https://{f'[{name}]' if ':' in name else name}:{config.console.port}",)
+    now = time.time()
+    id_, secret = registry.make_token(nodes, count=count, now=now, lasts_s=lasts_s, replace=replace)
+    click.echo(invitation(urls, fingerprint, id_, secret))
+    click.echo(f"{id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}", err=True)
+
+
+@cell.command()
+@click.argument("what")
+@in_config
+@in_data
+def revoke(what: str, path: Path | None, data: Path | None) -> None:
+    """Takes a node or a join token (its id) away, at once: a node's connection is closed."""
+    click.echo(f"revoked: {_registry(_load(path, data)).revoke(what)}")
+
+
+@cell.command()
+@click.argument("what", type=click.Choice(["server"]))
+@click.option("--name", "names", multiple=True, help="New names of this machine; default: those that it has.")
+@in_config
+@in_data
+def rotate(what: str, names: tuple[str, ...], path: Path | None, data: Path | None) -> None:  # noqa: ARG001  one choice so far
+    """Makes the server's certificate and key anew; NATS and the console read them without a restart."""
+    authority = Authority(_load(path, data).cell_dir)
+    authority.issue(names or authority.names(), time.time())
+    click.echo(f"{authority.certificate_file}: ends {_day(authority.ends()[1])}")
+
+
+@cell.command()
+@click.option(
+    "--nats-accounts",
+    "accounts",
+    is_flag=True,
+    help="The accounts for a NATS cluster of your own, as a file to include.",
+)
+@click.option("--json", "plain", is_flag=True, help="JSON, for scripts.")
+@in_config
+@in_data
+def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> None:
+    """Shows the authority, the nodes and the join tokens."""
+    config = _load(path, data)
+    registry, authority = _registry(config), Authority(config.cell_dir)
+    if accounts:
+        click.echo(_accounts(config, registry))
+        return
+    now = time.time()
+    found: dict[str, Any] = {
+        "cell": config.cell,
+        "fingerprint": authority.fingerprint() if authority.exists() else "",
+        "names": authority.names() if authority.exists() else [],
+        "authority_ends": _day(authority.ends()[0]) if authority.exists() else "",
+        "certificate_ends": _day(authority.ends()[1]) if authority.exists() else "",
+        "nodes": {
+            name: {"public": node.public, "since": _day(node.since), "by": node.by}
+            for name, node in sorted(registry.nodes().items())
+        },
+        "tokens": {
+            id_: {
+                "nodes": one.nodes,
+                "left": one.left,
+                "replace": one.replace,
+                "expires": _day(one.expires_at),
+            }
+            for id_, one in registry.tokens().items()
+            if one.left and now < one.expires_at
+        },
+    }
+    if plain:
+        print_json(found)
+        return
+    click.echo(
+        f"cell {found['cell']}, authority {found['fingerprint'][:16] or 'none'}, names {', '.join(found['names']) or 'none'}"
+    )
+    if authority.exists():
+        click.echo(
+            f"certificate until {found['certificate_ends']}, authority until {found['authority_ends']}"
+        )
+    click.echo(f"{len(found['nodes'])} nodes")
+    for name, node in found["nodes"].items():
+        click.echo(f"  {name:<24} since {node['since']} by {node['by']}")
+    for id_, one in found["tokens"].items():
+        click.echo(f"join token {id_}: {one['left']} of nodes {one['nodes']!r} until {one['expires']}")
+
+
+def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
+    """The accounts block of a NATS server's configuration (JSON is a subset of its format)."""
+    seed = config.nats.seed_file or config.data_dir / "nats/keys/brain.nk"
+    members = [
+        Member(name=name, public=node.public, nodes=(name,))
+        for name, node in sorted(registry.nodes().items())
+    ]
+    block = {
+        "system_account": nats_accounts.SYSTEM,
+        "no_fast_producer_stall": True,
+        "accounts": nats_accounts.accounts(config.cell, keys.public_nkey(seed), members),
+    }
+    return orjson.dumps(block, option=orjson.OPT_INDENT_2).decode()

@@ -1,0 +1,72 @@
+"""Keeps the embedded NATS server to the registry of the cell: who joins is let in, who is revoked is thrown out, at once."""
+
+import asyncio
+import logging
+import time
+
+from agent.contract.errors import ConfigError, Unreachable
+from brain.adapters.nats_server import NatsServer
+from brain.cell.authority import Authority
+from brain.cell.registry import CellRegistry
+from brain.config import BrainConfig
+from brain.leader.notes import BrainNotes
+
+CHECK_S = 0.2
+RENEWAL_CHECK_S = 3600.0
+_log = logging.getLogger(__name__)
+
+
+class CellMembers:
+    """The nodes of one cell on its embedded server, and the server's certificate."""
+
+    def __init__(self, config: BrainConfig, server: NatsServer, notes: BrainNotes) -> None:
+        self._config = config
+        self._server = server
+        self._notes = notes
+        self._registry = CellRegistry(config.cell_dir / "registry.json")
+        self._authority = Authority(config.cell_dir)
+        self._told = ""
+        self._certificate: tuple[int, int] | None = self._seen()
+        self._renewed_s = 0.0
+
+    async def serve(self) -> None:
+        """Looks at the registry, until cancelled. What cannot be read changes nothing and is told once."""
+        while True:
+            try:
+                await self._look()
+            except (ConfigError, Unreachable) as error:
+                if str(error) != self._told:
+                    self._told = str(error)
+                    self._notes.write("cell.failed", str(error))
+            else:
+                self._told = ""
+            await asyncio.sleep(CHECK_S)
+
+    async def _look(self) -> None:
+        if not self._server.running():
+            return  # whoever starts it again starts it with what is in force
+        configured = dict(self._config.nats.embedded.nodes)
+        joined = {name: node.public for name, node in self._registry.nodes().items()}
+        await self._server.set_nodes(configured | joined)
+        if self._authority.exists():
+            await self._renew()
+
+    async def _renew(self) -> None:
+        """A certificate that ends soon is made anew; one that was exchanged is read by the server."""
+        now_s = time.monotonic()
+        if now_s - self._renewed_s > RENEWAL_CHECK_S or not self._renewed_s:
+            self._renewed_s = now_s
+            if await asyncio.to_thread(self._authority.renew_if_due, time.time()):
+                self._notes.write(
+                    "cell.renewed", "the certificate of this cell was made anew, as it ends soon"
+                )
+        if (seen := self._seen()) != self._certificate:
+            self._certificate = seen
+            await asyncio.to_thread(self._server.reload)
+
+    def _seen(self) -> tuple[int, int] | None:
+        try:
+            stat = self._authority.certificate_file.stat()
+        except OSError:
+            return None
+        return stat.st_ino, stat.st_mtime_ns

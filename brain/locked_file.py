@@ -1,0 +1,79 @@
+"""A small file that several processes change: each change takes its lock and replaces it whole; a changed one is read again."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from agent.contract.errors import ConfigError
+from agent.shared import files
+
+T = TypeVar("T")
+
+
+class LockedFile(Generic[T]):
+    """One file, readable by its owner only."""
+
+    def __init__(
+        self, path: Path, *, parse: Callable[[bytes], T], dump: Callable[[T], bytes], empty: Callable[[], T]
+    ) -> None:
+        """`parse` raises ConfigError for what it cannot read. `empty`: what a missing file holds."""
+        self.path = path
+        self._parse = parse
+        self._dump = dump
+        self._empty = empty
+        self._seen: tuple[int, int, int] | None = None
+        self._value = empty()
+
+    @property
+    def last(self) -> T:
+        """What `value` has read last. Never an error."""
+        return self._value
+
+    def value(self) -> T:
+        """Returns what the file holds now. ConfigError: it cannot be read; then it holds nothing until it changes again."""
+        try:
+            stat = self.path.stat()
+        except FileNotFoundError:
+            self._seen, self._value = None, self._empty()
+            return self._value
+        except OSError as error:
+            raise ConfigError(f"{self.path}: {error.strerror}") from error
+        seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        if seen != self._seen:
+            self._seen, self._value = seen, self._empty()
+            self._value = self._read()
+        return self._value
+
+    def change(self, change: Callable[[T], T]) -> None:
+        """Replaces what the file holds. ConfigError: it cannot be read or written; it is as it was."""
+        with self._locked():
+            body = self._dump(change(self._read()))
+            try:
+                files.write(self.path, body, sync=True, mode=0o600)
+            except OSError as error:
+                raise ConfigError(f"{self.path}: {error.strerror}") from error
+        self.value()
+
+    def _read(self) -> T:
+        try:
+            return self._parse(self.path.read_bytes())
+        except FileNotFoundError:
+            return self._empty()
+        except OSError as error:
+            raise ConfigError(f"{self.path}: {error.strerror}") from error
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        lock = self.path.with_name(self.path.name + ".lock")
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigError(f"{lock}: {error.strerror}") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)

@@ -1,0 +1,291 @@
+"""From nothing to a node that is heard, by the commands that an operator types; and everything that must not let anybody in."""
+
+import base64
+import contextlib
+import json
+import os
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nkeys
+import pytest
+from cryptography import x509
+
+from tests import people
+from tests.real.nats import free_port
+
+pytestmark = pytest.mark.component("nats-server")
+BIN = Path(sys.executable).parent
+WITHIN_S = 60.0
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """The brain's machine and its nodes, each with a folder, and what runs on them."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    nats_port: int = field(default_factory=free_port)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def data(self) -> Path:
+        """The brain's data folder."""
+        return self.folder / "brain"
+
+    @property
+    def url(self) -> str:
+        """Of its console."""
+        return f"https://localhost:{self.port}"
+
+    def run(self, *argv: str, status: int = 0, text: str = "") -> str:
+        """What a command prints, stderr too."""
+        done = subprocess.run(
+            [str(BIN / argv[0]), *argv[1:]],
+            input=text, capture_output=True, text=True, timeout=120, check=False, env=os.environ | {"SSL_CERT_FILE": os.devnull},
+        )  # fmt: skip
+        said = done.stdout + done.stderr
+        assert done.returncode == status, said
+        return said
+
+    def cell(self, *argv: str, status: int = 0) -> str:
+        """`gpuward cell ...`."""
+        return self.run("gpuward", "cell", *argv, "--config", str(self.folder / "brain.toml"), status=status)
+
+    def token(self, *argv: str) -> str:
+        """A new join token."""
+        return self.cell("token", "--url", self.url, *argv).splitlines()[0]
+
+    def join(self, node: str, token: str, status: int = 0) -> str:
+        """`gpuward-agent join` on a node."""
+        config = self.folder / node / "agent.toml"
+        return self.run(
+            "gpuward-agent",
+            "join",
+            "-",
+            "--config",
+            str(config),
+            "--node",
+            node,
+            status=status,
+            text=token + "\n",
+        )
+
+    def init(self) -> None:
+        """The configuration, and `gpuward cell init`, whose lines go into it."""
+        config = self.folder / "brain.toml"
+        config.write_text(f'data_dir = "{self.data}"\n[log]\nmax_bytes = 268435456\n')
+        said = self.cell("init", "--name", "localhost", "--name", "brain.example")
+        nats, _, console = said.partition("[console]")
+        console = console.partition("\n\nThen")[0]
+        config.write_text(
+            f'data_dir = "{self.data}"\nlease_ttl_s = 2\n[log]\nmax_bytes = 268435456\n'
+            f'[nats.embedded]\nhost = "127.0.0.1"\nport = {self.nats_port}\n[console]\nport = {self.port}\n'
+            + console.replace('host = "0.0.0.0"', 'host = "127.0.0.1"')
+            + '\nusers.ann.role = "administrator"\n'
+        )
+        assert "[nats.embedded]" in nats
+        people.token_file(self.data)
+
+    def start_brain(self) -> None:
+        """Until it leads."""
+        self.spawn("brain", "gpuward", "run", "--config", str(self.folder / "brain.toml"))
+        self.until(lambda: self.status().get("leads"), "the brain leads")
+
+    def start_agent(self, node: str) -> None:
+        """The agent with what `join` has written."""
+        config = self.folder / node / "agent.toml"
+        data = f"data_dir={self.folder / node / 'data'}"
+        self.spawn(
+            node,
+            "gpuward-agent",
+            "run",
+            "--config",
+            str(config),
+            "--set",
+            data,
+            "--set",
+            "beat_interval_s=0.5",
+        )
+
+    def spawn(self, name: str, *argv: str) -> None:
+        """A process that ends with the test."""
+        with (self.folder / f"{name}.log").open("ab") as sink:
+            self.processes[name] = subprocess.Popen([str(BIN / argv[0]), *argv[1:]], stdout=sink, stderr=sink)
+
+    def status(self) -> dict[str, Any]:
+        """`gpuward status --json`; nothing while it does not answer."""
+        found: dict[str, Any] = self.ask("status")
+        return found
+
+    def ask(self, *argv: str) -> Any:
+        """JSON of a command of ann's."""
+        options = ["--url", self.url, "--ca-file", str(self.data / "cell/ca.pem")]
+        options += ["--token-file", str(self.folder / "brain-ann.token")]
+        done = subprocess.run(
+            [str(BIN / "gpuward"), *options, *argv, "--json"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    def beat_age_s(self, node: str) -> float:
+        """How old its newest beat is."""
+        ages = [one["beat_age_s"] for one in self.ask("nodes") or () if one["name"] == node]
+        return float("inf") if not ages or ages[0] is None else float(ages[0])
+
+    def until(self, look: Any, what: str) -> None:
+        """Waits for a condition."""
+        deadline = time.monotonic() + WITHIN_S
+        while not look():
+            logs = "".join(
+                f"\n--- {one}\n{(self.folder / f'{one}.log').read_text()[-1500:]}" for one in self.processes
+            )
+            assert time.monotonic() < deadline, f"not within {WITHIN_S} s: {what}{logs}"
+            time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def machine(folder: Path) -> Iterator[Machine]:
+    """With a cell and a running brain."""
+    whole = Machine(folder=folder)
+    try:
+        whole.init()
+        whole.start_brain()
+        yield whole
+    finally:
+        for process in reversed(whole.processes.values()):
+            process.terminate()
+            process.wait(60)
+
+
+def changed(token: str, **what: Any) -> str:
+    """A token that says something else."""
+    body = token.removeprefix("gwj_")
+    raw = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    return "gwj_" + base64.urlsafe_b64encode(json.dumps(raw | what).encode()).decode().rstrip("=")
+
+
+def test_a_node_joins_is_heard_and_is_revoked(tmp_path: Path) -> None:
+    """With TLS 1.3 all the way; the seed never leaves the node; a revocation closes its connection at once."""
+    with machine(tmp_path) as whole:
+        token = whole.token("--nodes", "gpu-*", "--count", "2")
+        assert "gpu-1 has joined cell default" in whole.join("gpu-1", token)
+        seed = tmp_path / "gpu-1/node.nk"
+        assert seed.stat().st_mode & 0o777 == 0o600
+        written = (tmp_path / "gpu-1/agent.toml").read_text()
+        assert f'nats_url = "tls://localhost:{whole.nats_port}"' in written
+        assert seed.read_text().strip() not in (whole.data / "cell/registry.json").read_text()
+        whole.start_agent("gpu-1")
+        whole.until(lambda: whole.beat_age_s("gpu-1") < 5, "the node is heard")
+        whole.join("gpu-1", token)  # again: nothing is used up, nothing changes
+        assert (tmp_path / "gpu-1/agent.toml").read_text() == written
+        whole.join("gpu-2", token)
+        assert "used up" in whole.join("gpu-3", token, status=1)
+
+        log = whole.data / "nats/nats.log"
+        assert whole.cell("revoke", "gpu-1") == "revoked: node gpu-1\n"
+        whole.until(lambda: whole.beat_age_s("gpu-1") > 5, "the node is heard no more")
+        refused = tmp_path / "gpu-1.log"
+        whole.until(lambda: "uthorization" in refused.read_text(), "its next connection is refused")
+        assert log.exists()
+        assert sorted(json.loads(whole.cell("show", "--json"))["nodes"]) == ["gpu-2"]
+
+
+def test_who_may_not_join(tmp_path: Path) -> None:
+    """Wrong, expired, revoked, changed or used-up tokens, other names, other keys; each is told why, and nothing is written."""
+    with machine(tmp_path) as whole:
+        token = whole.token("--nodes", "gpu-*", "--count", "5")
+        cases = [
+            ("wrong", changed(token, s="x" * 43), "wrong or was revoked"),
+            ("unknown", changed(token, i="abcdefabcdef"), "wrong or was revoked"),
+            ("cpu-1", token, "not for 'cpu-1'"),
+            ("gpu-x", changed(token, f="0" * 64), "its authority is not the one"),
+            ("gpu-x", changed(token, f=""), "certificate"),
+            ("gpu-x", changed(token, u=[f"https://127.0.0.2:{whole.port}"]), ""),
+        ]
+        for node, given, why in cases:
+            said = whole.join(node, given, status=1)
+            assert why in said, (node, said)
+            assert not (tmp_path / node / "agent.toml").exists()
+        for given in (
+            "",
+            "gwj_",
+            "gwj_AAAA",
+            "nonsense",
+            token[:-20],
+            changed(token, u=[]),
+            changed(token, u=["http://evil/"]),
+        ):
+            assert whole.join("gpu-x", given, status=2)
+        short = whole.token("--nodes", "gpu-*", "--for", "1s")
+        time.sleep(1.5)
+        assert "has expired" in whole.join("gpu-x", short, status=1)
+        whole.join("gpu-1", token)
+        (tmp_path / "gpu-1/node.nk").unlink()  # somebody else, who says that it is gpu-1
+        assert "is there with another key" in whole.join("gpu-1", token, status=1)
+        whole.join("gpu-1", whole.token("--replace"))
+        shown = json.loads(whole.cell("show", "--json"))
+        (id_,) = shown["tokens"]
+        assert shown["tokens"][id_]["left"] == 4
+        whole.cell("revoke", id_)
+        assert "wrong or was revoked" in whole.join("gpu-2", token, status=1)
+        assert "no node and no join token" in whole.cell("revoke", "nobody", status=1)
+        assert "not a public NKEY" in whole.cell("add-node", "gpu-9", "UABC", status=2)
+        stranger = nkeys.from_seed(bytearray(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)))
+        whole.cell("add-node", "gpu-9", stranger.public_key.decode())
+        assert "is that of node gpu-9" in whole.cell(
+            "add-node", "gpu-8", stranger.public_key.decode(), status=1
+        )
+
+
+def test_a_new_certificate_needs_no_restart(tmp_path: Path) -> None:
+    """The broker and the console show it; the node stays or comes back by itself; older TLS is refused."""
+    with machine(tmp_path) as whole:
+        whole.join("gpu-1", whole.token())
+        whole.start_agent("gpu-1")
+        whole.until(lambda: whole.beat_age_s("gpu-1") < 5, "the node is heard")
+        before = whole.status()["started_at"]
+        assert "ends" in whole.cell("rotate", "server", "--name", "localhost", "--name", "second.example")
+        file = whole.data / "cell/server.pem"
+        wanted = x509.load_pem_x509_certificate(file.read_bytes()).serial_number
+
+        def console_has_it() -> bool:
+            pem = ssl.get_server_certificate(("localhost", whole.port))
+            return x509.load_pem_x509_certificate(pem.encode()).serial_number == wanted
+
+        whole.until(console_has_it, "the console shows the new one")
+        log = whole.data / "nats/nats.log"
+        whole.until(lambda: "Reloaded: tls" in log.read_text(), "the broker has read the new one")
+        whole.until(lambda: whole.beat_age_s("gpu-1") < 2, "the node is heard")
+        assert whole.status()["started_at"] == before
+        old = ssl.create_default_context(cafile=str(whole.data / "cell/ca.pem"))
+        old.maximum_version = ssl.TLSVersion.TLSv1_2
+        import socket
+
+        with socket.create_connection(("localhost", whole.port)) as raw, pytest.raises(ssl.SSLError):
+            old.wrap_socket(raw, server_hostname="localhost")
+
+
+def test_the_files_are_nobody_elses(tmp_path: Path) -> None:
+    """Keys, registry and tokens; a second `init` is refused and destroys nothing."""
+    whole = Machine(folder=tmp_path)
+    whole.init()
+    token = whole.token()
+    for name in ("ca.key", "server.key", "registry.json"):
+        assert (whole.data / "cell" / name).stat().st_mode & 0o077 == 0, name
+    secret = json.loads(base64.urlsafe_b64decode(token.removeprefix("gwj_") + "=="))["s"]
+    assert secret not in (whole.data / "cell/registry.json").read_text()
+    key = (whole.data / "cell/ca.key").read_bytes()
+    assert "is there already" in whole.cell("init", "--name", "other", status=2)
+    assert (whole.data / "cell/ca.key").read_bytes() == key
+    (whole.data / "cell/registry.json").write_text("{")
+    assert "is not the registry of a cell" in whole.cell("show", status=2)
