@@ -52,7 +52,7 @@ class LockedFile(Generic[T]):
         with self._locked():
             body = self._dump(change(self._read()))
             try:
-                files.write(self.path, body, sync=True, mode=0o600)
+                files.write(self.path, body, sync=True, mode=0o600, like=self.path.parent)
             except OSError as error:
                 raise ConfigError(f"{self.path}: {error.strerror}") from error
         self.value()
@@ -73,6 +73,7 @@ class LockedFile(Generic[T]):
         except OSError as error:
             raise ConfigError(f"{lock}: {error.strerror}") from error
         try:
+            files.belongs_as(handle, lock.parent)
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:

@@ -11,10 +11,12 @@ import http.client
 import json
 import os
 import pwd
+import random
 import re
 import socket
 import ssl
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -37,8 +39,17 @@ from agent.shared.secret_file import nkey_seed
 PREFIX = "gwj_"
 USER = "gpuward-agent"  # of the agent's unit: it reads the seed
 TIMEOUT_S = 15.0
+PATIENCE_S = 300.0  # with a console that has too many nodes joining at once
 MAX_ANSWER = 1_000_000
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Busy(Unreachable):
+    """The console takes no more at the moment: ask again after so many seconds."""
+
+    def __init__(self, text: str, again_s: float) -> None:
+        super().__init__(text)
+        self.again_s = again_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +132,9 @@ def _ask(invited: Invitation, body: Mapping[str, str]) -> dict[str, Any]:
             )
         try:
             trusted = _authority(url, invited.fingerprint) if parts.scheme == "https" else None
-            return _answer(_exchange(f"{url.rstrip('/')}/api/join", trusted, json.dumps(dict(body)).encode()))
+            return _answer(
+                _patiently(f"{url.rstrip('/')}/api/join", trusted, json.dumps(dict(body)).encode())
+            )
         except Unreachable as error:
             failed.append(str(error))
     raise Unreachable("; ".join(failed))
@@ -145,6 +158,18 @@ def _authority(url: str, fingerprint: str) -> ssl.SSLContext:
         )
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
+
+
+def _patiently(url: str, trusted: ssl.SSLContext | None, body: bytes) -> dict[str, Any]:
+    """As _exchange; a console that has too many nodes joining at once is asked again when it says."""
+    ends_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return _exchange(url, trusted, body)
+        except Busy as error:
+            if time.monotonic() + error.again_s > ends_s:
+                raise
+            time.sleep(error.again_s * (1 + random.random()))  # noqa: S311  so that not all come at once
 
 
 def _exchange(url: str, trusted: ssl.SSLContext | None, body: bytes | None = None) -> dict[str, Any]:
@@ -176,6 +201,9 @@ def _said(url: str, error: urllib.error.HTTPError) -> GpuwardError:
     except (ValueError, KeyError, TypeError, OSError):
         why = f"it answers {error.code}"
     text = f"{url}: {inert(clip(why, 500))}"
+    if error.code == http.client.TOO_MANY_REQUESTS:
+        again = error.headers.get("Retry-After", "")
+        return Busy(text, float(again) if again.isdecimal() else 1.0)
     return Unreachable(text) if error.code >= 500 or error.code == 404 else Refused(text)
 
 

@@ -14,14 +14,25 @@ def keep_private() -> None:
     os.umask(os.umask(0o077) | 0o027)
 
 
-def write(path: Path, data: bytes, *, sync: bool = False, mode: int = 0o666) -> None:
+def belongs_as(handle: int, folder: Path) -> None:
+    """As root: gives an open file to whom the folder belongs. A command of root's must not lock a service out of its files."""
+    if os.geteuid() == 0:
+        owner = folder.stat()
+        os.fchown(handle, owner.st_uid, owner.st_gid)
+
+
+def write(
+    path: Path, data: bytes, *, sync: bool = False, mode: int = 0o666, like: Path | None = None
+) -> None:
     """Replaces a file atomically: a reader sees the old content or the new one, never a part of it.
 
     `sync`: the new content is on the disk when this returns, so it survives a power failure. `mode`: as of `os.open`.
-    OSError: the file is as it was before.
+    `like`: a folder to whose owner it belongs when root writes it. OSError: the file is as it was before.
     """
     part = path.with_name(path.name + ".part")
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as sink:
+        if like is not None:
+            belongs_as(sink.fileno(), like)
         sink.write(data)
         if sync:
             sink.flush()

@@ -53,7 +53,13 @@ class Authority:
             .sign(key, hashes.SHA256())
         )
         _write_key(self._ca_key_file, key)
-        files.write(self.ca_file, certificate.public_bytes(serialization.Encoding.PEM), sync=True, mode=0o644)
+        files.write(
+            self.ca_file,
+            certificate.public_bytes(serialization.Encoding.PEM),
+            sync=True,
+            mode=0o644,
+            like=self.ca_file.parent,
+        )
         self.issue(names, now)
 
     def issue(self, names: Sequence[str], now: float) -> None:
@@ -73,7 +79,7 @@ class Authority:
         # The key first: who finds a certificate finds its key; the pair is read again when it does not fit yet.
         _write_key(self.key_file, key)
         body = certificate.public_bytes(serialization.Encoding.PEM)
-        files.write(self.certificate_file, body, sync=True, mode=0o644)
+        files.write(self.certificate_file, body, sync=True, mode=0o644, like=self.ca_file.parent)
 
     def fingerprint(self) -> str:
         """SHA-256 of the authority's certificate, hexadecimal: what a join token carries."""
@@ -173,4 +179,4 @@ def _write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
     body = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    files.write(file, body, sync=True, mode=0o600)
+    files.write(file, body, sync=True, mode=0o600, like=file.parent)

@@ -1,5 +1,6 @@
 """`gpuward cell`: who belongs to a cell. It works on the files of the brain's machine, whether the brain runs or not."""
 
+import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,6 +64,9 @@ def init(names: tuple[str, ...], path: Path | None, data: Path | None) -> None:
     """Makes the authority, and the certificate of NATS and of the console. Prints what to write into brain.toml."""
     config = _load(path, data)
     config.cell_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
+    if os.geteuid() == 0:  # the brain's user must be able to read it
+        owner = config.data_dir.stat()
+        os.chown(config.cell_dir, owner.st_uid, owner.st_gid)
     authority = Authority(config.cell_dir)
     authority.make(config.cell, names, time.time())
     quoted = ", ".join(f'"{name}"' for name in names)

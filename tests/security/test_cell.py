@@ -247,6 +247,33 @@ def test_who_may_not_join(tmp_path: Path) -> None:
         )
 
 
+def test_a_rack_joins_at_once(tmp_path: Path) -> None:
+    """Forty nodes behind one address: the console holds them to its pace, and each of them waits for its turn."""
+    with machine(tmp_path) as whole:
+        token = whole.token("--count", "40")
+        one = f"{BIN}/gpuward-agent join {token} --config {tmp_path}/n$n/agent.toml --node n$n"
+        script = f"for n in $(seq 40); do {one} & done; wait"
+        said = subprocess.run(
+            ["/bin/sh", "-c", script], capture_output=True, text=True, timeout=300, check=True
+        )
+        assert said.stdout.count("has joined cell") == 40, said.stderr
+        assert len(json.loads(whole.cell("show", "--json"))["nodes"]) == 40
+
+
+@pytest.mark.root
+def test_what_root_changes_stays_the_brains(tmp_path: Path) -> None:
+    """The brain runs as a user of its own; an operator types `sudo gpuward cell ...`."""
+    whole = Machine(folder=tmp_path)
+    whole.data.mkdir()
+    os.chown(whole.data, 65534, 65534)
+    (tmp_path / "brain.toml").write_text(f'data_dir = "{whole.data}"\n')
+    whole.cell("init", "--name", "localhost")
+    whole.cell("token", "--url", "https://localhost:1")
+    for file in (whole.data / "cell").iterdir():
+        assert file.stat().st_uid == 65534, file
+    assert (whole.data / "cell").stat().st_uid == 65534
+
+
 def test_a_new_certificate_needs_no_restart(tmp_path: Path) -> None:
     """The broker and the console show it; the node stays or comes back by itself; older TLS is refused."""
     with machine(tmp_path) as whole:
