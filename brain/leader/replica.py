@@ -10,7 +10,7 @@ from brain.adapters.quarantine import Quarantine
 from brain.adapters.snapshot import Snapshots
 from brain.core.effects import Effect
 from brain.core.engine import Engine
-from brain.core.inputs import Input
+from brain.core.inputs import Input, Pulse
 from brain.core.state import State
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.history import HistoryWriter
@@ -41,6 +41,7 @@ class Replica:
         self._identity = ""
         self._seq = 0
         self._saved_seq = 0
+        self._calm = True
         self._caught_up = asyncio.Event()
         self._replayed_by_other_code = ""
 
@@ -63,6 +64,11 @@ class Replica:
     def unsaved(self) -> bool:
         """Whether an input has been handled since the newest snapshot."""
         return bool(self._identity) and self._seq != self._saved_seq
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing but pulses has been handled since the newest snapshot."""
+        return self._calm
 
     @property
     def caught_up(self) -> bool:
@@ -133,6 +139,7 @@ class Replica:
         effects = self._engine.handle(given, now)
         self._quarantine.end()
         self._seq = seq
+        self._calm &= isinstance(given, Pulse)
         return effects
 
     def end_of_log(self) -> None:
@@ -147,7 +154,7 @@ class Replica:
 
     def saved(self, seq: int) -> None:
         """Records that a snapshot of this position is on disk."""
-        self._saved_seq = seq
+        self._saved_seq, self._calm = seq, seq == self._seq
 
     def close(self) -> None:
         """Writes the history and frees the engine and the quarantine."""

@@ -11,6 +11,7 @@ from brain.leader.notes import BrainNotes
 from brain.leader.replica import Replica
 
 CHECK_S = 1.0
+CALM_S = 3600.0  # between snapshots while nothing happens
 
 
 class SnapshotKeeper:
@@ -40,7 +41,9 @@ class SnapshotKeeper:
         while True:
             await asyncio.sleep(min(CHECK_S, settings.every_s))
             now_s, seq = time.monotonic(), self._replica.seq
-            if now_s - last_s >= settings.every_s or seq - last_seq >= settings.every_inputs:
+            # Where only pulses go round, the state is as it was; a restart would only read them again.
+            every_s = max(settings.every_s, CALM_S) if self._replica.calm else settings.every_s
+            if now_s - last_s >= every_s or seq - last_seq >= settings.every_inputs:
                 await self.write()
                 last_s, last_seq = now_s, seq
 
