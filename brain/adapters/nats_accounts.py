@@ -44,7 +44,7 @@ def accounts(cell: str, brain: str, members: Iterable[Member]) -> dict[str, Any]
         BRAINS: {
             "jetstream": "enabled",
             "users": [{"nkey": brain}],
-            "exports": _exports(cell, [member.account for member in members]),
+            "exports": _exports(cell, members),
         },
     }
     for member in members:
@@ -75,15 +75,23 @@ def _subscriptions(cell: str, nodes: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _exports(cell: str, names: list[str]) -> list[dict[str, Any]]:
-    """What the brains' account has for the nodes. An account imports only its own node's part of it, see _imports."""
-    if not names:
+def _exports(cell: str, members: list[Member]) -> list[dict[str, Any]]:
+    """What the brains' account has for the nodes. An account imports only its own node's part of it, see _imports.
+
+    A lane is for the accounts whose nodes have it: all of them in all 64 would be most of a large cell's configuration.
+    """
+    if not members:
         return []
+    lanes: dict[int, list[str]] = {}
+    for member in members:
+        for number in {subjects.lane_of(node) for node in member.nodes}:
+            lanes.setdefault(number, []).append(member.account)
+    names = [member.account for member in members]
     return [
         # The threshold: how long the server remembers a reply subject that nobody answers.
         *(
-            {"service": subjects.lane_subject(cell, number), "accounts": names, "response_threshold": "1s"}
-            for number in range(subjects.LANES)
+            {"service": subjects.lane_subject(cell, number), "accounts": lane, "response_threshold": "1s"}
+            for number, lane in sorted(lanes.items())
         ),
         {"stream": subjects.command(cell, "*"), "accounts": names},
         {"stream": subjects.acknowledgement(cell, "*", "*"), "accounts": names},
