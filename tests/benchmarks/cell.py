@@ -34,7 +34,9 @@ def run() -> list[Figure]:
     """Needs as many open files as nodes, twice."""
     count = int(os.environ.get("GPUWARD_CELL_NODES", "10000"))
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    assert most > count + 1000, f"needs {count + 1000} open files, and may have {most}: GPUWARD_CELL_NODES={most - 2000}"
+    assert most > count + 1000, (
+        f"needs {count + 1000} open files, and may have {most}: GPUWARD_CELL_NODES={most - 2000}"
+    )
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with tempfile.TemporaryDirectory() as folder, ExitStack() as undo:
         whole = Stack(Path(folder), node="honest")

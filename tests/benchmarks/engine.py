@@ -64,12 +64,12 @@ def leading_engine(rules: Pack, nodes: int) -> Engine:
     engine.handle(Leader(id="l", epoch=1, brain="bench"), 0)
     for number in range(nodes):
         engine.handle(
-            _event(number, 1, ("agent.started", "node", {"version": "0", "kernel": "6", "gpus": 8})), 0
+            event_of(number, 1, ("agent.started", "node", {"version": "0", "kernel": "6", "gpus": 8})), 0
         )
     return engine
 
 
-def _event(node: int, seq: int, event: tuple[str, str, dict[str, Any]]) -> Input:
+def event_of(node: int, seq: int, event: tuple[str, str, dict[str, Any]]) -> Input:
     kind, component, data = event
     name = f"n{node}"
     return EventSeen(
@@ -95,7 +95,7 @@ def mixed(events: int, nodes: int, seed: int) -> list[tuple[Input, float]]:
     stream = []
     for number in range(events):
         event = draw.choice(FAULTS) if draw.random() < 0.005 else draw.choice(ORDINARY)
-        stream.append((_event(draw.randrange(nodes), number + 2, event), 1 + number / 10_000))
+        stream.append((event_of(draw.randrange(nodes), number + 2, event), 1 + number / 10_000))
     return stream
 
 
@@ -125,7 +125,7 @@ def storm(rules: Pack) -> Figure:
     times, opened, acted = [], 0, 0
     for _ in range(RUNS):
         engine = leading_engine(rules, 10_000)
-        stream = [(_event(number, 2, FAULTS[1]), 10 + number / 10_000) for number in range(10_000)]
+        stream = [(event_of(number, 2, FAULTS[1]), 10 + number / 10_000) for number in range(10_000)]
         began = time.perf_counter()
         effects = [effect for given, at in stream for effect in engine.handle(given, at)]
         times.append(time.perf_counter() - began)
@@ -147,7 +147,7 @@ def independent_faults(rules: Pack) -> Figure:
     times, decided = [], 0
     for _ in range(RUNS):
         engine = leading_engine(rules, 10_000)
-        stream = [(_event(number * 13, 2, FAULTS[number % len(FAULTS)]), 10.0) for number in range(750)]
+        stream = [(event_of(number * 13, 2, FAULTS[number % len(FAULTS)]), 10.0) for number in range(750)]
         began = time.perf_counter()
         for given, at in stream:
             engine.handle(given, at)

@@ -67,7 +67,8 @@ def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     if not symptom.within_s or count < least / 2:
         return False
     begun = _begun(ctx, wide)
-    return sum(1 for at in begun if at >= max(begun) - symptom.within_s) >= least
+    since = max(begun, default=0.0) - symptom.within_s
+    return sum(1 for at in begun if at >= since) >= least
 
 
 def over(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:

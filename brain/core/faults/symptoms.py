@@ -10,13 +10,14 @@ from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from agent.contract.messages import Event, Scalar, clip
+from agent.contract.messages import Event, clip
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import spread
 from brain.core.pack import conditions
+from brain.core.pack.feeds import field_of
 from brain.core.pack.spec import Match, Override, Symptom
-from brain.core.pack.topology import CELL, type_of
+from brain.core.pack.topology import CELL
 from brain.core.state import Evidence, SetAside, SymptomState
 
 MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
@@ -32,7 +33,7 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
     if (overrides := ctx.compiled.overrides.get(event.kind)) is not None:
         event = overruled(overrides, event)
     changed: list[SymptomState] = []
-    for symptom, match, starts in feeds:
+    for symptom, match, starts in feeds.of(event):
         if match.where and not _matches(match, event):
             continue
         scope = ctx.compiled.topology.at(event.node, event.component, symptom.scope)
@@ -59,21 +60,7 @@ def overruled(overrides: Iterable[Override], event: Event) -> Event:
 
 def _matches(match: Match, event: Event) -> bool:
     """Whether all tests of `where` pass: names of the envelope first, then data fields."""
-    for name, want in match.where.items():
-        value: Scalar | None
-        if name == "severity":
-            value = event.severity
-        elif name == "component":
-            value = event.component
-        elif name == "component_type":
-            value = type_of(event.component)
-        elif name == "count":
-            value = event.count
-        else:
-            value = event.data.get(name)
-        if not conditions.test(want, value):
-            return False
-    return True
+    return all(conditions.test(want, field_of(event, name)) for name, want in match.where.items())
 
 
 def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[SymptomState]:

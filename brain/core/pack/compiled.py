@@ -9,10 +9,10 @@ import math
 from dataclasses import replace
 
 from brain.core.pack.conditions import symptoms_in
+from brain.core.pack.feeds import Feed, Feeds
 from brain.core.pack.rulebook import Rulebook
 from brain.core.pack.spec import (
     Knowledge,
-    Match,
     Override,
     Pack,
     Paging,
@@ -45,8 +45,7 @@ class Compiled:
         self.symptoms: dict[str, Symptom] = {symptom.name: symptom for symptom in symptoms}
         self.rules: dict[str, Rule] = {rule.name: rule for rule in rules}
         self.runbooks: dict[str, Runbook] = {runbook.name: runbook for runbook in pack.runbooks}
-        # event kind -> (symptom, match, True: the match is in `on`, False: in `clear`)
-        self.feeds: dict[str, list[tuple[Symptom, Match, bool]]] = {}
+        feeds: dict[str, list[Feed]] = {}
         self.spreads: dict[str, list[Symptom]] = {}  # symptom -> `spread` symptoms that count its nodes
         self.unlikes: dict[str, list[Symptom]] = {}  # event kind -> `unlike` symptoms that compare its fields
         for symptom in symptoms:
@@ -54,11 +53,12 @@ class Compiled:
                 self.unlikes.setdefault(symptom.on[0].kind, []).append(symptom)
                 continue
             for match in symptom.on:
-                self.feeds.setdefault(match.kind, []).append((symptom, match, True))
+                feeds.setdefault(match.kind, []).append((symptom, match, True))
             for match in symptom.clear:
-                self.feeds.setdefault(match.kind, []).append((symptom, match, False))
+                feeds.setdefault(match.kind, []).append((symptom, match, False))
             if symptom.detect == "spread":
                 self.spreads.setdefault(symptom.of, []).append(symptom)
+        self.feeds = {kind: Feeds(found) for kind, found in feeds.items()}  # event kind -> what it feeds
         # event kind -> overrides; the first that fits an event counts
         self.overrides: dict[str, list[Override]] = {}
         for override in pack.overrides:
