@@ -16,6 +16,7 @@ import orjson
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
 from brain import config as brain_config
+from brain import fence
 from brain.actions import Request, SiteActions
 from brain.actions.base import Action, Done, NodeCommands, Order
 from brain.cli.run import serve
@@ -48,6 +49,7 @@ class _FleetAction:
             "params": dict(order.params),
             "why": order.why,
         }
+        await fence.passed()
         reply = await self._ask(RECIPIENT, orjson.dumps(request), ANSWER_S)
         answer: dict[str, Any] = orjson.loads(reply)
         if not answer["ok"]:

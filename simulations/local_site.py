@@ -136,14 +136,30 @@ def _shortened(source: Path, target: Path, keys: str, pace: float) -> str:
     return str(target)
 
 
+def write_shortened_pack(folder: Path, pace: float) -> dict[str, str]:
+    """Copies the shipped rules and runbooks below `folder`, with resolve delays and verifications shortened; the brain's
+    configuration keys for them.
+    """
+    defaults = BrainConfig()
+    return {
+        "rules": _shortened(defaults.rules_dir, folder / "rules", "resolve_delay_s", pace),
+        "runbooks": _shortened(defaults.runbooks_dir, folder / "runbooks", "within_s|for_s", pace),
+    }
+
+
+def write_topology(path: Path, nodes: Sequence[str]) -> None:
+    """Simulated nodes have LEAVES leaf switches, in turn."""
+    leaves = {node: {"leaf": f"leaf-{1 + n % LEAVES}"} for n, node in enumerate(nodes)}
+    path.write_text(json.dumps(leaves), encoding="utf-8")
+
+
 def write_configs(site: LocalSite, server: NatsServer, *, pace: float = 1.0) -> None:
     """The configuration of brain, agent and fleet, with their credentials.
 
     `pace`: by how much verifications and resolve delays are shortened, as simulated machines recover faster than real ones.
     """
     signer = keys.load_signer(site.data / "keys" / "signing.key")
-    leaves = {node: {"leaf": f"leaf-{1 + n % LEAVES}"} for n, node in enumerate(site.simulated)}
-    (site.data / "config" / "topology.yaml").write_text(json.dumps(leaves), encoding="utf-8")
+    write_topology(site.data / "config" / "topology.yaml", site.simulated)
     brain: dict[str, object] = {
         "cell": CELL,
         "data_dir": str(site.data / "brain"),
@@ -156,9 +172,7 @@ def write_configs(site: LocalSite, server: NatsServer, *, pace: float = 1.0) -> 
         "modes": [{"mode": "auto", "nodes": pattern} for pattern in (f"{SIMULATED}*", "") if site.simulated],
     }
     if pace != 1:
-        defaults, folder = BrainConfig(), site.data / "config"
-        brain["rules"] = _shortened(defaults.rules_dir, folder / "rules", "resolve_delay_s", pace)
-        brain["runbooks"] = _shortened(defaults.runbooks_dir, folder / "runbooks", "within_s|for_s", pace)
+        brain |= write_shortened_pack(site.data / "config", pace)
     agent = {
         "cell": CELL,
         "node": site.node,

@@ -2,6 +2,8 @@
 
     python -m tests.security.attacker URL SEED NODE CELL ATTACK SECONDS
 
+SEED is empty where the credential stands in URL.
+
 It prints one line of JSON: what was tried, and what the server refused. Bodies carry MARK, by which a watcher sees where they
 come out.
 """
@@ -195,7 +197,11 @@ async def main(url: str, seed: str, node: str, cell: str, attack: str, more: str
         refused.append(str(error))
 
     client = await nats.connect(
-        url, nkeys_seed=seed, error_cb=on_error, pending_size=64 * 1024**2, skip_subject_validation=True
+        url,
+        nkeys_seed=seed or None,
+        error_cb=on_error,
+        pending_size=64 * 1024**2,
+        skip_subject_validation=True,
     )
     work = Attack(client, node, cell, refused)
     work.seq = time.time_ns() // 1000 % 10**12
