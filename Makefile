@@ -1,11 +1,13 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks bench fuzz mutants stories docs safety dist audit lock clean
+.PHONY: help setup up test quick lint hooks bench chaos fuzz mutants stories docs safety dist audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
 FUZZ_S ?= 60
 STORIES ?= 10000
 FIRST ?= 1
+SEED ?= 1
+MINUTES ?= 10
 # Most long tests wait for processes and clocks: twice as many at a time as a small machine has processors. A file's tests stay
 # together.
 WORKERS ?= 4
@@ -52,6 +54,9 @@ mutants: setup   ## do the tests notice when the safety core is wrong? All modul
 
 stories: setup   ## random stories against the safety laws (docs/safety.md): STORIES of them, from the story FIRST on
 	@$(BIN)/python -m tests.laws --stories $(STORIES) --first $(FIRST) --workers 2
+
+chaos: setup     ## a cell of real processes is killed, stopped, cut off, filled up and lied to for MINUTES, by SEED; as root
+	@$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
 
 docs: setup      ## regenerates docs/reference.md, docs/actions.md and deploy/agent.toml
 	@$(BIN)/python -m docs.generate

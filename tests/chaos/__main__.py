@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,15 +127,31 @@ class Run:
         if why:
             self.report.refused += 1
             return
-        self.report.injected.append(Injected(drill=drill, node=node, at=time.time()))
+        at, passes = time.monotonic() - self.cell.began, DRILLS[drill].ends.startswith("by itself")
+        self.report.injected.append(Injected(drill=drill, node=node, at=at, passes=passes))
 
     def _settle(self) -> None:
         deadline = time.monotonic() + SETTLED_WITHIN_S
         while time.monotonic() < deadline:
             leader = self.cell.leader()
-            if leader and not verdict.undecided(self.report.injected, self._incidents(leader)):
+            if leader and not self._open(leader):
                 return
             time.sleep(2)
+
+    def _open(self, leader: str) -> list[str]:
+        """What is neither decided nor told yet."""
+        incidents = self._incidents(leader)
+        return verdict.undecided(self.report.injected, incidents) or verdict.pages_lost(
+            self._told(leader, incidents), list(self.cell.outside.pages)
+        )
+
+    def _told(self, brain: str, incidents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The pages of all incidents."""
+        return [
+            page
+            for incident in incidents
+            for page in self.cell.get(brain, f"/api/explain/{incident['id']}").get("pages", [])
+        ]
 
     def _incidents(self, brain: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.cell.get(brain, "/api/incidents?all=1").get("incidents", [])
@@ -146,16 +162,12 @@ class Run:
         leader = cell.leader()
         incidents = self._incidents(leader or BRAINS[0])
         received = list(cell.outside.pages)
-        sent = [
-            page["id"]
-            for incident in incidents
-            for page in cell.get(leader or BRAINS[0], f"/api/explain/{incident['id']}").get("pages", [])
-        ]
+        told = self._told(leader or BRAINS[0], incidents)
         nobody = verdict.windows(looks, BRAINS)
         record = cell.record.read_text().splitlines()
         wrong += verdict.steps_twice(record)
         wrong += verdict.undecided(report.injected, incidents)
-        wrong += verdict.pages_lost(sent, received)
+        wrong += verdict.pages_lost(told, received)
         wrong += verdict.pages_doubled(received)
         wrong += verdict.in_the_dark(nobody, received, [at for at, _ in cell.outside.calls], CAUSES)
         other = next(name for name in BRAINS if name != leader)
@@ -166,9 +178,9 @@ class Run:
             time.sleep(1)
         wrong += found
         if any(name in ("lie", "flood") for name in report.faults):
-            told = [one for one in incidents if one["node"] == LIAR]
+            about = [one for one in incidents if one["node"] == LIAR]
             self._say(
-                f"about the node with the stolen credential: {', '.join(one['cause'] for one in told) or 'nothing'}"
+                f"about the node with the stolen credential: {', '.join(one['cause'] for one in about) or 'nothing'}"
             )
         long = [window for window in nobody if window.lasted_s > verdict.TOLD_WITHIN_S]
         for line in (
@@ -177,8 +189,8 @@ class Run:
             f"{len(incidents)} incidents; {len(record)} steps performed, none twice"
             if not verdict.steps_twice(record)
             else f"{len(record)} steps performed",
-            f"{len(received)} pages received of {len(sent)} about incidents; {verdict.repeated(received)} came again "
-            "with the same id",
+            f"{len(received)} pages received, {verdict.repeated(received)} of them again with the same id; "
+            f"{len(told)} about incidents were sent, alone or with others",
             f"nobody led {len(nobody)} times, {sum(window.lasted_s for window in nobody):.0f} s in all, the longest "
             f"{max((window.lasted_s for window in nobody), default=0):.1f} s; {len(long)} times longer than "
             f"{verdict.TOLD_WITHIN_S:.0f} s",

@@ -17,6 +17,7 @@ class Received:
     what: str
     cause: str
     dedup_key: str
+    listed: str = ""  # the incidents of an alert group, a line each
 
 
 class Outside:
@@ -71,6 +72,7 @@ class Outside:
                 what=raw["what"],
                 cause=raw["cause"],
                 dedup_key=raw["dedup_key"],
+                listed="\n".join(raw["incidents"]),
             )
         )
         return 200

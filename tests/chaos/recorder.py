@@ -27,6 +27,7 @@ from brain.cli.run import serve
 from brain.config import BrainConfig
 from simulations import brain as simulated_brain
 from simulations import fleet
+from tests.chaos import machines
 
 Write = Callable[[str], None]
 
@@ -87,6 +88,7 @@ def simulated_fleet(config: fleet.FleetConfig, write: Write) -> None:
         await begin(self, command, action, execution)
 
     Runner._perform = perform  # type: ignore[method-assign]
+    machines.keep(config.data_dir / "machines")
     asyncio.run(fleet.serve(config))
 
 

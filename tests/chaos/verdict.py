@@ -1,5 +1,6 @@
 """What must hold after any trouble: pure functions of what was seen from outside. Each returns what is wrong, in sentences."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ DECIDED = ("closed", "explained", "needs_human")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injected:
-    """A drill that was begun; `at` in seconds since 1970, by our clock."""
+    """A drill that was begun; `at` in seconds after the cell's start. `passes`: it ends by itself, so that nobody may have
+    seen it where nobody led meanwhile.
+    """
 
     drill: str
     node: str
     at: float
+    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +64,8 @@ def undecided(injected: Iterable[Injected], incidents: Sequence[Mapping[str, Any
         mine = mine or [
             incident for incident in incidents if not incident["node"]
         ]  # a cause that nodes share
-        if not mine:
-            found.append(f"{one.drill} on {one.node}: no incident")
+        if not mine and not one.passes:
+            found.append(f"{one.drill} on {one.node}, begun after {one.at:.1f} s: no incident")
         found += [
             f"{one.drill} on {one.node}: {incident['id']} ({incident['cause']}) is {incident['state']}"
             for incident in mine
@@ -70,10 +74,29 @@ def undecided(injected: Iterable[Injected], incidents: Sequence[Mapping[str, Any
     return sorted(set(found))
 
 
-def pages_lost(sent: Iterable[str], received: Iterable[Received]) -> list[str]:
-    """Pages that the log says were sent, and that nobody received. `sent`: their ids."""
-    came = {page.page for page in received}
-    return [f"the page {page} was not received" for page in sent if page not in came]
+def pages_lost(told: Iterable[Mapping[str, Any]], received: Sequence[Received]) -> list[str]:
+    """Pages that the log says were sent, and that nobody received: neither by themselves, nor listed in the page of their
+    alert group, nor replaced by a later page of the same incident. `told`: those of incidents, as /api/explain has them.
+    """
+    alone = {page.page for page in received}
+    newest: dict[str, int] = {}  # incident -> the highest number of a page of it that came
+    for id_ in alone:
+        incident, _, number = id_.rpartition(".p")
+        if number.isdigit():  # pages about the brains themselves have other ids
+            newest[incident] = max(newest.get(incident, 0), int(number))
+    found = []
+    for page in told:
+        incident, _, number = page["id"].rpartition(".p")
+        group = re.search(r"in one page with others \((\S+)\)", page["delivered"])
+        listed = group and any(
+            one.dedup_key == group[1] and (incident in one.listed or "more: gpuward incidents" in one.listed)
+            for one in received
+        )
+        if not (page["id"] in alone or listed or newest.get(incident, 0) > int(number)):
+            found.append(
+                f"the page {page['id']} was not received ({page['delivered'] or 'not delivered'}): {page['text']}"
+            )
+    return found
 
 
 def pages_doubled(received: Iterable[Received]) -> list[str]:

@@ -334,8 +334,9 @@ class EverythingEnds:
 
     def see(self, cell: Cell, moment: Moment) -> Found:
         for page in moment.pages:
-            if "these belong together" in page.text:
-                self._belong_together.add(page.subject.cause)
+            lines = [(page.subject.cause, page.text)]
+            lines += [(line.cause, line.text) for line in page.subject.listed]  # told in one page with others
+            self._belong_together |= {cause for cause, text in lines if "these belong together" in text}
         return iter(())
 
     def _for_a_person(self, cell: Cell, run: Run) -> bool:
@@ -403,7 +404,10 @@ class NoOldNews:
 
 
 class ForItselfOnly:
-    """Law 15: what a node reports of a step that is not its own moves no run."""
+    """Law 15: what a node reports of a step that is not its own is no result.
+
+    That the node is heard at all is a fact about itself: a run that waits for just that may move.
+    """
 
     law = 15
     looks_at: tuple[type, ...] = (EventSeen,)
@@ -415,9 +419,8 @@ class ForItselfOnly:
             and given.event.kind == "command.result"
             and forged(cell, given.event)
         ):
-            moved = [run.id for run in moment.runs]
             step = cell.under_way[str(given.event.data["command"])].step
-            if step.run in moved:
+            if any(note.kind == "step.result" and note.run == step.run for note in moment.notes):
                 yield f"{given.event.node} says how {step.id} of {step.node or 'the brain'} ended, and it counts"
 
     def end(self, story: Story) -> Found:
