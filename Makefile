@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks bench chaos fuzz mutants stories docs safety dist audit lock clean
+.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs safety dist audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -54,6 +54,9 @@ mutants: setup   ## do the tests notice when the safety core is wrong? All modul
 
 stories: setup   ## random stories against the safety laws (docs/safety.md): STORIES of them, from the story FIRST on
 	@$(BIN)/python -m tests.laws --stories $(STORIES) --first $(FIRST) --workers 2
+
+attacks: setup   ## regenerates the figures of docs/security.md: plays every attack (some minutes); as root
+	@$(BIN)/python -m tests.security
 
 chaos: setup     ## a cell of real processes is killed, stopped, cut off, filled up and lied to for MINUTES, by SEED; as root
 	@$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)

@@ -21,6 +21,7 @@ from brain.console.server import Console
 from brain.console_config import OidcConfig
 from tests.real.canaille_kit import Browser, canaille
 from tests.real.nats import free_port
+from tests.security.figures import Record, attacked
 from tests.security.view import FolderView
 
 pytestmark = pytest.mark.component("canaille")
@@ -124,7 +125,7 @@ def b64(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-async def test_tokens_that_are_not_for_us(tmp_path: Path) -> None:
+async def test_tokens_that_are_not_for_us(tmp_path: Path, record_property: Record) -> None:
     """Signed by the provider's own key, and wrong in one thing each; unsigned; signed with what is no secret."""
     key, other = RSAKey.generate_key(2048, auto_kid=True), RSAKey.generate_key(2048, auto_kid=True)
     keys = {"keys": [key.as_dict(private=False)]}
@@ -166,6 +167,7 @@ async def test_tokens_that_are_not_for_us(tmp_path: Path) -> None:
         ("nothing", ""),
         ("dots", ".."),
     ]
+    attacked(record_property, len(wrong))
     for what, token in wrong:
         with pytest.raises(Refused):
             pytest.fail(f"{what}: {provider._claims(token, keys, 'n')}")

@@ -19,6 +19,7 @@ from cryptography import x509
 
 from tests import people
 from tests.real.nats import free_port
+from tests.security.figures import Record, attacked
 
 pytestmark = pytest.mark.component("nats-server")
 BIN = Path(sys.executable).parent
@@ -200,7 +201,7 @@ def test_a_node_joins_is_heard_and_is_revoked(tmp_path: Path) -> None:
         assert sorted(json.loads(whole.cell("show", "--json"))["nodes"]) == ["gpu-2"]
 
 
-def test_who_may_not_join(tmp_path: Path) -> None:
+def test_who_may_not_join(tmp_path: Path, record_property: Record) -> None:
     """Wrong, expired, revoked, changed or used-up tokens, other names, other keys; each is told why, and nothing is written."""
     with machine(tmp_path) as whole:
         token = whole.token("--nodes", "gpu-*", "--count", "5")
@@ -216,7 +217,7 @@ def test_who_may_not_join(tmp_path: Path) -> None:
             said = whole.join(node, given, status=1)
             assert why in said, (node, said)
             assert not (tmp_path / node / "agent.toml").exists()
-        for given in (
+        spoilt = (
             "",
             "gwj_",
             "gwj_AAAA",
@@ -224,7 +225,8 @@ def test_who_may_not_join(tmp_path: Path) -> None:
             token[:-20],
             changed(token, u=[]),
             changed(token, u=["http://evil/"]),
-        ):
+        )
+        for given in spoilt:
             assert whole.join("gpu-x", given, status=2)
         short = whole.token("--nodes", "gpu-*", "--for", "1s")
         time.sleep(1.5)
@@ -245,6 +247,8 @@ def test_who_may_not_join(tmp_path: Path) -> None:
         assert "is that of node gpu-9" in whole.cell(
             "add-node", "gpu-8", stranger.public_key.decode(), status=1
         )
+    # Besides: an expired token, another machine of a known name, a revoked token, two wrong keys.
+    attacked(record_property, len(cases) + len(spoilt) + 5)
 
 
 def test_a_rack_joins_at_once(tmp_path: Path) -> None:

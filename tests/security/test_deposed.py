@@ -15,6 +15,7 @@ from aiohttp import web
 from brain.adapters.lease import Lease
 from tests.real.nats import nats_server
 from tests.security.deposed_brain import TTL_S
+from tests.security.figures import Record, attacked
 
 pytestmark = pytest.mark.component("nats-server")
 ROOT = Path(__file__).parents[2]
@@ -78,8 +79,9 @@ async def stopped_and_deposed(folder: Path, way: str, *more: str) -> tuple[bool,
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_world_is_not_touched(tmp_path: Path, way: str) -> None:
+async def test_the_world_is_not_touched(tmp_path: Path, way: str, record_property: Record) -> None:
     """And the step has no result by it: the next leader decides."""
+    attacked(record_property, 1)
     assert await stopped_and_deposed(tmp_path, way) == (False, "None")
 
 

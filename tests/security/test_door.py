@@ -20,6 +20,7 @@ from brain.console.server import Console
 from brain.console_config import Role
 from tests import people
 from tests.real.brain_kit import lab
+from tests.security.figures import Record, attacked
 from tests.security.view import FolderView
 
 ANN = people.ANN["users"]
@@ -49,7 +50,7 @@ def shown(path: Path) -> str:
 
 
 @pytest.mark.component("nats-server")
-async def test_a_page_elsewhere_sets_no_runbook_to_auto(tmp_path: Path) -> None:
+async def test_a_page_elsewhere_sets_no_runbook_to_auto(tmp_path: Path, record_property: Record) -> None:
     """DNS rebinding and cross-site requests, even with the victim's own token in them; the command line still may."""
     async with lab(tmp_path) as whole:
         assert whole.running is not None
@@ -79,6 +80,7 @@ async def test_a_page_elsewhere_sets_no_runbook_to_auto(tmp_path: Path) -> None:
             assert status == want, f"nor does it read: {headers}"
         status, _ = await ask(url, "/api/command", auto, Authorization=token, Origin=url)
         assert status == 200
+        attacked(record_property, 2 * len(attacks))
 
 
 async def test_two_host_headers_are_none(tmp_path: Path) -> None:

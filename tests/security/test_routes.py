@@ -11,6 +11,7 @@ from brain.console.verbs import VERBS
 from brain.console_config import Role
 from tests import people
 from tests.real.brain_kit import Lab, lab
+from tests.security.figures import Record, attacked
 
 pytestmark = pytest.mark.component("nats-server")
 WHO = (None, *Role)
@@ -67,16 +68,18 @@ def headers(whole: Lab, role: Role | None) -> dict[str, str]:
     return people.bearer(people.token_file(data, role.value, role)) if role else {}
 
 
-async def test_every_route_for_every_role(tmp_path: Path) -> None:
+async def test_every_route_for_every_role(tmp_path: Path, record_property: Record) -> None:
     """Nobody changes anything without a credential; each role gets what its row says, and no more."""
     async with lab(tmp_path, console={"port": 0, "users": USERS, "oidc": OIDC}, drill=True) as whole:
         assert whole.running is not None
         async with aiohttp.ClientSession(whole.running.console_url) as session:
+            denied = 0
             for role in WHO:
                 shown = headers(whole, role)
                 for (method, path), (least, body) in ROUTES.items():
                     path = path.replace("{id}", "n1/nothing" if "evidence" in path else "inc-nothing")
                     async with session.request(method, path, json=body, headers=shown) as answer:
+                        denied += answer.status in (401, 403)
                         if role is None:
                             want = method == "GET" and path != "/api/tokens"
                             assert (answer.status != 401) == want, (path, answer.status)
@@ -88,6 +91,7 @@ async def test_every_route_for_every_role(tmp_path: Path) -> None:
                     body = {} if method == "POST" else None
                     async with session.request(method, path, json=body, headers=shown) as answer:
                         assert answer.status == status, (role, path)
+    attacked(record_property, denied)
 
 
 async def test_the_table_has_every_route(tmp_path: Path) -> None:
@@ -106,18 +110,20 @@ async def test_the_table_has_every_route(tmp_path: Path) -> None:
     assert not any(needs_second(verb, args, ()) for verb, (args, _) in COMMANDS.items())
 
 
-async def test_every_command_for_every_role(tmp_path: Path) -> None:
+async def test_every_command_for_every_role(tmp_path: Path, record_property: Record) -> None:
     """What stops is for operators, what lets go on for approvers, what runs by itself for administrators."""
     async with lab(tmp_path, console={"port": 0, "users": USERS}) as whole:
         assert whole.running is not None
         await whole.node("n1")
         async with aiohttp.ClientSession(whole.running.console_url) as session:
+            denied = 0
             for role in WHO:
                 shown = headers(whole, role)
                 for verb, (args, least) in COMMANDS.items():
                     body = {"verb": verb, "args": args}
                     async with session.post("/api/command", json=body, headers=shown) as answer:
                         text = await answer.json()
+                        denied += answer.status in (401, 403)
                         if role is None:
                             assert answer.status == 401
                         elif RANK.index(role) < RANK.index(least):
@@ -137,3 +143,4 @@ async def test_every_command_for_every_role(tmp_path: Path) -> None:
                 assert answer.status == 400, "who said it is who logged in"
         notes = (await whole.get("/api/status"))["modes"]
         assert {"runbook": "*", "nodes": "*", "mode": "observe", "who": "operator"} in notes
+    attacked(record_property, denied + 1)

@@ -20,6 +20,7 @@ from nats.aio.msg import Msg
 from agent.contract import subjects
 from tests.real.brain_kit import Lab, Node, lab
 from tests.security.attacker import MARK, VICTIM
+from tests.security.figures import Record, attacked
 
 pytestmark = pytest.mark.component("nats-server")
 ROOT = Path(__file__).parents[2]
@@ -104,7 +105,9 @@ async def site(folder: Path, **more: Any) -> AsyncIterator[Site]:
 
 
 @pytest.mark.parametrize("attack", ["replies", "headers", "elsewhere"])
-async def test_what_a_thief_says_comes_out_nowhere_else(tmp_path: Path, attack: str) -> None:
+async def test_what_a_thief_says_comes_out_nowhere_else(
+    tmp_path: Path, attack: str, record_property: Record
+) -> None:
     """With any reply subject, any header, at any subject: the leader stays, and no stream or node gets a word of it."""
     async with site(tmp_path) as found:
         await found.watch()
@@ -114,15 +117,18 @@ async def test_what_a_thief_says_comes_out_nowhere_else(tmp_path: Path, attack: 
         if attack == "elsewhere":
             assert done["refused"] == done["tried"], "each of them by the server itself"
         await found.is_well(epoch)
+        through = len(found.elsewhere) + len(found.headers)
+        attacked(record_property, done["tried"], refused=done["refused"], through=through)
         assert found.elsewhere == []
         assert found.headers == set()
 
 
-async def test_no_message_id_can_be_used_up(tmp_path: Path) -> None:
+async def test_no_message_id_can_be_used_up(tmp_path: Path, record_property: Record) -> None:
     """After the attack with the ids of the brain's next inputs it leads again after a restart, and hears of dead nodes."""
     async with site(tmp_path, unreachable_after_s=3) as found:
         await found.honest.beat()
-        await found.attack("headers")
+        done = await found.attack("headers")
+        attacked(record_property, done["tried"], refused=done["refused"])
         await found.whole.stop()
         await found.whole.start()
         again = await found.whole.node(VICTIM)
@@ -134,7 +140,9 @@ async def test_no_message_id_can_be_used_up(tmp_path: Path) -> None:
         )
 
 
-async def test_a_result_for_another_nodes_step_is_an_incident_about_the_sender(tmp_path: Path) -> None:
+async def test_a_result_for_another_nodes_step_is_an_incident_about_the_sender(
+    tmp_path: Path, record_property: Record
+) -> None:
     """The step goes on as if nothing had been said."""
     modes = [{"mode": "auto", "nodes": ""}, {"mode": "auto", "nodes": "*"}]
     async with site(tmp_path, modes=modes, settings={"hold_off_s": 0}) as found:
@@ -153,11 +161,14 @@ async def test_a_result_for_another_nodes_step_is_an_incident_about_the_sender(t
         assert [one["node"] for one in incidents] == [THIEF]
         run = await found.whole.get(f"/api/runs/{step.rsplit('.', 2)[0]}")
         assert run["steps"][-1]["outcome"] == ""
+        attacked(record_property, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", [subjects.EVENT, subjects.BEAT, subjects.ANSWER, subjects.EVIDENCE])
-async def test_a_flood_of_one_node_is_its_own_affair(tmp_path: Path, what: str) -> None:
+async def test_a_flood_of_one_node_is_its_own_affair(
+    tmp_path: Path, what: str, record_property: Record
+) -> None:
     """Others are stored in time and in full, the leader stays, the log's size is not spent, and people hear of the node."""
     seconds = 12.0
     async with site(tmp_path) as found:
@@ -189,4 +200,5 @@ async def test_a_flood_of_one_node_is_its_own_affair(tmp_path: Path, what: str) 
         stored = (await client.jsm().stream_info(subjects.stream(CELL))).state
         assert stored.messages < 40_000
         assert stored.first_seq == 1, "nothing was evicted"
+        attacked(record_property, done["tried"], refused=done["refused"])
         assert orjson.loads(orjson.dumps(await found.whole.get("/api/status")))["leads"]
