@@ -29,7 +29,7 @@ LOOK_S = 0.25
 BACK_WITHIN_S = 60.0  # after a trouble a brain leads again
 SETTLED_WITHIN_S = 420.0  # the longest ladders, one after the other on a node
 CAUSES = (DISCONNECTED, NOBODY_LEADS)
-SLOW = ("driver-hung", "memory-error")  # their rules wait for minutes
+SLOW = ("driver-hung", "ib-congested", "memory-error")  # their rules wait for minutes
 
 
 @dataclass(slots=True, kw_only=True)

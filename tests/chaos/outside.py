@@ -17,6 +17,7 @@ class Received:
     what: str
     cause: str
     dedup_key: str
+    group: str = ""  # the channel group it was sent to
     listed: str = ""  # the incidents of an alert group, a line each
 
 
@@ -72,6 +73,7 @@ class Outside:
                 what=raw["what"],
                 cause=raw["cause"],
                 dedup_key=raw["dedup_key"],
+                group=raw.get("group", ""),
                 listed="\n".join(raw["incidents"]),
             )
         )

@@ -101,13 +101,14 @@ def pages_lost(told: Iterable[Mapping[str, Any]], received: Sequence[Received]) 
 
 def pages_doubled(received: Iterable[Received]) -> list[str]:
     """Alerts that were opened twice: two pages, not one page that came twice, which a receiver folds by its id."""
-    opened: dict[str, set[str]] = {}
+    opened: dict[tuple[str, str], set[str]] = {}  # (alert, channel group) -> pages
     found = []
     for page in received:
+        alert = (page.dedup_key, page.group)
         if page.what == "resolve":
-            opened.pop(page.dedup_key, None)
+            opened.pop(alert, None)
         elif page.what == "open":
-            before = opened.setdefault(page.dedup_key, set())
+            before = opened.setdefault(alert, set())
             if before and page.page not in before:
                 found.append(f"{page.dedup_key} was opened by the pages {before} and {page.page}")
             before.add(page.page)
