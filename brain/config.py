@@ -200,6 +200,11 @@ class BrainConfig(_Model):
         return self.data_dir / "cell"
 
     @property
+    def registry_file(self) -> Path:
+        """The cell's nodes and join tokens; see brain.cell.registry."""
+        return self.cell_dir / "registry.json"
+
+    @property
     def signing_key(self) -> Path:
         """The file with the key that signs commands; its public half is beside it."""
         return self.signing_key_file or self.data_dir / "signing.key"

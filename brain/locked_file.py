@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +12,14 @@ from agent.contract.errors import ConfigError
 from agent.shared import files
 
 T = TypeVar("T")
+LOCK_WITHIN_S = (
+    10.0  # a change of ours takes milliseconds; whoever holds the lock for longer hangs, or means harm
+)
+_LOCK_POLL_S = 0.02
 
 
 class LockedFile(Generic[T]):
-    """One file, readable by its owner only."""
+    """One file, readable by its owner only. `change` may wait for its lock: in an event loop it belongs into a thread."""
 
     def __init__(
         self, path: Path, *, parse: Callable[[bytes], T], dump: Callable[[T], bytes], empty: Callable[[], T]
@@ -43,8 +48,11 @@ class LockedFile(Generic[T]):
             raise ConfigError(f"{self.path}: {error.strerror}") from error
         seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
         if seen != self._seen:
-            self._seen, self._value = seen, self._empty()
-            self._value = self._read()
+            value = self._empty()
+            try:
+                value = self._read()
+            finally:  # at once: another thread that asks meanwhile gets what was, not nothing
+                self._seen, self._value = seen, value
         return self._value
 
     def change(self, change: Callable[[T], T]) -> None:
@@ -74,7 +82,21 @@ class LockedFile(Generic[T]):
             raise ConfigError(f"{lock}: {error.strerror}") from error
         try:
             files.belongs_as(handle, lock.parent)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            until_s = time.monotonic() + LOCK_WITHIN_S
+            while not _taken(handle):
+                if time.monotonic() > until_s:
+                    raise ConfigError(
+                        f"{lock}: another process holds it for {LOCK_WITHIN_S:g} s: find it with `fuser`, and end it"
+                    )
+                time.sleep(_LOCK_POLL_S)
             yield
         finally:
             os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

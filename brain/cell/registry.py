@@ -63,7 +63,9 @@ class _Registry(_Model):
 class CellRegistry:
     """The registry of one cell."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, configured: Mapping[str, str] | None = None) -> None:
+        """`configured`: node -> public NKEY of those that stand in brain.toml; nobody joins under their names or keys."""
+        self._configured = dict(configured or {})
         self._file = LockedFile(path, parse=partial(_parse, path), dump=_dump, empty=_Registry)
 
     def nodes(self) -> Mapping[str, CellNode]:
@@ -80,6 +82,7 @@ class CellRegistry:
         _check_public(public)
 
         def add(found: _Registry) -> _Registry:
+            self._check_configured(name, public)
             return _with_node(found, name, public, now=now, by=by, replace=replace)
 
         self._file.change(add)
@@ -126,6 +129,7 @@ class CellRegistry:
                 raise Refused("this join token has expired: make another (`gpuward cell token`)")
             if not fnmatchcase(name, token.nodes):
                 raise Refused(f"this join token is for nodes {token.nodes!r}, not for {name!r}")
+            self._check_configured(name, public)
             present = found.nodes.get(name)
             if present is not None and present.public == public:
                 return found
@@ -136,6 +140,17 @@ class CellRegistry:
             return _Registry(nodes=changed.nodes, tokens={**found.tokens, id_: used})
 
         self._file.change(take)
+
+    def _check_configured(self, name: str, public: str) -> None:
+        """Refused: brain.toml has this name with another key, or this key for another name."""
+        if self._configured.get(name, public) != public:
+            raise Refused(
+                f"node {name} stands in brain.toml with another key: take it out of [nats.embedded.nodes] there first, "
+                "on the brain's machine"
+            )
+        taken = next((one for one, key in self._configured.items() if key == public and one != name), "")
+        if taken:
+            raise Refused(f"this key is that of node {taken}: each node makes its own")
 
     def revoke(self, name: str) -> str:
         """Takes a node or, by its id, a token away. Returns what it was. Refused: there is neither."""

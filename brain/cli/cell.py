@@ -38,7 +38,7 @@ def _load(path: Path | None, data: Path | None) -> BrainConfig:
 def _registry(config: BrainConfig) -> CellRegistry:
     if not config.cell_dir.is_dir():
         raise ConfigError(f"{config.cell_dir}: there is no cell yet: `gpuward cell init --name NAME`")
-    return CellRegistry(config.cell_dir / "registry.json")
+    return CellRegistry(config.registry_file, config.nats.embedded.nodes)
 
 
 def _day(at: float) -> str:

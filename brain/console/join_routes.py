@@ -4,6 +4,7 @@ The authority's certificate is for everybody, and believed by nobody but by its 
 over a connection that this authority vouches for.
 """
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,9 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
         door.count_login(request)
         given = await _given(request)
         try:
-            registry.join(given["id"], given["secret"], given["node"], given["public"], now=time.time())
+            await asyncio.to_thread(
+                registry.join, given["id"], given["secret"], given["node"], given["public"], now=time.time()
+            )
         except Refused as error:
             brain.note(
                 "access.refused",

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from aiohttp import hdrs, web
@@ -16,6 +16,7 @@ from agent.shared.secret_file import secret
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.console import drill, evidence, health_routes, join_routes, operator_commands, shapes, token_routes
+from brain.console.access import connections
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
 from brain.console.access.route import Handler, Route, add, get
@@ -48,6 +49,7 @@ class Console:
         if config.tls_cert_file is not None and config.tls_key_file is not None:
             self._certificate = Certificate(config.tls_cert_file, config.tls_key_file)
         self._runner: web.AppRunner | None = None
+        self._listening: asyncio.Server | None = None
 
     def routes(self) -> list[Route]:
         """Returns all routes: what is not here is refused."""
@@ -68,7 +70,7 @@ class Console:
             *join_routes.routes(
                 brain,
                 self._door,
-                CellRegistry(brain.config.cell_dir / "registry.json"),
+                CellRegistry(brain.config.registry_file, brain.config.nats.embedded.nodes),
                 Authority(brain.config.cell_dir),
             ),
             *(drill.routes(brain) if brain.config.drill else ()),
@@ -110,18 +112,26 @@ class Console:
 
     async def start(self) -> str:
         """Starts to listen and returns the URL. ConfigError when the port is taken."""
-        self._runner = web.AppRunner(self.app(), access_log=None, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(
+            self.app(), access_log=None, shutdown_timeout=1.0, keepalive_timeout=connections.IDLE_S
+        )
         await self._runner.setup()
+        http = cast("web.Server", self._runner.server)  # there is one after setup
         tls = self._certificate.context if self._certificate else None
-        site = web.TCPSite(self._runner, self._config.host, self._config.port, ssl_context=tls)
         try:
-            await site.start()
+            self._listening = await asyncio.get_running_loop().create_server(
+                connections.Connections(http, self._config),
+                self._config.host,
+                self._config.port,
+                ssl=tls,
+                ssl_handshake_timeout=connections.HANDSHAKE_S if tls else None,
+            )
         except OSError as error:
             await self.stop()
             raise ConfigError(
                 f"console.port {self._config.port} of {self._config.host}: {error.strerror}: set another port"
             ) from error
-        host, port = self._runner.addresses[0][:2]
+        host, port = self._listening.sockets[0].getsockname()[:2]
         try:
             self._credentials.publish_local(port)
         except ConfigError:
@@ -132,6 +142,9 @@ class Console:
     async def stop(self) -> None:
         """Ends it, and the watchers' connections."""
         self._credentials.withdraw_local()
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

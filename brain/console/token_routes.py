@@ -1,5 +1,6 @@
 """The routes of tokens: who am I, which tokens are there, make one, take one away."""
 
+import asyncio
 import time
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -7,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent.contract.errors import ConfigError
+from agent.contract.errors import ConfigError, Refused
 from brain.console import shapes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door
@@ -95,7 +96,8 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
                 return waits(brain, by, text)
             by = f"{first} and {by}"
         try:
-            token, text = tokens.make(
+            token, text = await asyncio.to_thread(
+                tokens.make,
                 user,
                 role,
                 now=time.time(),
@@ -103,7 +105,10 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
                 by=by,
                 scopes=wanted.scopes,
                 runbooks=wanted.runbooks,
+                parent=who.token if user == who.name else "",
             )
+        except Refused as error:
+            raise web.HTTPForbidden(text=str(error)) from error
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         brain.note("access.token", f"{by} made token {token.id} of {user} ({role.value})")
@@ -118,7 +123,7 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
             ]
             if any(one.user != who.name for one in chosen):
                 door.demand(request, who, Role.ADMINISTRATOR)
-            gone = tokens.revoke({one.id for one in chosen})
+            gone = await asyncio.to_thread(tokens.revoke, {one.id for one in chosen})
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         if not gone:
@@ -146,6 +151,7 @@ def _shape(token: Token) -> dict[str, Any]:
         "runbooks": token.runbooks,
         "made_at": shapes.iso(token.made_at),
         "made_by": token.made_by,
+        "made_with": token.parent,
         "expires_at": shapes.iso(token.expires_at),
     }
 

@@ -23,7 +23,7 @@ class CellMembers:
         self._config = config
         self._server = server
         self._notes = notes
-        self._registry = CellRegistry(config.cell_dir / "registry.json")
+        self._registry = CellRegistry(config.registry_file, config.nats.embedded.nodes)
         self._authority = Authority(config.cell_dir)
         self._told = ""
         self._certificate: tuple[int, int] | None = self._seen()
@@ -47,7 +47,9 @@ class CellMembers:
             return  # whoever starts it again starts it with what is in force
         configured = dict(self._config.nats.embedded.nodes)
         joined = {name: node.public for name, node in self._registry.nodes().items()}
-        await self._server.set_nodes(configured | joined)
+        await self._server.set_nodes(
+            joined | configured
+        )  # a name is whose the operator's file says that it is
         if self._authority.exists():
             await self._renew()
 

@@ -71,8 +71,14 @@ class Credentials:
         limit = Grant(role=token.role, scopes=token.scopes, runbooks=token.runbooks)
         user = self._config.users.get(token.user)
         if user is not None and not token.login:
-            return Person(name=token.user, grants=(grant(user),), limit=limit, how=f"token {token.id}")
-        return Person(name=token.user, grants=(limit,), how=f"token {token.id}") if token.login else None
+            return Person(
+                name=token.user, grants=(grant(user),), limit=limit, how=f"token {token.id}", token=token.id
+            )
+        return (
+            Person(name=token.user, grants=(limit,), how=f"token {token.id}", token=token.id)
+            if token.login
+            else None
+        )
 
     def open_reader(self) -> Person | None:
         """Returns who reads without a token; None: nobody may."""

@@ -5,6 +5,7 @@ page (Origin, Sec-Fetch-Site), how often, with whose credential, whether that pe
 its body. What a client says about itself (a name, an address, a role) is never believed.
 """
 
+import asyncio
 import ipaddress
 import logging
 from collections import OrderedDict
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from aiohttp import hdrs, web
 
 from agent.contract.messages import clip
+from brain.console.access.connections import BODY_S
 from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import Person, Touched
@@ -82,19 +84,22 @@ class Door:
         if request.match_info.http_exception is not None:
             return await handler(request)  # there is no such path: nothing to guard
         person = self._identified(request, peer)
-        if request.method == hdrs.METH_POST and request.content_type != "application/json":
-            raise web.HTTPUnsupportedMediaType(text="the body must be application/json")
+        if request.method == hdrs.METH_POST and (
+            request.content_type != "application/json" or hdrs.CONTENT_ENCODING in request.headers
+        ):
+            raise web.HTTPUnsupportedMediaType(text="the body must be application/json, and not packed")
         resource = request.match_info.route.resource
         route = (request.method, resource.canonical if resource else "")
         if route not in request.app[LEAST]:
             raise web.HTTPForbidden(text="nobody may use this route")
         least = request.app[LEAST][route]
-        if least is None:
-            return await handler(request)
-        if person is None or (not person.how and request.method != hdrs.METH_GET):
-            raise _needs_credential()
-        self.demand(request, person, least)
-        request[PERSON] = person
+        if least is not None:
+            if person is None or (not person.how and request.method != hdrs.METH_GET):
+                raise _needs_credential()
+            self.demand(request, person, least)
+            request[PERSON] = person
+        if request.can_read_body:
+            await _whole_body(request)
         return await handler(request)
 
     def demand(
@@ -222,6 +227,15 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     """Tells browsers to take nothing in an answer for more than it is (a signal handler of aiohttp)."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
+
+
+async def _whole_body(request: web.Request) -> None:
+    """Reads it; aiohttp keeps it for the route."""
+    try:
+        async with asyncio.timeout(BODY_S):
+            await request.read()
+    except TimeoutError as error:
+        raise web.HTTPRequestTimeout(text=f"the body did not come within {BODY_S:g} s") from error
 
 
 def _bearer(request: web.Request) -> str:

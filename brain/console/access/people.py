@@ -60,6 +60,8 @@ class Person:
     limit: Grant | None = None
     # `token <id>`, `session`, or empty for somebody who has shown nothing
     how: str = ""
+    # The id of the token, if it was one
+    token: str = ""
 
     @property
     def role(self) -> Role:

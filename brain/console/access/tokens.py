@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from agent.contract.errors import ConfigError
+from agent.contract.errors import ConfigError, Refused
 from brain.console_config import Role
 from brain.locked_file import LockedFile
 
@@ -39,6 +39,8 @@ class Token(BaseModel):
     made_at: float
     # Who made it
     made_by: str
+    # The token with which its user made it for themselves: it ends and is revoked with that one. Empty: it stands alone
+    parent: str = ""
     expires_at: float
 
 
@@ -78,9 +80,13 @@ class Tokens:
         scopes: tuple[str, ...] = (),
         runbooks: tuple[str, ...] = (),
         login: bool = False,
+        parent: str = "",
     ) -> tuple[Token, str]:
-        """Makes a token; returns its line and the text that only its user gets, once. ConfigError: it cannot be kept."""
+        """Makes a token, which does not outlive its parent; returns its line and the text that only its user gets, once.
+        ConfigError: it cannot be kept.
+        """
         id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        elder = self._file.value().get(parent)
         token = Token(
             id=id_,
             user=user,
@@ -91,10 +97,13 @@ class Tokens:
             login=login,
             made_at=now,
             made_by=by,
-            expires_at=now + lasts_s,
+            parent=parent,
+            expires_at=min(now + lasts_s, elder.expires_at if elder else now + lasts_s),
         )
 
         def add(found: Mapping[str, Token]) -> Mapping[str, Token]:
+            if parent and parent not in found:
+                raise Refused("the token with which this one was asked for was revoked")
             kept = {id_: one for id_, one in found.items() if now < one.expires_at}
             if len(kept) >= MOST:
                 raise ConfigError(f"{self._file.path} holds {MOST} tokens: revoke some")
@@ -104,12 +113,17 @@ class Tokens:
         return token, f"{PREFIX}{id_}_{secret}"
 
     def revoke(self, ids: set[str]) -> list[Token]:
-        """Takes tokens away at once; returns those that there were. ConfigError: the file cannot be written."""
+        """Takes tokens away at once, and those that were made with them; returns those that there were. ConfigError: the
+        file cannot be written.
+        """
         gone: list[Token] = []
 
         def drop(found: Mapping[str, Token]) -> Mapping[str, Token]:
-            gone.extend(one for id_, one in found.items() if id_ in ids)
-            return {id_: one for id_, one in found.items() if id_ not in ids}
+            fallen = set(ids)
+            while more := {id_ for id_, one in found.items() if one.parent in fallen} - fallen:
+                fallen |= more
+            gone.extend(one for id_, one in found.items() if id_ in fallen)
+            return {id_: one for id_, one in found.items() if id_ not in fallen}
 
         self._file.change(drop)
         return gone

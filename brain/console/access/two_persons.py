@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 WITHIN_S = 900.0  # how long a word waits for the second person
-MOST = 100  # words that wait at once
+MOST_OF_ONE = (
+    20  # words of one person that wait at once; a further one takes the place of that person's oldest
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +37,9 @@ class Proposals:
         if first is not None and first.who != who:
             del self._waiting[text]
             return first.who
-        while len(self._waiting) >= MOST:
-            del self._waiting[next(iter(self._waiting))]
+        own = [said for said, one in self._waiting.items() if one.who == who and said != text]
+        for said in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
+            del self._waiting[said]
         self._waiting[text] = Proposal(who=who, text=text, until=now + WITHIN_S, still_good=still_good)
         return ""
 
