@@ -72,7 +72,8 @@ class NatsServer:
         conf = self._write()
         log = self._log
         with log.open("ab") as sink:
-            self._process = subprocess.Popen([nats_binary(), "-c", str(conf)], stdout=sink, stderr=sink)
+            command = [nats_binary(), "-c", str(conf)]
+            self._process = subprocess.Popen(command, stdout=sink, stderr=sink, cwd=self._folder)
         deadline = time.monotonic() + START_WITHIN_S
         while not _listens(self.port):
             assert self._process.poll() is None, f"nats-server died at once:\n{log.read_text()[-2000:]}"
@@ -196,6 +197,11 @@ async def client(url: str) -> AsyncIterator[Client]:
     finally:
         with contextlib.suppress(OSError):
             await connection.close()
+
+
+def login(file: Path) -> dict[str, str]:
+    """For `nats.connect`: with the credential in this file, a seed or `.creds`."""
+    return {"user_credentials" if file.suffix == ".creds" else "nkeys_seed": str(file)}
 
 
 async def whole_log(url: str, cell: str = "default") -> list[bytes]:
