@@ -11,8 +11,9 @@ import orjson
 
 from agent.contract.errors import ConfigError
 from brain import config as brain_config
-from brain.adapters import keys, nats_accounts
+from brain.adapters import keys, nats_accounts, nkey
 from brain.adapters.nats_accounts import Member
+from brain.adapters.nkey import Kind
 from brain.cell.authority import Authority
 from brain.cell.invitation import invitation
 from brain.cell.registry import CellRegistry
@@ -232,7 +233,10 @@ def export(folder: Path, seed: Path | None, path: Path | None, data: Path | None
 
 def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
     """The accounts block of a NATS server's configuration (JSON is a subset of its format)."""
-    seed = config.nats.seed_file or config.data_dir / "nats/keys/brain.nk"
+    if config.nats.seed_file:
+        brain = nkey.load_or_make(config.nats.seed_file, Kind.USER).public
+    else:
+        brain = keys.public_nkey(config.data_dir / "nats/keys/brain.nk")
     members = [
         Member(name=name, public=node.public, nodes=(name,))
         for name, node in sorted(registry.nodes().items())
@@ -240,6 +244,6 @@ def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
     block = {
         "system_account": nats_accounts.SYSTEM,
         "no_fast_producer_stall": True,
-        "accounts": nats_accounts.accounts(config.cell, keys.public_nkey(seed), members),
+        "accounts": nats_accounts.accounts(config.cell, brain, members),
     }
     return orjson.dumps(block, option=orjson.OPT_INDENT_2).decode()

@@ -19,6 +19,7 @@ from agent.contract.acknowledgements import decode_acknowledgement
 from agent.contract.commands import Answer, Command, Reply, decode_command, encode_reply
 from agent.contract.look import LOOK
 from agent.contract.messages import Beat, Event, Severity, encode_beat, encode_event
+from agent.shared.nats_connection import tls_context
 from brain import app, config
 from tests import people
 from tests.real.nats import free_port, login
@@ -185,19 +186,24 @@ class Lab:
 
     async def node(self, name: str, *, listens: bool = True) -> Node:
         """A node with its own credentials. `listens`: it answers commands."""
+        client = await self.connected(await self.credential(name))
         assert self.running is not None
-        client = await nats.connect(
-            self.running.nats_url, error_cb=_quiet, **login(await self.credential(name))
-        )
-        self._stack.push_async_callback(client.close)
         node = Node(name, client, self.running.signer.key.verify_key)
         await node.listen(commands=listens)
         return node
 
     async def brain_client(self) -> Client:
         """A connection with the brain's own credentials."""
+        return await self.connected(self.brain_credential())
+
+    async def connected(self, credential: Path) -> Client:
+        """A connection that is kept as long as the brain."""
         assert self.running is not None
-        client = await nats.connect(self.running.nats_url, **login(self.brain_credential()))
+        servers = self.running.nats_url.split(",")
+        tls = tls_context(servers, self.config.nats.ca_file, "nats.ca_file")
+        client = await nats.connect(
+            servers, tls=tls, error_cb=_quiet, max_reconnect_attempts=-1, **login(credential)
+        )
         self._stack.push_async_callback(client.close)
         return client
 

@@ -80,6 +80,10 @@ class NatsServer:
             assert time.monotonic() < deadline, f"nats-server does not listen:\n{log.read_text()[-2000:]}"
             time.sleep(0.01)
 
+    def configure(self, config: str) -> None:
+        """Other lines for the configuration file, before `start`; in place of those that were given."""
+        self._config = config
+
     def add(self, node: str) -> None:
         """A node with an account of its own, also while the server runs; nothing if it has one."""
         if node in self._nodes:
@@ -87,13 +91,18 @@ class NatsServer:
         self._nodes[node] = (node,)
         if self._process is not None:
             self._write()
-            for _ in range(2):  # imports of a new account are dead until the next reload
-                before = self._log.stat().st_size
-                self._process.send_signal(signal.SIGHUP)
-                deadline = time.monotonic() + START_WITHIN_S
-                while b"Reloaded server configuration" not in self._log.read_bytes()[before:]:
-                    assert time.monotonic() < deadline, "nats-server does not reload"
-                    time.sleep(0.01)
+            self.reload()
+
+    def reload(self) -> None:
+        """Makes the running server read its configuration, twice: imports of a new account are dead until the next reload."""
+        assert self._process is not None, "the server does not run"
+        for _ in range(2):
+            before = self._log.stat().st_size
+            self._process.send_signal(signal.SIGHUP)
+            deadline = time.monotonic() + START_WITHIN_S
+            while b"Reloaded server configuration" not in self._log.read_bytes()[before:]:
+                assert time.monotonic() < deadline, "nats-server does not reload"
+                time.sleep(0.01)
 
     @property
     def _log(self) -> Path:
