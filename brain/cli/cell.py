@@ -13,7 +13,7 @@ from agent.contract.errors import ConfigError
 from brain import config as brain_config
 from brain.adapters import keys, nats_accounts, nkey
 from brain.adapters.nats_accounts import Member
-from brain.adapters.nkey import Kind
+from brain.adapters.nkey import KeyKind
 from brain.cell.authority import Authority
 from brain.cell.invitation import invitation
 from brain.cell.registry import CellRegistry
@@ -234,7 +234,7 @@ def export(folder: Path, seed: Path | None, path: Path | None, data: Path | None
 def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
     """The accounts block of a NATS server's configuration (JSON is a subset of its format)."""
     if config.nats.seed_file:
-        brain = nkey.load_or_make(config.nats.seed_file, Kind.USER).public
+        brain = nkey.load_or_make(config.nats.seed_file, KeyKind.USER).public
     else:
         brain = keys.public_nkey(config.data_dir / "nats/keys/brain.nk")
     members = [

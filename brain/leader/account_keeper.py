@@ -17,7 +17,7 @@ from agent.contract.errors import ConfigError
 from agent.shared.nats_connection import NatsConnection, tls_context
 from brain.adapters import nkey, operator_mode
 from brain.adapters.nats_accounts import account_name
-from brain.adapters.nkey import Kind, Nkey
+from brain.adapters.nkey import KeyKind, Nkey
 from brain.adapters.operator_mode import OperatorMode
 from brain.cell.registry import CellNode, CellRegistry
 from brain.config import BrainConfig, NatsConfig, OperatorConfig
@@ -47,7 +47,7 @@ class AccountKeeper:
         self._done: dict[str, CellNode | float] = {}
         operator = config.nats.operator or OperatorConfig()
         signs, system = operator.seed_file, operator.system_creds_file
-        self._operator = nkey.load(signs, Kind.OPERATOR) if signs else None
+        self._operator = nkey.load(signs, KeyKind.OPERATOR) if signs else None
         self._connection = (
             _system_connection(config.nats, *operator_mode.credentials(system)) if system else None
         )

@@ -20,7 +20,7 @@ from nats.aio.msg import Msg
 
 from agent.contract import subjects
 from brain.adapters import nats_jwt, nkey, operator_mode
-from brain.adapters.nkey import Kind
+from brain.adapters.nkey import KeyKind
 from brain.cli import cell_export
 from brain.config import OperatorConfig
 from tests import people
@@ -156,10 +156,13 @@ async def test_another_account_of_the_operator_imports_nothing(tmp_path: Path) -
     async with lab(tmp_path, OperatorLab) as found:
         assert isinstance(found, OperatorLab)
         await found.node("n2")
-        operator = nkey.load(found.config.cell_dir / "operator.nk", Kind.OPERATOR)
+        operator = nkey.load(found.config.cell_dir / "operator.nk", KeyKind.OPERATOR)
         jwts = operator_mode.load(found.config)
         node = claims(jwts.node_account("n2", found.registry.nodes()["n2"], operator))["nats"]
-        stranger, who = operator.derived(Kind.ACCOUNT, "stranger"), operator.derived(Kind.USER, "stranger")
+        stranger, who = (
+            operator.derived(KeyKind.ACCOUNT, "stranger"),
+            operator.derived(KeyKind.USER, "stranger"),
+        )
         creds = tmp_path / "stranger.creds"
         creds.write_text(nats_jwt.credentials(nats_jwt.user(who.public, "x", stranger, 1), who.seed))
         without = [{key: value for key, value in one.items() if key != "token"} for one in node["imports"]]
@@ -218,7 +221,7 @@ class SiteLab(OperatorLab):
     """The servers have an operator and a system account of the site's own."""
 
     def __init__(self, folder: Path, more: dict[str, Any]) -> None:
-        self.site, self.signing = key(Kind.OPERATOR), key(Kind.OPERATOR)
+        self.site, self.signing = key(KeyKind.OPERATOR), key(KeyKind.OPERATOR)
         super().__init__(folder, more)
         nats_config = self.config.nats.model_copy(update={"operator": OperatorConfig()})
         self.config = self.config.model_copy(update={"nats": nats_config})
@@ -234,7 +237,7 @@ class SiteLab(OperatorLab):
             conf.write_text(self._site())
 
     def _site(self) -> str:
-        system, who = self.site.derived(Kind.ACCOUNT, "SYS"), self.site.derived(Kind.USER, "SYS")
+        system, who = self.site.derived(KeyKind.ACCOUNT, "SYS"), self.site.derived(KeyKind.USER, "SYS")
         said = {"system_account": system.public, "signing_keys": [self.signing.public]}
         operator = {"iat": 1, "sub": self.site.public, "name": "site"}
         operator["nats"] = said | {"type": "operator", "version": 2}
@@ -291,7 +294,7 @@ async def connected(url: str, file: Path) -> Client:
     raise AssertionError
 
 
-def key(kind: Kind) -> nkey.Nkey:
+def key(kind: KeyKind) -> nkey.Nkey:
     """A new one."""
     seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_OPERATOR).decode()
     return nkey.Nkey(public="", seed=seed).derived(kind, "")
@@ -299,4 +302,4 @@ def key(kind: Kind) -> nkey.Nkey:
 
 def user() -> nkey.Nkey:
     """A new one."""
-    return key(Kind.USER)
+    return key(KeyKind.USER)
