@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Any
 
 import orjson
 from nats.aio.client import Client
@@ -28,6 +29,7 @@ _ANSWER_S = 5.0
 _BEFORE_A_LOOK = (
     20  # at what has changed meanwhile: a node that joins does not wait for thousands that are known
 )
+_SERVER = "$SYS.REQ.SERVER.PING.VARZ"
 _UPDATE = "$SYS.REQ.CLAIMS.UPDATE"
 _OK = 200
 _BRAINS = ""  # in place of a node's name
@@ -90,6 +92,7 @@ class AccountKeeper:
         """Gives the servers what has changed. ConfigError: they do not take it."""
         if _BRAINS not in self._done:
             now = time.time()
+            await _check(client, operator)
             await _give(client, self._jwts.brains_account(operator, now))
             self._done[_BRAINS] = now
         while due := self._due():
@@ -113,20 +116,35 @@ class AccountKeeper:
         )
 
 
+async def _check(client: Client, operator: Nkey) -> None:
+    """ConfigError: the servers do not trust this key. They would keep what it signs, and refuse it after their next start."""
+    found = await _asked(client, _SERVER, b"")
+    trusted = found.get("data", {}).get("trusted_operators_claim") or []
+    keys = {key for one in trusted for key in (one["sub"], *one["nats"].get("signing_keys", ()))}
+    if trusted and operator.public not in keys:
+        raise ConfigError(
+            "the NATS servers do not trust the key of nats.operator.seed_file: give that of their operator, or of one of its "
+            "signing keys"
+        )
+
+
 async def _give(client: Client, jwt: str) -> None:
     """Every server of the cluster takes the account; the first that has done so answers."""
+    answer = await _asked(client, _UPDATE, jwt.encode())
+    if answer.get("data", {}).get("code") != _OK:
+        why = answer.get("error", {}).get("description", "")
+        raise ConfigError(f"the NATS servers refuse an account of this cell: {why}")
+
+
+async def _asked(client: Client, subject: str, body: bytes) -> dict[str, Any]:
     try:
-        answer = orjson.loads((await client.request(_UPDATE, jwt.encode(), _ANSWER_S)).data)
+        found: dict[str, Any] = orjson.loads((await client.request(subject, body, _ANSWER_S)).data)
     except NoRespondersError as error:
         raise ConfigError(
             "the NATS servers take no accounts while they run: set `resolver { type: full }` in their configuration, "
             "and see that nats.operator.system_creds_file is of their system account"
         ) from error
-    if answer.get("data", {}).get("code") != _OK:
-        why = answer.get("error", {}).get("description", "")
-        raise ConfigError(
-            f"the NATS servers refuse an account of this cell: {why}: is nats.operator.seed_file of their operator?"
-        )
+    return found
 
 
 def _system_connection(config: NatsConfig, jwt: str, seed: str) -> NatsConnection:

@@ -217,12 +217,48 @@ async def test_by_hand_with_the_operator_of_a_site(tmp_path: Path, caplog: pytes
         assert not (tmp_path / "export/resolver.conf").exists()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("resolver", "set `resolver { type: full }` in their configuration"),
+        ("operator", "do not trust the key of nats.operator.seed_file"),
+    ],
+)
+async def test_servers_that_take_no_account(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: str, why: str
+) -> None:
+    """The brain works on, and says what an administrator has to change."""
+
+    class Wrong(OperatorLab):
+        """Where something was changed after the export."""
+
+        def export(self) -> None:
+            """As OperatorLab."""
+            super().export()
+            if wrong == "operator":
+                self.config.cell_dir.joinpath("operator.nk").write_text(key(KeyKind.OPERATOR).seed)
+            conf = self.folder / "export/resolver.conf"
+            changed = re.sub(r'"resolver": \{[^}]*\}', '"resolver": "MEMORY"', conf.read_text())
+            if wrong == "resolver":
+                conf.write_text(changed)
+
+    async with lab(tmp_path, Wrong):
+        async with asyncio.timeout(60):
+            while why not in caplog.text:  # of a note
+                await asyncio.sleep(0.02)
+
+
 class SiteLab(OperatorLab):
     """The servers have an operator and a system account of the site's own."""
+
+    # the brain has what it needs for it
+    pushes = False
 
     def __init__(self, folder: Path, more: dict[str, Any]) -> None:
         self.site, self.signing = key(KeyKind.OPERATOR), key(KeyKind.OPERATOR)
         super().__init__(folder, more)
+        if self.pushes:
+            return
         nats_config = self.config.nats.model_copy(update={"operator": OperatorConfig()})
         self.config = self.config.model_copy(update={"nats": nats_config})
 
@@ -230,6 +266,7 @@ class SiteLab(OperatorLab):
         """With the signing key; the site's own configuration is written beside it."""
         seed = self.folder / "signing.nk"
         seed.write_text(self.signing.seed)
+        self.config.cell_dir.joinpath("operator.nk").write_text(self.signing.seed)
         cell_export.export(self.config, self.registry, self.folder / "export", seed)
         conf = self.folder / "site.conf"
         if not conf.exists():
@@ -255,6 +292,19 @@ class SiteLab(OperatorLab):
                 "resolver_preload": {nats_jwt.subject(one): one.strip() for one in accounts},
             }
         )
+
+
+class PushingSiteLab(SiteLab):
+    """Where the administrator of the site has given the brain a signing key and credentials of the system account."""
+
+    pushes = True
+
+
+async def test_a_brain_with_a_signing_key_of_a_site(tmp_path: Path) -> None:
+    """It pushes by itself."""
+    async with lab(tmp_path, PushingSiteLab) as found:
+        node = await found.node("n1")
+        await node.event("agent.started", version="1")
 
 
 async def push(found: OperatorLab, jwt: str) -> None:
