@@ -8,24 +8,29 @@ from typing import Any
 import nats
 import nkeys
 
+from agent.shared.nats_connection import tls_context
 from brain.adapters import nats_jwt, operator_mode
 from brain.cell.registry import CellRegistry
 from brain.cli import cell_export
 from tests.real.brain_kit import Lab
 from tests.real.nats import NatsServer, login
+from tests.real.nats_cluster import Cluster
 
 
 class OperatorLab(Lab):
     """As Lab; the server outlives the brain."""
 
-    def __init__(self, folder: Path, more: dict[str, Any]) -> None:
-        self.server = NatsServer(folder / "nats", 'include "../export/resolver.conf"')
+    def __init__(self, folder: Path, more: dict[str, Any], cluster: Cluster | None = None) -> None:
+        self.server = cluster or NatsServer(folder / "nats", 'include "../export/resolver.conf"')
         cell = folder / "brain/cell"
         operator = {
             "seed_file": str(cell / "operator.nk"),
             "system_creds_file": str(cell / "system.creds"),
         }
-        super().__init__(folder, {"nats": {"url": self.server.url, "operator": operator}} | more)
+        said: dict[str, Any] = {"url": self.server.url, "operator": operator}
+        if cluster:
+            said |= {"replicas": 3, "ca_file": str(cluster.ca_file)}
+        super().__init__(folder, {"nats": said, "evidence": {"max_bytes": 100 * 1024**2}} | more)
         cell.mkdir(parents=True)
         self.registry = CellRegistry(cell / "registry.json")
         self.export()
@@ -47,15 +52,21 @@ class OperatorLab(Lab):
             self.registry.add(name, nkeys.from_seed(bytearray(seed.encode())).public_key.decode(), now=0)
             jwt = operator_mode.load(self.config).node_jwt(name, self.registry.nodes()[name])
             file.write_text(nats_jwt.credentials(jwt, seed))
-        async with asyncio.timeout(60):
-            while not await self.is_in(file):
-                await asyncio.sleep(0.05)
+        await self.until_in(file)
         return file
 
-    async def is_in(self, file: Path) -> bool:
+    async def until_in(self, file: Path, url: str = "", *, there: bool = True) -> None:
+        """Until the servers (or the one at `url`) let it in, or, not `there`, no longer do."""
+        async with asyncio.timeout(60):
+            while await self.is_in(file, url) != there:
+                await asyncio.sleep(0.05)
+
+    async def is_in(self, file: Path, url: str = "") -> bool:
         """Does a server take this credential?"""
         try:
-            client = await nats.connect(self.server.url, allow_reconnect=False, **login(file))
+            servers = (url or self.server.url).split(",")
+            tls = tls_context(servers, self.config.nats.ca_file, "")
+            client = await nats.connect(servers, tls=tls, allow_reconnect=False, **login(file))
         except nats.errors.Error:
             return False
         await client.close()
@@ -64,3 +75,15 @@ class OperatorLab(Lab):
     def brain_credential(self) -> Path:
         """What the export has."""
         return self.folder / "export/brain.creds"
+
+
+class OperatorClusterLab(OperatorLab):
+    """On three servers."""
+
+    def __init__(self, folder: Path, more: dict[str, Any]) -> None:
+        super().__init__(folder, more, Cluster(folder / "site"))
+
+    def export(self) -> None:
+        """Into the file that each server includes."""
+        super().export()
+        (self.folder / "site/accounts.conf").write_bytes((self.folder / "export/resolver.conf").read_bytes())

@@ -16,6 +16,7 @@ from brain.cell.registry import CellRegistry
 from brain.cli.main import group
 from tests.real.brain_kit import Lab, Node, lab
 from tests.real.nats_cluster import Cluster
+from tests.real.operator_kit import OperatorClusterLab
 
 pytestmark = pytest.mark.component("nats-server")
 
@@ -108,6 +109,21 @@ async def test_the_server_that_leads_the_streams_dies(tmp_path: Path) -> None:
         stored = await events(found)
         assert sorted(stored.keys() & set(ids)) == sorted(ids), "none is lost"
         assert [one for one in ids if stored[one] != 1] == [], "none is there twice"
+
+
+async def test_accounts_as_jwts_reach_every_server(tmp_path: Path) -> None:
+    """A node that joins is let in by each of them, and one that is revoked by none."""
+    async with lab(tmp_path, OperatorClusterLab) as found:
+        assert isinstance(found, OperatorClusterLab)
+        node = await found.node("n1")
+        await node.event("agent.started", version="1")
+        file = await found.credential("n1")
+        urls = found.server.url.split(",")
+        for url in urls:
+            await found.until_in(file, url, there=True)
+        found.registry.revoke("n1", now=time.time())
+        for url in urls:
+            await found.until_in(file, url, there=False)
 
 
 async def leads_again(found: ClusterLab) -> float:

@@ -270,6 +270,7 @@ class SiteLab(OperatorLab):
         cell_export.export(self.config, self.registry, self.folder / "export", seed)
         conf = self.folder / "site.conf"
         if not conf.exists():
+            assert isinstance(self.server, NatsServer)
             self.server.configure(f'include "../{conf.name}"')
             conf.write_text(self._site())
 
