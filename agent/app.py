@@ -94,7 +94,11 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         feeder = Feeder(host, collectors, spool, on_stored=remember)
         undo.callback(feeder.save_checkpoints)
         connection = node_connection(
-            config.servers(), config.node, seed_file=config.nats_seed_file, ca_file=config.nats_ca_file
+            config.servers(),
+            config.node,
+            seed_file=config.nats_seed_file,
+            jwt_file=config.nats_jwt_file,
+            ca_file=config.nats_ca_file,
         )
         publisher = Publisher(spool, config.cell, config.node)
         pause = NvmlPause()

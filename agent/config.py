@@ -78,6 +78,11 @@ class AgentConfig:
         "file with this node's NKEY seed (mode 0600); empty: connect without one",
         example="/etc/gpuward/node.nk",
     )
+    nats_jwt_file: str = option(
+        "",
+        "file with this node's user JWT, for servers in operator mode; empty: connect by the NKEY alone",
+        example="/etc/gpuward/node.jwt",
+    )
     nats_ca_file: str = option(
         "", "PEM file with the CA of the servers; empty: the system's CAs", example="/etc/gpuward/ca.pem"
     )

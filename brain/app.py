@@ -18,7 +18,7 @@ from agent.contract import subjects
 from agent.shared.secret_file import secret
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, build_real
-from brain.adapters import keys, nats_server
+from brain.adapters import keys, nats_server, operator_mode
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
 from brain.adapters.evidence_store import EvidenceStore
@@ -40,6 +40,7 @@ from brain.console.feed import Feed
 from brain.console.server import Console
 from brain.core.pack.actions import ACTIONS
 from brain.core.rehearsal import proof
+from brain.leader.account_keeper import AccountKeeper
 from brain.leader.alert_refresh import AlertRefresh
 from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
@@ -105,11 +106,14 @@ async def run(
         # NATS, and what is kept on disk.
         signer = keys.load_signer(config.signing_key)
         server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
+        jwts = operator_mode.of(config)
+        own_seed = jwts.user.seed if jwts else ""
         connection = brain_connection(
             config.nats,
             name=f"gpuward brain {name}",
             url=server.url if server else "",
-            seed=secret(server.brain_seed_file, "nats.embedded") if server else "",
+            seed=secret(server.brain_seed_file, "nats.embedded") if server else own_seed,
+            jwt=jwts.brain_jwt(time.time()) if jwts else "",
             ca_file=server.ca_file if server else None,
         )
         nats = CurrentClient()
@@ -299,6 +303,7 @@ async def run(
             writer=writer,
             notes=notes,
             alerts=alerts,
+            jwts=jwts,
         )
         console = Console(brain)
         url = await stack.enter_async_context(console.serving())
@@ -312,6 +317,8 @@ async def run(
         if server is not None and server_keeper is not None:
             background.start(server_keeper.serve(), "server")
             background.start(CellMembers(config, server, notes).serve(), "members")
+        if jwts is not None:
+            background.start(AccountKeeper(config, jwts, notes).serve(), "accounts")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)

@@ -57,6 +57,15 @@ class EmbeddedConfig(_Model):
     nodes: Mapping[str, str] = {}
 
 
+class OperatorConfig(_Model):
+    """NATS servers in operator mode, where accounts are JWTs: see docs/cell.md."""
+
+    # File with the seed of the NATS operator, or of one of its signing keys; none: `gpuward cell export` signs with one you give
+    seed_file: Path | None = None
+    # .creds file of a user of the system account; with both the brain tells the servers who joins and who is revoked
+    system_creds_file: Path | None = None
+
+
 class NatsConfig(_Model):
     """Which NATS the brain uses: its own embedded server, or the servers in `url`."""
 
@@ -68,6 +77,8 @@ class NatsConfig(_Model):
     ca_file: Path | None = None
     # Copies of the log; 3 in a cluster of three servers
     replicas: int = Field(default=1, ge=1, le=5)
+    # The servers of `url` are in operator mode
+    operator: OperatorConfig | None = None
     embedded: EmbeddedConfig = EmbeddedConfig()
 
 
@@ -151,6 +162,10 @@ class BrainConfig(_Model):
     def _agrees(self) -> "BrainConfig":
         if self.nats.url and "embedded" in self.nats.model_fields_set:
             raise ValueError("nats: give `url` or `embedded`, not both")
+        if self.nats.operator is not None and not self.nats.url:
+            raise ValueError(
+                "nats.operator: give the servers in nats.url; the embedded one is not in operator mode"
+            )
         for severity, chain in self.settings.escalation.items():
             self._check_chain(severity.value, chain)
         for fault, wait in self.settings.drains.items():

@@ -76,8 +76,13 @@ def main(token: str, *, config: Path, node: str) -> int:
         "node": name,
         "nats_url": answer["nats_url"],
         "nats_seed_file": str(seed_file.resolve()),
+        "nats_jwt_file": "",
         "trusted_keys": answer["trusted_keys"],
     }
+    if answer["nats_jwt"]:
+        jwt_file = config.parent / "node.jwt"
+        files.write(jwt_file, answer["nats_jwt"].encode() + b"\n", sync=True, mode=0o644)
+        values["nats_jwt_file"] = str(jwt_file.resolve())
     if answer["ca"]:
         ca_file = config.parent / "ca.pem"
         files.write(ca_file, answer["ca"].encode(), sync=True, mode=0o644)
@@ -210,6 +215,7 @@ def _said(url: str, error: urllib.error.HTTPError) -> GpuwardError:
 def _answer(found: Mapping[str, Any]) -> dict[str, Any]:
     """The answer, if it is one."""
     texts = {key: found.get(key) for key in ("cell", "nats_url", "ca")}
+    texts["nats_jwt"] = found.get("nats_jwt", "")  # only where the servers are in operator mode
     trusted = found.get("trusted_keys")
     good = isinstance(trusted, dict) and all(
         isinstance(one, str) for one in (*texts.values(), *trusted, *trusted.values())

@@ -45,19 +45,22 @@ class NatsConnection:
         *,
         name: str,
         seed: str = "",
+        jwt: str = "",
         tls: ssl.SSLContext | None = None,
         inbox_prefix: str = "_INBOX",
         validate_subjects: bool = True,
         look_s: float = 1.0,
         ping_s: float = PING_S,
     ) -> None:
-        """`name`: what the server's connection list shows. `seed`: the NKEY seed; empty: none. `validate_subjects`:
+        """`name`: what the server's connection list shows. `seed`: the NKEY seed; empty: none. `jwt`: of
+        the user whose seed it is, for servers in operator mode. `validate_subjects`:
         has nats-py check each subject. `look_s`: how often the state of the connection is checked. `ping_s`: how often
         the server is asked for an answer. ConfigError: what `servers` has is not a URL of a server.
         """
         self._servers = [_checked(url) for url in servers]
         self._name = name
         self._seed = seed
+        self._jwt = jwt.encode()
         self._tls = tls
         self._inbox_prefix = inbox_prefix
         self._validate_subjects = validate_subjects
@@ -107,6 +110,7 @@ class NatsConnection:
                     name=self._name,
                     inbox_prefix=self._inbox_prefix,
                     nkeys_seed_str=self._seed or None,
+                    user_jwt_cb=(lambda: self._jwt) if self._jwt else None,
                     tls=self._tls,
                     allow_reconnect=False,
                     connect_timeout=CONNECT_TIMEOUT_S,

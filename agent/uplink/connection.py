@@ -4,19 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.shared.nats_connection import NatsConnection, tls_context
-from agent.shared.secret_file import nkey_seed
+from agent.shared.secret_file import nkey_seed, secret
 
 _LOOK_S = 2.0  # beats go as often
 
 
 def node_connection(
-    servers: Sequence[str], node: str, *, seed_file: str = "", ca_file: str = ""
+    servers: Sequence[str], node: str, *, seed_file: str = "", jwt_file: str = "", ca_file: str = ""
 ) -> NatsConnection:
     """The node's connection; ConfigError when a file cannot be read."""
     return NatsConnection(
         servers,
         name=f"gpuward-agent {node}",
         seed=nkey_seed(Path(seed_file) if seed_file else None, "nats_seed_file"),
+        jwt=secret(Path(jwt_file) if jwt_file else None, "nats_jwt_file"),
         tls=tls_context(servers, Path(ca_file) if ca_file else None, "nats_ca_file"),
         look_s=_LOOK_S,
         ping_s=_LOOK_S,

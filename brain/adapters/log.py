@@ -22,7 +22,7 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import NoStreamResponseError, NotFoundError, ServerError, ServiceUnavailableError
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError, ServiceUnavailableError
 from nats.js.manager import JetStreamManager
 
 from agent.contract import subjects
@@ -38,6 +38,7 @@ _ENSURE_TRIES = 20
 _ENSURE_PAUSE_S = 0.25
 _INACTIVE_S = 30.0
 _NO_ROOM = 10047  # the server's "insufficient storage resources available"
+_NO_PEERS = 10005  # a cluster's "no suitable peers for placement", for this or another reason
 LEAST_BYTES = 64 * 1024**2
 
 
@@ -119,8 +120,8 @@ async def _add(manager: JetStreamManager, wanted: StreamConfig, key: str, least:
     while True:
         try:
             await manager.add_stream(wanted.evolve(max_bytes=bytes_))
-        except ServerError as error:
-            if error.err_code != _NO_ROOM or bytes_ < 2 * least:
+        except APIError as error:
+            if not _no_room(error) or bytes_ < 2 * least:
                 raise
             bytes_ //= 2
         else:
@@ -131,12 +132,18 @@ async def _add(manager: JetStreamManager, wanted: StreamConfig, key: str, least:
         _log.warning("NATS has no room for %s: it keeps at most %d MiB", key, bytes_ // 1024**2)
 
 
+def _no_room(error: APIError) -> bool:
+    return error.err_code == _NO_ROOM or (
+        error.err_code == _NO_PEERS and "insufficient storage" in (error.description or "")
+    )
+
+
 async def _update(manager: JetStreamManager, found: StreamConfig, wanted: StreamConfig) -> None:
     """Sets the configured limits; without room for them the stream keeps its present size."""
     try:
         await manager.update_stream(wanted)
-    except ServerError as error:
-        if error.err_code != _NO_ROOM:
+    except APIError as error:
+        if not _no_room(error):
             raise
         await manager.update_stream(wanted.evolve(max_bytes=found.max_bytes))
 

@@ -15,6 +15,7 @@ BRAINS = "WARD"
 SYSTEM = "SYS"
 # A message of a node: a chunk of evidence with its head is the largest.
 MAX_PAYLOAD = 2 * subjects.MAX_BUNDLE_CHUNK
+THRESHOLD_S = 1
 _CONNECTIONS = 4  # of one node's account: one, and those of a restart that are not gone yet
 _WHATS = (subjects.EVENT, subjects.EVIDENCE)
 
@@ -33,7 +34,12 @@ class Member:
     @property
     def account(self) -> str:
         """The name of its account."""
-        return f"N_{self.name}"
+        return account_name(self.name)
+
+
+def account_name(member: str) -> str:
+    """The name of a member's account."""
+    return f"N_{member}"
 
 
 def accounts(cell: str, brain: str, members: Iterable[Member]) -> dict[str, Any]:
@@ -48,16 +54,34 @@ def accounts(cell: str, brain: str, members: Iterable[Member]) -> dict[str, Any]
         },
     }
     for member in members:
-        found[member.account] = {
-            "users": [{"nkey": member.public, "permissions": permissions(cell, member.nodes)}],
-            "limits": {
-                "max_connections": _CONNECTIONS,
-                "max_subscriptions": _CONNECTIONS * (2 + len(_subscriptions(cell, member.nodes))),
-                "max_payload": MAX_PAYLOAD,
-            },
-            "imports": [one for node in member.nodes for one in _imports(cell, node)],
-        }
+        found[member.account] = account(cell, member)
     return found
+
+
+def account(cell: str, member: Member) -> dict[str, Any]:
+    """One member's entry in the `accounts` block."""
+    return {
+        "users": [{"nkey": member.public, "permissions": permissions(cell, member.nodes)}],
+        "limits": {
+            "max_connections": _CONNECTIONS,
+            "max_subscriptions": _CONNECTIONS * (2 + len(_subscriptions(cell, member.nodes))),
+            "max_payload": MAX_PAYLOAD,
+        },
+        "imports": [one for node in member.nodes for one in _imports(cell, node)],
+    }
+
+
+def exports(cell: str, lanes: Iterable[int] = range(subjects.LANES)) -> list[dict[str, Any]]:
+    """What the brains' account has for nodes; to whom, is not said yet."""
+    return [
+        # The threshold: how long the server remembers a reply subject that nobody answers.
+        *(
+            {"service": subjects.lane_subject(cell, number), "response_threshold": f"{THRESHOLD_S}s"}
+            for number in lanes
+        ),
+        {"stream": subjects.command(cell, "*")},
+        {"stream": subjects.acknowledgement(cell, "*", "*")},
+    ]
 
 
 def permissions(cell: str, nodes: tuple[str, ...]) -> Mapping[str, Any]:
@@ -87,14 +111,10 @@ def _exports(cell: str, members: list[Member]) -> list[dict[str, Any]]:
         for number in {subjects.lane_of(node) for node in member.nodes}:
             lanes.setdefault(number, []).append(member.account)
     names = [member.account for member in members]
+    by_lane = [lane for _, lane in sorted(lanes.items())]
     return [
-        # The threshold: how long the server remembers a reply subject that nobody answers.
-        *(
-            {"service": subjects.lane_subject(cell, number), "accounts": lane, "response_threshold": "1s"}
-            for number, lane in sorted(lanes.items())
-        ),
-        {"stream": subjects.command(cell, "*"), "accounts": names},
-        {"stream": subjects.acknowledgement(cell, "*", "*"), "accounts": names},
+        export | {"accounts": accounts}
+        for export, accounts in zip(exports(cell, sorted(lanes)), [*by_lane, names, names], strict=True)
     ]
 
 

@@ -58,6 +58,8 @@ class _Registry(_Model):
     nodes: Mapping[str, CellNode] = {}
     # by id
     tokens: Mapping[str, JoinToken] = {}
+    # node -> when it was revoked. Servers in operator mode are told so, also those that were down at the time
+    revoked: Mapping[str, float] = {}
 
 
 class CellRegistry:
@@ -75,6 +77,10 @@ class CellRegistry:
     def tokens(self) -> Mapping[str, JoinToken]:
         """Returns id -> token, also of those that are used up or have expired. ConfigError as above."""
         return self._file.value().tokens
+
+    def revoked(self) -> Mapping[str, float]:
+        """Returns node -> when it was revoked. ConfigError as above."""
+        return self._file.value().revoked
 
     def add(self, name: str, public: str, *, now: float, by: str = "add-node", replace: bool = False) -> None:
         """Lets a node in. ConfigError: its name or key is none. Refused: it is there with another key."""
@@ -105,20 +111,22 @@ class CellRegistry:
             kept = {key: one for key, one in found.tokens.items() if now < one.expires_at and one.left > 0}
             if len(kept) >= MOST_TOKENS:
                 raise ConfigError(f"{self._file.path} holds {MOST_TOKENS} tokens: revoke some")
-            return _Registry(nodes=found.nodes, tokens=kept | {id_: token})
+            return found.model_copy(update={"tokens": kept | {id_: token}})
 
         self._file.change(add)
         return id_, secret
 
-    def join(self, id_: str, secret: str, name: str, public: str, *, now: float) -> None:
-        """Lets a node in by a token. Refused, with what to do: the token is none, or not for this node. A node that joins
-        again with the same key uses up nothing.
+    def join(self, id_: str, secret: str, name: str, public: str, *, now: float) -> CellNode:
+        """Lets a node in by a token, and returns its line. Refused, with what to do: the token is none, or not for this node. A
+        node that joins again with the same key uses up nothing.
         """
         try:
             subjects.token(name, "node")
             _check_public(public)
         except ConfigError as error:
             raise Refused(str(error)) from error
+
+        joined: list[CellNode] = []
 
         def take(found: _Registry) -> _Registry:
             token = found.tokens.get(id_)
@@ -132,14 +140,17 @@ class CellRegistry:
             self._check_configured(name, public)
             present = found.nodes.get(name)
             if present is not None and present.public == public:
+                joined.append(present)
                 return found
             if token.left < 1:
                 raise Refused("this join token is used up: make another (`gpuward cell token`)")
             changed = _with_node(found, name, public, now=now, by=id_, replace=token.replace)
+            joined.append(changed.nodes[name])
             used = token.model_copy(update={"left": token.left - 1})
-            return _Registry(nodes=changed.nodes, tokens={**found.tokens, id_: used})
+            return changed.model_copy(update={"tokens": {**found.tokens, id_: used}})
 
         self._file.change(take)
+        return joined[0]
 
     def _check_configured(self, name: str, public: str) -> None:
         """Refused: brain.toml has this name with another key, or this key for another name."""
@@ -152,7 +163,7 @@ class CellRegistry:
         if taken:
             raise Refused(f"this key is that of node {taken}: each node makes its own")
 
-    def revoke(self, name: str) -> str:
+    def revoke(self, name: str, *, now: float) -> str:
         """Takes a node or, by its id, a token away. Returns what it was. Refused: there is neither."""
         what = ""
 
@@ -169,10 +180,12 @@ class CellRegistry:
                 raise Refused(
                     f"there is no node and no join token {clip(name, 80)!r}: see `gpuward cell show`"
                 )
-            return _Registry(
-                nodes={key: one for key, one in found.nodes.items() if key != name},
-                tokens={key: one for key, one in found.tokens.items() if key != name or name in found.nodes},
-            )
+            if name not in found.nodes:
+                tokens = {key: one for key, one in found.tokens.items() if key != name}
+                return found.model_copy(update={"tokens": tokens})
+            nodes = {key: one for key, one in found.nodes.items() if key != name}
+            revoked = {**found.revoked, name: _later(now, found.nodes[name].since)}
+            return found.model_copy(update={"nodes": nodes, "revoked": revoked})
 
         self._file.change(drop)
         return what
@@ -188,8 +201,19 @@ def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str,
     taken = next((one for one, node in found.nodes.items() if node.public == public and one != name), "")
     if taken:
         raise Refused(f"this key is that of node {taken}: each node makes its own")
-    node = CellNode(public=public, since=now, by=by)
-    return _Registry(nodes={**found.nodes, name: node}, tokens=found.tokens)
+    if present is not None and present.public == public:
+        return found
+    before = max(present.since if present else 0.0, found.revoked.get(name, 0.0))
+    node = CellNode(public=public, since=_later(now, before), by=by)
+    revoked = {key: at for key, at in found.revoked.items() if key != name}
+    return found.model_copy(update={"nodes": {**found.nodes, name: node}, "revoked": revoked})
+
+
+def _later(now: float, before: float) -> float:
+    """Now, and at least a second later than `before`, whatever the clock says: by the whole second a server in operator mode
+    knows which of a node's credentials are of before.
+    """
+    return max(now, before + 1)
 
 
 def _check_public(public: str) -> None:

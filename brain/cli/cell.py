@@ -11,11 +11,13 @@ import orjson
 
 from agent.contract.errors import ConfigError
 from brain import config as brain_config
-from brain.adapters import keys, nats_accounts
+from brain.adapters import keys, nats_accounts, nkey
 from brain.adapters.nats_accounts import Member
+from brain.adapters.nkey import KeyKind
 from brain.cell.authority import Authority
 from brain.cell.invitation import invitation
 from brain.cell.registry import CellRegistry
+from brain.cli import cell_export
 from brain.cli.operator_commands import Duration
 from brain.cli.terminal import print_json
 from brain.config import BrainConfig
@@ -135,7 +137,7 @@ def token(
 @in_data
 def revoke(what: str, path: Path | None, data: Path | None) -> None:
     """Takes a node or a join token (its id) away, at once: a node's connection is closed."""
-    click.echo(f"revoked: {_registry(_load(path, data)).revoke(what)}")
+    click.echo(f"revoked: {_registry(_load(path, data)).revoke(what, now=time.time())}")
 
 
 @cell.command()
@@ -206,9 +208,35 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
         click.echo(f"join token {id_}: {one['left']} of nodes {one['nodes']!r} until {one['expires']}")
 
 
+@cell.command("export")
+@click.option(
+    "--jwt",
+    "folder",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder to write: accounts and users for NATS servers in operator mode.",
+)
+@click.option(
+    "--operator-seed",
+    "seed",
+    type=click.Path(path_type=Path),
+    help="Seed of your operator or of one of its signing keys; default: nats.operator.seed_file, or a new operator.",
+)
+@in_config
+@in_data
+def export(folder: Path, seed: Path | None, path: Path | None, data: Path | None) -> None:
+    """Writes what a NATS cluster of your own in operator mode needs: its README.txt says what to do with it."""
+    config = _load(path, data)
+    count = cell_export.export(config, _registry(config), folder, seed)
+    click.echo(f"{count} accounts written: {folder / 'README.txt'} says what to do with them")
+
+
 def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
     """The accounts block of a NATS server's configuration (JSON is a subset of its format)."""
-    seed = config.nats.seed_file or config.data_dir / "nats/keys/brain.nk"
+    if config.nats.seed_file:
+        brain = nkey.load_or_make(config.nats.seed_file, KeyKind.USER).public
+    else:
+        brain = keys.public_nkey(config.data_dir / "nats/keys/brain.nk")
     members = [
         Member(name=name, public=node.public, nodes=(name,))
         for name, node in sorted(registry.nodes().items())
@@ -216,6 +244,6 @@ def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
     block = {
         "system_account": nats_accounts.SYSTEM,
         "no_fast_producer_stall": True,
-        "accounts": nats_accounts.accounts(config.cell, keys.public_nkey(seed), members),
+        "accounts": nats_accounts.accounts(config.cell, brain, members),
     }
     return orjson.dumps(block, option=orjson.OPT_INDENT_2).decode()

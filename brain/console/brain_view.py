@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.feed import Feed
 from brain.core.inputs import OperatorCommand
@@ -152,6 +153,10 @@ class BrainView(Protocol):
 
     def troubles(self) -> Sequence[tuple[str, str, float]]:
         """Returns the open alerts about this brain itself: cause, text, since when (seconds since 1970)."""
+        ...
+
+    def node_jwt(self, name: str, node: CellNode) -> str:
+        """The JWT by which a node logs in; empty where the servers are not in operator mode."""
         ...
 
     def note(self, kind: str, text: str) -> None:

@@ -16,6 +16,7 @@ from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
+from brain.config import BrainConfig
 from brain.console.access.door import Door
 from brain.console.access.route import Route
 from brain.console.answers import json_answer
@@ -34,7 +35,7 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
         door.count_login(request)
         given = await _given(request)
         try:
-            await asyncio.to_thread(
+            node = await asyncio.to_thread(
                 registry.join, given["id"], given["secret"], given["node"], given["public"], now=time.time()
             )
         except Refused as error:
@@ -51,7 +52,8 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
                 "cell": brain.config.cell,
                 "node": given["node"],
                 "nats_url": brain.config.nats_url_for_nodes(request.url.host or "", tls=authority.exists()),
-                "ca": _ca(authority),
+                "nats_jwt": brain.node_jwt(given["node"], node),
+                "ca": _ca_of_nats(brain.config, authority),
                 "trusted_keys": _trusted(brain.config.signing_key),
             }
         )
@@ -74,6 +76,13 @@ async def _given(request: web.Request) -> dict[str, str]:
 
 def _ca(authority: Authority) -> str:
     return authority.ca_file.read_text(encoding="ascii") if authority.exists() else ""
+
+
+def _ca_of_nats(config: BrainConfig, authority: Authority) -> str:
+    """The CA of the servers that nodes connect to; empty: the system's CAs."""
+    if config.embedded:
+        return _ca(authority)
+    return config.nats.ca_file.read_text(encoding="ascii") if config.nats.ca_file else ""
 
 
 def _trusted(signing_key: Path) -> dict[str, str]:

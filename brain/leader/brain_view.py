@@ -7,7 +7,9 @@ from agent.shared.nats_connection import NatsConnection
 from brain.adapters import evidence
 from brain.adapters.liveness import Beats
 from brain.adapters.node_requests import NodeRequests
+from brain.adapters.operator_mode import OperatorMode
 from brain.adapters.readmodel import ReadModel
+from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.brain_view import NodeBeat
 from brain.console.feed import Feed
@@ -87,6 +89,8 @@ class LiveBrainView:
     writer: LogWriter
     notes: BrainNotes
     alerts: BrainAlerts
+    # where the servers are in operator mode
+    jwts: OperatorMode | None
     # by this machine's wall clock
     started_at: float = field(default_factory=time.time)
 
@@ -118,6 +122,10 @@ class LiveBrainView:
     def troubles(self) -> list[tuple[str, str, float]]:
         """This brain's own open alerts: cause, text, since when (seconds since 1970)."""
         return [(alert.cause, alert.text, alert.since) for alert in self.alerts.open_now]
+
+    def node_jwt(self, name: str, node: CellNode) -> str:
+        """The JWT by which a node logs in; empty where the servers are not in operator mode."""
+        return self.jwts.node_jwt(name, node) if self.jwts else ""
 
     def note(self, kind: str, text: str) -> None:
         """Writes a note of this brain."""

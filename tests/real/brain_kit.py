@@ -19,9 +19,10 @@ from agent.contract.acknowledgements import decode_acknowledgement
 from agent.contract.commands import Answer, Command, Reply, decode_command, encode_reply
 from agent.contract.look import LOOK
 from agent.contract.messages import Beat, Event, Severity, encode_beat, encode_event
+from agent.shared.nats_connection import tls_context
 from brain import app, config
 from tests import people
-from tests.real.nats import free_port
+from tests.real.nats import free_port, login
 
 
 class Node:
@@ -168,23 +169,40 @@ class Lab:
         if self._task is not None:
             await asyncio.wait_for(self._task, 60)
 
-    async def node(self, name: str, *, listens: bool = True) -> Node:
-        """A node with its own credentials. `listens`: it answers commands."""
+    def end(self) -> None:
+        """Of what outlives the brain."""
+
+    async def credential(self, name: str) -> Path:
+        """The file with the credential of a node, which is let in if it is not yet."""
         assert self.running is not None
         assert self.running.server is not None
-        seed = self.running.server.node_seed_file(name)
-        client = await nats.connect(self.running.nats_url, nkeys_seed=str(seed), error_cb=_quiet)
-        self._stack.push_async_callback(client.close)
+        return self.running.server.node_seed_file(name)
+
+    def brain_credential(self) -> Path:
+        """The file with the brain's own credential."""
+        assert self.running is not None
+        assert self.running.server is not None
+        return self.running.server.brain_seed_file
+
+    async def node(self, name: str, *, listens: bool = True) -> Node:
+        """A node with its own credentials. `listens`: it answers commands."""
+        client = await self.connected(await self.credential(name))
+        assert self.running is not None
         node = Node(name, client, self.running.signer.key.verify_key)
         await node.listen(commands=listens)
         return node
 
     async def brain_client(self) -> Client:
         """A connection with the brain's own credentials."""
+        return await self.connected(self.brain_credential())
+
+    async def connected(self, credential: Path) -> Client:
+        """A connection that is kept as long as the brain."""
         assert self.running is not None
-        assert self.running.server is not None
+        servers = self.running.nats_url.split(",")
+        tls = tls_context(servers, self.config.nats.ca_file, "nats.ca_file")
         client = await nats.connect(
-            self.running.nats_url, nkeys_seed=str(self.running.server.brain_seed_file)
+            servers, tls=tls, error_cb=_quiet, max_reconnect_attempts=-1, **login(credential)
         )
         self._stack.push_async_callback(client.close)
         return client
@@ -221,14 +239,17 @@ class Lab:
 
 
 @contextlib.asynccontextmanager
-async def lab(folder: Path, **more: Any) -> AsyncIterator[Lab]:
+async def lab(
+    folder: Path, make: Callable[[Path, dict[str, Any]], Lab] = Lab, **more: Any
+) -> AsyncIterator[Lab]:
     """A running brain; `more` goes into its configuration."""
-    whole = Lab(folder, more)
+    whole = make(folder, more)
     try:
         await whole.start()
         yield whole
     finally:
         await whole.stop()
+        whole.end()
 
 
 async def _quiet(_: Exception) -> None:

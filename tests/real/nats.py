@@ -72,12 +72,17 @@ class NatsServer:
         conf = self._write()
         log = self._log
         with log.open("ab") as sink:
-            self._process = subprocess.Popen([nats_binary(), "-c", str(conf)], stdout=sink, stderr=sink)
+            command = [nats_binary(), "-c", str(conf)]
+            self._process = subprocess.Popen(command, stdout=sink, stderr=sink, cwd=self._folder)
         deadline = time.monotonic() + START_WITHIN_S
         while not _listens(self.port):
             assert self._process.poll() is None, f"nats-server died at once:\n{log.read_text()[-2000:]}"
             assert time.monotonic() < deadline, f"nats-server does not listen:\n{log.read_text()[-2000:]}"
             time.sleep(0.01)
+
+    def configure(self, config: str) -> None:
+        """Other lines for the configuration file, before `start`; in place of those that were given."""
+        self._config = config
 
     def add(self, node: str) -> None:
         """A node with an account of its own, also while the server runs; nothing if it has one."""
@@ -86,13 +91,18 @@ class NatsServer:
         self._nodes[node] = (node,)
         if self._process is not None:
             self._write()
-            for _ in range(2):  # imports of a new account are dead until the next reload
-                before = self._log.stat().st_size
-                self._process.send_signal(signal.SIGHUP)
-                deadline = time.monotonic() + START_WITHIN_S
-                while b"Reloaded server configuration" not in self._log.read_bytes()[before:]:
-                    assert time.monotonic() < deadline, "nats-server does not reload"
-                    time.sleep(0.01)
+            self.reload()
+
+    def reload(self) -> None:
+        """Makes the running server read its configuration, twice: imports of a new account are dead until the next reload."""
+        assert self._process is not None, "the server does not run"
+        for _ in range(2):
+            before = self._log.stat().st_size
+            self._process.send_signal(signal.SIGHUP)
+            deadline = time.monotonic() + START_WITHIN_S
+            while b"Reloaded server configuration" not in self._log.read_bytes()[before:]:
+                assert time.monotonic() < deadline, "nats-server does not reload"
+                time.sleep(0.01)
 
     @property
     def _log(self) -> Path:
@@ -196,6 +206,11 @@ async def client(url: str) -> AsyncIterator[Client]:
     finally:
         with contextlib.suppress(OSError):
             await connection.close()
+
+
+def login(file: Path) -> dict[str, str]:
+    """For `nats.connect`: with the credential in this file, a seed or `.creds`."""
+    return {"user_credentials" if file.suffix == ".creds" else "nkeys_seed": str(file)}
 
 
 async def whole_log(url: str, cell: str = "default") -> list[bytes]:

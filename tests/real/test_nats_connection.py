@@ -247,6 +247,7 @@ async def test_what_the_session_raises_by_itself_is_raised(tmp_path: Path) -> No
     [
         ({"seed_file": "/nowhere/seed"}, "nats_seed_file: /nowhere/seed cannot be read"),
         ({"seed_file": "/dev/null"}, "nats_seed_file: /dev/null is empty"),
+        ({"jwt_file": "/nowhere/jwt"}, "nats_jwt_file: /nowhere/jwt cannot be read"),
         ({"seed_file": "/etc/passwd"}, "nats_seed_file: /etc/passwd has no NKEY seed"),
         ({"ca_file": "/nowhere/ca"}, "nats_ca_file: /nowhere/ca cannot be read"),
     ],

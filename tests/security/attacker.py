@@ -2,7 +2,7 @@
 
     python -m tests.security.attacker URL SEED NODE CELL ATTACK SECONDS
 
-SEED is empty where the credential stands in URL.
+SEED is the file of a seed or `.creds`; empty where the credential stands in URL.
 
 It prints one line of JSON: what was tried, and what the server refused. Bodies carry MARK, by which a watcher sees where they
 come out.
@@ -13,6 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import nats
@@ -20,6 +21,7 @@ import orjson
 from nats.aio.client import Client
 
 from agent.contract import subjects
+from tests.real.nats import login
 
 MARK = "stolen-credential"
 VICTIM = "n2"
@@ -198,7 +200,7 @@ async def main(url: str, seed: str, node: str, cell: str, attack: str, more: str
 
     client = await nats.connect(
         url,
-        nkeys_seed=seed or None,
+        **(login(Path(seed)) if seed else {}),
         error_cb=on_error,
         pending_size=64 * 1024**2,
         skip_subject_validation=True,

@@ -9,7 +9,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from nats.aio.msg import Msg
 
 from agent.contract import subjects
 from tests.real.brain_kit import Lab, Node, lab
+from tests.real.operator_kit import OperatorLab
 from tests.security.attacker import MARK, VICTIM
 from tests.security.figures import Record, attacked
 
@@ -53,8 +54,7 @@ class Site:
     async def attack(self, name: str, more: str = "0") -> dict[str, int]:
         """Runs the attacker to its end; what it tried, and what the server refused."""
         assert self.whole.running is not None
-        assert self.whole.running.server is not None
-        seed = self.whole.running.server.node_seed_file(THIEF)
+        seed = await self.whole.credential(THIEF)
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.security.attacker", self.whole.running.nats_url, str(seed), THIEF, CELL, name, more,
             stdout=asyncio.subprocess.PIPE, cwd=ROOT,
@@ -96,20 +96,27 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def site(folder: Path, **more: Any) -> AsyncIterator[Site]:
+async def site(
+    folder: Path, make: Callable[[Path, dict[str, Any]], Lab] = Lab, **more: Any
+) -> AsyncIterator[Site]:
     """As above."""
-    async with lab(folder, **more) as whole:
+    async with lab(folder, make, **more) as whole:
         honest = await whole.node(VICTIM)
         await honest.event("agent.started", version="1")
         yield Site(whole, honest)
 
 
+# The accounts stand in the server's configuration, or in JWTs.
+on_both = pytest.mark.parametrize("make", [Lab, OperatorLab])
+
+
+@on_both
 @pytest.mark.parametrize("attack", ["replies", "headers", "elsewhere"])
 async def test_what_a_thief_says_comes_out_nowhere_else(
-    tmp_path: Path, attack: str, record_property: Record
+    tmp_path: Path, attack: str, make: type[Lab], record_property: Record
 ) -> None:
     """With any reply subject, any header, at any subject: the leader stays, and no stream or node gets a word of it."""
-    async with site(tmp_path) as found:
+    async with site(tmp_path, make) as found:
         await found.watch()
         epoch = await found.epoch()
         done = await found.attack(attack)
@@ -123,9 +130,10 @@ async def test_what_a_thief_says_comes_out_nowhere_else(
         assert found.headers == set()
 
 
-async def test_no_message_id_can_be_used_up(tmp_path: Path, record_property: Record) -> None:
+@on_both
+async def test_no_message_id_can_be_used_up(tmp_path: Path, make: type[Lab], record_property: Record) -> None:
     """After the attack with the ids of the brain's next inputs it leads again after a restart, and hears of dead nodes."""
-    async with site(tmp_path, unreachable_after_s=3) as found:
+    async with site(tmp_path, make, unreachable_after_s=3) as found:
         await found.honest.beat()
         done = await found.attack("headers")
         attacked(record_property, done["tried"], refused=done["refused"])
@@ -140,12 +148,13 @@ async def test_no_message_id_can_be_used_up(tmp_path: Path, record_property: Rec
         )
 
 
+@on_both
 async def test_a_result_for_another_nodes_step_is_an_incident_about_the_sender(
-    tmp_path: Path, record_property: Record
+    tmp_path: Path, make: type[Lab], record_property: Record
 ) -> None:
     """The step goes on as if nothing had been said."""
     modes = [{"mode": "auto", "nodes": ""}, {"mode": "auto", "nodes": "*"}]
-    async with site(tmp_path, modes=modes, settings={"hold_off_s": 0}) as found:
+    async with site(tmp_path, make, modes=modes, settings={"hold_off_s": 0}) as found:
         await found.honest.event(
             "link.state", "link/eth1", up=False, admin_up=True, carrier=False, operstate="down"
         )
