@@ -1,8 +1,8 @@
 """Events and heartbeats of a node. JSON objects on the wire; the functions here encode to and decode from dicts."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -13,8 +13,10 @@ VERSION = 1
 MAX_EVIDENCE = 2000  # characters of a kernel or job line that an event carries
 MAX_TEXT = 500  # characters of one text of `data`
 MAX_FIELDS = 40
+MAX_EVENT_BYTES = 16_384  # of one event as it is sent: an agent cuts its texts until it fits
 
 Scalar = str | int | float | bool
+_MAX_NAME = 80  # characters of a kind, a time, a boot id
 _ID = re.compile(r"([A-Za-z0-9_-]{1,63}):([A-Za-z0-9]{1,32}):([0-9]{1,18})")
 _KIND = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 
@@ -115,6 +117,18 @@ def encode_event(event: Event) -> dict[str, Any]:
     }
 
 
+def fitting(event: Event, encoded: Callable[[Any], bytes]) -> bytes:
+    """An event as it is sent. One that is longer than MAX_EVENT_BYTES has its texts cut until it fits. `encoded`: JSON."""
+    body, limit = encoded(encode_event(event)), MAX_TEXT
+    while len(body) > MAX_EVENT_BYTES and limit > 1:
+        limit //= 2
+        data = {
+            key: clip(value, limit) if isinstance(value, str) else value for key, value in event.data.items()
+        }
+        body = encoded(encode_event(replace(event, data=data, evidence=clip(event.evidence, 2 * limit))))
+    return body
+
+
 def decode_event(raw: Any, node: str) -> Event:
     """Decodes an event that `node` has published; the ContractError names what does not fit."""
     if not isinstance(raw, dict):
@@ -129,7 +143,7 @@ def decode_event(raw: Any, node: str) -> Event:
     match = _ID.fullmatch(text["id"])
     if match is None or match[1] != node:
         raise ContractError(f"event id {text['id'][:80]!r} is not <node>:<spool>:<seq> of node {node!r}")
-    if _KIND.fullmatch(text["kind"]) is None:
+    if _KIND.fullmatch(text["kind"]) is None or len(text["kind"]) > _MAX_NAME:
         raise ContractError(f"not an event kind: {text['kind'][:80]!r}")
     try:
         severity = Severity(str(raw.get("severity")))
@@ -146,9 +160,9 @@ def decode_event(raw: Any, node: str) -> Event:
         kind=text["kind"],
         component=components.check(text["component"]),
         severity=severity,
-        at=text["at"],
+        at=clip(text["at"], _MAX_NAME),
         age_s=float(age_s),
-        boot=text["boot"],
+        boot=clip(text["boot"], _MAX_NAME),
         count=count,
         data=_data(data),
         evidence=text["evidence"][:MAX_EVIDENCE],

@@ -19,6 +19,7 @@ MAX_BUNDLE_CHUNK = 131_072  # bytes of an evidence bundle in one message, as in 
 # What a node offers: the last token of an offer's subject.
 EVENT, BEAT, ANSWER, EVIDENCE = "event", "beat", "answer", "evidence"
 LANES = 64  # of one cell; each node's offers go through the one that its name gives
+PARTS_LANES = 8  # of one cell, for parts of evidence bundles: they are large
 
 
 def token(text: str, what: str) -> str:
@@ -50,7 +51,7 @@ def event(cell: str, node: str) -> str:
 
 def offer(cell: str, node: str, what: str) -> str:
     """Subject at which a node, in its own account, offers an event, a heartbeat, an answer or a part of a bundle."""
-    return f"ward.{cell}.offer.{node}.{what}"
+    return f"ward.{cell}.part.{node}" if what == EVIDENCE else f"ward.{cell}.offer.{node}.{what}"
 
 
 def lane_of(node: str) -> int:
@@ -60,6 +61,8 @@ def lane_of(node: str) -> int:
 
 def lane(cell: str, node: str, what: str) -> str:
     """Subject of a node's offers in the brain's account."""
+    if what == EVIDENCE:
+        return f"{_parts(cell, lane_of(node) % PARTS_LANES)}.{node}"
     return f"{_lane(cell, lane_of(node))}.{node}.{what}"
 
 
@@ -69,8 +72,29 @@ def lane_stream(cell: str, number: int) -> str:
 
 
 def lane_subject(cell: str, number: int) -> str:
-    """All subjects of a lane."""
+    """What nodes may reach of a lane."""
     return f"{_lane(cell, number)}.*.*"
+
+
+def lane_subjects(cell: str, number: int) -> list[str]:
+    """What a lane keeps: three kinds of offers, and no other."""
+    return [f"{_lane(cell, number)}.*.{what}" for what in (EVENT, BEAT, ANSWER)]
+
+
+def offered(subject: str) -> tuple[str, str]:
+    """(node, what) of a subject of `lane`."""
+    _, _, _, _, node, *what = subject.split(".")
+    return node, what[0] if what else EVIDENCE
+
+
+def parts_stream(cell: str, number: int) -> str:
+    """The stream in which parts of evidence bundles wait for the brain."""
+    return f"PARTS_{cell}_{number}"
+
+
+def parts_subject(cell: str, number: int) -> str:
+    """All subjects of it."""
+    return f"{_parts(cell, number)}.*"
 
 
 def acknowledgement(cell: str, node: str, what: str) -> str:
@@ -149,6 +173,10 @@ def command_of_bundle(subject: str) -> str:
 
 def _lane(cell: str, number: int) -> str:
     return f"ward.{cell}.lane.{number:02}"
+
+
+def _parts(cell: str, number: int) -> str:
+    return f"ward.{cell}.parts.{number}"
 
 
 def _encoded(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from agent.contract.messages import MAX_EVIDENCE, Event, Severity, UnsentEvent, clip, encode_event
+from agent.contract.messages import MAX_EVIDENCE, Event, Severity, UnsentEvent, clip, fitting
 from agent.host import Host
 from agent.uplink.store import MEMORY, Row, Store, move_away
 
@@ -218,7 +218,7 @@ class Spool:
             age_s=max(0.0, now_s - fact_s),
             kind=unsent.kind,
             severity=unsent.severity.value,
-            body=_json(encode_event(event)),
+            body=fitting(event, _json),
         )
 
     def _age_s(self, row: Row) -> float:

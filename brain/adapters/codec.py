@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, ContractError
-from agent.contract.messages import Event, clip, decode_event, encode_event
+from agent.contract.messages import MAX_EVENT_BYTES, Event, clip, decode_event, encode_event
 from brain import renamed
 from brain.adapters import pack as packs
 from brain.core.inputs import (
@@ -41,7 +41,6 @@ from brain.core.inputs import (
 )
 
 VERSION = 1
-MAX_EVENT = 65_536  # bytes of one event; agents' own limits are far below
 MAX_PACK = 64 * 1024 * 1024  # bytes of an unpacked pack
 
 # One line for each input that brains and operators publish: its token in the subject, and its type.
@@ -114,8 +113,8 @@ class Codec:
 
 def read_event(body: bytes, node: str) -> Event:
     """Returns the event that a node has offered; ContractError when it cannot be read."""
-    if len(body) > MAX_EVENT:
-        raise ContractError(f"an event of {len(body)} bytes, more than {MAX_EVENT}")
+    if len(body) > MAX_EVENT_BYTES:
+        raise ContractError(f"an event of {len(body)} bytes, more than {MAX_EVENT_BYTES}")
     try:
         return decode_event(orjson.loads(body), node)
     except _WRONG as error:

@@ -1,9 +1,10 @@
 """The lanes: what nodes offer waits here, in memory, until the leading brain takes it.
 
-A cell has subjects.LANES streams; a node's offers go through the one that its name gives. A lane keeps at most PER_SUBJECT
-messages of each kind of each node, and refuses more: a node that floods fills its own part. Nothing is acknowledged by
-the server; the brain takes a message out of the lane when it has dealt with it, which is how it sets a node's pace. What
-nobody takes is forgotten after MAX_AGE_S, since agents offer again what was not acknowledged.
+A cell has subjects.LANES streams for events, beats and answers, and subjects.PARTS_LANES for parts of evidence bundles; a node's
+offers go through those that its name gives. Each keeps so many messages of a kind of one node, of so many bytes at most, and
+refuses more: a node that floods fills its own part, which is at most a fifth of the lane. Nothing is acknowledged by the
+server; the brain takes a message out of the lane when it has dealt with it, which is how it sets a node's pace. What nobody
+takes is forgotten after MAX_AGE_S, since agents offer again what was not acknowledged.
 """
 
 import asyncio
@@ -27,15 +28,14 @@ from nats.js.api import (
 from nats.js.errors import NotFoundError
 
 from agent.contract import subjects
+from agent.contract.messages import MAX_EVENT_BYTES
 from agent.shared.nats_connection import LOST
 from brain.adapters.log import parse_delivery
 
-PER_SUBJECT = 64
 MAX_BYTES = 16 * 1024**2  # of one lane
-MAX_MESSAGE = 2 * subjects.MAX_BUNDLE_CHUNK
 MAX_AGE_S = 10.0
 # What the server keeps free for all lanes of a cell; it reserves that much, and uses what is in them.
-RESERVED_BYTES = subjects.LANES * MAX_BYTES
+RESERVED_BYTES = (subjects.LANES + subjects.PARTS_LANES) * MAX_BYTES
 _CONSUMER = "brain"
 _PENDING = 2048  # messages of one lane that the brain has and has not dealt with
 _ACK_WAIT_S = 60.0  # longer than anything is kept
@@ -61,6 +61,43 @@ class Offer:
     token: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One stream of them."""
+
+    stream: str
+    subjects: tuple[str, ...]
+    # Messages of one kind of one node
+    per_subject: int
+    # Bytes of one message
+    max_message: int
+
+
+def lanes(cell: str) -> list[Lane]:
+    """All lanes of a cell."""
+    return [
+        *(
+            Lane(
+                stream=subjects.lane_stream(cell, number),
+                subjects=tuple(subjects.lane_subjects(cell, number)),
+                per_subject=64,
+                # With an answer's reference, or the headers that a node brings.
+                max_message=MAX_EVENT_BYTES + 1024,
+            )
+            for number in range(subjects.LANES)
+        ),
+        *(
+            Lane(
+                stream=subjects.parts_stream(cell, number),
+                subjects=(subjects.parts_subject(cell, number),),
+                per_subject=8,  # an agent sends the next one when it has the answer
+                max_message=2 * subjects.MAX_BUNDLE_CHUNK,
+            )
+            for number in range(subjects.PARTS_LANES)
+        ),
+    ]
+
+
 class Lanes:
     """The lanes of one cell on one connection."""
 
@@ -68,13 +105,14 @@ class Lanes:
         self._client = client
         self._cell = cell
         self._clock = clock
+        self._lanes = lanes(cell)
         self._replicas = 1
         self._heard: dict[int, float] = {}
 
     async def ensure(self, replicas: int = 1) -> None:
         """Creates the lanes that are not there: a server forgets them when it stops."""
         self._replicas = replicas
-        await asyncio.gather(*(self._ensure(number) for number in range(subjects.LANES)))
+        await asyncio.gather(*(self._ensure(number) for number in range(len(self._lanes))))
 
     @contextlib.asynccontextmanager
     async def taken(
@@ -87,7 +125,7 @@ class Lanes:
         try:
             inbox = self._client.new_inbox()
             # One each: the server does not see that somebody listens where only a wildcard matches.
-            for number in range(subjects.LANES):
+            for number in range(len(self._lanes)):
                 subscriptions.append(
                     await self._client.subscribe(
                         f"{inbox}.{number}",
@@ -96,7 +134,7 @@ class Lanes:
                         pending_bytes_limit=-1,
                     )
                 )
-            await asyncio.gather(*(self._consume(number, inbox) for number in range(subjects.LANES)))
+            await asyncio.gather(*(self._consume(number, inbox) for number in range(len(self._lanes))))
             watch = asyncio.create_task(self._watch(inbox, interrupted), name="lanes")
             try:
                 yield
@@ -113,19 +151,19 @@ class Lanes:
         await self._client.publish(offer.token, b"+ACK")
 
     async def _ensure(self, number: int) -> None:
-        manager = self._client.jsm()
+        manager, lane = self._client.jsm(), self._lanes[number]
         wanted = StreamConfig(
-            name=subjects.lane_stream(self._cell, number),
-            subjects=[subjects.lane_subject(self._cell, number)],
+            name=lane.stream,
+            subjects=list(lane.subjects),
             storage=StorageType.MEMORY,
             retention=RetentionPolicy.WORK_QUEUE,
             discard=DiscardPolicy.NEW,
             discard_new_per_subject=True,
             no_ack=True,
-            max_msgs_per_subject=PER_SUBJECT,
+            max_msgs_per_subject=lane.per_subject,
             max_bytes=MAX_BYTES,
             max_age=MAX_AGE_S,
-            max_msg_size=MAX_MESSAGE,
+            max_msg_size=lane.max_message,
             duplicate_window=0.1,
             num_replicas=self._replicas,
         )
@@ -136,7 +174,7 @@ class Lanes:
 
     async def _consume(self, number: int, inbox: str) -> None:
         """Makes the lane's only consumer anew: it ends the deliveries to whoever led before."""
-        manager, stream = self._client.jsm(), subjects.lane_stream(self._cell, number)
+        manager, stream = self._client.jsm(), self._lanes[number].stream
         with contextlib.suppress(NotFoundError):
             await manager.delete_consumer(stream, _CONSUMER)
         await manager.add_consumer(
@@ -171,8 +209,8 @@ class Lanes:
         return receive
 
     def _offer(self, message: Msg) -> Offer | None:
-        *_, lane, node, what = message.subject.split(".")
-        if not lane.isdecimal() or int(lane) != subjects.lane_of(node):
+        node, what = subjects.offered(message.subject)
+        if message.subject != subjects.lane(self._cell, node, what):
             return None  # not a lane of this node: the server's configuration is not ours
         return Offer(node, what, message.data, parse_delivery(message.reply).at, message.reply)
 

@@ -5,7 +5,7 @@ nothing else: no JetStream, no subject of another account, and its reply subject
 (docs/decisions/0027, and measured in docs/security.md). The permissions of its user say the same once more.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ MAX_PAYLOAD = 2 * subjects.MAX_BUNDLE_CHUNK
 THRESHOLD_S = 1
 _CONNECTIONS = 4  # of one node's account: one, and those of a restart that are not gone yet
 _WHATS = (subjects.EVENT, subjects.EVIDENCE)
+# Exactly these: with any other last token a node would have as many places in its lane as it has ideas.
+OFFERS = (subjects.EVENT, subjects.BEAT, subjects.ANSWER, subjects.EVIDENCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +73,17 @@ def account(cell: str, member: Member) -> dict[str, Any]:
     }
 
 
-def exports(cell: str, lanes: Iterable[int] = range(subjects.LANES)) -> list[dict[str, Any]]:
-    """What the brains' account has for nodes; to whom, is not said yet."""
+def exports(cell: str, lanes: Collection[int] = range(subjects.LANES)) -> list[dict[str, Any]]:
+    """What the brains' account has for nodes of these lanes; to whom, is not said yet."""
     return [
         # The threshold: how long the server remembers a reply subject that nobody answers.
         *(
             {"service": subjects.lane_subject(cell, number), "response_threshold": f"{THRESHOLD_S}s"}
             for number in lanes
+        ),
+        *(
+            {"service": subjects.parts_subject(cell, number), "response_threshold": f"{THRESHOLD_S}s"}
+            for number in sorted({number % subjects.PARTS_LANES for number in lanes})
         ),
         {"stream": subjects.command(cell, "*")},
         {"stream": subjects.acknowledgement(cell, "*", "*")},
@@ -87,7 +93,7 @@ def exports(cell: str, lanes: Iterable[int] = range(subjects.LANES)) -> list[dic
 def permissions(cell: str, nodes: tuple[str, ...]) -> Mapping[str, Any]:
     """What the user of these nodes may publish and subscribe to."""
     return {
-        "publish": {"allow": [subjects.offer(cell, node, "*") for node in nodes]},
+        "publish": {"allow": [subjects.offer(cell, node, what) for node in nodes for what in OFFERS]},
         "subscribe": {"allow": _subscriptions(cell, nodes)},
     }
 
@@ -107,11 +113,15 @@ def _exports(cell: str, members: list[Member]) -> list[dict[str, Any]]:
     if not members:
         return []
     lanes: dict[int, list[str]] = {}
+    parts: dict[int, list[str]] = {}
     for member in members:
-        for number in {subjects.lane_of(node) for node in member.nodes}:
+        numbers = {subjects.lane_of(node) for node in member.nodes}
+        for number in numbers:
             lanes.setdefault(number, []).append(member.account)
+        for number in {number % subjects.PARTS_LANES for number in numbers}:
+            parts.setdefault(number, []).append(member.account)
     names = [member.account for member in members]
-    by_lane = [lane for _, lane in sorted(lanes.items())]
+    by_lane = [accounts for found in (lanes, parts) for _, accounts in sorted(found.items())]
     return [
         export | {"accounts": accounts}
         for export, accounts in zip(exports(cell, sorted(lanes)), [*by_lane, names, names], strict=True)
@@ -124,6 +134,10 @@ def _imports(cell: str, node: str) -> list[dict[str, Any]]:
 
     return [
         {"service": of_brains(subjects.lane(cell, node, "*")), "to": subjects.offer(cell, node, "*")},
+        {
+            "service": of_brains(subjects.lane(cell, node, subjects.EVIDENCE)),
+            "to": subjects.offer(cell, node, subjects.EVIDENCE),
+        },
         {"stream": of_brains(subjects.command(cell, node))},
         {"stream": of_brains(subjects.acknowledgement(cell, node, "*"))},
     ]

@@ -23,6 +23,7 @@ from agent.contract.errors import ContractError
 from agent.contract.messages import Event, encode_event
 from brain.adapters.codec import read_event
 from brain.adapters.lanes import Lanes, Offer
+from brain.core.pack import vocabulary
 from brain.leader.node_reports import NodeReports
 from brain.leader.quotas import NodeQuota
 
@@ -134,9 +135,13 @@ class EventQueue:
             self._reports.unreadable(offer.node, subject, str(error))
             await self._lanes.done(offer)
             return
+        if event.kind in vocabulary.KINDS:
+            self._reports.foreign_word(offer.node, event.kind)
+            await self._store(offer, event.id, LEFT_OUT)
+            return
         if not quota.ordinary(event, now_s):
             self._reports.slowed(offer.node)
-        if not quota.takes(event, now_s):
+        if not quota.takes(event, len(offer.body), now_s):
             self._reports.left_out(offer.node)
             await self._store(offer, event.id, LEFT_OUT)
             return

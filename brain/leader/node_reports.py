@@ -76,6 +76,11 @@ class NodeReports:
         if self._due(self._node(node), "foreign"):
             self._report(node, vocabulary.FOREIGN_RESULT, Severity.ERROR, {"command": clip(command, 120)})
 
+    def foreign_word(self, node: str, kind: str) -> None:
+        """The node reports a kind of fact that no agent tells."""
+        if self._due(self._node(node), "word"):
+            self._report(node, vocabulary.FOREIGN_WORD, Severity.ERROR, {"word": clip(kind, 120)})
+
     def sweep(self) -> None:
         """To be called each second or so."""
         now_s = self._clock()

@@ -18,6 +18,9 @@ PACE_BURST = 2000.0
 # Events that a node may add at once, and how many more per second afterwards.
 MILD_BURST, MILD_PER_S = 20_000.0, 2.0
 WORST_BURST, WORST_PER_S = 5_000.0, 1.0
+# The same in bytes: a liar adds 24 MiB at once and 0.5 GB a day, so a log of 8 GiB holds two weeks of one, days of several.
+MILD_BURST_BYTES, MILD_BYTES_PER_S = 16.0 * 1024**2, 4096.0
+WORST_BURST_BYTES, WORST_BYTES_PER_S = 8.0 * 1024**2, 2048.0
 _WORST = frozenset((Severity.ERROR, Severity.FATAL, Severity.UNKNOWN))
 
 
@@ -33,13 +36,13 @@ class Allowance:
     def __post_init__(self) -> None:
         self.left = self.burst
 
-    def spend(self, now_s: float) -> bool:
-        """Takes one; False: none is left."""
+    def spend(self, now_s: float, cost: float = 1.0) -> bool:
+        """Takes so many; False: there are not so many left."""
         self.left = min(self.burst, self.left + max(0.0, now_s - self.at_s) * self.per_s)
         self.at_s = now_s
-        if self.left < 1:
+        if self.left < cost:
             return False
-        self.left -= 1
+        self.left -= cost
         return True
 
     def ready_s(self) -> float:
@@ -53,14 +56,15 @@ class NodeQuota:
     def __init__(self) -> None:
         self.pace = Allowance(PACE_BURST, PACE_PER_S)
         self._faults = Allowance(FAULTS_BURST, FAULTS_PER_S)
-        self._mild = Allowance(MILD_BURST, MILD_PER_S)
-        self._worst = Allowance(WORST_BURST, WORST_PER_S)
+        self._mild = Allowance(MILD_BURST, MILD_PER_S), Allowance(MILD_BURST_BYTES, MILD_BYTES_PER_S)
+        self._worst = Allowance(WORST_BURST, WORST_PER_S), Allowance(WORST_BURST_BYTES, WORST_BYTES_PER_S)
 
     def ordinary(self, event: Event, now_s: float) -> bool:
         """Could a fault give so many events? False: somebody is noisy."""
         return event.age_s > KEPT_S or self._faults.spend(now_s)
 
-    def takes(self, event: Event, now_s: float) -> bool:
-        """Does this event go onto the log? False: it is left out."""
+    def takes(self, event: Event, size: int, now_s: float) -> bool:
+        """Does this event of `size` bytes go onto the log? False: it is left out."""
         worst = event.severity in _WORST or event.kind.startswith("command.")
-        return (self._worst if worst else self._mild).spend(now_s)
+        events, volume = self._worst if worst else self._mild
+        return events.spend(now_s) and volume.spend(now_s, size)

@@ -19,7 +19,7 @@ from brain.leader.event_queue import EventQueue
 from brain.leader.node_reports import NodeReports
 from brain.leader.quotas import Allowance
 
-MANY_PARTS = 8
+MANY_PARTS = 4
 HOLD_S = 1.0  # how long a dropped offer stays in its lane
 # (burst, per second) of one node.
 ALLOWANCES = {

@@ -38,6 +38,7 @@ class ServerKeeper:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(CHECK_S)
+            await asyncio.to_thread(self._server.bound_log)
             why = self._due()
             if not why:
                 continue

@@ -18,7 +18,8 @@ from nats.errors import NoRespondersError
 
 from agent.contract import requests, subjects
 from agent.contract.errors import ConfigError
-from brain.adapters import log
+from brain.adapters import keys, log, nats_server
+from brain.adapters.nats_accounts import Member
 from brain.adapters.nats_server import NatsServer
 from brain.config import LogConfig
 from tests.real.intake_kit import intake
@@ -173,3 +174,25 @@ def test_it_dies_with_a_brain_that_is_killed_and_the_next_one_starts(tmp_path: P
     finally:
         server.stop()
     assert not server.running()
+
+
+async def test_what_may_not_be_done_fills_no_disk(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server writes a line for each refusal: its log is emptied in time, its end is kept, and a reload still works."""
+    monkeypatch.setattr(nats_server, "MAX_LOG", 100_000)
+    server.allow(Member(name="n1", public=keys.load_nkey(server.node_seed_file("n1")), nodes=("n1",)))
+    server.start()
+    log_file = server.folder / "nats.log"
+    async with connected(server, server.node_seed_file("n1")) as (client, refusals):
+        for number in range(2000):
+            await client.publish(f"ward.c.offer.n1.x{number}", b"")
+        await client.flush(60)
+        async with asyncio.timeout(60):
+            while len(refusals.said) < 2000 or log_file.stat().st_size < 200_000:
+                await asyncio.sleep(0.01)
+        server.bound_log()
+        assert log_file.stat().st_size < 100_000
+        assert b"x1999" in (server.folder / "nats.log.1").read_bytes()
+        await server.set_nodes({"n2": keys.load_nkey(server.node_seed_file("n2"))})
+    assert not server.out_of_space()

@@ -180,6 +180,21 @@ class Attack:
                 await self._offer(what)
             await asyncio.sleep(0)
 
+    async def fill(self, seconds: float) -> None:
+        """Its lane, which others share: the largest bodies that go in, then ever smaller ones; subjects without end; and what
+        only the brain or UFM tells.
+        """
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for size in (262_000, 100_000, 17_000, 16_000, 8_000, 2_000, 500, 0):
+                for what in (*OFFERS, f"x{self.tried}"):
+                    await self._client.publish(subjects.offer(self._cell, self._node, what), bytes(size))
+                    self.tried += 1
+            for kind in ("ufm.sm_changed", "node.returned"):
+                self.seq += 1
+                await self._publish(event(self._node, self.seq, kind=kind, component="node", data={}))
+            await asyncio.sleep(0)
+
     async def _offer(self, what: str, **how: Any) -> None:
         self.seq += 1
         self.tried += 1
@@ -209,6 +224,8 @@ async def main(url: str, seed: str, node: str, cell: str, attack: str, more: str
     work.seq = time.time_ns() // 1000 % 10**12
     if attack == "foreign":
         await work.foreign(more)
+    elif attack == "fill":
+        await work.fill(float(more))
     elif attack.startswith("flood-"):
         await work.flood(attack.partition("-")[2], float(more))
     else:

@@ -173,6 +173,42 @@ async def test_a_result_for_another_nodes_step_is_an_incident_about_the_sender(
         attacked(record_property, 1)
 
 
+MATE = next(name for n in range(10_000) if subjects.lane_of(name := f"v{n}") == subjects.lane_of(THIEF))
+
+
+@pytest.mark.slow
+@on_both
+async def test_a_lane_that_is_filled_up_stays_its_neighbours(
+    tmp_path: Path, make: type[Lab], record_property: Record
+) -> None:
+    """With the largest bodies, and with subjects without end: who shares the lane is stored at once, the leader stays, people
+    hear of it, what only the brain or UFM tells counts from no node, and the server's log stays small.
+    """
+    seconds = 15.0
+    async with site(tmp_path, make) as found:
+        epoch, mate = await found.epoch(), await found.whole.node(MATE)
+        await mate.event("agent.started", version="1")
+        attack = asyncio.create_task(found.attack("fill", str(seconds)))
+        waits: list[float] = []
+        while not attack.done():
+            before = time.perf_counter()
+            await mate.event("agent.started", version="1")
+            waits.append(time.perf_counter() - before)
+            await asyncio.sleep(0.05)
+        done = await attack
+        print(f"others: {len(waits)}, the longest {max(waits):.2f} s")
+        assert max(waits) < 4, "one that is offered again after 5 s was lost on the way"
+        await found.is_well(epoch)
+        told = await found.whole.until(
+            lambda answer: {"node-speaks-for-another"} <= {one["cause"] for one in answer["incidents"]},
+            "people hear of it",
+            "/api/incidents?all=1",
+        )
+        assert {one["node"] for one in told["incidents"]} == {THIEF}, "nothing of UFM's or the brain's"
+        assert not [one for one in told["incidents"] if one["cause"] == "sm-failover"]
+        attacked(record_property, done["tried"], refused=done["refused"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("what", [subjects.EVENT, subjects.BEAT, subjects.ANSWER, subjects.EVIDENCE])
 async def test_a_flood_of_one_node_is_its_own_affair(

@@ -148,6 +148,9 @@ def _match(symptom: Symptom, match: Match, path: _Path) -> Iterator[Finding]:
     if not reaches(kind, symptom.scope):
         text = f"{match.kind} is about {kind.component}: it can not be placed at scope {symptom.scope}"
         yield Finding(path=(*path, "kind"), text=text)
+    if symptom.scope in (*WIDE, CELL) and match.kind not in vocabulary.KINDS:
+        text = f"one node's word would open it for a whole {symptom.scope}: count its nodes (detect: spread)"
+        yield Finding(path=(*path, "kind"), text=text)
     yield from where(match, kind, path)
 
 

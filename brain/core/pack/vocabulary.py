@@ -1,4 +1,4 @@
-"""Kinds of facts that the brain reports itself. Rules name them like the agents' kinds."""
+"""Kinds of facts that the brain tells, or UFM through it. Rules name them like the agents' kinds; no node may say them."""
 
 from agent.contract.kinds import Field, Kind
 from agent.contract.messages import Severity
@@ -8,6 +8,7 @@ NODE_RETURNED = "node.returned"
 CONTRACT_BROKEN = "node.contract_broken"
 NODE_NOISY = "node.noisy"
 FOREIGN_RESULT = "node.foreign_result"
+FOREIGN_WORD = "node.foreign_word"
 UFM_PORT_ERRORS = "ufm.port_errors"
 UFM_UNHEALTHY = "ufm.port_unhealthy"
 UFM_HOT = "ufm.module_hot"
@@ -76,6 +77,15 @@ KINDS: dict[str, Kind] = {
             summary="A node reported the result of a step that was not sent to it. The result did not count.",
             fields=(Field(name="command", type="text", summary="the step's id"),),
             example={"command": "inc-7k2m.r1.s1.a1"},
+        ),
+        Kind(
+            name=FOREIGN_WORD,
+            component="node",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="A node reported a kind of fact that only the brain or UFM tells. It did not count.",
+            fields=(Field(name="word", type="text", summary="the kind"),),
+            example={"word": "ufm.sm_changed"},
         ),
         Kind(
             name=UFM_PORT_ERRORS,

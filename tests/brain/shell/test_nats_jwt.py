@@ -81,7 +81,7 @@ def test_the_brains_account_exports_only_to_who_was_let_in() -> None:
     assert {
         (kind, one[kind]) for one in written for kind in ("service", "stream") if kind in one
     } <= subjects_of
-    assert len(said["exports"]) == subjects.LANES + 2
+    assert len(said["exports"]) == subjects.LANES + subjects.PARTS_LANES + 2
     services = [one for one in said["exports"] if one["type"] == "service"]
     assert {one["response_threshold"] for one in services} == {1_000_000_000}
     assert said["limits"]["mem_storage"] == said["limits"]["disk_storage"] == -1
