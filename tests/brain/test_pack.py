@@ -5,6 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from agent.collectors.gpu import REASONS
 from agent.contract.errors import ConfigError, ContractError
 from agent.contract.kinds import KINDS
 from brain.adapters import marked_yaml
@@ -272,6 +273,18 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         "rules/latin.yaml:2: is not UTF-8 text",
         f"{tmp_path / 'nowhere'}: there is no such folder",
     ]
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_however_a_gpu_is_lost_somebody_hears_of_it(reason: str) -> None:
+    """Each reason that the agent gives feeds a symptom; a new one gets its own or joins one."""
+    wanted = [
+        match.where.get("reason")
+        for one in shipped_pack().symptoms
+        for match in one.on
+        if match.kind == "gpu.lost"
+    ]
+    assert any(reason == want or (isinstance(want, list | tuple) and reason in want) for want in wanted)
 
 
 def test_every_kind_of_event_feeds_a_rule_or_says_why_not() -> None:
