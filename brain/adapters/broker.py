@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from agent.shared.nats_connection import NatsConnection, tls_context
+from agent.contract.errors import ConfigError
+from agent.shared.nats_connection import Identity, NatsConnection, TlsContexts
 from agent.shared.secret_file import nkey_seed
 from brain.config import NatsConfig
 
@@ -10,16 +11,29 @@ _LOOK_S = 0.2  # a leader that has lost its connection should notice before its 
 
 
 def brain_connection(
-    config: NatsConfig, *, name: str, url: str = "", seed: str = "", ca_file: Path | None = None
+    config: NatsConfig,
+    *,
+    name: str,
+    url: str = "",
+    seed_file: Path | None = None,
+    ca_file: Path | None = None,
 ) -> NatsConnection:
-    """The brain's connection. `url`, `seed` and `ca_file` replace the configured ones (embedded server). ConfigError when a file
-    cannot be read.
+    """The brain's connection. `url`, `seed_file` and `ca_file` replace the configured ones (embedded server). The files are read
+    at each attempt. ConfigError when one cannot be read.
     """
     servers = [one.strip() for one in (url or config.url).split(",") if one.strip()]
-    return NatsConnection(
-        servers,
-        name=name,
-        seed=seed or nkey_seed(config.seed_file, "nats.seed_file"),
-        tls=tls_context(servers, ca_file or config.ca_file, "nats.ca_file"),
-        look_s=_LOOK_S,
-    )
+    contexts = TlsContexts(servers, "nats.ca_file")
+    trusted = ca_file or config.ca_file
+
+    def identity() -> Identity:
+        seed = nkey_seed(seed_file or config.seed_file, "nats.seed_file")
+        return Identity(seed=seed, tls=contexts.of(_read(trusted) if trusted else ""))
+
+    return NatsConnection(servers, name=name, identity=identity, look_s=_LOOK_S)
+
+
+def _read(ca_file: Path) -> str:
+    try:
+        return ca_file.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"nats.ca_file: {ca_file} cannot be read: {error}") from error
