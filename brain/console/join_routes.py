@@ -15,6 +15,7 @@ from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
+from brain.cell.trust import TrustFile
 from brain.console.access.door import Door
 from brain.console.access.route import Route
 from brain.console.answers import json_answer
@@ -43,13 +44,15 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         brain.note("access.joined", f"node {given['node']} has joined by token {given['id']}")
+        newest = TrustFile(brain.config.cell_dir).state().newest
         return json_answer(
             {
                 "cell": brain.config.cell,
                 "node": given["node"],
                 "nats_url": brain.config.nats_url_for_nodes(request.url.host or "", tls=authority.exists()),
                 "ca": _ca(authority),
-                "trusted_keys": _trusted(brain.config.signing_key),
+                "trusted_keys": dict(newest.keys) if newest else _trusted(brain.config.signing_key),
+                "trust_serial": newest.serial if newest else 0,
             }
         )
 
@@ -70,7 +73,7 @@ async def _given(request: web.Request) -> dict[str, str]:
 
 
 def _ca(authority: Authority) -> str:
-    return authority.ca_file.read_text(encoding="ascii") if authority.exists() else ""
+    return authority.bundle() if authority.exists() else ""
 
 
 def _trusted(signing_key: Path) -> dict[str, str]:
