@@ -6,7 +6,6 @@ the next one, and a node that was off is shown all of them in their order (docs/
 """
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,5 +88,5 @@ def _texts(found: Any) -> bool:
 def _is_key(text: str) -> bool:
     try:
         return len(base64.b64decode(text, validate=True)) == 32
-    except (binascii.Error, ValueError):
+    except ValueError:
         return False
