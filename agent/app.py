@@ -31,6 +31,7 @@ from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
 from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
+from agent.remembered.trusted import of_config
 from agent.shared import files, inert_log
 from agent.shared.memory import give_back, one_arena
 from agent.shared.nats_connection import NatsConnection
@@ -93,12 +94,19 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
 
         feeder = Feeder(host, collectors, spool, on_stored=remember)
         undo.callback(feeder.save_checkpoints)
+        trusted = of_config(
+            config.data_dir,
+            cell=config.cell,
+            serial=config.trust_serial,
+            keys=config.public_keys(),
+            ca_file=config.nats_ca_file,
+        )
         connection = node_connection(
             config.servers(),
             config.node,
             seed_file=config.nats_seed_file,
             jwt_file=config.nats_jwt_file,
-            ca_file=config.nats_ca_file,
+            ca=lambda: trusted.ca,
         )
         publisher = Publisher(spool, config.cell, config.node)
         pause = NvmlPause()
@@ -111,6 +119,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             session=session,
             version=__version__,
             interval_s=config.beat_interval_s,
+            trusts=lambda: trusted.serial,
         )
         journal = Journal(config.data_dir / "journal.jsonl")
         upload = EvidenceUpload(journal, config.data_dir / "evidence", config.cell, config.node)
@@ -123,7 +132,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             cell=config.cell,
             node=config.node,
             session=session,
-            keys=config.public_keys(),
+            trusted=trusted,
             allow=frozenset(config.allow),
             actions=Actions(
                 ActionSetup(

@@ -116,6 +116,13 @@ class AgentConfig:
         check=_public_keys,
     )
 
+    trust_serial: int = option(
+        0,
+        "the announcement of keys as of which `trusted_keys` and `nats_ca_file` are, written by `gpuward-agent join`; the brain "
+        "announces later ones, which are kept in data_dir and count instead until one of these three is changed",
+        least=0,
+    )
+
     # --- shared by sources and actions ---
     services: tuple[str, ...] = option(
         (),

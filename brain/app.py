@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from agent.contract import subjects
-from agent.shared.secret_file import secret
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, build_real
 from brain.adapters import keys, nats_server, operator_mode
+from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
 from brain.adapters.evidence_store import EvidenceStore
@@ -35,6 +35,7 @@ from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.adapters.timers import Timers
+from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.feed import Feed
 from brain.console.server import Console
@@ -64,6 +65,7 @@ from brain.leader.pages import PageSender
 from brain.leader.performer import Performer
 from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
+from brain.leader.rotations import Rotations
 from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
 from brain.leader.snapshots import SnapshotKeeper
@@ -104,7 +106,7 @@ async def run(
         background = Tasks()
 
         # NATS, and what is kept on disk.
-        signer = keys.load_signer(config.signing_key)
+        signer = keys.CurrentSigner(config.signing_key)
         server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
         jwts = operator_mode.of(config)
         own_seed = jwts.user.seed if jwts else ""
@@ -112,7 +114,8 @@ async def run(
             config.nats,
             name=f"gpuward brain {name}",
             url=server.url if server else "",
-            seed=secret(server.brain_seed_file, "nats.embedded") if server else own_seed,
+            seed_file=server.brain_seed_file if server else None,
+            seed=own_seed,
             jwt=jwts.brain_jwt(time.time()) if jwts else "",
             ca_file=server.ca_file if server else None,
         )
@@ -150,7 +153,8 @@ async def run(
         # What it carries out while it leads.
         beats = Beats()
         requests = NodeRequests(config.cell)
-        nodes = Nodes(requests, signer, beats, leadership.may_act)
+        announcer = Announcer(requests, beats, TrustFile(config.cell_dir))
+        nodes = Nodes(requests, signer, beats, leadership.may_act, announce=announcer.tell)
         reports = NodeReports(writer.append_or_drop)
         commands = AwaitedCommands(nodes, nats=nats, lease=lease, foreign=reports.foreign_result)
         own = make(config, commands, stack, requests.ask)
@@ -314,6 +318,17 @@ async def run(
         background.start(history.serve(), "read model")
         background.start(keeper.serve(), "snapshots")
         background.start(leader_watch.serve(), "leader")
+        rotations = Rotations(
+            config=config,
+            server=server,
+            connection=connection,
+            leadership=leadership,
+            replica=replica,
+            beats=beats,
+            announcer=announcer,
+            notes=notes,
+        )
+        background.start(rotations.serve(), "rotations")
         if server is not None and server_keeper is not None:
             background.start(server_keeper.serve(), "server")
             background.start(CellMembers(config, server, notes).serve(), "members")
@@ -330,7 +345,7 @@ async def run(
         stack.callback(events_loop.remove_signal_handler, signal.SIGHUP)
         nats_url = server.url if server else config.nats.url
         _log.info("cell %s: console %s, NATS %s", config.cell, url, nats_url)
-        ready(Running(console_url=url, nats_url=nats_url, server=server, signer=signer))
+        ready(Running(console_url=url, nats_url=nats_url, server=server, signer=signer()))
         stopping = background.start(stop.wait(), "stop")
         failed = asyncio.ensure_future(background.wait())
         await asyncio.wait({stopping, failed}, return_when=asyncio.FIRST_COMPLETED)

@@ -224,6 +224,13 @@ class BrainConfig(_Model):
         """The file with the key that signs commands; its public half is beside it."""
         return self.signing_key_file or self.data_dir / "signing.key"
 
+    @property
+    def brain_seed(self) -> Path | None:
+        """The file with the seed of the brain's NKEY; None: it connects to servers of the site without one."""
+        if self.nats.url:
+            return self.nats.seed_file
+        return (self.nats.embedded.store or self.data_dir / "nats") / "keys/brain.nk"
+
     def nats_url_for_nodes(self, host: str, *, tls: bool) -> str:
         """Returns where nodes find NATS. `host`: by which they reach the brain's machine; `tls`: has the embedded server TLS?"""
         if self.nats.url:

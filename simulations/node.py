@@ -24,6 +24,7 @@ from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import Beat, Event, UnsentEvent, encode_beat
 from agent.host import Host
+from agent.remembered.trusted import Trusted
 from simulations import events
 from simulations.actions import NODE_ACTIONS
 from simulations.actions.base import SimulatedResult
@@ -66,12 +67,13 @@ class SimulatedNode:
         self.name = name
         self.machine = Machine(name)
         self.session = secrets.token_hex(6)
+        self._trusted = Trusted(folder / f"{name}.trusted.json", cell=cell, serial=0, keys=keys, ca="")
         self.commander = Commander(
             host=host,
             cell=cell,
             node=name,
             session=self.session,
-            keys=keys,
+            trusted=self._trusted,
             allow=frozenset(ACTIONS),
             actions={action.name: action for action in (make(self, slow_s) for make in _ACTIONS)},
             journal=Journal(folder / f"{name}.journal"),
@@ -165,6 +167,7 @@ class SimulatedNode:
             version=VERSION,
             spooled=len(self._waiting),
             dropped=self._dropped,
+            trust=self._trusted.serial,
         )
         return orjson.dumps(encode_beat(beat))
 

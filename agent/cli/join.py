@@ -41,6 +41,7 @@ USER = "gpuward-agent"  # of the agent's unit: it reads the seed
 TIMEOUT_S = 15.0
 PATIENCE_S = 300.0  # with a console that has too many nodes joining at once
 MAX_ANSWER = 1_000_000
+_END = "-----END CERTIFICATE-----"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -63,13 +64,15 @@ class Invitation:
     secret: str
 
 
-def main(token: str, *, config: Path, node: str) -> int:
-    """Joins, and says what to do next. ConfigError, Refused, Unreachable: it has not joined; the configuration is as it was."""
+def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
+    """Joins, and says what to do next. `new_key`: with a key that is made now; the old one stays until the cell has taken it.
+    ConfigError, Refused, Unreachable: it has not joined; the configuration is as it was."""
     invited = read(sys.stdin.readline().strip() if token == "-" else token.strip())  # noqa: S105  a dash
     name = subjects.token(node, "node") if node else subjects.node_name(socket.gethostname())
     config.parent.mkdir(parents=True, exist_ok=True)
     seed_file = config.parent / "node.nk"
-    public = _key(seed_file)
+    next_file = seed_file.with_name("node.nk.next")
+    public = _key(next_file if new_key else seed_file)
     answer = _ask(invited, {"id": invited.id, "secret": invited.secret, "node": name, "public": public})
     values: dict[str, Any] = {
         "cell": answer["cell"],
@@ -78,11 +81,14 @@ def main(token: str, *, config: Path, node: str) -> int:
         "nats_seed_file": str(seed_file.resolve()),
         "nats_jwt_file": "",
         "trusted_keys": answer["trusted_keys"],
+        "trust_serial": answer["trust_serial"],
     }
     if answer["nats_jwt"]:
         jwt_file = config.parent / "node.jwt"
         files.write(jwt_file, answer["nats_jwt"].encode() + b"\n", sync=True, mode=0o644)
         values["nats_jwt_file"] = str(jwt_file.resolve())
+    if new_key:  # an agent that runs reads it when it connects the next time, which is now
+        next_file.replace(seed_file)
     if answer["ca"]:
         ca_file = config.parent / "ca.pem"
         files.write(ca_file, answer["ca"].encode(), sync=True, mode=0o644)
@@ -90,7 +96,7 @@ def main(token: str, *, config: Path, node: str) -> int:
     _write(config, values)
     sys.stdout.write(
         f"{name} has joined cell {answer['cell']}: {config} has how. It only observes until its `allow` list says more.\n"
-        "Start it: systemctl enable --now gpuward-agent\n"
+        "Start it: systemctl enable --now gpuward-agent (where it runs already: systemctl restart gpuward-agent)\n"
     )
     return 0
 
@@ -151,13 +157,17 @@ def _authority(url: str, fingerprint: str) -> ssl.SSLContext:
         return ssl.create_default_context()
     nobody = ssl.create_default_context()
     nobody.check_hostname, nobody.verify_mode = False, ssl.CERT_NONE
-    pem = str(_exchange(f"{url.rstrip('/')}/api/join", nobody).get("ca", ""))
+    shown = str(_exchange(f"{url.rstrip('/')}/api/join", nobody).get("ca", ""))
     try:
-        found = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.strip())).hexdigest()
-        context = ssl.create_default_context(cadata=pem)
+        # Two while the authority is rotated: only the one that the token names counts.
+        each = [ssl.PEM_cert_to_DER_cert(pem + _END) for pem in shown.split(_END)[:-1]]
+        named = next((der for der in each if hashlib.sha256(der).hexdigest() == fingerprint), b"")
+        context = ssl.create_default_context(cadata=named) if named else None
     except (ValueError, ssl.SSLError) as error:
         raise Refused(f"{url}: what it shows is no certificate") from error
-    if found != fingerprint:
+    if not each:
+        raise Refused(f"{url}: what it shows is no certificate")
+    if context is None:
         raise Refused(
             f"{url}: its authority is not the one that the token names: somebody is in between, or the token is of another cell"
         )
@@ -222,7 +232,8 @@ def _answer(found: Mapping[str, Any]) -> dict[str, Any]:
     )
     if not good:
         raise Unreachable("the console's answer is not one that this agent knows: is it much older or newer?")
-    return texts | {"trusted_keys": trusted}
+    serial = found.get("trust_serial", 0)  # older consoles do not say it
+    return texts | {"trusted_keys": trusted, "trust_serial": serial if isinstance(serial, int) else 0}
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -249,7 +260,7 @@ def _write(config: Path, values: Mapping[str, Any]) -> None:
 
 def _with(text: str, key: str, value: Any) -> str:
     """`text` with `key = value` in place of what it says of the key, of its commented default, or as its first line."""
-    shown = json.dumps(value) if isinstance(value, str) else _table(value)
+    shown = _table(value) if isinstance(value, Mapping) else json.dumps(value)
     line = f"{key} = {shown}"
     text = re.sub(rf"(?m)^\[{key}\][^\[]*", "", text)
     for pattern in (rf"(?m)^[ \t]*{key}[ \t]*=.*$", rf"(?m)^#[ \t]*{key}[ \t]*=.*$"):

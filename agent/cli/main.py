@@ -53,7 +53,12 @@ def _once(options: argparse.Namespace) -> int:
 def _join(options: argparse.Namespace) -> int:
     from agent.cli import join
 
-    return join.main(options.token, config=Path(options.config or DEFAULT_CONFIG), node=options.node)
+    return join.main(
+        options.token,
+        config=Path(options.config or DEFAULT_CONFIG),
+        node=options.node,
+        new_key=options.new_key,
+    )
 
 
 def _decode(options: argparse.Namespace) -> int:
@@ -116,6 +121,11 @@ def _parser() -> argparse.ArgumentParser:
     join.add_argument("--config", metavar="FILE", help=f"default: {DEFAULT_CONFIG}")
     join.add_argument(
         "--node", default="", help="name of this node (default: the host name up to its first dot)"
+    )
+    join.add_argument(
+        "--new-key",
+        action="store_true",
+        help="with a new key in place of the one that is there (TOKEN: of `gpuward cell token --replace`)",
     )
     join.set_defaults(call=_join)
 

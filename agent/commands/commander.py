@@ -2,25 +2,29 @@
 
 The unsigned message `{"hello": true}` is answered like a command ("accepted", why "hello") with session, boot id and clock,
 so that a brain learns the clock by which its commands expire without waiting for a heartbeat. It has no other effect.
+Announcements of keys (agent/contract/trust.py) come by the same way, in their turn with the commands.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
 
 from agent.actions.base import Action
+from agent.commands.announcements import endorsed
 from agent.commands.journal import Journal, JournalEntry
 from agent.commands.runner import Runner
-from agent.commands.verify import BadCommand, VerifierState, verify
+from agent.commands.verify import MAX_ENVELOPE_BYTES, BadCommand, VerifierState, verify
 from agent.contract import requests, subjects
 from agent.contract.commands import Answer, Command, Reply, encode_reply
-from agent.contract.errors import ActionError
+from agent.contract.errors import ActionError, ContractError, Refused
 from agent.contract.messages import Severity, UnsentEvent, clip
+from agent.contract.trust import Announcement, unpack_announcements
 from agent.host import Host
+from agent.remembered.trusted import Trusted
 from agent.uplink.port import Uplink
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ class Commander:
         cell: str,
         node: str,
         session: str,
-        keys: Mapping[str, bytes],
+        trusted: Trusted,
         allow: frozenset[str],
         actions: Mapping[str, Action],
         journal: Journal,
@@ -60,7 +64,7 @@ class Commander:
         self._node = node
         self._session = session
         self._boot = host.boot_id()
-        self._keys = keys
+        self._trusted = trusted
         self._allow = allow
         self._actions = actions
         self._lacks = lacks
@@ -107,10 +111,28 @@ class Commander:
             self._one_at_a_time
         ):  # of two requests with one id the second must find the first in the journal
             try:
+                announcements = unpack_announcements(envelope[: MAX_ENVELOPE_BYTES + 1])
+                if announcements is not None:
+                    return await self._announced(announcements)
                 return await self._answer(envelope)
-            except BadCommand as error:
-                self._refused(error.command, str(error))
+            except (BadCommand, ContractError) as error:
+                self._refused(error.command if isinstance(error, BadCommand) else "", str(error))
                 return self._reply(Answer.REFUSED, str(error))
+
+    async def _announced(self, announcements: Sequence[Announcement]) -> Reply:
+        """Trusts what a key that is trusted has endorsed. What is old changes nothing."""
+        trusted = self._trusted
+        try:
+            found = endorsed(announcements, cell=trusted.cell, serial=trusted.serial, keys=trusted.keys)
+            if found is not None:
+                await asyncio.to_thread(trusted.take, found)
+        except Refused as error:
+            raise BadCommand(str(error)) from error
+        except OSError as error:
+            raise BadCommand(f"what is trusted cannot be written ({error}): nothing has changed") from error
+        if found is not None:
+            _log.info("announcement %d: commands of the keys %s count", found.serial, ", ".join(found.keys))
+        return self._reply(Answer.ACCEPTED, f"trusts announcement {trusted.serial}")
 
     async def recover(self) -> None:
         """At start: see Runner.recover."""
@@ -150,7 +172,8 @@ class Commander:
             allow=self._allow,
             known=self._journal,
         )
-        command = verify(envelope, self._keys, state, self._host.mono_s())
+        trusted = self._trusted
+        command = verify(envelope, trusted.keys, state, self._host.mono_s(), ended=trusted.ended)
         action = self._actions.get(command.action)
         if command.cancels:
             return await self._cancel(command)

@@ -45,14 +45,22 @@ class BadCommand(Refused):
         self.command = command
 
 
-def verify(envelope: bytes, keys: Mapping[str, bytes], state: VerifierState, now_mono_s: float) -> Command:
+def verify(
+    envelope: bytes,
+    keys: Mapping[str, bytes],
+    state: VerifierState,
+    now_mono_s: float,
+    *,
+    ended: Container[str] = (),
+) -> Command:
     """The command in `envelope` if it may run, was accepted before, or only asks for a plan; else BadCommand.
 
-    `keys`: key id → 32-byte Ed25519 public key; `now_mono_s`: the node's monotonic clock, seconds. A command that only asks
+    `keys`: key id → 32-byte Ed25519 public key; `ended`: ids of keys that were trusted once;
+    `now_mono_s`: the node's monotonic clock, seconds. A command that only asks
     for a plan may leave the session out, and may name an action that is not allowed.
     """
     try:
-        command = decode_command(_authentic(envelope, keys))
+        command = decode_command(_authentic(envelope, keys, ended))
     except ContractError as error:
         raise BadCommand(str(error)) from error
     if command.node != state.node:
@@ -76,7 +84,7 @@ def verify(envelope: bytes, keys: Mapping[str, bytes], state: VerifierState, now
     return command
 
 
-def _authentic(envelope: bytes, keys: Mapping[str, bytes]) -> bytes:
+def _authentic(envelope: bytes, keys: Mapping[str, bytes], ended: Container[str]) -> bytes:
     """The signed bytes; BadCommand when they are not signed by a trusted key."""
     if len(envelope) > MAX_ENVELOPE_BYTES:
         raise BadCommand(f"envelope of {len(envelope)} bytes, at most {MAX_ENVELOPE_BYTES} are read")
@@ -87,6 +95,11 @@ def _authentic(envelope: bytes, keys: Mapping[str, bytes]) -> bytes:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, binascii.Error):
         raise BadCommand("not a signed envelope") from None
     key = keys.get(key_id) if isinstance(key_id, str) else None
+    if key is None and isinstance(key_id, str) and key_id in ended:
+        raise BadCommand(
+            f"key {key_id!r} has ended: it was replaced (`gpuward cell rotate signing`), and whoever signs with it is not the "
+            "brain of this cell, or has an old signing.key"
+        )
     if key is None:
         raise BadCommand(f"key {str(key_id)[:40]!r} is not trusted here (trusted_keys)")
     try:

@@ -97,6 +97,8 @@ class Beat:
     spooled: int
     # Events dropped since the agent started.
     dropped: int
+    # The newest announcement of keys that it trusts (agent/contract/trust.py); 0: none, or an older agent.
+    trust: int = 0
 
 
 def encode_event(event: Event) -> dict[str, Any]:
@@ -180,6 +182,7 @@ def encode_beat(beat: Beat) -> dict[str, Any]:
         "version": beat.version,
         "spooled": beat.spooled,
         "dropped": beat.dropped,
+        "trust": beat.trust,
     }
 
 
@@ -190,6 +193,9 @@ def decode_beat(raw: Any, node: str) -> Beat:
     mono_s, spooled, dropped = raw.get("mono_s"), raw.get("spooled"), raw.get("dropped")
     if not isinstance(mono_s, (int, float)) or not isinstance(spooled, int) or not isinstance(dropped, int):
         raise ContractError("beat: mono_s, spooled and dropped must be numbers")
+    trust = raw.get("trust", 0)
+    if not isinstance(trust, int) or isinstance(trust, bool) or trust < 0:
+        raise ContractError("beat: trust must be a number, 0 or more")
     session, boot, version = (_text(raw, key) for key in ("session", "boot", "version"))
     return Beat(
         node=node,
@@ -199,6 +205,7 @@ def decode_beat(raw: Any, node: str) -> Beat:
         version=version,
         spooled=spooled,
         dropped=dropped,
+        trust=trust,
     )
 
 

@@ -12,7 +12,7 @@ import logging
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import nats
@@ -36,6 +36,17 @@ STEADY_S = 2.0  # a session that lasted as long was a good one: the pauses begin
 LOST = (nats.errors.Error, OSError, asyncio.TimeoutError)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """As whom a client connects, and whom it trusts there."""
+
+    # The NKEY seed; empty: none.
+    seed: str = ""
+    # The JWT of the user whose seed it is, for servers in operator mode; empty: none.
+    jwt: str = ""
+    tls: ssl.SSLContext | None = None
+
+
 class NatsConnection:
     """How one process reaches its NATS servers."""
 
@@ -44,24 +55,22 @@ class NatsConnection:
         servers: Sequence[str],
         *,
         name: str,
-        seed: str = "",
-        jwt: str = "",
-        tls: ssl.SSLContext | None = None,
+        identity: Callable[[], Identity] = Identity,
         inbox_prefix: str = "_INBOX",
         validate_subjects: bool = True,
         look_s: float = 1.0,
         ping_s: float = PING_S,
     ) -> None:
-        """`name`: what the server's connection list shows. `seed`: the NKEY seed; empty: none. `jwt`: of
-        the user whose seed it is, for servers in operator mode. `validate_subjects`:
-        has nats-py check each subject. `look_s`: how often the state of the connection is checked. `ping_s`: how often
-        the server is asked for an answer. ConfigError: what `servers` has is not a URL of a server.
+        """`name`: what the server's connection list shows. `identity`: asked before each attempt, as keys and authorities
+        are exchanged while we run. `validate_subjects`: has nats-py check each subject. `look_s`: how often the state of the
+        connection is checked. `ping_s`: how often the server is asked for an answer. ConfigError: what `servers` has is not
+        a URL of a server, or as of `identity`.
         """
         self._servers = [_checked(url) for url in servers]
         self._name = name
-        self._seed = seed
-        self._jwt = jwt.encode()
-        self._tls = tls
+        self._identity = identity
+        self._seed = identity().seed  # with which we connected last
+        self._again = asyncio.Event()
         self._inbox_prefix = inbox_prefix
         self._validate_subjects = validate_subjects
         self._look_s = look_s
@@ -76,6 +85,14 @@ class NatsConnection:
         """Host and port of the server that we are or were connected to; None before the first connection."""
         parts = urlsplit(self._server)
         return (parts.hostname, parts.port or 4222) if parts.hostname else None
+
+    def uses(self, seed: str) -> bool:
+        """Are we connected with this seed?"""
+        return self.connected and self._seed == seed
+
+    def reconnect(self) -> None:
+        """Ends the present session, and begins the next one with what `identity` says then."""
+        self._again.set()
 
     async def serve(self, session: Callable[[Client], Awaitable[None]]) -> None:
         """Connects, runs `session` until the connection is lost (then the session is cancelled), and starts over, for
@@ -104,14 +121,20 @@ class NatsConnection:
 
     async def _connect(self) -> Client:
         try:
+            identity = self._identity()
+        except ConfigError as error:  # a file that is being exchanged, or was taken away
+            raise ConnectionError(str(error)) from error
+        self._seed = identity.seed
+        self._again.clear()
+        try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
                 client: Client = await nats.connect(
                     self._servers,
                     name=self._name,
                     inbox_prefix=self._inbox_prefix,
-                    nkeys_seed_str=self._seed or None,
-                    user_jwt_cb=(lambda: self._jwt) if self._jwt else None,
-                    tls=self._tls,
+                    nkeys_seed_str=identity.seed or None,
+                    user_jwt_cb=identity.jwt.encode if identity.jwt else None,
+                    tls=identity.tls,
                     allow_reconnect=False,
                     connect_timeout=CONNECT_TIMEOUT_S,
                     ping_interval=_NEVER_S,
@@ -131,13 +154,14 @@ class NatsConnection:
             _log.info("connected to %s", _shown(self._server))
         self.connected = True
         task = asyncio.ensure_future(session(client))
+        again = asyncio.ensure_future(self._again.wait())
         ping: asyncio.Task[None] | None = None
         pinged_s, unanswered_s = 0.0, 0.0
         try:
             # Polled: nats-py calls closed_cb only after it has drained the dead socket. Its task that reads ends sooner,
             # except on a connection on which nothing comes through; without it nothing is heard any more.
             reading: asyncio.Task[None] | None = getattr(client, "_reading_task", None)
-            waits = {task} if reading is None else {task, reading}
+            waits = {task, again} if reading is None else {task, again, reading}
             # Two looks at least: after the first one our own answer may still be unread, when we were held up ourselves.
             patience_s = max(SILENT_S, 2 * self._look_s)
             while not client.is_closed and unanswered_s < patience_s:
@@ -153,13 +177,15 @@ class NatsConnection:
                 elif time.monotonic() - pinged_s >= self._ping_s - self._look_s / 2:
                     ping = asyncio.ensure_future(_answered(client))
                     pinged_s, unanswered_s = time.monotonic(), 0.0
-            if not task.done():
+            if again.done():
+                _log.info("connecting again")
+            elif not task.done():
                 self._report("connection lost")
                 # First: nats-py's wait for a socket that takes nothing ignores its cancellation.
                 _abort(client)
         finally:
             # Unlike `await task`, this cannot confuse its cancellation with ours.
-            await end(task, *([ping] if ping else ()))
+            await end(task, again, *([ping] if ping else ()))
         if not task.cancelled():
             task.result()
 
@@ -173,18 +199,32 @@ class NatsConnection:
             _log.warning("NATS %s: %s", ",".join(map(_shown, self._servers)), error)
 
 
-def tls_context(servers: Sequence[str], ca_file: Path | None, key: str) -> ssl.SSLContext | None:
-    """The TLS settings for these servers; None where none of them wants TLS and no CA is given. `key` names the
-    configuration key of `ca_file` in the ConfigError.
-    """
-    if ca_file is None and not any(url.startswith("tls:") for url in servers):
-        return None
-    try:
-        context = ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+class TlsContexts:
+    """The TLS settings for some servers. Made again only when the authorities change: it costs memory each time."""
+
+    def __init__(self, servers: Sequence[str], key: str) -> None:
+        """`key` names the configuration key of the authorities in the ConfigError."""
+        self._wanted = any(url.startswith("tls:") for url in servers)
+        self._key = key
+        self._pem: str | None = None
+        self._context: ssl.SSLContext | None = None
+
+    def of(self, pem: str) -> ssl.SSLContext | None:
+        """Trusts these authorities (empty: the system's). None where no server wants TLS and none is given."""
+        if pem != self._pem:
+            self._context = self._made(pem)
+            self._pem = pem
+        return self._context
+
+    def _made(self, pem: str) -> ssl.SSLContext | None:
+        if not pem and not self._wanted:
+            return None
+        try:
+            context = ssl.create_default_context(cadata=pem or None)
+        except (ssl.SSLError, ValueError) as error:
+            raise ConfigError(f"{self._key}: not certificates in PEM: {error}") from error
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         return context
-    except OSError as error:
-        raise ConfigError(f"{key}: {ca_file} cannot be read: {error}") from error
 
 
 async def _answered(client: Client) -> None:

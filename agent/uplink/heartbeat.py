@@ -1,5 +1,6 @@
 """Heartbeats: they are not stored, and their absence tells the brain that the node is unreachable."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import orjson
@@ -18,8 +19,18 @@ class Heartbeat:
     """One node's heartbeat; `serve` for each connection."""
 
     def __init__(
-        self, host: Host, spool: Spool, *, cell: str, node: str, session: str, version: str, interval_s: float
+        self,
+        host: Host,
+        spool: Spool,
+        *,
+        cell: str,
+        node: str,
+        session: str,
+        version: str,
+        interval_s: float,
+        trusts: Callable[[], int] = lambda: 0,
     ) -> None:
+        """`trusts`: the newest announcement of keys that counts here."""
         self._host = host
         self._spool = spool
         self._subject = subjects.offer(cell, node, subjects.BEAT)
@@ -27,6 +38,7 @@ class Heartbeat:
         self._session = session
         self._version = version
         self._interval_s = interval_s
+        self._trusts = trusts
         self._boot = host.boot_id()
 
     async def serve(self, client: "Client") -> None:
@@ -40,6 +52,7 @@ class Heartbeat:
                 version=self._version,
                 spooled=self._spool.spooled,
                 dropped=self._spool.dropped,
+                trust=self._trusts(),
             )
             await client.publish(self._subject, orjson.dumps(encode_beat(beat)))
             await pause(self._interval_s)

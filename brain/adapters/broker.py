@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from agent.shared.nats_connection import NatsConnection, tls_context
+from agent.contract.errors import ConfigError
+from agent.shared.nats_connection import Identity, NatsConnection, TlsContexts
 from agent.shared.secret_file import nkey_seed
 from brain.config import NatsConfig
 
@@ -14,19 +15,27 @@ def brain_connection(
     *,
     name: str,
     url: str = "",
+    seed_file: Path | None = None,
     seed: str = "",
     jwt: str = "",
     ca_file: Path | None = None,
 ) -> NatsConnection:
-    """The brain's connection. `url`, `seed` and `ca_file` replace the configured ones (embedded server).
-    `jwt`: see NatsConnection. ConfigError when a file cannot be read.
+    """The brain's connection. `url`, `seed_file` and `ca_file` replace the configured ones (embedded server). The files are read
+    at each attempt. `seed` and `jwt`: of its user, where the servers are in operator mode. ConfigError: a file cannot be read.
     """
     servers = [one.strip() for one in (url or config.url).split(",") if one.strip()]
-    return NatsConnection(
-        servers,
-        name=name,
-        seed=seed or nkey_seed(config.seed_file, "nats.seed_file"),
-        jwt=jwt,
-        tls=tls_context(servers, ca_file or config.ca_file, "nats.ca_file"),
-        look_s=_LOOK_S,
-    )
+    contexts = TlsContexts(servers, "nats.ca_file")
+    trusted = ca_file or config.ca_file
+
+    def identity() -> Identity:
+        own = seed or nkey_seed(seed_file or config.seed_file, "nats.seed_file")
+        return Identity(seed=own, jwt=jwt, tls=contexts.of(_read(trusted) if trusted else ""))
+
+    return NatsConnection(servers, name=name, identity=identity, look_s=_LOOK_S)
+
+
+def _read(ca_file: Path) -> str:
+    try:
+        return ca_file.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"nats.ca_file: {ca_file} cannot be read: {error}") from error

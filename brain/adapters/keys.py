@@ -3,6 +3,7 @@
 import base64
 import binascii
 import hashlib
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from agent.contract.errors import ConfigError
 from agent.shared import files
 
 _SEED_BYTES = 32
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,34 @@ class Signer:
         return base64.b64encode(self.key.sign(payload).signature).decode()
 
 
+class CurrentSigner:
+    """The key that is in a file now: a rotation exchanges it while the brain runs."""
+
+    def __init__(self, path: Path) -> None:
+        """As `load_signer`."""
+        self._path = path
+        self._signer = load_signer(path)
+        self._seen = self._stamp()
+
+    def __call__(self) -> Signer:
+        """The key that is in the file now; the one before, while it cannot be read."""
+        stamp = self._stamp()
+        if stamp not in (self._seen, None):
+            self._seen = stamp
+            try:
+                self._signer = load_signer(self._path)
+            except ConfigError as error:
+                _log.error("key %s stays in use: %s", self._signer.key_id, error)
+        return self._signer
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            stat = self._path.stat()
+        except OSError:
+            return None
+        return stat.st_ino, stat.st_mtime_ns
+
+
 def load_signer(path: Path) -> Signer:
     """Loads the signing key from `path` or creates it; writes its public half to `<path>.pub`."""
     if not path.exists():
@@ -48,7 +78,7 @@ def load_signer(path: Path) -> Signer:
     public = path.with_name(path.name + ".pub")
     line = f"{signer.key_id} = {signer.public}\n"
     if not public.exists() or public.read_text(encoding="ascii") != line:
-        public.write_text(line, encoding="ascii")
+        files.write(public, line.encode("ascii"), mode=0o644, like=public.parent)
     return signer
 
 
@@ -72,4 +102,23 @@ def public_nkey(path: Path) -> str:
 def _write(path: Path, data: bytes) -> None:
     """Writes a new secret file; no other user can read it at any time."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, data, sync=True, mode=0o600)
+    files.write(path, data, sync=True, mode=0o600, like=path.parent)
+
+
+def beside(path: Path, what: str) -> Path:
+    """The file of the key that comes next (`next`), or of the one before (`old`), while a rotation is under way."""
+    return path.with_name(f"{path.name}.{what}")
+
+
+def keep(path: Path, copy: Path) -> None:
+    """Writes a secret file once more, under another name. ConfigError: it cannot be read."""
+    try:
+        _write(copy, path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+
+
+def nkeys_in_force(path: Path) -> list[str]:
+    """Returns the public NKEYs that are accepted for the user of this seed; more than one while it is rotated."""
+    others = (beside(path, what) for what in ("next", "old"))
+    return list(dict.fromkeys([load_nkey(path), *(public_nkey(one) for one in others if one.exists())]))

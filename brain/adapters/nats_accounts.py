@@ -5,7 +5,7 @@ nothing else: no JetStream, no subject of another account, and its reply subject
 (docs/decisions/0027, and measured in docs/security.md). The permissions of its user say the same once more.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,14 +44,14 @@ def account_name(member: str) -> str:
     return f"N_{member}"
 
 
-def accounts(cell: str, brain: str, members: Iterable[Member]) -> dict[str, Any]:
-    """The server's `accounts` block. `brain`: the brains' public NKEY."""
+def accounts(cell: str, brain: str, members: Iterable[Member], *, also: Sequence[str] = ()) -> dict[str, Any]:
+    """The server's `accounts` block. `brain`: the brains' public NKEY; `also`: others of theirs, while it is rotated."""
     members = list(members)
     found: dict[str, Any] = {
         SYSTEM: {"users": []},
         BRAINS: {
             "jetstream": "enabled",
-            "users": [{"nkey": brain}],
+            "users": [{"nkey": public} for public in (brain, *also)],
             "exports": _exports(cell, members),
         },
     }

@@ -16,7 +16,7 @@ import subprocess
 import sysconfig
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,7 @@ class NatsServer:
         self._behind = False  # the server has not read them yet
         self._reading = threading.Lock()  # of the server's log, from a place in it
         self._process: subprocess.Popen[bytes] | None = None
+        self._reloading = threading.Lock()
         self._looked = 0  # up to here `out_of_space` has read the server's log
         self._full = False
 
@@ -129,7 +130,7 @@ class NatsServer:
 
     def reload(self) -> None:
         """Makes the running server read its users and its certificate again, and waits until it has."""
-        if self._process is not None:
+        with self._reloading:
             self._reload()
             # Service imports of an account that is new in a reload are dead until the next one (seen in 2.15.1).
             self._reload()
@@ -245,7 +246,7 @@ class NatsServer:
             listen=f"{self._host}:{self._port}",
             store=self._folder / "js",
             pid_file=self._pid_file,
-            brain=keys.load_nkey(self.brain_seed_file),
+            brains=keys.nkeys_in_force(self.brain_seed_file),
             members=list(self._members.values()),
             authority=self._authority,
         )
@@ -334,7 +335,7 @@ def config_text(
     listen: str,
     store: Path,
     pid_file: Path,
-    brain: str,
+    brains: Sequence[str],
     members: Iterable[Member],
     authority: Authority | None = None,
 ) -> str:
@@ -358,7 +359,7 @@ def config_text(
             },
             **({"tls": _tls(authority)} if authority else {}),
             "system_account": nats_accounts.SYSTEM,
-            "accounts": nats_accounts.accounts(cell, brain, members),
+            "accounts": nats_accounts.accounts(cell, brains[0], members, also=brains[1:]),
         },
         option=orjson.OPT_INDENT_2,
     ).decode()

@@ -15,7 +15,7 @@ from agent.shared import files
 _RAW_BYTES = 32
 
 
-class KeyKind(Enum):
+class NkeyKind(Enum):
     """What a key stands for."""
 
     OPERATOR = "operator"
@@ -23,10 +23,10 @@ class KeyKind(Enum):
     USER = "user"
 
 
-_PREFIXES: dict[KeyKind, int] = {
-    KeyKind.OPERATOR: nkeys.PREFIX_BYTE_OPERATOR,
-    KeyKind.ACCOUNT: nkeys.PREFIX_BYTE_ACCOUNT,
-    KeyKind.USER: nkeys.PREFIX_BYTE_USER,
+_PREFIXES: dict[NkeyKind, int] = {
+    NkeyKind.OPERATOR: nkeys.PREFIX_BYTE_OPERATOR,
+    NkeyKind.ACCOUNT: nkeys.PREFIX_BYTE_ACCOUNT,
+    NkeyKind.USER: nkeys.PREFIX_BYTE_USER,
 }
 
 
@@ -41,14 +41,14 @@ class Nkey:
         """Returns the signature of exactly these bytes."""
         return bytes(nkeys.from_seed(bytearray(self.seed.encode())).sign(data))
 
-    def derived(self, kind: KeyKind, name: str) -> "Nkey":
+    def derived(self, kind: NkeyKind, name: str) -> "Nkey":
         """Returns the key that belongs to this name: always the same, and only for who has this seed."""
         _, secret = nkeys.decode_seed(self.seed.encode())
         raw = hmac.new(bytes(secret), f"gpuward {kind.value} {name}".encode(), hashlib.sha256).digest()
         return _of(nkeys.encode_seed(raw, _PREFIXES[kind]))
 
 
-def load(path: Path, kind: KeyKind) -> Nkey:
+def load(path: Path, kind: NkeyKind) -> Nkey:
     """Returns the key whose seed is in the file. ConfigError: there is none of this kind."""
     try:
         seed = path.read_bytes().strip()
@@ -60,7 +60,7 @@ def load(path: Path, kind: KeyKind) -> Nkey:
     return _of(seed)
 
 
-def load_or_make(path: Path, kind: KeyKind) -> Nkey:
+def load_or_make(path: Path, kind: NkeyKind) -> Nkey:
     """As `load`; makes the seed when there is none, in a file that belongs to whom its folder belongs to."""
     if not path.exists():
         seed = nkeys.encode_seed(os.urandom(_RAW_BYTES), _PREFIXES[kind])

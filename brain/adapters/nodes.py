@@ -5,7 +5,7 @@ Sending the same command again is harmless: a node runs one id only once, and an
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import orjson
 from nats.aio.client import Client
@@ -32,22 +32,28 @@ class Nodes:
     def __init__(
         self,
         requests: NodeRequests,
-        signer: Signer,
+        signer: Callable[[], Signer],
         beats: Beats,
         may_act: Callable[[int], bool],
         clock: Callable[[], float] = time.monotonic,
+        announce: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
-        """`may_act(epoch)`: does this brain still lead with that epoch? It is checked before each request."""
+        """`signer`: the key of this moment. `may_act(epoch)`: does this brain still lead with that epoch? It is checked before
+        each request. `announce`: tells a node the keys that it does not know yet, so that it takes what is signed with them.
+        """
         self._requests = requests
         self._signer = signer
         self._beats = beats
         self._may_act = may_act
         self._clock = clock
+        self._announce = announce
 
     async def perform(self, client: Client, step: Step, epoch: int) -> StepResult | None:
         """Sends the step to its node. None: the node has it and will report, or this brain no longer leads."""
         if not step.node:
             return result_of_brain(step.id, epoch, Outcome.REFUSED, "the step names no node")
+        if self._announce is not None and self._may_act(epoch):
+            await self._announce(step.node)
         deadline = self._clock() + RETRY_FOR_S
         maybe_received = False
         why = ""
@@ -133,6 +139,5 @@ class Nodes:
             plan=plan,
             cancels=step.id if cancels else "",
         ).payload()
-        return orjson.dumps(
-            {"payload": payload.decode(), "key": self._signer.key_id, "sig": self._signer.sign(payload)}
-        )
+        signer = self._signer()
+        return orjson.dumps({"payload": payload.decode(), "key": signer.key_id, "sig": signer.sign(payload)})

@@ -12,7 +12,7 @@ from pathlib import Path
 from agent.contract.errors import ConfigError
 from brain.adapters import nats_jwt, nkey
 from brain.adapters.nats_accounts import Member
-from brain.adapters.nkey import KeyKind, Nkey
+from brain.adapters.nkey import Nkey, NkeyKind
 from brain.cell.registry import CellNode, CellRegistry
 from brain.config import BrainConfig
 
@@ -54,7 +54,7 @@ class OperatorMode:
         return nats_jwt.closed(member.account, key, operator, int(of))
 
     def _key(self, node: str) -> Nkey:
-        return self.brains.derived(KeyKind.ACCOUNT, f"{self.cell} {node}")
+        return self.brains.derived(NkeyKind.ACCOUNT, f"{self.cell} {node}")
 
 
 def of(config: BrainConfig) -> OperatorMode | None:
@@ -66,15 +66,15 @@ def load(config: BrainConfig) -> OperatorMode:
     """Returns the keys of a cell. ConfigError: it has none yet."""
     return OperatorMode(
         cell=config.cell,
-        brains=_found(config.cell_dir / ACCOUNT_FILE, KeyKind.ACCOUNT),
-        user=_found(brain_seed_file(config), KeyKind.USER),
+        brains=_found(config.cell_dir / ACCOUNT_FILE, NkeyKind.ACCOUNT),
+        user=_found(brain_seed_file(config), NkeyKind.USER),
     )
 
 
 def load_or_make(config: BrainConfig) -> OperatorMode:
     """As `load`; makes the keys that are missing."""
-    nkey.load_or_make(config.cell_dir / ACCOUNT_FILE, KeyKind.ACCOUNT)
-    nkey.load_or_make(brain_seed_file(config), KeyKind.USER)
+    nkey.load_or_make(config.cell_dir / ACCOUNT_FILE, NkeyKind.ACCOUNT)
+    nkey.load_or_make(brain_seed_file(config), NkeyKind.USER)
     return load(config)
 
 
@@ -99,7 +99,7 @@ def credentials(path: Path) -> tuple[str, str]:
     return found[0], found[1]
 
 
-def _found(path: Path, kind: KeyKind) -> Nkey:
+def _found(path: Path, kind: NkeyKind) -> Nkey:
     if not path.exists():
         raise ConfigError(f"{path} is not there: `gpuward cell export --jwt FOLDER` makes it")
     return nkey.load(path, kind)

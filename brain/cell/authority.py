@@ -3,6 +3,9 @@
 ECDSA P-256 with SHA-256, which every TLS 1.3 client has. The authority's key signs certificates for the names that the operator
 has given, and nothing else; whoever has it can stand in for the brain, so it may be moved away from the machine (then
 nobody renews the certificate but a person).
+
+The authority itself is rotated in three steps (`prepare`, `switch`, `finish`). The old one signs the key of the new one too, and
+the server shows that certificate beside its own: who trusts only the old authority still finds a way to it.
 """
 
 import datetime
@@ -27,13 +30,20 @@ ALWAYS = ("127.0.0.1", "::1", "localhost")
 
 
 class Authority:
-    """The files of one folder: ca.pem, ca.key, server.pem, server.key."""
+    """The files of one folder: ca.pem, ca.key, server.pem, server.key; cross.pem: the authority's key, signed by the one before;
+    next-*.* and old-ca.pem: while a rotation is under way.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.ca_file = folder / "ca.pem"
         self.certificate_file = folder / "server.pem"
         self.key_file = folder / "server.key"
         self._ca_key_file = folder / "ca.key"
+        self._cross_file = folder / "cross.pem"
+        self._next_ca_file = folder / "next-ca.pem"
+        self._next_key_file = folder / "next-ca.key"
+        self._next_cross_file = folder / "next-cross.pem"
+        self._old_ca_file = folder / "old-ca.pem"
 
     def exists(self) -> bool:
         """Has it been made?"""
@@ -44,23 +54,50 @@ class Authority:
         if self.exists():
             raise ConfigError(f"{self.ca_file} is there already: `gpuward cell show` says what it has")
         _alternatives(names)
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpuward cell {cell}")])
-        certificate = (
-            _begun(name, name, key.public_key(), now, CA_DAYS)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs=True), critical=True)
-            .sign(key, hashes.SHA256())
-        )
-        _write_key(self._ca_key_file, key)
-        files.write(
-            self.ca_file,
-            certificate.public_bytes(serialization.Encoding.PEM),
-            sync=True,
-            mode=0o644,
-            like=self.ca_file.parent,
-        )
+        self._make_ca(cell, now, self._ca_key_file, self.ca_file)
         self.issue(names, now)
+
+    def prepare(self, cell: str, now: float) -> None:
+        """Makes the next authority, unless there is one already. ConfigError: the present one's key is not here."""
+        if not self.exists():
+            raise ConfigError("this cell has no authority of its own: `gpuward cell init` makes one")
+        present, signer = self._ca(), self._ca_key()
+        if not self._next_ca_file.exists():
+            self._make_ca(cell, now, self._next_key_file, self._next_ca_file)
+        following = _read(self._next_ca_file)
+        key = following.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)  # noqa: S101  made above
+        cross = (
+            _begun(following.subject, present.subject, key, now, CA_DAYS, ends=present.not_valid_after_utc)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_usage(signs=True), critical=True)
+            .add_extension(_issuer(present), critical=False)
+            .sign(signer, hashes.SHA256())
+        )
+        earlier = self._cross_file.read_bytes() if self._cross_file.exists() else b""
+        self._write(self._next_cross_file, cross.public_bytes(serialization.Encoding.PEM) + earlier)
+
+    def switch(self, now: float) -> None:
+        """The next authority becomes the present one, and issues the certificate. What was done before is not done again."""
+        names = self.names()
+        if self._next_ca_file.exists():
+            if self._next_key_file.exists():
+                self._write(self._old_ca_file, self.ca_file.read_bytes())
+                self._next_key_file.replace(self._ca_key_file)
+            if self._next_cross_file.exists():
+                self._next_cross_file.replace(self._cross_file)
+            self._next_ca_file.replace(self.ca_file)
+        if self._certificate().issuer != self._ca().subject:
+            self.issue(names, now)
+
+    def finish(self) -> None:
+        """The authority before the present one is no longer told to anybody."""
+        self._old_ca_file.unlink(missing_ok=True)
+
+    def bundle(self) -> str:
+        """All authorities that are trusted now, in PEM, the present one first."""
+        found = (self.ca_file, self._next_ca_file, self._old_ca_file)
+        return "".join(file.read_text(encoding="ascii") for file in found if file.exists())
 
     def issue(self, names: Sequence[str], now: float) -> None:
         """Makes a new certificate for these names, with a new key. ConfigError: the authority's key is not here."""
@@ -74,12 +111,13 @@ class Authority:
             .add_extension(_usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+            .add_extension(_issuer(authority), critical=False)
             .sign(signer, hashes.SHA256())
         )
         # The key first: who finds a certificate finds its key; the pair is read again when it does not fit yet.
         _write_key(self.key_file, key)
-        body = certificate.public_bytes(serialization.Encoding.PEM)
-        files.write(self.certificate_file, body, sync=True, mode=0o644, like=self.ca_file.parent)
+        cross = self._cross_file.read_bytes() if self._cross_file.exists() else b""
+        self._write(self.certificate_file, certificate.public_bytes(serialization.Encoding.PEM) + cross)
 
     def fingerprint(self) -> str:
         """SHA-256 of the authority's certificate, hexadecimal: what a join token carries."""
@@ -89,7 +127,7 @@ class Authority:
         """The names in the present certificate, as they were given."""
         found = self._certificate().extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         texts = [str(one.value) for one in found]
-        return [text for text in texts if text not in ALWAYS]
+        return [text for text in texts if text not in ALWAYS] or texts[:1]
 
     def ends(self) -> tuple[float, float]:
         """When the authority's and the present certificate end, seconds since 1970."""
@@ -101,6 +139,23 @@ class Authority:
             return False
         self.issue(self.names(), now)
         return True
+
+    def _make_ca(self, cell: str, now: float, key_file: Path, ca_file: Path) -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        # Each has a name of its own: clients look for an issuer by its name.
+        digest = x509.SubjectKeyIdentifier.from_public_key(key.public_key()).digest.hex()[:8]
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpuward cell {cell} {digest}")])
+        certificate = (
+            _begun(name, name, key.public_key(), now, CA_DAYS)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_usage(signs=True), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        _write_key(key_file, key)
+        self._write(ca_file, certificate.public_bytes(serialization.Encoding.PEM))
+
+    def _write(self, file: Path, body: bytes) -> None:
+        files.write(file, body, sync=True, mode=0o644, like=self.ca_file.parent)
 
     def _ca(self) -> x509.Certificate:
         return _read(self.ca_file)
@@ -131,9 +186,16 @@ def _read(file: Path) -> x509.Certificate:
 
 
 def _begun(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: float, days: int
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    now: float,
+    days: int,
+    ends: datetime.datetime | None = None,
 ) -> x509.CertificateBuilder:
+    """`ends`: not later than that."""
     at = datetime.datetime.fromtimestamp(now, UTC)
+    until = at + datetime.timedelta(days=days)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -141,9 +203,14 @@ def _begun(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(at - _EARLIER)
-        .not_valid_after(at + datetime.timedelta(days=days))
+        .not_valid_after(min(until, ends or until))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
+
+
+def _issuer(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    found = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(found)
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:

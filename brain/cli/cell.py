@@ -13,11 +13,12 @@ from agent.contract.errors import ConfigError
 from brain import config as brain_config
 from brain.adapters import keys, nats_accounts, nkey
 from brain.adapters.nats_accounts import Member
-from brain.adapters.nkey import KeyKind
+from brain.adapters.nkey import NkeyKind
 from brain.cell.authority import Authority
 from brain.cell.invitation import invitation
 from brain.cell.registry import CellRegistry
-from brain.cli import cell_export
+from brain.cell.trust import KeyKind
+from brain.cli import cell_export, cell_rotate
 from brain.cli.operator_commands import Duration
 from brain.cli.terminal import print_json
 from brain.config import BrainConfig
@@ -43,6 +44,13 @@ def _registry(config: BrainConfig) -> CellRegistry:
     return CellRegistry(config.registry_file, config.nats.embedded.nodes)
 
 
+def _make_folder(config: BrainConfig) -> None:
+    config.cell_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
+    if os.geteuid() == 0:  # the brain's user must be able to read it
+        owner = config.data_dir.stat()
+        os.chown(config.cell_dir, owner.st_uid, owner.st_gid)
+
+
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
@@ -65,10 +73,7 @@ def cell() -> None:
 def init(names: tuple[str, ...], path: Path | None, data: Path | None) -> None:
     """Makes the authority, and the certificate of NATS and of the console. Prints what to write into brain.toml."""
     config = _load(path, data)
-    config.cell_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
-    if os.geteuid() == 0:  # the brain's user must be able to read it
-        owner = config.data_dir.stat()
-        os.chown(config.cell_dir, owner.st_uid, owner.st_gid)
+    _make_folder(config)
     authority = Authority(config.cell_dir)
     authority.make(config.cell, names, time.time())
     quoted = ", ".join(f'"{name}"' for name in names)
@@ -141,15 +146,53 @@ def revoke(what: str, path: Path | None, data: Path | None) -> None:
 
 
 @cell.command()
-@click.argument("what", type=click.Choice(["server"]))
-@click.option("--name", "names", multiple=True, help="New names of this machine; default: those that it has.")
+@click.argument("what", type=click.Choice(["server", *(kind.value for kind in KeyKind)]))
+@click.option(
+    "--name", "names", multiple=True, help="server: new names of this machine; default: those that it has."
+)
+@click.option("--now", "at_once", is_flag=True, help="Does not wait until all live nodes have confirmed.")
+@click.option(
+    "--overlap",
+    "overlap_s",
+    type=Duration(),
+    default="24h",
+    show_default=True,
+    help="It waits no longer than this.",
+)
+@click.option(
+    "--compromised",
+    is_flag=True,
+    help="signing: no old key endorses the new one, and every node must join again.",
+)
 @in_config
 @in_data
-def rotate(what: str, names: tuple[str, ...], path: Path | None, data: Path | None) -> None:  # noqa: ARG001  one choice so far
-    """Makes the server's certificate and key anew; NATS and the console read them without a restart."""
-    authority = Authority(_load(path, data).cell_dir)
-    authority.issue(names or authority.names(), time.time())
-    click.echo(f"{authority.certificate_file}: ends {_day(authority.ends()[1])}")
+def rotate(
+    what: str,
+    names: tuple[str, ...],
+    at_once: bool,
+    overlap_s: float,
+    compromised: bool,
+    path: Path | None,
+    data: Path | None,
+) -> None:
+    """Exchanges a key for a new one while everything runs.
+
+    \b
+    server     the certificate and key of this machine, by the same authority
+    signing    the key that signs commands
+    brain      the brain's NKEY on NATS
+    authority  the certificate authority
+    """
+    config = _load(path, data)
+    if what == "server":
+        authority = Authority(config.cell_dir)
+        authority.issue(names or authority.names(), time.time())
+        click.echo(f"{authority.certificate_file}: ends {_day(authority.ends()[1])}")
+        return
+    if compromised and what != KeyKind.SIGNING:
+        raise ConfigError("--compromised is for the signing key")
+    _make_folder(config)
+    click.echo(cell_rotate.rotate(config, KeyKind(what), overlap_s, at_once=at_once, compromised=compromised))
 
 
 @cell.command()
@@ -190,6 +233,7 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
             for id_, one in registry.tokens().items()
             if one.left and now < one.expires_at
         },
+        "keys": cell_rotate.shown(config, registry.nodes()),
     }
     if plain:
         print_json(found)
@@ -206,6 +250,8 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
         click.echo(f"  {name:<24} since {node['since']} by {node['by']}")
     for id_, one in found["tokens"].items():
         click.echo(f"join token {id_}: {one['left']} of nodes {one['nodes']!r} until {one['expires']}")
+    for line in cell_rotate.lines(found["keys"]):
+        click.echo(line)
 
 
 @cell.command("export")
@@ -233,10 +279,11 @@ def export(folder: Path, seed: Path | None, path: Path | None, data: Path | None
 
 def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
     """The accounts block of a NATS server's configuration (JSON is a subset of its format)."""
-    if config.nats.seed_file:
-        brain = nkey.load_or_make(config.nats.seed_file, KeyKind.USER).public
-    else:
-        brain = keys.public_nkey(config.data_dir / "nats/keys/brain.nk")
+    if config.brain_seed is None:
+        raise ConfigError("this brain connects to NATS without an NKEY: give it one (nats.seed_file)")
+    if not config.brain_seed.exists():
+        nkey.load_or_make(config.brain_seed, NkeyKind.USER)
+    brain, *also = keys.nkeys_in_force(config.brain_seed)
     members = [
         Member(name=name, public=node.public, nodes=(name,))
         for name, node in sorted(registry.nodes().items())
@@ -244,6 +291,6 @@ def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
     block = {
         "system_account": nats_accounts.SYSTEM,
         "no_fast_producer_stall": True,
-        "accounts": nats_accounts.accounts(config.cell, brain, members),
+        "accounts": nats_accounts.accounts(config.cell, brain, members, also=also),
     }
     return orjson.dumps(block, option=orjson.OPT_INDENT_2).decode()

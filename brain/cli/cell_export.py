@@ -8,7 +8,7 @@ import orjson
 from agent.shared import files
 from brain.adapters import nats_jwt, nkey, operator_mode
 from brain.adapters.nats_accounts import BRAINS, SYSTEM, account_name
-from brain.adapters.nkey import KeyKind, Nkey
+from brain.adapters.nkey import Nkey, NkeyKind
 from brain.cell.registry import CellNode, CellRegistry
 from brain.config import BrainConfig
 
@@ -49,7 +49,7 @@ def export(config: BrainConfig, registry: CellRegistry, folder: Path, operator_s
     own_file = config.cell_dir / "operator.nk"
     seed_file = operator_seed or configured or own_file
     own = seed_file == own_file
-    operator = (nkey.load_or_make if own else nkey.load)(seed_file, KeyKind.OPERATOR)
+    operator = (nkey.load_or_make if own else nkey.load)(seed_file, NkeyKind.OPERATOR)
     accounts = {BRAINS: jwts.brains_account(operator, now)}
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for inner in ("accounts", "users"):
@@ -80,7 +80,7 @@ def _write_operator(
     config: BrainConfig, folder: Path, operator: Nkey, accounts: list[str], now: float
 ) -> None:
     """The operator's JWT, and the lines of a server's configuration."""
-    system = operator.derived(KeyKind.ACCOUNT, SYSTEM)
+    system = operator.derived(NkeyKind.ACCOUNT, SYSTEM)
     jwt = nats_jwt.operator(operator, f"gpuward_{config.cell}", system.public, int(now))
     _write(folder / "operator.jwt", jwt)
     lines = {
@@ -96,8 +96,8 @@ def _write_operator(
 
 
 def _system_creds(operator: Nkey, now: float) -> str:
-    user = operator.derived(KeyKind.USER, SYSTEM)
-    jwt = nats_jwt.user(user.public, "gpuward", operator.derived(KeyKind.ACCOUNT, SYSTEM), int(now))
+    user = operator.derived(NkeyKind.USER, SYSTEM)
+    jwt = nats_jwt.user(user.public, "gpuward", operator.derived(NkeyKind.ACCOUNT, SYSTEM), int(now))
     return nats_jwt.credentials(jwt, user.seed)
 
 

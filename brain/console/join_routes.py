@@ -16,6 +16,7 @@ from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
+from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.access.door import Door
 from brain.console.access.route import Route
@@ -47,6 +48,7 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         brain.note("access.joined", f"node {given['node']} has joined by token {given['id']}")
+        newest = TrustFile(brain.config.cell_dir).state().newest
         return json_answer(
             {
                 "cell": brain.config.cell,
@@ -54,7 +56,8 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
                 "nats_url": brain.config.nats_url_for_nodes(request.url.host or "", tls=authority.exists()),
                 "nats_jwt": brain.node_jwt(given["node"], node),
                 "ca": _ca_of_nats(brain.config, authority),
-                "trusted_keys": _trusted(brain.config.signing_key),
+                "trusted_keys": dict(newest.keys) if newest else _trusted(brain.config.signing_key),
+                "trust_serial": newest.serial if newest else 0,
             }
         )
 
@@ -75,7 +78,7 @@ async def _given(request: web.Request) -> dict[str, str]:
 
 
 def _ca(authority: Authority) -> str:
-    return authority.ca_file.read_text(encoding="ascii") if authority.exists() else ""
+    return authority.bundle() if authority.exists() else ""
 
 
 def _ca_of_nats(config: BrainConfig, authority: Authority) -> str:

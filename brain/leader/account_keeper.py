@@ -15,10 +15,11 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 
 from agent.contract.errors import ConfigError
-from agent.shared.nats_connection import NatsConnection, tls_context
+from agent.shared.nats_connection import NatsConnection
 from brain.adapters import nkey, operator_mode
+from brain.adapters.broker import brain_connection
 from brain.adapters.nats_accounts import account_name
-from brain.adapters.nkey import KeyKind, Nkey
+from brain.adapters.nkey import Nkey, NkeyKind
 from brain.adapters.operator_mode import OperatorMode
 from brain.cell.registry import CellNode, CellRegistry
 from brain.config import BrainConfig, NatsConfig, OperatorConfig
@@ -49,7 +50,7 @@ class AccountKeeper:
         self._done: dict[str, CellNode | float] = {}
         operator = config.nats.operator or OperatorConfig()
         signs, system = operator.seed_file, operator.system_creds_file
-        self._operator = nkey.load(signs, KeyKind.OPERATOR) if signs else None
+        self._operator = nkey.load(signs, NkeyKind.OPERATOR) if signs else None
         self._connection = (
             _system_connection(config.nats, *operator_mode.credentials(system)) if system else None
         )
@@ -148,11 +149,4 @@ async def _asked(client: Client, subject: str, body: bytes) -> dict[str, Any]:
 
 
 def _system_connection(config: NatsConfig, jwt: str, seed: str) -> NatsConnection:
-    servers = [one.strip() for one in config.url.split(",") if one.strip()]
-    return NatsConnection(
-        servers,
-        name="gpuward accounts",
-        seed=seed,
-        jwt=jwt,
-        tls=tls_context(servers, config.ca_file, "nats.ca_file"),
-    )
+    return brain_connection(config, name="gpuward accounts", seed=seed, jwt=jwt)

@@ -15,6 +15,7 @@ from agent.commands.journal import Journal
 from agent.contract import kinds
 from agent.contract.commands import Command
 from agent.contract.messages import UnsentEvent
+from agent.remembered.trusted import Trusted
 from tests.agent.uplink_kit import Clock, FakeHost
 
 KEY = SigningKey(b"\x01" * 32)
@@ -166,7 +167,7 @@ class Node:
             cell="default",
             node="gpu-1",
             session=session,
-            keys=KEYS,
+            trusted=Trusted(self.path.with_name("trusted.json"), cell="default", serial=0, keys=KEYS, ca=""),
             allow=self.allow,
             actions=actions,
             journal=self.journal,

@@ -19,7 +19,7 @@ from agent.contract.acknowledgements import decode_acknowledgement
 from agent.contract.commands import Answer, Command, Reply, decode_command, encode_reply
 from agent.contract.look import LOOK
 from agent.contract.messages import Beat, Event, Severity, encode_beat, encode_event
-from agent.shared.nats_connection import tls_context
+from agent.shared.nats_connection import TlsContexts
 from brain import app, config
 from tests import people
 from tests.real.nats import free_port, login
@@ -200,7 +200,8 @@ class Lab:
         """A connection that is kept as long as the brain."""
         assert self.running is not None
         servers = self.running.nats_url.split(",")
-        tls = tls_context(servers, self.config.nats.ca_file, "nats.ca_file")
+        ca_file = self.config.nats.ca_file
+        tls = TlsContexts(servers, "nats.ca_file").of(ca_file.read_text() if ca_file else "")
         client = await nats.connect(
             servers, tls=tls, error_cb=_quiet, max_reconnect_attempts=-1, **login(credential)
         )

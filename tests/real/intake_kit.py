@@ -16,7 +16,7 @@ from typing import cast
 
 from nats.aio.client import Client
 
-from agent.shared.nats_connection import NatsConnection
+from agent.shared.nats_connection import Identity, NatsConnection
 from agent.shared.secret_file import nkey_seed
 from agent.shared.tasks import run_together
 from brain.adapters import evidence, log
@@ -77,7 +77,10 @@ async def intake(
         await run_together(work.serve(client), found.requests.serve(client))
 
     connection = NatsConnection(
-        [url], name="intake", seed=nkey_seed(seed_file, "seed") if seed_file else "", look_s=0.2
+        [url],
+        name="intake",
+        identity=lambda: Identity(seed=nkey_seed(seed_file, "seed") if seed_file else ""),
+        look_s=0.2,
     )
     task = asyncio.create_task(connection.serve(session))
     try:

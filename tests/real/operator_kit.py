@@ -8,7 +8,7 @@ from typing import Any
 import nats
 import nkeys
 
-from agent.shared.nats_connection import tls_context
+from agent.shared.nats_connection import TlsContexts
 from brain.adapters import nats_jwt, operator_mode
 from brain.cell.registry import CellRegistry
 from brain.cli import cell_export
@@ -65,7 +65,8 @@ class OperatorLab(Lab):
         """Does a server take this credential?"""
         try:
             servers = (url or self.server.url).split(",")
-            tls = tls_context(servers, self.config.nats.ca_file, "")
+            ca_file = self.config.nats.ca_file
+            tls = TlsContexts(servers, "nats.ca_file").of(ca_file.read_text() if ca_file else "")
             client = await nats.connect(servers, tls=tls, allow_reconnect=False, **login(file))
         except nats.errors.Error:
             return False

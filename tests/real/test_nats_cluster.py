@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from agent.contract import subjects
 from brain.adapters import nkey
-from brain.adapters.nkey import KeyKind
+from brain.adapters.nkey import NkeyKind
 from brain.cell.registry import CellRegistry
 from brain.cli.main import group
 from tests.real.brain_kit import Lab, Node, lab
@@ -47,7 +47,7 @@ class ClusterLab(Lab):
         """As an operator does it: the node's key into the cell, the file into the servers, a reload."""
         file = self.folder / f"{name}.nk"
         if not file.exists():
-            self.registry.add(name, nkey.load_or_make(file, KeyKind.USER).public, now=time.time())
+            self.registry.add(name, nkey.load_or_make(file, NkeyKind.USER).public, now=time.time())
             self._write()
             await asyncio.to_thread(self.cluster.reload)
         return file

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
@@ -249,10 +250,10 @@ async def test_what_the_session_raises_by_itself_is_raised(tmp_path: Path) -> No
         ({"seed_file": "/dev/null"}, "nats_seed_file: /dev/null is empty"),
         ({"jwt_file": "/nowhere/jwt"}, "nats_jwt_file: /nowhere/jwt cannot be read"),
         ({"seed_file": "/etc/passwd"}, "nats_seed_file: /etc/passwd has no NKEY seed"),
-        ({"ca_file": "/nowhere/ca"}, "nats_ca_file: /nowhere/ca cannot be read"),
+        ({"ca": lambda: "nonsense"}, "nats_ca_file: not certificates in PEM"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named_with_its_key(files: dict[str, str], error: str) -> None:
+def test_a_file_that_cannot_be_read_is_named_with_its_key(files: dict[str, Any], error: str) -> None:
     """The agent refuses to start, and the operator knows what to correct."""
     with pytest.raises(ConfigError, match=error):
         node_connection(["nats://127.0.0.1:4222"], "gpu-1", **files)

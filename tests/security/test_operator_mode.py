@@ -20,7 +20,7 @@ from nats.aio.msg import Msg
 
 from agent.contract import subjects
 from brain.adapters import nats_jwt, nkey, operator_mode
-from brain.adapters.nkey import KeyKind
+from brain.adapters.nkey import NkeyKind
 from brain.cli import cell_export
 from brain.config import OperatorConfig
 from tests import people
@@ -156,12 +156,12 @@ async def test_another_account_of_the_operator_imports_nothing(tmp_path: Path) -
     async with lab(tmp_path, OperatorLab) as found:
         assert isinstance(found, OperatorLab)
         await found.node("n2")
-        operator = nkey.load(found.config.cell_dir / "operator.nk", KeyKind.OPERATOR)
+        operator = nkey.load(found.config.cell_dir / "operator.nk", NkeyKind.OPERATOR)
         jwts = operator_mode.load(found.config)
         node = claims(jwts.node_account("n2", found.registry.nodes()["n2"], operator))["nats"]
         stranger, who = (
-            operator.derived(KeyKind.ACCOUNT, "stranger"),
-            operator.derived(KeyKind.USER, "stranger"),
+            operator.derived(NkeyKind.ACCOUNT, "stranger"),
+            operator.derived(NkeyKind.USER, "stranger"),
         )
         creds = tmp_path / "stranger.creds"
         creds.write_text(nats_jwt.credentials(nats_jwt.user(who.public, "x", stranger, 1), who.seed))
@@ -236,7 +236,7 @@ async def test_servers_that_take_no_account(
             """As OperatorLab."""
             super().export()
             if wrong == "operator":
-                self.config.cell_dir.joinpath("operator.nk").write_text(key(KeyKind.OPERATOR).seed)
+                self.config.cell_dir.joinpath("operator.nk").write_text(key(NkeyKind.OPERATOR).seed)
             conf = self.folder / "export/resolver.conf"
             changed = re.sub(r'"resolver": \{[^}]*\}', '"resolver": "MEMORY"', conf.read_text())
             if wrong == "resolver":
@@ -255,7 +255,7 @@ class SiteLab(OperatorLab):
     pushes = False
 
     def __init__(self, folder: Path, more: dict[str, Any]) -> None:
-        self.site, self.signing = key(KeyKind.OPERATOR), key(KeyKind.OPERATOR)
+        self.site, self.signing = key(NkeyKind.OPERATOR), key(NkeyKind.OPERATOR)
         super().__init__(folder, more)
         if self.pushes:
             return
@@ -275,7 +275,7 @@ class SiteLab(OperatorLab):
             conf.write_text(self._site())
 
     def _site(self) -> str:
-        system, who = self.site.derived(KeyKind.ACCOUNT, "SYS"), self.site.derived(KeyKind.USER, "SYS")
+        system, who = self.site.derived(NkeyKind.ACCOUNT, "SYS"), self.site.derived(NkeyKind.USER, "SYS")
         said = {"system_account": system.public, "signing_keys": [self.signing.public]}
         operator = {"iat": 1, "sub": self.site.public, "name": "site"}
         operator["nats"] = said | {"type": "operator", "version": 2}
@@ -345,7 +345,7 @@ async def connected(url: str, file: Path) -> Client:
     raise AssertionError
 
 
-def key(kind: KeyKind) -> nkey.Nkey:
+def key(kind: NkeyKind) -> nkey.Nkey:
     """A new one."""
     seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_OPERATOR).decode()
     return nkey.Nkey(public="", seed=seed).derived(kind, "")
@@ -353,4 +353,4 @@ def key(kind: KeyKind) -> nkey.Nkey:
 
 def user() -> nkey.Nkey:
     """A new one."""
-    return key(KeyKind.USER)
+    return key(NkeyKind.USER)

@@ -107,7 +107,7 @@ def step(id_: str, action: str, node: str = "sim-01", **params: str | float) -> 
 async def brain(url: str, *, signer: Signer = SIGNER) -> AsyncIterator[tuple[Reception, Nodes]]:
     """The side of the brain: what takes in the nodes' offers, and the sender of commands."""
     async with intake(url) as taking:
-        yield taking, Nodes(taking.requests, signer, taking.beats, lambda epoch: epoch >= 1)
+        yield taking, Nodes(taking.requests, lambda: signer, taking.beats, lambda epoch: epoch >= 1)
 
 
 async def test_a_drill_reaches_the_log_and_is_healed_by_a_command_of_the_brain(

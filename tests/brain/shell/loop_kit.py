@@ -13,7 +13,7 @@ from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Scalar, Severity
 from agent.shared.tasks import Tasks
 from brain.adapters.codec import Codec, encode_event_body
-from brain.adapters.keys import load_signer
+from brain.adapters.keys import CurrentSigner
 from brain.adapters.lease import Lease
 from brain.adapters.liveness import Beats
 from brain.adapters.log import LogClock, LogInfo, Record
@@ -185,7 +185,7 @@ class Brain:
         self.leadership = Leadership(self.lease, self.replica)
         self.nats = CurrentClient()
         self.nodes = Sent(
-            NodeRequests(CELL), load_signer(folder / "signing.key"), Beats(), self.leadership.may_act
+            NodeRequests(CELL), CurrentSigner(folder / "signing.key"), Beats(), self.leadership.may_act
         )
         self.nodes.steps = []
         steps = StepDispatcher(

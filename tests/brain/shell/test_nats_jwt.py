@@ -13,14 +13,14 @@ from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from brain.adapters import nats_accounts, nats_jwt, nkey, operator_mode
 from brain.adapters.nats_accounts import Member
-from brain.adapters.nkey import KeyKind, Nkey
+from brain.adapters.nkey import Nkey, NkeyKind
 from brain.cell.registry import CellRegistry
 
 SEED = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_OPERATOR).decode()
-OPERATOR = Nkey(public="", seed=SEED).derived(KeyKind.OPERATOR, "o")
-BRAINS = OPERATOR.derived(KeyKind.ACCOUNT, "brains")
-NODE = OPERATOR.derived(KeyKind.ACCOUNT, "n1")
-USER = OPERATOR.derived(KeyKind.USER, "n1")
+OPERATOR = Nkey(public="", seed=SEED).derived(NkeyKind.OPERATOR, "o")
+BRAINS = OPERATOR.derived(NkeyKind.ACCOUNT, "brains")
+NODE = OPERATOR.derived(NkeyKind.ACCOUNT, "n1")
+USER = OPERATOR.derived(NkeyKind.USER, "n1")
 MEMBER = Member(name="n1", public=USER.public, nodes=("n1",))
 AT = 1_800_000_000
 
@@ -109,7 +109,7 @@ def test_whatever_differs_has_another_id() -> None:
 def test_time_never_runs_backwards_for_a_node(tmp_path: Path) -> None:
     """Whatever the clock says: what a node had before it was revoked or got another key is older by a second at least."""
     registry = CellRegistry(tmp_path / "registry.json")
-    others = [OPERATOR.derived(KeyKind.USER, str(number)).public for number in range(3)]
+    others = [OPERATOR.derived(NkeyKind.USER, str(number)).public for number in range(3)]
     registry.add("n1", others[0], now=AT)
     registry.add("n1", others[0], now=AT + 9)
     assert registry.nodes()["n1"].since == AT, "the same key again changes nothing"
@@ -123,16 +123,16 @@ def test_time_never_runs_backwards_for_a_node(tmp_path: Path) -> None:
 def test_files_that_are_no_keys(tmp_path: Path) -> None:
     """The error says which file, and what it should be."""
     file = tmp_path / "key.nk"
-    made = nkey.load_or_make(file, KeyKind.ACCOUNT)
-    assert nkey.load_or_make(file, KeyKind.ACCOUNT) == made
+    made = nkey.load_or_make(file, NkeyKind.ACCOUNT)
+    assert nkey.load_or_make(file, NkeyKind.ACCOUNT) == made
     assert made.seed not in repr(made)
     assert file.stat().st_mode & 0o777 == 0o600
     with pytest.raises(ConfigError, match=r"key.nk: this is not the seed of the NATS operator"):
-        nkey.load(file, KeyKind.OPERATOR)
+        nkey.load(file, NkeyKind.OPERATOR)
     for text in ("", "nonsense", "SUAB", "é"):
         file.write_text(text)
         with pytest.raises(ConfigError, match=r"key.nk: not an NKEY seed"):
-            nkey.load(file, KeyKind.ACCOUNT)
+            nkey.load(file, NkeyKind.ACCOUNT)
     creds = tmp_path / "x.creds"
     creds.write_text(nats_jwt.credentials("a.b.c", "SUABC"))
     assert operator_mode.credentials(creds) == ("a.b.c", "SUABC")

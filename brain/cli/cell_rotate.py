@@ -1,0 +1,109 @@
+"""What `gpuward cell rotate` begins, and what `gpuward cell show` says of keys."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from agent.contract.errors import ConfigError
+from brain.adapters.rotation import KeyRotation
+from brain.cell.confirmations import read_confirmed
+from brain.cell.trust import KeyKind, Stage
+from brain.config import BrainConfig
+
+_MOST_NAMES = 20
+_COMPROMISED = (
+    "A new key signs commands from now on, and no old one endorses it. EVERY NODE MUST JOIN AGAIN:\n"
+    "  gpuward cell token --nodes 'gpu-*' --count 100      then, on each node: gpuward-agent join TOKEN, and restart the agent\n"
+    "Until then a node that has heard of it takes no command from anybody, and goes on reporting. A node that was not reached\n"
+    "still obeys the old key, so rotate the brain's NKEY too (`gpuward cell rotate brain`): without it nobody can send it one.\n"
+    "`gpuward cell show` names the nodes that have not joined again."
+)
+
+
+def rotate(config: BrainConfig, kind: KeyKind, overlap_s: float, *, at_once: bool, compromised: bool) -> str:
+    """Begins a rotation, or makes one that is under way go on; the running brain does the rest. Returns what to tell them.
+
+    ConfigError: one is under way, or a file cannot be read.
+    """
+    rotation, now = KeyRotation(config), time.time()
+    if compromised:
+        rotation.replace_compromised()
+        return _COMPROMISED
+    under_way = kind in rotation.file.state().rotations
+    if not under_way or not at_once:
+        rotation.begin(kind, now=now, overlap_s=overlap_s)
+    if at_once:
+        rotation.hurry(kind, now=now)
+    if kind is KeyKind.BRAIN and not config.embedded and not at_once:
+        return (
+            "the brain's next NKEY is there. Write the accounts again (`gpuward cell show --nats-accounts`), reload the\n"
+            "servers, and say `gpuward cell rotate brain --now`; then do both once more: the old NKEY is no longer among them"
+        )
+    waits = (
+        ""
+        if at_once or kind is KeyKind.BRAIN
+        else f" when all live nodes have confirmed it, at {_time(now + overlap_s)} at the latest"
+    )
+    return f"{kind.value}: the running brain puts the new key into use{waits}. `gpuward cell show` says how far it is"
+
+
+def shown(config: BrainConfig, registered: Iterable[str]) -> dict[str, Any]:
+    """What is in force, for JSON."""
+    rotation = KeyRotation(config)
+    state = rotation.file.state()
+    confirmed = read_confirmed(rotation.file.confirmed_file)
+    serials = {name: one.serial for name, one in confirmed.items()}
+    wanted = dict.fromkeys([*registered, *(name for name, one in confirmed.items() if one.live)], 0)
+    behind = {name: serials.get(name, 0) for name in sorted(wanted) if serials.get(name, 0) < state.serial}
+    again = [name for name, serial in behind.items() if name in serials and serial < state.joined_since]
+    try:
+        signing = list(rotation.in_force())
+    except ConfigError:  # e.g. another user may not read it
+        signing = []
+    return {
+        "signing": signing,
+        "announcement": state.serial,
+        "rotations": {
+            kind.value: {
+                "stage": one.stage.value,
+                "since": _time(one.since),
+                "switch_at": _time(one.switch_at),
+            }
+            for kind, one in state.rotations.items()
+        },
+        "unconfirmed": {
+            name: "live" if name in confirmed and confirmed[name].live else "not heard"
+            for name in behind
+            if name not in again
+        },
+        "join_again": again,
+    }
+
+
+def lines(keys: Mapping[str, Any]) -> Iterator[str]:
+    """The same, for people."""
+    for number, key_id in enumerate(keys["signing"]):
+        yield f"signing key {key_id}: {'signs commands' if number == 0 else 'accepted too'}"
+    for kind, one in keys["rotations"].items():
+        how = (
+            f"both are accepted, the old one is in use until {one['switch_at']} at the latest"
+            if one["stage"] == Stage.OVERLAP.value
+            else "the new one is in use, the old one is being taken out"
+        )
+        yield f"rotation of {kind} since {one['since']}: {how}"
+    if keys["unconfirmed"]:
+        named = [f"{name} ({how})" for name, how in keys["unconfirmed"].items()]
+        yield f"announcement {keys['announcement']} not confirmed by {len(named)} nodes: {_some(named)}"
+    if keys["join_again"]:
+        again = keys["join_again"]
+        yield f"{len(again)} nodes take no command and must join again: {_some(again)}"
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more (--json)" if more > 0 else "")
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,156 @@
+"""Carries rotations of keys to their end (`gpuward cell rotate`), and tells nodes what they must know of them.
+
+| | the new key comes into use | the old one is taken out |
+|---|---|---|
+| signing | when all live nodes have confirmed it, or the overlap is over | directly afterwards |
+| brain | when the server accepts both (a site's own servers: `--now`) | when this brain is connected by the new one |
+| authority | as signing | when the server shows the new certificate |
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from agent.contract.errors import ConfigError, Unreachable
+from agent.shared.nats_connection import NatsConnection
+from agent.shared.secret_file import nkey_seed
+from brain.adapters.announcer import Announcer
+from brain.adapters.liveness import FRESH_S, Beats
+from brain.adapters.nats_server import NatsServer
+from brain.adapters.rotation import KeyRotation
+from brain.cell.confirmations import Confirmed, read_confirmed, write_confirmed
+from brain.cell.trust import KeyKind, Rotation, Stage
+from brain.config import BrainConfig
+from brain.leader.leadership import Leadership
+from brain.leader.notes import BrainNotes
+from brain.leader.replica import Replica
+
+CHECK_S = 0.2
+RECORD_S, CALM_RECORD_S = (
+    1.0,
+    5.0,
+)  # how often it is written which node has confirmed: while keys are rotated, and else
+
+
+class Rotations:
+    """The rotations of one cell, in its brain."""
+
+    def __init__(
+        self,
+        *,
+        config: BrainConfig,
+        server: NatsServer | None,
+        connection: NatsConnection,
+        leadership: Leadership,
+        replica: Replica,
+        beats: Beats,
+        announcer: Announcer,
+        notes: BrainNotes,
+    ) -> None:
+        self._config = config
+        self._server = server
+        self._connection = connection
+        self._leadership = leadership
+        self._replica = replica
+        self._beats = beats
+        self._announcer = announcer
+        self._notes = notes
+        self._keys = KeyRotation(config)
+        self._file = self._keys.file
+        self._confirmed: Mapping[str, Confirmed] = read_confirmed(self._file.confirmed_file)
+        self._recorded_s = 0.0
+        self._server_is_behind = False  # it has not read the files of the last step yet
+        self._told = ""
+
+    async def serve(self) -> None:
+        """Looks at the rotations, until cancelled. What fails is told once, and tried again."""
+        while True:
+            try:
+                await self._look()
+            except (ConfigError, Unreachable, OSError) as error:
+                if str(error) != self._told:
+                    self._told = str(error)
+                    self._notes.write("cell.failed", f"rotation of keys: {error}")
+            else:
+                self._told = ""
+            await asyncio.sleep(CHECK_S)
+
+    async def _look(self) -> None:
+        if self._server_is_behind and self._server is not None and self._server.running():
+            await asyncio.to_thread(self._server.reload)
+            self._server_is_behind = False
+        state = self._file.state()
+        if state.serial and self._leadership.leads():
+            await self._announcer.tell_all()
+            await self._record(RECORD_S if state.rotations else CALM_RECORD_S)
+        for kind, rotation in state.rotations.items():
+            if not self._server_is_behind and await self._due(kind, rotation):
+                self._server_is_behind = True
+                await asyncio.to_thread(self._keys.advance, kind, now=time.time())
+                self._tell(kind, rotation.stage)
+
+    async def _due(self, kind: KeyKind, rotation: Rotation) -> bool:
+        """Is it time for the next step?"""
+        if kind is KeyKind.BRAIN:
+            return await self._brain_due(rotation)
+        if rotation.stage is Stage.SWITCHED:
+            return True
+        return time.time() >= rotation.switch_at or (self._leadership.leads() and not self.unconfirmed())
+
+    async def _brain_due(self, rotation: Rotation) -> bool:
+        if rotation.stage is Stage.SWITCHED:
+            seed = nkey_seed(self._config.brain_seed, "nats.seed_file")
+            if not self._connection.connected or self._connection.uses(seed):
+                return self._connection.connected
+            self._connection.reconnect()
+            return False
+        if self._server is None:
+            return time.time() >= rotation.switch_at
+        if not self._server.running():
+            return False
+        await asyncio.to_thread(self._server.reload)  # it accepts both from now on
+        return True
+
+    def unconfirmed(self) -> list[str]:
+        """The live nodes that have not confirmed the newest announcement, apart from those that must join again."""
+        state = self._file.state()
+        live = {name for name, node in self._replica.state.nodes.items() if node.alive} | self._heard()
+        serials = {name: self._announcer.serial(name) for name in live}
+        return sorted(
+            name
+            for name, serial in serials.items()
+            if serial < state.serial and (serial >= state.joined_since or name not in self._beats.newest)
+        )
+
+    def _heard(self) -> set[str]:
+        now = time.monotonic()
+        return {name for name, last in self._beats.newest.items() if now - last.at < FRESH_S}
+
+    async def _record(self, every_s: float) -> None:
+        """Writes down what has changed, for `gpuward cell show`."""
+        now_s = time.monotonic()
+        if now_s - self._recorded_s < every_s:
+            return
+        self._recorded_s = now_s
+        heard = self._heard()
+        known = {name: Confirmed(serial=one.serial, live=False) for name, one in self._confirmed.items()}
+        now = {
+            name: Confirmed(serial=last.beat.trust, live=name in heard)
+            for name, last in self._beats.newest.items()
+        }
+        if known | now != self._confirmed:
+            await asyncio.to_thread(write_confirmed, self._file.confirmed_file, known | now)
+            self._confirmed = known | now
+
+    def _tell(self, kind: KeyKind, stage: Stage) -> None:
+        what = {
+            KeyKind.SIGNING: "key that signs commands",
+            KeyKind.BRAIN: "brain's NKEY",
+            KeyKind.AUTHORITY: "certificate authority",
+        }[kind]
+        if stage is Stage.OVERLAP:
+            self._notes.write(
+                "cell.rotated", f"the new {what} is in use; the old one is accepted for the moment"
+            )
+        else:
+            self._notes.write("cell.rotated", f"the old {what} has been taken out: its rotation is over")
