@@ -490,9 +490,10 @@ class Engine:
         """An incident is over or remedied: matches that it inhibited and that still hold become incidents of their own."""
         if not incident.inhibits:
             return
-        for scope, matched in list(ctx.state.matched.items()):
+        here = ctx.index.matched.get(incident.node, ()) if incident.node else ctx.state.matched
+        for scope in list(here):
             if ctx.compiled.topology.serves(incident.scope, scope):
-                for name in matched:
+                for name in ctx.state.matched[scope]:
                     inhibited = ctx.compiled.cause(name) in incident.inhibits
                     if inhibited and ids.key(name, scope) not in ctx.index.by_match:
                         self._match_began(ctx, name, scope)
@@ -551,6 +552,7 @@ class Engine:
                 self.state.matched[scope] = left
             else:
                 del self.state.matched[scope]
+                self._index.remove_match(scope)
         kept = (*rules, requests.REQUEST, drains.LEFT)
         for key in [key for key in self._index.by_match if ids.name_of(key) not in kept]:
             rule, scope = ids.split(key)

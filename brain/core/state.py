@@ -199,6 +199,8 @@ class Run:
     looked_since: float = 0.0
     # who else had drained the node when we were to drain it, as a sentence; empty: nobody
     kept_out: str = ""
+    # when it was first held because the faults of several nodes belong together; 0: never
+    related_since: float = 0.0
     # a gate found that its remedy has been tried too often
     spent: bool = False
     # how often a failed check of the return to service sent it back into the ladder
@@ -398,6 +400,8 @@ class Node:
     # the same of the spool before
     spool_before: str = ""
     seq_before: int = 0
+    # when it was last told that facts of its parts are left out; 0: never
+    crowded_at: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
