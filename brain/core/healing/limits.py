@@ -102,28 +102,44 @@ def related(case: Case) -> Verdict | None:
             each.node for each in ctx.state.began if each.at > since and each.cause == case.incident.cause
         )
     )
-    if run.node in nodes or (len(nodes) < settings.same_cause_nodes and not others_wait(ctx, case.incident)):
+    waiting = [node for node in others_waiting(ctx, run, since) if node not in nodes]
+    if run.node in nodes or len(nodes) + len(waiting) < settings.same_cause_nodes:
         return None
-    listed = f" ({', '.join(nodes[:6])})" if nodes else ""
-    waiting = ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
-    reason = (
-        f"{case.incident.cause} was treated on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
-        f"{listed}{waiting}: "
-    )
+    minutes = f"{settings.breaker_within_s / 60:.0f} minutes"
+    if nodes:
+        count = f"{len(nodes)} node{'s' * (len(nodes) > 1)}"
+        reason = f"{case.incident.cause} was treated on {count} within {minutes} ({', '.join(nodes[:6])})"
+        reason += ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
+    else:
+        reason = f"at least {settings.same_cause_nodes} other nodes began to wait with {case.incident.cause} within {minutes}"
     shared = _in_common(ctx, [*nodes, run.node]) if nodes else ""
-    reason += f"these belong together{shared}; `gpuward approve` lets this one go on"
+    reason += f": these belong together{shared}; `gpuward approve` lets this one go on"
     return Verdict(answer=Decision.HOLD, gate=RELATED, reason=reason, retry_s=300)
 
 
-def others_wait(ctx: Context, incident: Incident) -> bool:
-    """Whether other nodes wait for this reason: they go on belonging together when the first remedies are long past."""
-    return any(
-        other.state in (RunState.HELD, RunState.APPROVAL)
-        and other.why.endswith(f"(gate {RELATED})")
-        and other.incident != incident.id
-        and ctx.state.incidents[other.incident].cause == incident.cause
-        for other in ctx.state.runs.values()
+def others_waiting(ctx: Context, run: Run, since: float) -> list[str]:
+    """The other nodes that wait for this reason, with the same cause, and have not done so since before `since`.
+
+    Each counts once, however many faults it tells, and for the window only from when it first waited: so what one node
+    says holds nobody, and no two hold each other for ever. When the window is over, each is judged anew.
+    """
+    cause = ctx.state.incidents[run.incident].cause
+    return list(
+        dict.fromkeys(
+            other.node
+            for other in ctx.state.runs.values()
+            if other.node not in ("", run.node)
+            and other.related_since > since
+            and other.state in (RunState.HELD, RunState.APPROVAL)
+            and other.why.endswith(f"(gate {RELATED})")
+            and ctx.state.incidents[other.incident].cause == cause
+        )
     )
+
+
+def told_already(ctx: Context, run: Run) -> bool:
+    """Whether people know that nodes wait for this reason: two others do. One alone may have made it up."""
+    return len(others_waiting(ctx, run, since=0.0)) > 1
 
 
 def _in_common(ctx: Context, nodes: list[str]) -> str:

@@ -121,13 +121,13 @@ def belong(
     cause: str = "gpu-lost",
 ) -> Verdict:
     """The answer when faults belong together."""
-    listed = f" ({', '.join(nodes[:6])})" if nodes else ""
+    count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
     also = ", and others wait" if waiting else ""
     shared = f", they share {share}" if share else ""
-    reason = (
-        f"{cause} was treated on {len(nodes)} nodes within {minutes} minutes{listed}{also}: these belong "
-        f"together{shared}; `gpuward approve` lets this one go on"
-    )
+    reason = f"{cause} was treated on {count} within {minutes} minutes ({', '.join(nodes[:6])}){also}"
+    if not nodes:
+        reason = f"at least 2 other nodes began to wait with {cause} within {minutes} minutes"
+    reason += f": these belong together{shared}; `gpuward approve` lets this one go on"
     return wait("related", reason, 300)
 
 
@@ -182,21 +182,26 @@ def test_what_related_nodes_share(givens: list[Given], answer: Verdict | None) -
 
 
 @table(
-    ("another node waits for this", [waiting("m1")], belong((), waiting=True)),
-    ("it waits for its approval", [waiting("m1", state=RunState.APPROVAL)], belong((), waiting=True)),
-    ("two had it since, and another waits", [treated("m2", "m3"), waiting("m1")], belong(("m2", "m3"), waiting=True)),
-    ("five had it, and another waits: the five say enough", [treated(*FIVE), waiting("m9")], belong(FIVE)),
-    ("another waits for something else", [waiting("m1", gate="budget")], None),
-    ("another waits for this, and for another cause", [waiting("m1", cause="nic-broken")], None),
-    ("another waited, and goes on now", [waiting("m1", state=RunState.PERFORMING)], None),
-    ("another waited, and a person has taken over", [waiting("m1", state=RunState.EXHAUSTED)], None),
-    ("only this incident itself waits", [waiting("n1", incident="inc-1")], None),
-    ("another waits, and a person approved this one", [waiting("m1"), approved()], None),
-    ("another cause's waits, and then one of this", [waiting("m1", cause="nic-broken"), waiting("m2")], belong((), waiting=True)),
+    ("one other node waits for this", [waiting("m1")], None),
+    ("it waits with three faults", [waiting("m1"), waiting("m1"), waiting("m1")], None),
+    ("two others wait", [waiting("m1"), waiting("m2")], belong(())),
+    ("one of them for its approval", [waiting("m1"), waiting("m2", state=RunState.APPROVAL)], belong(())),
+    ("one had it, and another waits", [treated("m2"), waiting("m1")], belong(("m2",), waiting=True)),
+    ("one had it, and waits with one more", [treated("m1"), waiting("m1")], None),
+    ("two had it, and another waits: the two say enough", [treated("m1", "m2"), waiting("m9")], belong(("m1", "m2"))),
+    ("one of them waits for something else", [waiting("m1"), waiting("m2", gate="budget")], None),
+    ("one of them for another cause", [waiting("m1"), waiting("m2", cause="nic-broken")], None),
+    ("one of them goes on now", [waiting("m1"), waiting("m2", state=RunState.PERFORMING)], None),
+    ("a person has taken one over", [waiting("m1"), waiting("m2", state=RunState.EXHAUSTED)], None),
+    ("this node itself waits", [waiting("m1"), waiting("n1")], None),
+    ("a fabric waits", [waiting("m1"), waiting("")], None),
+    ("one has waited for an hour just now", [waiting("m1"), waiting("m2", seconds=3600)], None),
+    ("one has waited for almost an hour", [waiting("m1"), waiting("m2", seconds=3599)], belong(())),
+    ("they wait, and a person approved this one", [waiting("m1"), waiting("m2"), approved()], None),
 )  # fmt: skip
 def test_related_nodes_wait_for_each_other(givens: list[Given], answer: Verdict | None) -> None:
-    """Law 6: the first remedies are long past, and those that wait still belong together: time alone lets none go on."""
-    assert Cell(*givens).asks(limits.related) == answer
+    """Law 6: those that wait belong together too, each node once, and for as long as a remedy would count (law 15)."""
+    assert Cell(TWO_ARE_MANY, *givens).asks(limits.related) == answer
 
 
 @pytest.mark.parametrize(
