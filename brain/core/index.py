@@ -3,6 +3,7 @@
 from typing import Any
 
 from brain.core.baseline import Baseline
+from brain.core.ids import split
 from brain.core.pack.topology import node_of, type_of, whole_of
 from brain.core.state import Incident, IncidentState, State, SymptomState
 
@@ -37,6 +38,9 @@ class Index:
             self.add_part(symptom.scope)
             if symptom.active:
                 self.add_symptom(key, symptom)
+        self.recurred: dict[str, dict[str, None]] = {}  # node -> keys of its faults that are remembered
+        for key in state.recurred:
+            self.add_recurred(key)
         for scope in state.matched:
             self.add_match(scope)
         for incident in state.incidents.values():
@@ -71,6 +75,16 @@ class Index:
             self.parts[node] -= 1
             if not self.parts[node]:
                 del self.parts[node]
+
+    def add_recurred(self, key: str) -> None:
+        """A fault came up. It stands behind the others of its node now."""
+        here = self.recurred.setdefault(node_of(split(key)[1]), {})
+        here.pop(key, None)
+        here[key] = None
+
+    def remove_recurred(self, key: str) -> None:
+        """It is not remembered any more."""
+        _take(self.recurred, node_of(split(key)[1]), key)
 
     def add_match(self, scope: str) -> None:
         """A rule matches at a scope."""

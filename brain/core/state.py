@@ -300,6 +300,8 @@ class AlertGroup:
     listed: dict[str, GroupedAlert] = field(default_factory=dict)
     # every node that one of them affects
     affected: dict[str, bool] = field(default_factory=dict)
+    # the node that opened them all; empty: each node has a few of them
+    node: str = ""
     # the severity by whose `settings.digests` it waits for its hours; empty: it is the page of a storm
     digest: str = ""
     # how many of them are over
@@ -315,8 +317,10 @@ class AlertGroup:
 class ChannelGroup:
     """How often a channel group was alerted lately."""
 
-    # (when, severity) of the new alerts in the window
-    first: list[tuple[float, Priority]] = field(default_factory=list)
+    # (when, severity, node or wider scope) of the new alerts in the window; of an alert group its id
+    first: list[tuple[float, Priority, str]] = field(default_factory=list)
+    # node -> how many incidents of it the alert group that still collects has
+    collected: dict[str, int] = field(default_factory=dict)
     # until then every new incident goes into an alert group
     storm_until: float = 0.0
     # id of the alert group that still collects; empty: none does

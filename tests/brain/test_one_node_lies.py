@@ -134,3 +134,29 @@ class TestWhatBelongsTogether:
         story.run(20_000)
         assert len([node for node in nodes if (node, "node.reboot") in story.actions()]) == 5
         assert not [text for text in story.notes("run.held") if "0 nodes" in text]
+
+
+class TestPages:
+    """What one node opens hides and delays nobody else's page (law 10)."""
+
+    def test_a_fault_of_another_node_is_paged_by_itself_in_the_flood_of_one(self) -> None:
+        story = cell()
+        for number in range(400):
+            lost(story, 600 + number * 0.1, THIEF, f"gpu/0000:{number % 256:02x}:{number // 256:02x}")
+        lost(story, 640, "n11")
+        story.run(641)
+        (honest,) = [one for one in story.incidents("gpu-lost") if one.node == "n11"]
+        assert honest.pages.grouped == {}
+        (page,) = [one for one in story.time.pages if one.subject.node == "n11"]
+        assert (page.what, page.subject.id) == ("open", honest.id)
+        assert all(
+            one.node == THIEF for one in story.engine.state.alert_groups.values() if THIEF in one.affected
+        )
+
+    def test_a_node_that_reports_for_hours_is_told_now_and_then(self) -> None:
+        """A new fault of its own every minute for five hours."""
+        story = cell()
+        for number in range(300):
+            lost(story, 10 + 60 * number, THIEF, f"gpu/0000:{number % 256:02x}:{number // 256:02x}")
+        story.run(20_000)
+        assert len([one for one in story.time.pages if one.subject.node in ("", THIEF)]) < 250

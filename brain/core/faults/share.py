@@ -13,6 +13,9 @@ from brain.core.pack.topology import node_of, type_of
 from brain.core.pack.vocabulary import NODE_CROWDED
 
 MAX_OPEN = 200  # symptoms of the parts of one node, and incidents of one node; the largest machines have about 60 parts
+MAX_RECURRED = 400  # faults of one node that are remembered after they are over
+LOUD = 30  # a node whose faults came up so often
+LOUD_WITHIN_S = 3600.0  # within this time is told now and then, in one page
 AGAIN_S = 600.0  # how often it is told that facts of a node are left out
 
 
@@ -47,3 +50,13 @@ def crowded(ctx: Context, event: Event) -> Event | None:
         data=data,
         evidence=text,
     )
+
+
+def is_loud(ctx: Context, node: str) -> bool:
+    """Whether so many faults of the node came up within the last hour that people hear of it now and then only."""
+    count, since = 0, ctx.now - LOUD_WITHIN_S
+    for key in ctx.index.recurred.get(node, ()):
+        count += sum(at > since for at in ctx.state.recurred[key])
+        if count > LOUD:
+            return True
+    return False

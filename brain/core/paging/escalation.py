@@ -61,6 +61,7 @@ def urgent(ctx: Context, incident: Incident, text: str) -> None:
     chain = ctx.compiled.settings.escalation.get(Priority.P1) or _CHAIN
     incident.page_once = ""
     page(ctx, incident, "update", text, to=chain[0].to)
+    grouping.hurry(ctx, incident, chain[0].to)
 
 
 def open_page(ctx: Context, incident: Incident, text: str) -> None:
