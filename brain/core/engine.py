@@ -3,6 +3,7 @@
 It reads no clock, draws no random number and does no I/O: the same inputs always give the same effects.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -482,9 +483,16 @@ class Engine:
             runs.start(ctx, heir)
 
     def _held(self, ctx: Context) -> list[Run]:
-        """The runs held by a gate, in the order in which they may try again: most severe first, then oldest first."""
+        """The runs held by a gate, in the order in which they may try again: most severe first, then oldest first.
+
+        Those of nodes that were disturbed less often lately come before: many faults of one node are no longer queue.
+        """
         held = [run for run in ctx.state.runs.values() if run.state is RunState.HELD]
-        return sorted(held, key=lambda run: (ctx.state.incidents[run.incident].severity, run.started_at))
+        lately = Counter(each.node for each in ctx.state.began)
+        return sorted(
+            held,
+            key=lambda run: (ctx.state.incidents[run.incident].severity, lately[run.node], run.started_at),
+        )
 
     def _released(self, ctx: Context, incident: Incident) -> None:
         """An incident is over or remedied: matches that it inhibited and that still hold become incidents of their own."""

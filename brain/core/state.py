@@ -404,6 +404,8 @@ class Node:
     # the same of the spool before
     spool_before: str = ""
     seq_before: int = 0
+    # since when it has not answered a step, though it is heard; 0: it has answered the last one
+    unanswered_at: float = 0.0
     # when it was last told that facts of its parts are left out; 0: never
     crowded_at: float = 0.0
 
@@ -543,8 +545,8 @@ class State:
     figures: dict[str, dict[str, float]] = field(default_factory=dict)
     # id -> time, of inputs other than events and timers; bounded
     recent: dict[str, float] = field(default_factory=dict)
-    # "<rule>@<value>" -> when an incident was paged for it, of rules with `page_once`; bounded
-    paged_once: dict[str, float] = field(default_factory=dict)
+    # "<rule>@<value>" of rules with `page_once` -> node or wider scope -> when an incident of it was paged for the value; bounded
+    paged_once: dict[str, dict[str, float]] = field(default_factory=dict)
     # number of messages that could not be read
     malformed: int = 0
     # events to judge when the first rules come; bounded

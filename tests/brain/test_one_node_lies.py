@@ -1,10 +1,13 @@
 """Law 15, played with the shipped rules: whatever one node says of itself, every other node is served as before."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from agent.contract.messages import Severity
 from brain.adapters.snapshot import dump, parse
-from brain.core.inputs import NodeState
+from brain.core.effects import Effect, Perform
+from brain.core.inputs import Input, NodeState
 from brain.core.pack.spec import Mode, ModeSetting, Pack, Place, Settings
 from tests.brain.world import GPU, Story
 from tests.shipped import shipped_pack
@@ -159,4 +162,70 @@ class TestPages:
         for number in range(300):
             lost(story, 10 + 60 * number, THIEF, f"gpu/0000:{number % 256:02x}:{number // 256:02x}")
         story.run(20_000)
-        assert len([one for one in story.time.pages if one.subject.node in ("", THIEF)]) < 250
+        pages = [one for one in story.time.pages if one.subject.node in ("", THIEF)]
+        assert len([one for one in pages if one.what == "open"]) <= 45
+        assert len([one for one in pages if one.what != "repeat"]) < 150
+
+    def test_a_code_that_one_node_has_named_is_told_of_another_node(self) -> None:
+        story = cell()
+        xid: dict[str, Any] = {"name": "", "known": False, "what": "", "action": ""}
+        for number, code in enumerate(range(900, 1000)):
+            story.event(
+                10 + number,
+                "gpu.xid",
+                f"gpu/0000:{number:02x}:00",
+                THIEF,
+                code=code,
+                severity=Severity.UNKNOWN,
+                **xid,
+            )
+        story.event(90_000, "gpu.xid", GPU, "n11", code=950, severity=Severity.UNKNOWN, **xid)
+        story.run(95_000)
+        assert [one.what for one in story.time.pages if one.subject.node == "n11"][:1] == ["open"]
+
+
+class Silent(Story):
+    """The thief accepts every step, and says no more of it."""
+
+    def _answer(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
+        if isinstance(effect, Perform) and effect.step.node == THIEF and effect.step.where == "node":
+            self.performed.append(effect)
+            return ()
+        return super()._answer(effect, now)
+
+
+class TestLimits:
+    """Limits that several nodes share are used up by none of them alone."""
+
+    def test_who_does_not_answer_leaves_the_budget(self) -> None:
+        """Its leaf's budget of one is free again before its neighbour's facts are old news."""
+        story = Silent(site({f"n{number:02}": Place(leaf=f"l{number // 8}") for number in range(40)}))
+        for number in range(40):
+            story.event(0, "agent.started", node=f"n{number:02}")
+        for number in range(100):
+            lost(story, 10 + 60 * number, THIEF, f"gpu/0000:{number:02x}:00")
+        lost(story, 2000, "n01")
+        story.run(2200)
+        assert ("n01", "node.reboot") in story.actions()
+        told = [one for one in story.notes("run.exhausted") if "no sign of life" in one]
+        assert told[0].startswith(f"{THIEF} is heard, and gives no sign of life of reboot for 90 s")
+        assert story.actions().count((THIEF, "node.reboot")) == 1
+
+    def test_of_those_that_wait_the_one_that_had_least_is_next(self) -> None:
+        """Many faults of one node are no longer queue than one."""
+        story = cell(places={f"n{number:02}": Place(leaf="l0") for number in range(40)}, hold_off_s=1)
+        for number in range(20):
+            story.event(10, "service.state", f"service/a{number}.service", THIEF, active="failed")
+        lost(story, 12, "n01")
+        story.run(100)
+        assert ("n01", "node.reboot") in story.actions()
+
+    def test_the_remedies_of_one_node_leave_its_chassis_theirs(self) -> None:
+        places = {f"n{number:02}": Place(chassis=f"c{number // 4}") for number in range(40)}
+        story = cell(places=places)
+        for number in range(3):
+            lost(story, 10 + 900 * number, THIEF, f"gpu/0000:{0x3B + number:02x}:00")
+        lost(story, 9000, "n01")
+        story.run(16_000)
+        assert story.actions().count((THIEF, "node.reboot")) == 3
+        assert ("n01", "node.reboot") in story.actions()

@@ -64,9 +64,9 @@ def offender(case: Case) -> Verdict | None:
         (7, settings.remedies_per_week),
         (30, settings.remedies_per_month),
     )
-    for name, times in _remedied(ctx, run.node):
+    for name, nodes in _remedied(ctx, run.node):
         for days, most in limits:
-            count = sum(at > ctx.now - days * DAY_S for at in times)
+            count = _count(nodes, ctx.now - days * DAY_S, most, shared=name != run.node)
             if count >= most and _heals(ctx, run):
                 period = "a day" if days == 1 else f"{days} days"
                 reason = f"{name} had {count} remedies within {period}: another one would hide what is wrong with it"
@@ -74,12 +74,34 @@ def offender(case: Case) -> Verdict | None:
     return None
 
 
-def _remedied(ctx: Context, node: str) -> Iterator[tuple[str, list[float]]]:
-    """When remedies began on the node, and on all nodes of its chassis: its power supplies and its backplane are shared."""
+def answers(case: Case) -> Verdict | None:
+    """A node that is heard and did not answer a step goes to a person: it would hold what others wait for (decision 33)."""
+    ctx, run = case.ctx, case.run
+    node = ctx.state.nodes.get(run.node)
+    if node is None or run.requested_by or approvals.valid(ctx, run):
+        return None
+    if not node.unanswered_at or node.booted_at > node.unanswered_at:
+        return None
+    reason = f"{run.node} is heard, and has not answered what it was told to do"
+    return Verdict(answer=Decision.STOP, gate="answers", reason=reason)
+
+
+def _remedied(ctx: Context, node: str) -> Iterator[tuple[str, list[list[float]]]]:
+    """When remedies began on the node, and on each node of its chassis: its power supplies and its backplane are shared."""
     known, above = ctx.state.remedied, ctx.compiled.topology.above
-    yield node, known.get(node, [])
+    yield node, [known.get(node, [])]
     for chassis in (place for place in above(node) if type_of(place) == "chassis"):
-        yield chassis, [at for other, times in known.items() if chassis in above(other) for at in times]
+        yield chassis, [times for other, times in known.items() if chassis in above(other)]
+
+
+def _count(nodes: list[list[float]], since: float, most: int, *, shared: bool) -> int:
+    """How many remedies there were. Of a chassis only when several of its nodes had some, and of each less than `most`: no
+    node alone uses up what the others may have (decision 33).
+    """
+    counts = [count for times in nodes if (count := sum(at > since for at in times))]
+    if not shared:
+        return sum(counts)
+    return sum(min(count, most - 1) for count in counts) if len(counts) > 1 else 0
 
 
 def _heals(ctx: Context, run: Run) -> bool:

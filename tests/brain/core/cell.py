@@ -406,6 +406,17 @@ def waiting(
     return given
 
 
+def unanswered(seconds: float = 60, node: str = "n1", booted: float = 0) -> Given:
+    """The node is heard, and did not answer a step so long ago; it has started anew `booted` seconds ago."""
+
+    def given(cell: Cell) -> None:
+        known = cell.state.nodes.setdefault(node, Node(name=node))
+        known.unanswered_at = NOW - seconds
+        known.booted_at = NOW - booted if booted else known.booted_at
+
+    return given
+
+
 def is_(**fields: Any) -> Given:
     """The run is so."""
 

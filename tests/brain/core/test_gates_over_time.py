@@ -24,6 +24,7 @@ from tests.brain.core.cell import (
     started_by,
     table,
     treated,
+    unanswered,
     under_way,
     wait,
     waiting,
@@ -81,6 +82,12 @@ TEN_IN_A_MONTH = healed(29, 26, 23, 20, 17, 14, 11, 9, 8.5, 8)
         [on("node/n7", "n7"), healed(0.3, 0.2, node="n7"), healed(0.1, node="n8")],
         often(3, "a day", "chassis/c7"),
     ),
+    ("one node of a chassis had three, and this one none", [on("node/n7", "n7"), healed(0.4, 0.3, 0.2, node="n8")], None),
+    (
+        "one had four, and this one one: the one counts for two",
+        [on("node/n7", "n7"), healed(0.5, 0.4, 0.3, 0.2, node="n8"), healed(0.1, node="n7")],
+        often(3, "a day", "chassis/c7"),
+    ),
     ("two of them, and one in another chassis", [on("node/n7", "n7"), healed(0.3, 0.2, node="n8"), healed(0.1)], None),
     ("three today, and the run has begun", [THREE_TODAY, under_way()], None),
     ("three today, and a person asks for it", [THREE_TODAY, started_by("bea")], None),
@@ -107,6 +114,24 @@ TEN_IN_A_MONTH = healed(29, 26, 23, 20, 17, 14, 11, 9, 8.5, 8)
 def test_offender(givens: list[Given], answer: Verdict | None) -> None:
     """Law 8: three remedies in a day, six in a week, ten in a month: whatever each was for, then a person looks at the node."""
     assert Cell(*givens).asks(limits.offender) == answer
+
+
+UNANSWERED = never("answers", "n1 is heard, and has not answered what it was told to do")
+
+
+@table(
+    ("it answers", [], None),
+    ("it has not answered a step", [unanswered()], UNANSWERED),
+    ("another node has not", [unanswered(node="n2")], None),
+    ("it has started anew since", [unanswered(60, booted=30)], None),
+    ("it had started anew before", [unanswered(60, booted=90)], UNANSWERED),
+    ("a person asks for it", [unanswered(), started_by("bea")], None),
+    ("a person approved", [unanswered(), approved()], None),
+    ("it is about the fabric", [unanswered(), on("fabric/default", "")], None),
+)
+def test_answers(givens: list[Given], answer: Verdict | None) -> None:
+    """Law 15: a node that holds what others wait for, and says nothing, goes to a person."""
+    assert Cell(*givens).asks(limits.answers) == answer
 
 
 FIVE = ("m1", "m2", "m3", "m4", "m5")
