@@ -76,7 +76,8 @@ def _listed(lines: Sequence[GroupedAlert]) -> tuple[str, ...]:
         lines, key=lambda line: (line.over, line.acked, line.severity, line.since, line.incident)
     )
     seen: Counter[str] = Counter()
-    first, rest = [], []
+    first: list[GroupedAlert] = []
+    rest: list[GroupedAlert] = []
     for line in by_urgency:
         source = line.node or line.scope
         (first if seen[source] < MAX_OF_NODE else rest).append(line)
