@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from brain.core import ids
+from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import share, situations, twins
+from brain.core.faults import situations, twins
 from brain.core.healing import drains, runs
 from brain.core.healing.drains import LEFT
 from brain.core.pack.conditions import symptoms_in

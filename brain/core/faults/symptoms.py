@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from agent.contract.messages import Event, clip
-from brain.core import ids
+from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import share, spread
+from brain.core.faults import spread
 from brain.core.pack import conditions
 from brain.core.pack.feeds import field_of
 from brain.core.pack.spec import Match, Override, Symptom

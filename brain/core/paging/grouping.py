@@ -15,9 +15,8 @@ over. Later news of it, and its resolution, wait for the hours too.
 import math
 from dataclasses import replace
 
-from brain.core import ids
+from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import share
 from brain.core.pack.spec import Digest, Priority
 from brain.core.paging import hours, queue
 from brain.core.paging.subjects import began_at
