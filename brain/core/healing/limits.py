@@ -124,7 +124,7 @@ def related(case: Case) -> Verdict | None:
             each.node for each in ctx.state.began if each.at > since and each.cause == case.incident.cause
         )
     )
-    waiting = [node for node in others_waiting(ctx, run, since) if node not in nodes]
+    waiting = [node for node in others_waiting(ctx, run) if node not in nodes]
     if run.node in nodes or len(nodes) + len(waiting) < settings.same_cause_nodes:
         return None
     minutes = f"{settings.breaker_within_s / 60:.0f} minutes"
@@ -133,17 +133,17 @@ def related(case: Case) -> Verdict | None:
         reason = f"{case.incident.cause} was treated on {count} within {minutes} ({', '.join(nodes[:6])})"
         reason += ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
     else:
-        reason = f"at least {settings.same_cause_nodes} other nodes began to wait with {case.incident.cause} within {minutes}"
+        reason = f"at least {settings.same_cause_nodes} other nodes began to wait with {case.incident.cause} within a day"
     shared = _in_common(ctx, [*nodes, run.node]) if nodes else ""
     reason += f": these belong together{shared}; `gpuward approve` lets this one go on"
     return Verdict(answer=Decision.HOLD, gate=RELATED, reason=reason, retry_s=300)
 
 
-def others_waiting(ctx: Context, run: Run, since: float) -> list[str]:
-    """The other nodes that wait for this reason, with the same cause, and have not done so since before `since`.
+def others_waiting(ctx: Context, run: Run) -> list[str]:
+    """The other nodes that wait for this reason, with the same cause: they belong together when the first remedies are past.
 
-    Each counts once, however many faults it tells, and for the window only from when it first waited: so what one node
-    says holds nobody, and no two hold each other for ever. When the window is over, each is judged anew.
+    Each counts once, however many faults it tells, and for a day from when it was first held, never anew: so what one
+    node says holds nobody, and none hold each other for ever.
     """
     cause = ctx.state.incidents[run.incident].cause
     return list(
@@ -151,7 +151,7 @@ def others_waiting(ctx: Context, run: Run, since: float) -> list[str]:
             other.node
             for other in ctx.state.runs.values()
             if other.node not in ("", run.node)
-            and other.related_since > since
+            and other.related_since > ctx.now - DAY_S
             and other.state in (RunState.HELD, RunState.APPROVAL)
             and other.why.endswith(f"(gate {RELATED})")
             and ctx.state.incidents[other.incident].cause == cause
@@ -161,7 +161,7 @@ def others_waiting(ctx: Context, run: Run, since: float) -> list[str]:
 
 def told_already(ctx: Context, run: Run) -> bool:
     """Whether people know that nodes wait for this reason: two others do. One alone may have made it up."""
-    return len(others_waiting(ctx, run, since=0.0)) > 1
+    return len(others_waiting(ctx, run)) > 1
 
 
 def _in_common(ctx: Context, nodes: list[str]) -> str:

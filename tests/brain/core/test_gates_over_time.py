@@ -151,7 +151,7 @@ def belong(
     shared = f", they share {share}" if share else ""
     reason = f"{cause} was treated on {count} within {minutes} minutes ({', '.join(nodes[:6])}){also}"
     if not nodes:
-        reason = f"at least 2 other nodes began to wait with {cause} within {minutes} minutes"
+        reason = f"at least 2 other nodes began to wait with {cause} within a day"
     reason += f": these belong together{shared}; `gpuward approve` lets this one go on"
     return wait("related", reason, 300)
 
@@ -220,12 +220,12 @@ def test_what_related_nodes_share(givens: list[Given], answer: Verdict | None) -
     ("a person has taken one over", [waiting("m1"), waiting("m2", state=RunState.EXHAUSTED)], None),
     ("this node itself waits", [waiting("m1"), waiting("n1")], None),
     ("a fabric waits", [waiting("m1"), waiting("")], None),
-    ("one has waited for an hour just now", [waiting("m1"), waiting("m2", seconds=3600)], None),
-    ("one has waited for almost an hour", [waiting("m1"), waiting("m2", seconds=3599)], belong(())),
+    ("one has waited for a day just now", [waiting("m1"), waiting("m2", seconds=DAY)], None),
+    ("one has waited for almost a day", [waiting("m1"), waiting("m2", seconds=DAY - 1)], belong(())),
     ("they wait, and a person approved this one", [waiting("m1"), waiting("m2"), approved()], None),
 )  # fmt: skip
 def test_related_nodes_wait_for_each_other(givens: list[Given], answer: Verdict | None) -> None:
-    """Law 6: those that wait belong together too, each node once, and for as long as a remedy would count (law 15)."""
+    """Law 6: those that wait belong together too, each node once, and for a day (law 15)."""
     assert Cell(TWO_ARE_MANY, *givens).asks(limits.related) == answer
 
 
