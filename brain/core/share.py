@@ -21,11 +21,11 @@ AGAIN_S = 600.0  # how often it is told that facts of a node are left out
 
 def has_room(ctx: Context, scope: str) -> bool:
     """Whether one more symptom at this scope is within its node's share."""
-    node = node_of(scope)
-    if not node or type_of(scope) == "node":
+    index, node = ctx.index, node_of(scope)
+    parts = index.parts.get(node)
+    if parts is None or type_of(scope) == "node":
         return True
-    index = ctx.index
-    return index.parts.get(node, 0) < MAX_OPEN and len(index.open_at.get(node, ())) < MAX_OPEN
+    return parts < MAX_OPEN and len(index.open_at.get(node, ())) < MAX_OPEN
 
 
 def crowded(ctx: Context, event: Event) -> Event | None:

@@ -119,9 +119,10 @@ def judge(ctx: Context, scope: str) -> tuple[list[str], list[str]]:
     now = ctx.compiled.match(scope, _situation(ctx, scope, active)) if concerned else []
     if now:
         ctx.state.matched[scope] = now
-        ctx.index.add_match(scope)
-    else:
-        ctx.state.matched.pop(scope, None)
+        if not before:
+            ctx.index.add_match(scope)
+    elif before:
+        del ctx.state.matched[scope]
         ctx.index.remove_match(scope)
     return [rule for rule in now if rule not in before], [rule for rule in before if rule not in now]
 
