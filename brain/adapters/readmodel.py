@@ -46,6 +46,15 @@ CREATE TABLE IF NOT EXISTS runs(
 CREATE INDEX IF NOT EXISTS runs_incident ON runs(incident);
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
+FAIR = 20  # open incidents of one node that are listed before any others
+_OPEN = f"""
+SELECT opened_at, id, body FROM (
+    SELECT opened_at, id, body, row_number() OVER (
+        PARTITION BY coalesce(nullif(json_extract(CAST(body AS TEXT), '$.node'), ''), id) ORDER BY opened_at DESC, id
+    ) AS nth FROM incidents WHERE state NOT IN {OVER}
+) ORDER BY nth > ?, opened_at DESC, id LIMIT ?
+"""  # noqa: S608 - constants
+_PAST = f"SELECT opened_at, id, body FROM incidents WHERE state IN {OVER} ORDER BY opened_at DESC, id LIMIT ?"  # noqa: S608 - constants
 _NOTE = ("id", "seq", "at", "kind", "text", "incident", "run", "scope", "caused_by", "data")
 
 
@@ -126,13 +135,16 @@ class ReadModel:
             self._put((), incidents, runs)
 
     def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
-        """Returns incidents, newest first, as the engine's fields."""
-        where = f"WHERE state NOT IN {OVER}" if open_only else ""
-        rows = self._db.execute(
-            f"SELECT body FROM incidents {where} ORDER BY opened_at DESC, id LIMIT ?",  # noqa: S608 - constants
-            (limit,),
-        )
-        return [renamed.rename_in_incident(orjson.loads(body)) for (body,) in rows]
+        """Returns incidents, newest first, as the engine's fields.
+
+        Where there are more than `limit`: the open ones before those that are over, and of the open ones at most FAIR of
+        each node before any others. So what one node says hides no other node's incident.
+        """
+        rows = self._db.execute(_OPEN, (FAIR, limit)).fetchall()
+        if not open_only:
+            rows += self._db.execute(_PAST, (limit - len(rows),)).fetchall()
+        rows.sort(key=lambda row: (-row[0], row[1]))
+        return [renamed.rename_in_incident(orjson.loads(body)) for _, _, body in rows]
 
     def incident(self, id_: str) -> dict[str, Any] | None:
         """Returns one incident; `id_` may be a prefix of its id that no other incident has."""

@@ -25,7 +25,7 @@ class History(Protocol):
     """The read model: the engine's fields as JSON objects."""
 
     def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
-        """Returns incidents, newest first."""
+        """Returns incidents, newest first; where there are more, open ones of every node before many of one node."""
         ...
 
     def incident(self, id_: str) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 It reads no clock, draws no random number and does no I/O: the same inputs always give the same effects.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -482,17 +483,25 @@ class Engine:
             runs.start(ctx, heir)
 
     def _held(self, ctx: Context) -> list[Run]:
-        """The runs held by a gate, in the order in which they may try again: most severe first, then oldest first."""
+        """The runs held by a gate, in the order in which they may try again: most severe first, then oldest first.
+
+        Those of nodes that were disturbed less often lately come before: many faults of one node are no longer queue.
+        """
         held = [run for run in ctx.state.runs.values() if run.state is RunState.HELD]
-        return sorted(held, key=lambda run: (ctx.state.incidents[run.incident].severity, run.started_at))
+        lately = Counter(each.node for each in ctx.state.began)
+        return sorted(
+            held,
+            key=lambda run: (ctx.state.incidents[run.incident].severity, lately[run.node], run.started_at),
+        )
 
     def _released(self, ctx: Context, incident: Incident) -> None:
         """An incident is over or remedied: matches that it inhibited and that still hold become incidents of their own."""
         if not incident.inhibits:
             return
-        for scope, matched in list(ctx.state.matched.items()):
+        here = ctx.index.matched.get(incident.node, ()) if incident.node else ctx.state.matched
+        for scope in list(here):
             if ctx.compiled.topology.serves(incident.scope, scope):
-                for name in matched:
+                for name in ctx.state.matched[scope]:
                     inhibited = ctx.compiled.cause(name) in incident.inhibits
                     if inhibited and ids.key(name, scope) not in ctx.index.by_match:
                         self._match_began(ctx, name, scope)
@@ -551,6 +560,7 @@ class Engine:
                 self.state.matched[scope] = left
             else:
                 del self.state.matched[scope]
+                self._index.remove_match(scope)
         kept = (*rules, requests.REQUEST, drains.LEFT)
         for key in [key for key in self._index.by_match if ids.name_of(key) not in kept]:
             rule, scope = ids.split(key)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from brain.core import ids
+from brain.core import ids, share
 from brain.core.context import Context
 from brain.core.faults import situations, twins
 from brain.core.healing import drains, runs
@@ -399,7 +399,14 @@ def came(ctx: Context, incident: Incident) -> None:
     """Remembers that the incident's fault came up, or came back."""
     key = ids.key(incident.cause, incident.scope)
     times = [at for at in ctx.state.recurred.get(key, ()) if at > ctx.now - RECURRED_S]
+    ctx.state.recurred.pop(key, None)  # the newest stand last, also after a restart
     ctx.state.recurred[key] = [*times, ctx.now][-MAX_RECURRED:]
+    ctx.index.add_recurred(key)
+    here = ctx.index.recurred[incident.node]
+    if incident.node and len(here) > share.MAX_RECURRED:
+        oldest = next(iter(here))
+        forget_recurrences(ctx, oldest)
+        ctx.cancel_timer(f"recurred:{oldest}")
     ctx.set_timer(f"recurred:{key}", ctx.now + RECURRED_S)
     if times:
         pause_s = (ctx.now - times[0]) / len(times)
@@ -410,6 +417,7 @@ def came(ctx: Context, incident: Incident) -> None:
 def forget_recurrences(ctx: Context, key: str) -> None:
     """The timer of `came` fired: nothing came since."""
     ctx.state.recurred.pop(key, None)
+    ctx.index.remove_recurred(key)
 
 
 def resolve_delay_s(ctx: Context, incident: Incident) -> float:

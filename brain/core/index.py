@@ -1,7 +1,10 @@
 """Lookups derived from the state. Built when a state is loaded, kept up to date by the engine, never saved."""
 
+from typing import Any
+
 from brain.core.baseline import Baseline
-from brain.core.pack.topology import node_of
+from brain.core.ids import split
+from brain.core.pack.topology import node_of, type_of, whole_of
 from brain.core.state import Incident, IncidentState, State, SymptomState
 
 Cause = str
@@ -9,10 +12,22 @@ _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 
 
 class Index:
-    """Active symptoms by place; incidents that are not over by cause and node, by match, and by what they inhibit."""
+    """Active symptoms by place; incidents that are not over by cause and node, by match, and by what they inhibit.
+
+    What one event of a node costs must not grow with what the node has said before (decision 33): so what is looked up for
+    each event is kept by node and by part.
+    """
 
     def __init__(self, state: State) -> None:
         self.active: dict[str, dict[str, SymptomState]] = {}  # node, or a wider scope -> key -> symptom
+        self.near: dict[
+            str, dict[str, SymptomState]
+        ] = {}  # `whole_of` a node's scope -> key -> active symptom
+        self.parts: dict[str, int] = {}  # node -> number of symptoms of its parts, active or on the way to it
+        self.open_at: dict[str, dict[str, Incident]] = {}  # node (empty: wider) -> id -> incident
+        self.matched: dict[
+            str, dict[str, None]
+        ] = {}  # node, or a wider scope -> scopes at which a rule matches
         # cause -> node (empty: a wider scope) -> id -> incident
         self.by_cause: dict[Cause, dict[str, dict[str, Incident]]] = {}
         self.by_match: dict[str, str] = {}  # "<rule>@<scope>" -> incident id
@@ -20,8 +35,14 @@ class Index:
         self.claims = state.claims
         self.baselines: dict[str, Baseline] = {}  # `unlike` symptom -> its baseline; built on first use
         for key, symptom in state.symptoms.items():
+            self.add_part(symptom.scope)
             if symptom.active:
                 self.add_symptom(key, symptom)
+        self.recurred: dict[str, dict[str, None]] = {}  # node -> keys of its faults that are remembered
+        for key in state.recurred:
+            self.add_recurred(key)
+        for scope in state.matched:
+            self.add_match(scope)
         for incident in state.incidents.values():
             if incident.state not in _OVER:
                 self.add_incident(incident)
@@ -31,17 +52,51 @@ class Index:
 
     def add_symptom(self, key: str, symptom: SymptomState) -> None:
         """A symptom became active."""
-        self.active.setdefault(node_of(symptom.scope) or symptom.scope, {})[key] = symptom
+        node = node_of(symptom.scope)
+        self.active.setdefault(node or symptom.scope, {})[key] = symptom
+        if node:
+            self.near.setdefault(whole_of(symptom.scope), {})[key] = symptom
 
     def remove_symptom(self, key: str, symptom: SymptomState) -> None:
         """A symptom is not active any more."""
-        place = node_of(symptom.scope) or symptom.scope
-        here = self.active.get(place)
-        if here is not None and here.pop(key, None) is not None and not here:
-            del self.active[place]
+        _take(self.active, node_of(symptom.scope) or symptom.scope, key)
+        _take(self.near, whole_of(symptom.scope), key)
+
+    def add_part(self, scope: str) -> None:
+        """A symptom is known, active or not. Those of a node as a whole are as many as the rules name, and not counted."""
+        node = node_of(scope)
+        if node and type_of(scope) != "node":
+            self.parts[node] = self.parts.get(node, 0) + 1
+
+    def remove_part(self, scope: str) -> None:
+        """A symptom is forgotten."""
+        node = node_of(scope)
+        if node and type_of(scope) != "node":
+            self.parts[node] -= 1
+            if not self.parts[node]:
+                del self.parts[node]
+
+    def add_recurred(self, key: str) -> None:
+        """A fault came up. It stands behind the others of its node now."""
+        here = self.recurred.setdefault(node_of(split(key)[1]), {})
+        here.pop(key, None)
+        here[key] = None
+
+    def remove_recurred(self, key: str) -> None:
+        """It is not remembered any more."""
+        _take(self.recurred, node_of(split(key)[1]), key)
+
+    def add_match(self, scope: str) -> None:
+        """A rule matches at a scope."""
+        self.matched.setdefault(node_of(scope) or scope, {})[scope] = None
+
+    def remove_match(self, scope: str) -> None:
+        """No rule matches there any more."""
+        _take(self.matched, node_of(scope) or scope, scope)
 
     def add_incident(self, incident: Incident) -> None:
         """An incident was opened, or inhibits more."""
+        self.open_at.setdefault(incident.node, {})[incident.id] = incident
         self.by_cause.setdefault(incident.cause, {}).setdefault(incident.node, {})[incident.id] = incident
         for match in incident.matching_rules:
             self.by_match[match] = incident.id
@@ -50,6 +105,7 @@ class Index:
 
     def remove_incident(self, incident: Incident) -> None:
         """An incident is over."""
+        _take(self.open_at, incident.node, incident.id)
         nodes = self.by_cause.get(incident.cause, {})
         here = nodes.get(incident.node, {})
         here.pop(incident.id, None)
@@ -63,3 +119,12 @@ class Index:
             self.inhibitors[cause].pop(incident.id, None)
             if not self.inhibitors[cause]:
                 del self.inhibitors[cause]
+
+
+def _take(kept: dict[str, dict[str, Any]], place: str, key: str) -> None:
+    """Takes one entry out, and the place with its last one."""
+    here = kept.get(place)
+    if here is not None:
+        here.pop(key, None)
+        if not here:
+            del kept[place]

@@ -199,6 +199,8 @@ class Run:
     looked_since: float = 0.0
     # who else had drained the node when we were to drain it, as a sentence; empty: nobody
     kept_out: str = ""
+    # when it was first held because the faults of several nodes belong together; 0: never
+    related_since: float = 0.0
     # a gate found that its remedy has been tried too often
     spent: bool = False
     # how often a failed check of the return to service sent it back into the ladder
@@ -298,6 +300,8 @@ class AlertGroup:
     listed: dict[str, GroupedAlert] = field(default_factory=dict)
     # every node that one of them affects
     affected: dict[str, bool] = field(default_factory=dict)
+    # the node that opened them all; empty: each node has a few of them
+    node: str = ""
     # the severity by whose `settings.digests` it waits for its hours; empty: it is the page of a storm
     digest: str = ""
     # how many of them are over
@@ -313,8 +317,10 @@ class AlertGroup:
 class ChannelGroup:
     """How often a channel group was alerted lately."""
 
-    # (when, severity) of the new alerts in the window
-    first: list[tuple[float, Priority]] = field(default_factory=list)
+    # (when, severity, node or wider scope) of the new alerts in the window; of an alert group its id
+    first: list[tuple[float, Priority, str]] = field(default_factory=list)
+    # node -> how many incidents of it the alert group that still collects has
+    collected: dict[str, int] = field(default_factory=dict)
     # until then every new incident goes into an alert group
     storm_until: float = 0.0
     # id of the alert group that still collects; empty: none does
@@ -398,6 +404,10 @@ class Node:
     # the same of the spool before
     spool_before: str = ""
     seq_before: int = 0
+    # since when it has not answered a step, though it is heard; 0: it has answered the last one
+    unanswered_at: float = 0.0
+    # when it was last told that facts of its parts are left out; 0: never
+    crowded_at: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -535,8 +545,8 @@ class State:
     figures: dict[str, dict[str, float]] = field(default_factory=dict)
     # id -> time, of inputs other than events and timers; bounded
     recent: dict[str, float] = field(default_factory=dict)
-    # "<rule>@<value>" -> when an incident was paged for it, of rules with `page_once`; bounded
-    paged_once: dict[str, float] = field(default_factory=dict)
+    # "<rule>@<value>" of rules with `page_once` -> node or wider scope -> when an incident of it was paged for the value; bounded
+    paged_once: dict[str, dict[str, float]] = field(default_factory=dict)
     # number of messages that could not be read
     malformed: int = 0
     # events to judge when the first rules come; bounded

@@ -1,6 +1,7 @@
 """From a page of the engine to the message that people get. Pure."""
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -12,6 +13,7 @@ from brain.notify.message import LABELS, PageMessage, ShellCommand
 
 MAX_EVIDENCE_LINES = 6
 MAX_LISTED = 40  # incidents that the page of an alert group lists; the others are counted
+MAX_OF_NODE = 5  # incidents of one node that are listed before any others
 MAX_LINE = 300  # characters of one evidence line
 _PLANNED = (RunState.OBSERVED, RunState.HELD, RunState.APPROVAL)
 
@@ -69,10 +71,18 @@ def _label(page: SendPage) -> str:
 
 
 def _listed(lines: Sequence[GroupedAlert]) -> tuple[str, ...]:
-    """The incidents of an alert group: the open ones first, each part by severity."""
-    ordered = sorted(
+    """The incidents of an alert group: the open ones first, each part by severity; of each node a few before any others."""
+    by_urgency = sorted(
         lines, key=lambda line: (line.over, line.acked, line.severity, line.since, line.incident)
     )
+    seen: Counter[str] = Counter()
+    first: list[GroupedAlert] = []
+    rest: list[GroupedAlert] = []
+    for line in by_urgency:
+        source = line.node or line.scope
+        (first if seen[source] < MAX_OF_NODE else rest).append(line)
+        seen[source] += 1
+    ordered = first + rest
     rows = []
     for line in ordered[:MAX_LISTED]:
         mark = "over, " if line.over else "acknowledged, " if line.acked else ""

@@ -340,7 +340,7 @@ def unknown_code(page: Paging = Paging.OPEN) -> tuple[Symptom, Rule]:
 
 
 def test_an_unknown_code_is_paged_once_for_the_code() -> None:
-    """Three GPUs print code 900, one 901: two pages, and four incidents in the list."""
+    """Three nodes print code 900, one 901: one page of 900 for each of the first two, one of 901, and four incidents."""
     symptom, about = unknown_code()
     given = pack(shared_nodes=100000)
     it = Story(replace(given, symptoms=(*given.symptoms, symptom), rules=(*given.rules, about)))
@@ -348,7 +348,11 @@ def test_an_unknown_code_is_paged_once_for_the_code() -> None:
         it.event(at, "gpu.xid", GPU, node, code=code)
     it.run(100)
     assert len(it.incidents("unknown-code")) == 4
-    assert [(page.what, page.subject.node) for page in it.time.pages] == [("open", "n1"), ("open", "n3")]
+    assert [(page.what, page.subject.node) for page in it.time.pages] == [
+        ("open", "n1"),
+        ("open", "n2"),
+        ("open", "n3"),
+    ]
     assert "unknown-code@900 was paged for another incident" in it.notes("page.left_out")[0]
 
 
@@ -357,10 +361,10 @@ def test_a_code_is_paged_again_after_a_month() -> None:
     symptom, about = unknown_code()
     given = pack(shared_nodes=100000)
     it = Story(replace(given, symptoms=(*given.symptoms, symptom), rules=(*given.rules, about)))
-    for at, node in ((10, "n1"), (29 * 86400, "n2"), (31 * 86400, "n3")):
+    for at, node in ((10, "n1"), (10, "n2"), (29 * 86400, "n3"), (31 * 86400, "n4")):
         it.event(at, "gpu.xid", GPU, node, code=900)
     it.run(32 * 86400)
-    assert [page.subject.node for page in it.time.pages if page.what == "open"] == ["n1", "n3"]
+    assert [page.subject.node for page in it.time.pages if page.what == "open"] == ["n1", "n2", "n4"]
 
 
 def test_the_page_of_a_storm_counts_every_node() -> None:

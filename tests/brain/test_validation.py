@@ -173,6 +173,29 @@ def test_a_node_that_is_as_fast_as_its_peers_returns() -> None:
     assert "all_reduce.bus_gb_per_s 369 (median of 5 peers 371)" in story.notes("step.figures")
 
 
+def test_figures_of_an_action_that_measures_nothing_do_not_count() -> None:
+    """A node may write them into any of its results."""
+    story = Validated(
+        {"gpu.reset": measured(371), "node.reboot": measured(371), "gpu.diagnose": measured(371)}
+    )
+    story.fault()
+    story.run(600)
+    assert story.engine.state.figures == {}
+
+
+def test_figures_of_other_parts_than_the_inventory_told_are_not_compared() -> None:
+    """Else a node chooses whose peer it is."""
+    story = Validated({ACCEPT: measured(371)})
+    story.engine.state.peers["node.inventory n1"] = json.dumps({"product": "DGX", "gpu_models": "8 H100"})
+    story.fault()
+    story.run(600)
+    assert story.engine.state.figures == {}
+    assert (
+        "n1 says that it is made of 8 H100, and told before: DGX. Its figures are not compared"
+        in story.notes("step.figures")
+    )
+
+
 @pytest.mark.parametrize("text", ["", "[", '{"higher": {"x": "fast"}}', json.dumps({"higher": [1]}), 7, True])
 def test_a_node_may_send_anything_as_figures(text: Scalar) -> None:
     """A node speaks for itself only: what cannot be read is noted, and changes nothing."""

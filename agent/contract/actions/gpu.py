@@ -82,6 +82,7 @@ ACTIONS = (
         ),
         heals=False,
         tests=True,
+        measures=True,
     ),
     ActionSpec(
         name="pci.rescan",

@@ -109,6 +109,7 @@ ACTIONS = (
         ),
         heals=False,
         tests=True,
+        measures=True,
     ),
     ActionSpec(
         name="ib.sm_state",

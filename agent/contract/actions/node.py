@@ -113,6 +113,7 @@ ACTIONS = (
         ),
         heals=False,
         tests=True,
+        measures=True,
     ),
     ActionSpec(
         name="agent.look",

@@ -69,3 +69,5 @@ class ActionSpec:
     # It only tests the node, and refuses or fails where something uses what it tests: on the way back into service, on a
     # node that the run itself has drained, it disrupts nobody.
     tests: bool = False
+    # Its result carries figures that the node measured of itself; they are compared with those of its peers.
+    measures: bool = False

@@ -10,7 +10,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.conditions import SYMPTOM_PREFIX, symptoms_in
 from brain.core.pack.spec import Scalar
-from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of
+from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of, whole_of
 from brain.core.state import Incident, SymptomState
 
 
@@ -23,7 +23,12 @@ def active_at(ctx: Context, scope: str) -> Iterator[SymptomState]:
     for wide in ctx.compiled.topology.above(node):
         yield from ctx.index.active.get(wide, {}).values()
     own = []
-    for symptom in ctx.index.active.get(node, {}).values():
+    if type_of(scope) == "node":
+        here = ctx.index.active.get(node, {})
+    else:  # a part meets its node and what it belongs to; the other parts of the node are not even looked at
+        yield from ctx.index.near.get(f"node/{node}", {}).values()
+        here = ctx.index.near.get(whole_of(scope), {})
+    for symptom in here.values():
         if symptom.scope == scope:
             own.append(symptom)
         elif type_of(scope) == "node" or ctx.compiled.topology.overlap(scope, symptom.scope):
@@ -99,7 +104,7 @@ def _related(ctx: Context, scope: str, kind: str) -> Iterator[str]:
         for other in list(ctx.index.active.get(place, {}).values()):
             if type_of(other.scope) == kind and ctx.compiled.topology.overlap(scope, other.scope):
                 yield other.scope
-    for matched in list(ctx.state.matched):
+    for matched in list(ctx.index.matched.get(node, ()) if node else ctx.state.matched):
         if type_of(matched) == kind and ctx.compiled.topology.overlap(scope, matched):
             yield matched
 
@@ -114,18 +119,21 @@ def judge(ctx: Context, scope: str) -> tuple[list[str], list[str]]:
     now = ctx.compiled.match(scope, _situation(ctx, scope, active)) if concerned else []
     if now:
         ctx.state.matched[scope] = now
-    else:
-        ctx.state.matched.pop(scope, None)
+        if not before:
+            ctx.index.add_match(scope)
+    elif before:
+        del ctx.state.matched[scope]
+        ctx.index.remove_match(scope)
     return [rule for rule in now if rule not in before], [rule for rule in before if rule not in now]
 
 
 def explained_symptoms(ctx: Context, incident: Incident) -> list[str]:
     """Keys of the active symptoms on the incident's node behind the matches that it inhibits."""
     found = []
-    for scope, matched in ctx.state.matched.items() if incident.node and incident.inhibits else ():
-        if node_of(scope) != incident.node or not ctx.compiled.topology.serves(incident.scope, scope):
+    for scope in ctx.index.matched.get(incident.node, ()) if incident.node and incident.inhibits else ():
+        if not ctx.compiled.topology.serves(incident.scope, scope):
             continue
-        for name in matched:
+        for name in ctx.state.matched[scope]:
             rule = ctx.compiled.rules.get(name)
             if rule is not None and (rule.cause or name) in incident.inhibits:
                 found += [ids.key(symptom, scope) for symptom in symptoms_in(rule.when)]

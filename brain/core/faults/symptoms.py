@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from agent.contract.messages import Event, clip
-from brain.core import ids
+from brain.core import ids, share
 from brain.core.context import Context
 from brain.core.faults import spread
 from brain.core.pack import conditions
@@ -76,7 +76,10 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
     key = ids.key(symptom.name, scope)
     state = ctx.state.symptoms.get(key)
     if state is None:
-        state = ctx.state.symptoms[key] = SymptomState(name=symptom.name, scope=scope, since=at)
+        if not share.has_room(ctx, scope):
+            yield from _left_out(ctx, event)
+            return
+        state = _know(ctx, key, SymptomState(name=symptom.name, scope=scope, since=at))
     was_on, state.on = state.on, True
     state.last = max(state.last, at)
     state.arrived = ctx.now
@@ -91,8 +94,20 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
     elif symptom.detect == "absence" and state.active:
         yield from end(ctx, state, "it was seen again")
         state.on = True
-        ctx.state.symptoms[key] = state
+        _know(ctx, key, state)
     arm(ctx, key, symptom, state)
+
+
+def _know(ctx: Context, key: str, state: SymptomState) -> SymptomState:
+    ctx.state.symptoms[key] = state
+    ctx.index.add_part(state.scope)
+    return state
+
+
+def _left_out(ctx: Context, event: Event) -> Iterator[SymptomState]:
+    """A node has its share of what is open: what is more is not taken up, and one incident of the node says so."""
+    told = share.crowded(ctx, event)
+    yield from feed(ctx, told) if told is not None else ()
 
 
 def _reached(
@@ -368,7 +383,9 @@ def arm(ctx: Context, key: str, symptom: Symptom, state: SymptomState) -> None:
 
 def forget(ctx: Context, key: str) -> None:
     """Forgets a symptom that is not active, and its timer."""
-    ctx.state.symptoms.pop(key, None)
+    known = ctx.state.symptoms.pop(key, None)
+    if known is not None:
+        ctx.index.remove_part(known.scope)
     ctx.cancel_timer(f"symptom:{key}")
 
 

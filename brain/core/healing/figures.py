@@ -19,9 +19,10 @@ from brain.core.state import State
 PEERS = 5  # other nodes that must have measured it
 MADS = 5.0
 SHARE = 0.05
-MAX_TABLES = (
-    500  # figures (one for each kind of node) that are kept; beyond it the one that was begun first goes
-)
+# figures (one for each kind of node) that are kept; beyond it the first goes that one node alone has filled, or, where there
+# is none, that was begun first
+MAX_TABLES = 500
+MAX_OF_NODE = 128  # of them of one node; beyond it the node leaves the one that was begun first
 MAX_NODES = 2000  # nodes of one figure; beyond it the one that was measured longest ago goes
 
 
@@ -58,9 +59,20 @@ def take(state: State, node: str, alike: str, figures: Iterable[Figure]) -> list
         values[node] = figure.value
         if len(values) > MAX_NODES:
             del values[next(iter(values))]
-        if len(state.figures) > MAX_TABLES:
-            del state.figures[next(iter(state.figures))]
+        _make_room(state, node, key)
     return found
+
+
+def _make_room(state: State, node: str, newest: str) -> None:
+    """Bounds what is kept, and what one node alone has filled goes first: it cannot push out what the others measured."""
+    mine = [key for key, values in state.figures.items() if node in values and key != newest]
+    if len(mine) >= MAX_OF_NODE:
+        del state.figures[mine[0]][node]
+        if not state.figures[mine[0]]:
+            del state.figures[mine[0]]
+    if len(state.figures) > MAX_TABLES:
+        others = [key for key in state.figures if key != newest]
+        del state.figures[next((key for key in others if len(state.figures[key]) < 2), others[0])]
 
 
 def compare(figure: Figure, peers: list[float]) -> Comparison:

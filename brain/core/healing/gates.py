@@ -12,7 +12,7 @@ from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.faults import situations
 from brain.core.healing import approvals, drains, looks, plans
-from brain.core.healing.limits import SCHEDULE, breaker, offender, related, tries
+from brain.core.healing.limits import SCHEDULE, answers, breaker, offender, related, tries
 from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import WIDE, node_of, type_of
@@ -367,6 +367,7 @@ GATES: tuple[Gate, ...] = (
     breaker,
     tries,
     offender,
+    answers,
     related,
     settling,
     mode,

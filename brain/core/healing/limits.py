@@ -64,9 +64,9 @@ def offender(case: Case) -> Verdict | None:
         (7, settings.remedies_per_week),
         (30, settings.remedies_per_month),
     )
-    for name, times in _remedied(ctx, run.node):
+    for name, nodes in _remedied(ctx, run.node):
         for days, most in limits:
-            count = sum(at > ctx.now - days * DAY_S for at in times)
+            count = _count(nodes, ctx.now - days * DAY_S, most, shared=name != run.node)
             if count >= most and _heals(ctx, run):
                 period = "a day" if days == 1 else f"{days} days"
                 reason = f"{name} had {count} remedies within {period}: another one would hide what is wrong with it"
@@ -74,12 +74,34 @@ def offender(case: Case) -> Verdict | None:
     return None
 
 
-def _remedied(ctx: Context, node: str) -> Iterator[tuple[str, list[float]]]:
-    """When remedies began on the node, and on all nodes of its chassis: its power supplies and its backplane are shared."""
+def answers(case: Case) -> Verdict | None:
+    """A node that is heard and did not answer a step goes to a person: it would hold what others wait for (decision 33)."""
+    ctx, run = case.ctx, case.run
+    node = ctx.state.nodes.get(run.node)
+    if node is None or run.requested_by or approvals.valid(ctx, run):
+        return None
+    if not node.unanswered_at or node.booted_at > node.unanswered_at:
+        return None
+    reason = f"{run.node} is heard, and has not answered what it was told to do"
+    return Verdict(answer=Decision.STOP, gate="answers", reason=reason)
+
+
+def _remedied(ctx: Context, node: str) -> Iterator[tuple[str, list[list[float]]]]:
+    """When remedies began on the node, and on each node of its chassis: its power supplies and its backplane are shared."""
     known, above = ctx.state.remedied, ctx.compiled.topology.above
-    yield node, known.get(node, [])
+    yield node, [known.get(node, [])]
     for chassis in (place for place in above(node) if type_of(place) == "chassis"):
-        yield chassis, [at for other, times in known.items() if chassis in above(other) for at in times]
+        yield chassis, [times for other, times in known.items() if chassis in above(other)]
+
+
+def _count(nodes: list[list[float]], since: float, most: int, *, shared: bool) -> int:
+    """How many remedies there were. Of a chassis only when several of its nodes had some, and of each less than `most`: no
+    node alone uses up what the others may have (decision 33).
+    """
+    counts = [count for times in nodes if (count := sum(at > since for at in times))]
+    if not shared:
+        return sum(counts)
+    return sum(min(count, most - 1) for count in counts) if len(counts) > 1 else 0
 
 
 def _heals(ctx: Context, run: Run) -> bool:
@@ -102,28 +124,44 @@ def related(case: Case) -> Verdict | None:
             each.node for each in ctx.state.began if each.at > since and each.cause == case.incident.cause
         )
     )
-    if run.node in nodes or (len(nodes) < settings.same_cause_nodes and not others_wait(ctx, case.incident)):
+    waiting = [node for node in others_waiting(ctx, run) if node not in nodes]
+    if run.node in nodes or len(nodes) + len(waiting) < settings.same_cause_nodes:
         return None
-    listed = f" ({', '.join(nodes[:6])})" if nodes else ""
-    waiting = ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
-    reason = (
-        f"{case.incident.cause} was treated on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
-        f"{listed}{waiting}: "
-    )
+    minutes = f"{settings.breaker_within_s / 60:.0f} minutes"
+    if nodes:
+        count = f"{len(nodes)} node{'s' * (len(nodes) > 1)}"
+        reason = f"{case.incident.cause} was treated on {count} within {minutes} ({', '.join(nodes[:6])})"
+        reason += ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
+    else:
+        reason = f"at least {settings.same_cause_nodes} other nodes began to wait with {case.incident.cause} within a day"
     shared = _in_common(ctx, [*nodes, run.node]) if nodes else ""
-    reason += f"these belong together{shared}; `gpuward approve` lets this one go on"
+    reason += f": these belong together{shared}; `gpuward approve` lets this one go on"
     return Verdict(answer=Decision.HOLD, gate=RELATED, reason=reason, retry_s=300)
 
 
-def others_wait(ctx: Context, incident: Incident) -> bool:
-    """Whether other nodes wait for this reason: they go on belonging together when the first remedies are long past."""
-    return any(
-        other.state in (RunState.HELD, RunState.APPROVAL)
-        and other.why.endswith(f"(gate {RELATED})")
-        and other.incident != incident.id
-        and ctx.state.incidents[other.incident].cause == incident.cause
-        for other in ctx.state.runs.values()
+def others_waiting(ctx: Context, run: Run) -> list[str]:
+    """The other nodes that wait for this reason, with the same cause: they belong together when the first remedies are past.
+
+    Each counts once, however many faults it tells, and for a day from when it was first held, never anew: so what one
+    node says holds nobody, and none hold each other for ever.
+    """
+    cause = ctx.state.incidents[run.incident].cause
+    return list(
+        dict.fromkeys(
+            other.node
+            for other in ctx.state.runs.values()
+            if other.node not in ("", run.node)
+            and other.related_since > ctx.now - DAY_S
+            and other.state in (RunState.HELD, RunState.APPROVAL)
+            and other.why.endswith(f"(gate {RELATED})")
+            and ctx.state.incidents[other.incident].cause == cause
+        )
     )
+
+
+def told_already(ctx: Context, run: Run) -> bool:
+    """Whether people know that nodes wait for this reason: two others do. One alone may have made it up."""
+    return len(others_waiting(ctx, run)) > 1
 
 
 def _in_common(ctx: Context, nodes: list[str]) -> str:

@@ -428,8 +428,10 @@ def _stopped_by_gate(
             run.spent = True
             transition(ctx, run, T.EXHAUSTED, f"{verdict.reason}: a person must take it from here")
         case verdicts.Decision.HOLD:
-            # The nodes that wait for one reason are told once: by the first of them.
-            first = verdict.gate == limits.RELATED and not limits.others_wait(ctx, incident)
+            # The nodes that wait for one reason are told by the first two of them.
+            first = verdict.gate == limits.RELATED and not limits.told_already(ctx, run)
+            if verdict.gate == limits.RELATED:
+                run.related_since = run.related_since or ctx.now
             if run.state is not S.HELD or run.why != why:
                 transition(ctx, run, T.HELD, why)
                 if first:

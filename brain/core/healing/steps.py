@@ -24,6 +24,8 @@ ANSWER_GRACE_S = 15.0  # how long after its own timeout the result of a step may
 JITTER_S = 1.0
 # A long step reports progress every 10 s. One of class `safe` that reports nothing for this long is sent again.
 NO_PROGRESS_S = 45.0
+# A node that is heard, and has given no sign of life of its step for this long, does not perform it.
+NO_ANSWER_S = 2 * NO_PROGRESS_S
 # People are told of a P0 or P1 that was not paged at once, and of a node that waits drained, when it has lasted this long.
 PATIENCE_S = 1800.0
 # It is given up after this long without a report, however late its deadline is: a drain may wait for days.
@@ -86,6 +88,7 @@ def progress(ctx: Context, given: StepProgress) -> None:
     run = _run_of(ctx, given.step)
     if run is None or _is_foreign(ctx, run, given.node):
         return
+    _has_answered(ctx, given.node)
     if run.state in (RunState.PERFORMING, RunState.CANCELLING):
         run.heard_at = ctx.now
         _tell_if_long(ctx, run)
@@ -133,6 +136,7 @@ def result(ctx: Context, given: StepResult) -> None:
         ctx.note("step.foreign", text)
         reports.foreign_result(ctx, given.node, given.step)
         return
+    _has_answered(ctx, given.node)
     if _looked(ctx, given):
         return
     run = _run_of(ctx, given.step)
@@ -406,6 +410,9 @@ def _no_progress(ctx: Context, run: Run) -> None:
     if reconsider(ctx, run):
         return
     rung = _rung(run)
+    if _unanswered(ctx, run, rung):
+        _give_up(ctx, run, rung)
+        return
     safe = plans.repeat(ctx, rung) is Repeat.SAFE
     if safe and ctx.now - max(run.heard_at, run.steps[-1].at) >= GIVE_UP_S:
         why = f"nothing heard of it for {GIVE_UP_S / 60:.0f} minutes"
@@ -423,6 +430,37 @@ def _no_progress(ctx: Context, run: Run) -> None:
         ctx.note("step.asked_again", why, incident=run.incident, run=run.id, scope=run.scope)
         step = plans.step(ctx, run, incident, rung)
         ctx.effects.append(Perform(step=plans.rest_of(ctx, run, step)))
+
+
+def _unanswered(ctx: Context, run: Run, rung: Rung) -> bool:
+    """Whether the run holds a budget for a step of which its node gives no sign of life, though it is heard as before."""
+    node = ctx.state.nodes.get(run.node)
+    return (
+        run.state is RunState.PERFORMING
+        and run.claimed
+        and ctx.actions[rung.do].where == "node"
+        and ctx.now - run.heard_at >= NO_ANSWER_S
+        and node is not None
+        and node.alive
+        and node.booted_at <= run.steps[-1].at
+    )
+
+
+def _give_up(ctx: Context, run: Run, rung: Rung) -> None:
+    """The node leaves the budgets, and a person must look: whoever waits for them does not wait for its deadlines."""
+    why = f"{run.node} is heard, and gives no sign of life of {rung.name} for {NO_ANSWER_S:.0f} s"
+    ctx.effects.append(
+        CancelStep(step=plans.step(ctx, run, ctx.state.incidents[run.incident], rung), why=why)
+    )
+    ctx.state.nodes[run.node].unanswered_at = ctx.now
+    run.steps[-1].outcome, run.steps[-1].why = Outcome.UNKNOWN.value, why
+    runs.transition(ctx, run, RunTrigger.EXHAUSTED, f"{why}: a person must look")
+
+
+def _has_answered(ctx: Context, node: str) -> None:
+    """A node reports of what it was told to do."""
+    if (known := ctx.state.nodes.get(node)) is not None:
+        known.unanswered_at = 0.0
 
 
 def new_leader(ctx: Context, run: Run) -> None:

@@ -5,6 +5,7 @@ peers makes a failure of it. What was not tested is noted, and `left_out` is the
 in service.
 """
 
+import json
 from dataclasses import replace
 
 from agent.contract import figures as contract
@@ -17,13 +18,14 @@ from brain.core.inputs import StepResult
 from brain.core.pack.spec import Rung
 from brain.core.state import Run
 
+INVENTORY = "node.inventory"
 MAX_UNTESTED = 20  # sentences that a run keeps
 
 
 def judged(ctx: Context, run: Run, rung: Rung, given: StepResult) -> StepResult:
     """The result as it counts: FAILED where a figure is refused, with what was compared and not tested in its `why`."""
     parts = [given.why]
-    compared = _compared(ctx, run, given)
+    compared = _compared(ctx, run, given) if ctx.actions[rung.do].measures else []
     refused = [one for one in compared if one.refused]
     if refused and given.outcome is Outcome.OK:
         given = replace(given, outcome=Outcome.FAILED)
@@ -52,11 +54,23 @@ def _compared(ctx: Context, run: Run, given: StepResult) -> list[figures.Compari
     except ContractError as error:
         ctx.note("step.figures", str(error), incident=run.incident, run=run.id, scope=run.scope)
         return []
-    found = figures.take(ctx.state, run.node, str(given.data.get("alike", "")), measured)
+    alike = str(given.data.get("alike", ""))
+    if alike and (other := _other_parts(ctx, run.node, alike)):
+        text = f"{run.node} says that it is made of {clip(alike, 120)}, and told before: {other}. Its figures are not compared"
+        ctx.note("step.figures", text, incident=run.incident, run=run.id, scope=run.scope)
+        return []
+    found = figures.take(ctx.state, run.node, alike, measured)
     if found:
         texts = "; ".join(one.text for one in found)
         ctx.note("step.figures", texts, incident=run.incident, run=run.id, scope=run.scope)
     return found
+
+
+def _other_parts(ctx: Context, node: str, alike: str) -> str:
+    """What the node's inventory said of its product or GPUs, if `alike` does not say so; empty: they agree, or nobody knows."""
+    known = json.loads(ctx.state.peers.get(f"{INVENTORY} {node}", "{}"))
+    told = (str(known.get(name, "")) for name in ("product", "gpu_models"))
+    return "; ".join(text for text in told if text and text not in alike)
 
 
 def _not_tested(ctx: Context, run: Run, text: str) -> None:

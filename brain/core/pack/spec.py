@@ -221,7 +221,8 @@ class Rule:
     # causes that this one explains: their incidents within its scope are absorbed
     inhibits: tuple[str, ...] = ()
     page: Paging = Paging.FAILURE
-    # a field of the situation, for example a code: each of its values is paged once, not once for each scope; empty: none
+    # a field of the situation, for example a code: each of its values is paged for the first two nodes that show it, once
+    # for each, not once for each scope; empty: none
     page_once: str = ""
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
@@ -420,7 +421,8 @@ class Settings:
     breaker_runs: int = 30
     # the time of breaker_runs and same_cause_nodes
     breaker_within_s: float = 3600.0
-    # after disruptive runs for one cause on this many nodes within breaker_within_s, one on a further node needs an approval
+    # when disruptive runs for one cause began on this many nodes within breaker_within_s, or wait there for this reason, one on
+    # a further node needs an approval
     same_cause_nodes: int = 5
     # most remedies in a day that disrupt a node or a chassis, whatever each was for; then people must act
     remedies_per_day: int = 3
@@ -443,8 +445,8 @@ class Settings:
     utc_offsets: tuple[tuple[float, float], ...] = ()
     # severity -> chain of channel groups; for a severity without one, the group `oncall`
     escalation: Mapping[Priority, tuple[EscalationStep, ...]] = field(default_factory=dict)
-    # the alert that makes it this many new ones for a channel group within group_within_s, and those after it, form an
-    # alert group; 0: never
+    # the alert that makes it this many nodes with new ones for a channel group within group_within_s, and those after it, form
+    # an alert group; so many of one node form one of its own; 0: never
     group_at_least: int = 5
     # how long an alert group collects before it is paged
     group_within_s: float = 30.0

@@ -60,6 +60,11 @@ def component_of(scope: str) -> str:
     return f"{kind}/{rest.partition('/')[2]}" if node_of(scope) else ""
 
 
+def whole_of(scope: str) -> str:
+    """What a part belongs to: the card of a port, else the scope itself. Parts of one node overlap within one whole only."""
+    return f"nic/{scope[5:].rpartition('.')[0]}" if scope.startswith("port/") else scope
+
+
 class Topology:
     """The places of the nodes, and which scopes contain which."""
 

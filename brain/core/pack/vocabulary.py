@@ -7,6 +7,7 @@ NODE_UNREACHABLE = "node.unreachable"
 NODE_RETURNED = "node.returned"
 CONTRACT_BROKEN = "node.contract_broken"
 NODE_NOISY = "node.noisy"
+NODE_CROWDED = "node.crowded"
 FOREIGN_RESULT = "node.foreign_result"
 FOREIGN_WORD = "node.foreign_word"
 UFM_PORT_ERRORS = "ufm.port_errors"
@@ -68,6 +69,20 @@ KINDS: dict[str, Kind] = {
                 ),
             ),
             example={"active": True, "left_out": 1200},
+        ),
+        Kind(
+            name=NODE_CROWDED,
+            component="node",
+            severity=Severity.WARNING,
+            source="brain",
+            summary="So many faults of a node's parts are open that further ones are left out.",
+            fields=(
+                Field(
+                    name="symptoms", type="int", summary="symptoms of its parts, active or on the way to it"
+                ),
+                Field(name="incidents", type="int", summary="its incidents that are not over"),
+            ),
+            example={"symptoms": 200, "incidents": 140},
         ),
         Kind(
             name=FOREIGN_RESULT,

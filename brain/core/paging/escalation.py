@@ -16,7 +16,8 @@ from brain.core.state import AlertGroup, Incident, IncidentState
 
 _CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
 ONCE_S = 30 * 86_400.0  # how long a value of `page_once` counts as paged
-MAX_ONCE = 1000
+TOLD_BY = 2  # nodes that have shown a value, when it counts as told for all
+MAX_ONCE = 100  # values that are remembered of one node
 MAX_SAID = 20
 TIMERS = ("page", "redeliver", "escalate", "group", "storm")  # kinds of timers for `timer`
 
@@ -61,6 +62,7 @@ def urgent(ctx: Context, incident: Incident, text: str) -> None:
     chain = ctx.compiled.settings.escalation.get(Priority.P1) or _CHAIN
     incident.page_once = ""
     page(ctx, incident, "update", text, to=chain[0].to)
+    grouping.hurry(ctx, incident, chain[0].to)
 
 
 def open_page(ctx: Context, incident: Incident, text: str) -> None:
@@ -187,15 +189,31 @@ def _notify(ctx: Context, incident: Incident, what: What, text: str, to: str) ->
 
 
 def _pages_first(ctx: Context, incident: Incident) -> bool:
-    """Whether the incident may be paged: not if its rule pages once for a value that another incident was paged for."""
+    """Whether the incident may be paged: not if its rule pages once for a value that people were told of.
+
+    They were told for a node when it was paged for that node, and for all when TOLD_BY nodes have shown it: one alone could
+    use up every value that is to come (decision 33).
+    """
     if not incident.page_once or incident.pages.first_at:
         return True
-    known = {key: at for key, at in ctx.state.paged_once.items() if at > ctx.now - ONCE_S}
-    first = incident.page_once not in known
-    if first:
-        known[incident.page_once] = ctx.now
-    ctx.state.paged_once = dict(list(known.items())[-MAX_ONCE:])
-    return first
+    known = ctx.state.paged_once
+    for value, by in list(known.items()):
+        for source in [source for source, at in by.items() if at <= ctx.now - ONCE_S]:
+            del by[source]
+        if not by:
+            del known[value]
+    source = incident.node or incident.scope
+    told = known.get(incident.page_once, {})
+    if source in told or len(told) >= TOLD_BY:
+        return False
+    known.setdefault(incident.page_once, {})[source] = ctx.now
+    mine = [value for value, by in known.items() if source in by]
+    if len(mine) > MAX_ONCE:
+        oldest = min(mine, key=lambda value: known[value][source])
+        del known[oldest][source]
+        if not known[oldest]:
+            del known[oldest]
+    return True
 
 
 def _chain(ctx: Context, incident: Incident) -> tuple[EscalationStep, ...]:

@@ -4,6 +4,10 @@ The first incidents are paged one by one. From the `group_at_least`th on they ar
 then paged together, as one alert that is repeated, acknowledged and resolved as one. An incident's page counts as
 delivered when the alert group's page with it was. An incident more urgent than all the recent ones is paged at once.
 
+What makes a storm is how many nodes open incidents, each counted once (decision 33). A node that alone opens as many has a
+storm of its own, with an alert group of its own: others do not wait for it, and are not hidden by it. One that is loud for
+an hour is told every half hour, in one page.
+
 A digest is an alert group that collects until the site's hours, and is not repeated. What is over by then is listed as
 over. Later news of it, and its resolution, wait for the hours too.
 """
@@ -11,7 +15,7 @@ over. Later news of it, and its resolution, wait for the hours too.
 import math
 from dataclasses import replace
 
-from brain.core import ids
+from brain.core import ids, share
 from brain.core.context import Context
 from brain.core.pack.spec import Digest, Priority
 from brain.core.paging import hours, queue
@@ -19,6 +23,9 @@ from brain.core.paging.subjects import began_at
 from brain.core.state import AlertGroup, ChannelGroup, GroupedAlert, Incident, PendingPage
 
 MAX_WITH_EVIDENCE = 40  # incidents of an alert group with their first fact; a page lists no more
+MAX_OF_NODE = 5  # of them of one node, unless the alert group is its own
+LOUD_S = 1800.0  # how long what a loud node says is collected
+MAX_OF_LOUD = 400  # incidents of one alert group of a loud node
 
 
 def alert_group_for(ctx: Context, incident: Incident, to: str) -> AlertGroup | None:
@@ -32,16 +39,66 @@ def alert_group_for(ctx: Context, incident: Incident, to: str) -> AlertGroup | N
     group = ctx.state.groups.setdefault(to, ChannelGroup())
     group.first = [entry for entry in group.first if now - entry[0] <= settings.group_within_s]
     ctx.set_timer(f"storm:{to}", now + settings.group_within_s)
+    if incident.node and _opens_many(ctx, group, incident, to):
+        return _own(ctx, group, incident, to)
+    source = incident.node or incident.scope
     collecting = ctx.state.alert_groups.get(group.alert_group)
-    recent = [severity for _, severity in group.first]
+    recent = [severity for _, severity, _ in group.first]
     recent += [collecting.severity] if collecting else []
-    storm = (
-        collecting is not None or now < group.storm_until or len(group.first) + 1 >= settings.group_at_least
-    )
+    sources = dict.fromkeys([*(source for _, _, source in group.first), source])
+    storm = collecting is not None or now < group.storm_until or len(sources) >= settings.group_at_least
     if not storm or (recent and incident.severity < min(recent)):
-        group.first.append((now, incident.severity))
+        group.first.append((now, incident.severity, source))
         return None
+    group.collected[source] = group.collected.get(source, 0) + 1
     return collecting or _open(ctx, group, incident, to)
+
+
+def hurry(ctx: Context, incident: Incident, to: str) -> None:
+    """News that concerns more than its node does not wait with what a loud node says."""
+    name = f"group:{incident.pages.grouped.get(to, '')}"
+    soon = ctx.now + ctx.compiled.settings.group_within_s
+    if ctx.state.timers.get(name, 0) > soon:
+        ctx.set_timer(name, soon)
+
+
+def _opens_many(ctx: Context, group: ChannelGroup, incident: Incident, to: str) -> bool:
+    """Whether the incident's node alone makes a storm, or has had so many faults lately that it is told now and then."""
+    settings, node = ctx.compiled.settings, incident.node
+    own = [known for known in _groups_of(ctx, node, to) if not known.pages.first_at]
+    late = [
+        known
+        for known in _groups_of(ctx, node, to)
+        if ctx.now < known.pages.first_at + settings.group_within_s
+    ]
+    count = 1 + sum(source == node for _, _, source in group.first) + group.collected.get(node, 0)
+    return bool(own or late) or count >= max(2, settings.group_at_least) or share.is_loud(ctx, node)
+
+
+def _groups_of(ctx: Context, node: str, to: str) -> list[AlertGroup]:
+    return [known for known in ctx.state.alert_groups.values() if known.node == node and known.to == to]
+
+
+def _own(ctx: Context, group: ChannelGroup, incident: Incident, to: str) -> AlertGroup | None:
+    """The alert group of the incident's node, opened if needed; None where the incident is more urgent than all its others."""
+    node, loud = incident.node, share.is_loud(ctx, incident.node)
+    groups = _groups_of(ctx, node, to)
+    recent = [severity for _, severity, source in group.first if source == node]
+    recent += [known.severity for known in groups]
+    if loud:
+        others = ctx.index.open_at.get(node, {}).values()
+        recent += [one.severity for one in others if one is not incident and to in one.pages.notified]
+    if recent and incident.severity < min(recent):
+        group.first.append((ctx.now, incident.severity, node))
+        return None
+    for known in groups:
+        unseen = not (known.pages.acked_by or known.pages.resolved) and len(known.listed) < MAX_OF_LOUD
+        if not known.pages.first_at or (loud and unseen):
+            return known
+    id_ = ids.hashed(ids.ALERT_GROUP, ctx.cause, to, incident.id)
+    made = ctx.state.alert_groups[id_] = AlertGroup(id=id_, to=to, opened_at=ctx.now, node=node)
+    ctx.set_timer(f"group:{id_}", _due(ctx, made))
+    return made
 
 
 def _digest_for(ctx: Context, digest: Digest, incident: Incident) -> AlertGroup:
@@ -60,6 +117,8 @@ def _due(ctx: Context, alert_group: AlertGroup) -> float:
     """When what is collected from now on is sent."""
     settings = ctx.compiled.settings
     digest = settings.digests.get(Priority(alert_group.digest)) if alert_group.digest else None
+    if alert_group.node and share.is_loud(ctx, alert_group.node):
+        return ctx.now + LOUD_S
     return hours.leaves_at(settings, digest, ctx.now) if digest else ctx.now + settings.group_within_s
 
 
@@ -73,7 +132,9 @@ def _open(ctx: Context, group: ChannelGroup, incident: Incident, to: str) -> Ale
 
 def add(ctx: Context, alert_group: AlertGroup, incident: Incident, text: str) -> None:
     """Adds an incident: in this channel group, only the alert group's pages tell of it from now on."""
-    evidence = incident.evidence[:1] if len(alert_group.listed) < MAX_WITH_EVIDENCE else []
+    shown = [line.node for line in alert_group.listed.values() if line.evidence]
+    room = alert_group.node or not incident.node or shown.count(incident.node) < MAX_OF_NODE
+    evidence = incident.evidence[:1] if room and len(shown) < MAX_WITH_EVIDENCE else []
     incident.pages.grouped[alert_group.to] = alert_group.id
     alert_group.severity = min(alert_group.severity, incident.severity)
     alert_group.affected |= incident.affected
@@ -88,6 +149,8 @@ def add(ctx: Context, alert_group: AlertGroup, incident: Incident, text: str) ->
         text=text,
     )
     _enqueue(ctx, alert_group, incident, "open", text)
+    if f"group:{alert_group.id}" not in ctx.state.timers:  # it was paged before, and its node is loud
+        ctx.set_timer(f"group:{alert_group.id}", _due(ctx, alert_group))
 
 
 def update(ctx: Context, alert_group: AlertGroup, incident: Incident, text: str) -> None:
@@ -141,13 +204,18 @@ def _send_first(ctx: Context, alert_group: AlertGroup, queued: list[str]) -> Non
     settings, pages = ctx.compiled.settings, alert_group.pages
     pages.first_at = ctx.now
     pages.notified.append(alert_group.to)
-    if not alert_group.digest:
+    if not alert_group.digest and not alert_group.node:
         _prolong_storm(ctx, alert_group)
     count = len(alert_group.listed)
     text = f"{count} more incident{'s' * (count > 1)} within {settings.group_within_s:.0f} s"
     if alert_group.digest:
         hours_ago = (ctx.now - alert_group.opened_at) / 3600
         text = f"{count} incident{'s' * (count > 1)} in the last {max(1, math.ceil(hours_ago))} h"
+    if alert_group.node and share.is_loud(ctx, alert_group.node):
+        text = (
+            f"{count} more incident{'s' * (count > 1)} of {alert_group.node}, which had {share.LOUD} faults within an hour: "
+            f"what else it reports is told every {LOUD_S / 60:.0f} minutes"
+        )
     queue.post(ctx, alert_group, "open", alert_group.to, text, queued)
     if not alert_group.digest:
         ctx.set_timer(f"page:{alert_group.id}", ctx.now + settings.page_repeat_s[0])
@@ -170,8 +238,9 @@ def _prolong_storm(ctx: Context, alert_group: AlertGroup) -> None:
     """The alert group is complete. New incidents within `group_within_s` from now go into another one at once."""
     group = ctx.state.groups.setdefault(alert_group.to, ChannelGroup())
     group.alert_group = ""
+    group.collected = {}
     group.storm_until = ctx.now + ctx.compiled.settings.group_within_s
-    group.first.append((ctx.now, alert_group.severity))
+    group.first.append((ctx.now, alert_group.severity, alert_group.id))
     ctx.set_timer(f"storm:{alert_group.to}", group.storm_until)
 
 

@@ -387,8 +387,9 @@ def waiting(
     cause: str = "gpu-lost",
     state: RunState = RunState.HELD,
     incident: str = "",
+    seconds: float = 1,
 ) -> Given:
-    """Another run waits there for a gate; of an incident of its own, unless one is named."""
+    """Another run has waited there for a gate; of an incident of its own, unless one is named."""
 
     def given(cell: Cell) -> None:
         number = len(cell.state.runs) + 1
@@ -399,8 +400,19 @@ def waiting(
             )
         cell.state.runs[f"{of}.r{number}"] = replace(
             cell.run, id=f"{of}.r{number}", incident=of, node=node, scope=f"node/{node}", state=state,
-            why=f"reset waits: as said (gate {gate})",
+            why=f"reset waits: as said (gate {gate})", related_since=NOW - seconds,
         )  # fmt: skip
+
+    return given
+
+
+def unanswered(seconds: float = 60, node: str = "n1", booted: float = 0) -> Given:
+    """The node is heard, and did not answer a step so long ago; it has started anew `booted` seconds ago."""
+
+    def given(cell: Cell) -> None:
+        known = cell.state.nodes.setdefault(node, Node(name=node))
+        known.unanswered_at = NOW - seconds
+        known.booted_at = NOW - booted if booted else known.booted_at
 
     return given
 

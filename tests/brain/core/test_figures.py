@@ -80,5 +80,20 @@ def test_the_memory_is_bounded() -> None:
     (table,) = state.figures.values()
     assert (len(table), next(iter(table))) == (figures.MAX_NODES, "n10")
     for number in range(figures.MAX_TABLES + 10):
-        figures.take(state, "n", f"kind {number}", [bus(1)])
+        figures.take(state, f"m{number % 40}", f"kind {number}", [bus(1)])
     assert len(state.figures) == figures.MAX_TABLES
+
+
+def test_one_node_pushes_out_only_what_it_alone_has_filled() -> None:
+    """Law 15: figures of its own invention take the place of its own first ones."""
+    state = State()
+    for number in range(5):
+        figures.take(state, f"n{number}", "8 H100", [bus(371)])
+    for number in range(300):
+        figures.take(state, "thief", f"kind {number}", [bus(1)])
+    assert len(state.figures) == 1 + figures.MAX_OF_NODE
+    for node in range(40):
+        for number in range(20):
+            figures.take(state, f"m{node}", f"kind {node} {number}", [bus(1)])
+    assert len(state.figures) == figures.MAX_TABLES
+    assert len(state.figures["x 8 H100"]) == 5

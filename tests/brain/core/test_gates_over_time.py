@@ -24,6 +24,7 @@ from tests.brain.core.cell import (
     started_by,
     table,
     treated,
+    unanswered,
     under_way,
     wait,
     waiting,
@@ -81,6 +82,12 @@ TEN_IN_A_MONTH = healed(29, 26, 23, 20, 17, 14, 11, 9, 8.5, 8)
         [on("node/n7", "n7"), healed(0.3, 0.2, node="n7"), healed(0.1, node="n8")],
         often(3, "a day", "chassis/c7"),
     ),
+    ("one node of a chassis had three, and this one none", [on("node/n7", "n7"), healed(0.4, 0.3, 0.2, node="n8")], None),
+    (
+        "one had four, and this one one: the one counts for two",
+        [on("node/n7", "n7"), healed(0.5, 0.4, 0.3, 0.2, node="n8"), healed(0.1, node="n7")],
+        often(3, "a day", "chassis/c7"),
+    ),
     ("two of them, and one in another chassis", [on("node/n7", "n7"), healed(0.3, 0.2, node="n8"), healed(0.1)], None),
     ("three today, and the run has begun", [THREE_TODAY, under_way()], None),
     ("three today, and a person asks for it", [THREE_TODAY, started_by("bea")], None),
@@ -109,6 +116,24 @@ def test_offender(givens: list[Given], answer: Verdict | None) -> None:
     assert Cell(*givens).asks(limits.offender) == answer
 
 
+UNANSWERED = never("answers", "n1 is heard, and has not answered what it was told to do")
+
+
+@table(
+    ("it answers", [], None),
+    ("it has not answered a step", [unanswered()], UNANSWERED),
+    ("another node has not", [unanswered(node="n2")], None),
+    ("it has started anew since", [unanswered(60, booted=30)], None),
+    ("it had started anew before", [unanswered(60, booted=90)], UNANSWERED),
+    ("a person asks for it", [unanswered(), started_by("bea")], None),
+    ("a person approved", [unanswered(), approved()], None),
+    ("it is about the fabric", [unanswered(), on("fabric/default", "")], None),
+)
+def test_answers(givens: list[Given], answer: Verdict | None) -> None:
+    """Law 15: a node that holds what others wait for, and says nothing, goes to a person."""
+    assert Cell(*givens).asks(limits.answers) == answer
+
+
 FIVE = ("m1", "m2", "m3", "m4", "m5")
 
 
@@ -121,13 +146,13 @@ def belong(
     cause: str = "gpu-lost",
 ) -> Verdict:
     """The answer when faults belong together."""
-    listed = f" ({', '.join(nodes[:6])})" if nodes else ""
+    count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
     also = ", and others wait" if waiting else ""
     shared = f", they share {share}" if share else ""
-    reason = (
-        f"{cause} was treated on {len(nodes)} nodes within {minutes} minutes{listed}{also}: these belong "
-        f"together{shared}; `gpuward approve` lets this one go on"
-    )
+    reason = f"{cause} was treated on {count} within {minutes} minutes ({', '.join(nodes[:6])}){also}"
+    if not nodes:
+        reason = f"at least 2 other nodes began to wait with {cause} within a day"
+    reason += f": these belong together{shared}; `gpuward approve` lets this one go on"
     return wait("related", reason, 300)
 
 
@@ -182,21 +207,26 @@ def test_what_related_nodes_share(givens: list[Given], answer: Verdict | None) -
 
 
 @table(
-    ("another node waits for this", [waiting("m1")], belong((), waiting=True)),
-    ("it waits for its approval", [waiting("m1", state=RunState.APPROVAL)], belong((), waiting=True)),
-    ("two had it since, and another waits", [treated("m2", "m3"), waiting("m1")], belong(("m2", "m3"), waiting=True)),
-    ("five had it, and another waits: the five say enough", [treated(*FIVE), waiting("m9")], belong(FIVE)),
-    ("another waits for something else", [waiting("m1", gate="budget")], None),
-    ("another waits for this, and for another cause", [waiting("m1", cause="nic-broken")], None),
-    ("another waited, and goes on now", [waiting("m1", state=RunState.PERFORMING)], None),
-    ("another waited, and a person has taken over", [waiting("m1", state=RunState.EXHAUSTED)], None),
-    ("only this incident itself waits", [waiting("n1", incident="inc-1")], None),
-    ("another waits, and a person approved this one", [waiting("m1"), approved()], None),
-    ("another cause's waits, and then one of this", [waiting("m1", cause="nic-broken"), waiting("m2")], belong((), waiting=True)),
+    ("one other node waits for this", [waiting("m1")], None),
+    ("it waits with three faults", [waiting("m1"), waiting("m1"), waiting("m1")], None),
+    ("two others wait", [waiting("m1"), waiting("m2")], belong(())),
+    ("one of them for its approval", [waiting("m1"), waiting("m2", state=RunState.APPROVAL)], belong(())),
+    ("one had it, and another waits", [treated("m2"), waiting("m1")], belong(("m2",), waiting=True)),
+    ("one had it, and waits with one more", [treated("m1"), waiting("m1")], None),
+    ("two had it, and another waits: the two say enough", [treated("m1", "m2"), waiting("m9")], belong(("m1", "m2"))),
+    ("one of them waits for something else", [waiting("m1"), waiting("m2", gate="budget")], None),
+    ("one of them for another cause", [waiting("m1"), waiting("m2", cause="nic-broken")], None),
+    ("one of them goes on now", [waiting("m1"), waiting("m2", state=RunState.PERFORMING)], None),
+    ("a person has taken one over", [waiting("m1"), waiting("m2", state=RunState.EXHAUSTED)], None),
+    ("this node itself waits", [waiting("m1"), waiting("n1")], None),
+    ("a fabric waits", [waiting("m1"), waiting("")], None),
+    ("one has waited for a day just now", [waiting("m1"), waiting("m2", seconds=DAY)], None),
+    ("one has waited for almost a day", [waiting("m1"), waiting("m2", seconds=DAY - 1)], belong(())),
+    ("they wait, and a person approved this one", [waiting("m1"), waiting("m2"), approved()], None),
 )  # fmt: skip
 def test_related_nodes_wait_for_each_other(givens: list[Given], answer: Verdict | None) -> None:
-    """Law 6: the first remedies are long past, and those that wait still belong together: time alone lets none go on."""
-    assert Cell(*givens).asks(limits.related) == answer
+    """Law 6: those that wait belong together too, each node once, and for a day (law 15)."""
+    assert Cell(TWO_ARE_MANY, *givens).asks(limits.related) == answer
 
 
 @pytest.mark.parametrize(

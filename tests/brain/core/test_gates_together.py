@@ -27,6 +27,7 @@ from tests.brain.core.cell import (
     treated,
     tried,
     tripped,
+    unanswered,
 )
 
 OBJECTIONS: list[tuple[str, Given]] = [
@@ -35,6 +36,7 @@ OBJECTIONS: list[tuple[str, Given]] = [
     ("breaker", tripped()),
     ("tries", tried(1200, 600)),
     ("offender", healed(0.3, 0.2, 0.1)),
+    ("answers", unanswered()),
     ("related", treated("m1", "m2", "m3", "m4", "m5")),
     ("settling", opened(0)),
     ("mode", operator_sets("approve")),
@@ -91,7 +93,7 @@ def test_whose_reason_people_hear(first: int) -> None:
 @pytest.mark.parametrize(("gate", "objection"), OBJECTIONS, ids=[name for name, _ in OBJECTIONS])
 def test_what_an_approval_opens(gate: str, objection: Given) -> None:
     """A person can agree to mode, maintenance, old facts, a protected job, another's drain and one more of related nodes."""
-    opened_by_approval = ("related", "mode", "maintenance", "stale", "protected", "kept_out")
+    opened_by_approval = ("answers", "related", "mode", "maintenance", "stale", "protected", "kept_out")
     verdict = Cell(*peaceful(), objection, approved()).asks_all()
     assert (verdict == GO) == (gate in opened_by_approval)
 

@@ -90,12 +90,13 @@ def test_who_waits_for_a_place_hears_when_one_is_free(*, claimed: bool) -> None:
     ("givens", "told"),
     [
         pytest.param([FIVE], True, id="the first of them"),
-        pytest.param([FIVE, waiting("m9")], False, id="another one waits, and has told it"),
+        pytest.param([FIVE, waiting("m9")], True, id="another one waits, which may have made it up"),
+        pytest.param([FIVE, waiting("m8"), waiting("m9")], False, id="two others wait, and have told it"),
         pytest.param([at_work("n2")], False, id="a gate that opens by itself"),
     ],
 )
 def test_people_hear_once_that_nodes_belong_together(givens: list[Given], told: bool) -> None:
-    """Law 6 pages: by the first node that waits, and once."""
+    """Law 6 pages: by the first two nodes that wait, and each once."""
     cell = Cell(*givens)
     pages = [
         one for effects in (cell.proceeds(), cell.proceeds()) for one in effects if isinstance(one, SendPage)

@@ -1,5 +1,6 @@
 """Who hears of what: values that are paged once, what concerns more than its incident, what gpuward gives up."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -19,33 +20,39 @@ def said(it: Pager) -> list[tuple[str, str, str]]:
     return [(page.what, page.to, page.text) for _, page in it.sent]
 
 
+LATE = BEGAN - 30 * 86_400  # a month ago
+
+
 @pytest.mark.parametrize(
     ("before", "paged"),
     [
         pytest.param({}, True, id="nobody was paged for the value"),
-        pytest.param({"new-code@998": BEGAN}, True, id="for another value"),
-        pytest.param({VALUE: BEGAN - 60}, False, id="a minute ago"),
-        pytest.param({VALUE: BEGAN - 30 * 86_400 + 1}, False, id="almost a month ago"),
-        pytest.param({VALUE: BEGAN - 30 * 86_400}, True, id="a month ago"),
+        pytest.param({"new-code@998": {"n-a": BEGAN}}, True, id="for another value"),
+        pytest.param({VALUE: {"n-a": BEGAN - 60}}, False, id="a minute ago, of this node"),
+        pytest.param({VALUE: {"n-a": LATE + 1}}, False, id="almost a month ago"),
+        pytest.param({VALUE: {"n-a": LATE}}, True, id="a month ago"),
+        pytest.param({VALUE: {"n1": BEGAN - 60}}, True, id="of another node, which may have made it up"),
+        pytest.param({VALUE: {"n1": BEGAN - 60, "n2": BEGAN - 60}}, False, id="of two others"),
+        pytest.param({VALUE: {"n1": LATE, "n2": BEGAN - 60}}, True, id="of two others, of one of them long ago"),
     ],
-)
-def test_a_value_is_paged_once(before: dict[str, float], *, paged: bool) -> None:
-    """Law 5: an unknown code is paged once, whatever number of nodes reports it. The trail says who was left out."""
+)  # fmt: skip
+def test_a_value_is_paged_once(before: dict[str, dict[str, float]], *, paged: bool) -> None:
+    """Law 5: an unknown code is paged for each of the first two nodes that report it, once. The trail says who was left out."""
     it = Pager()
-    it.state.paged_once = dict(before)
+    it.state.paged_once = copy.deepcopy(before)
     (incident,) = it.opens("a", page_once=VALUE)
     assert it.told() == (["0 open oncall a"] if paged else [])
     assert bool(incident.pages.first_at) == paged
     left_out = [(note.incident, note.scope, note.text) for note in it.notes if note.kind == "page.left_out"]
     text = f"{VALUE} was paged for another incident: it is lost"
     assert left_out == ([] if paged else [("a", "node/n-a", text)])
-    assert it.state.paged_once[VALUE] == (BEGAN if paged else before[VALUE])
+    assert (it.state.paged_once[VALUE].get("n-a") == BEGAN) == paged
 
 
 def test_the_incident_that_was_paged_for_a_value_is_told_on() -> None:
     """Its own news reach people; the others' do not, until one of them is more urgent."""
     it = Pager()
-    it.opens("a", "b", "c", severity="P2", page_once=VALUE)
+    it.opens("a", "b", "c", severity="P2", page_once=VALUE, node="n1")
     it.pages("a", "update", "it is worse")
     it.pages("b", "update", "it is worse here")
     assert it.told() == ["0 open oncall a", "0 update oncall a"]
@@ -55,14 +62,18 @@ def test_the_incident_that_was_paged_for_a_value_is_told_on() -> None:
     assert it.told()[2:] == ["0 open oncall b", "0 open oncall c"]
 
 
-def test_no_more_values_are_remembered_than_a_thousand() -> None:
-    """The newest ones; and none for longer than a month."""
+def test_of_each_node_a_hundred_values_are_remembered() -> None:
+    """The newest ones; and none for longer than a month. A node that names many uses up no other's."""
     it = Pager()
-    old = {f"old@{number}": BEGAN - 31 * 86_400 for number in range(5)}
-    it.state.paged_once = old | {f"code@{number}": BEGAN - 60 for number in range(escalation.MAX_ONCE)}
+    old = {f"old@{number}": {"n-a": LATE} for number in range(5)}
+    mine = {f"code@{number}": {"n-a": BEGAN - 60 + number} for number in range(escalation.MAX_ONCE)}
+    it.state.paged_once = old | {"theirs@1": {"n2": LATE + 1}, "code@0": {"n2": BEGAN}} | mine
+    it.state.paged_once["code@1"]["n2"] = BEGAN
     it.opens("a", page_once=VALUE)
-    known = [*it.state.paged_once]
-    assert (len(known), known[0], known[-1]) == (escalation.MAX_ONCE, "code@1", VALUE)
+    known = it.state.paged_once
+    assert [value for value, by in known.items() if "n2" in by] == ["theirs@1", "code@1"]
+    assert sum("n-a" in by for by in known.values()) == escalation.MAX_ONCE
+    assert ("code@0" in known, known[VALUE]) == (False, {"n-a": BEGAN})
 
 
 def test_only_updates_are_told_once() -> None:
@@ -94,7 +105,7 @@ def test_what_was_said_long_ago_may_be_said_again() -> None:
 def test_what_concerns_more_than_its_incident(severity: str, settings: dict[str, Any], to: str) -> None:
     """The chain of P1 hears it at once, whatever the incident is, and though its value was paged for another one."""
     it = Pager(**settings)
-    it.state.paged_once = {VALUE: BEGAN - 60}
+    it.state.paged_once = {VALUE: {"n1": BEGAN - 60, "n2": BEGAN - 60}}
     incident = it.knows("a", severity, page_once=VALUE)
     for _ in range(2):
         it.handles(lambda ctx: escalation.urgent(ctx, incident, "the breaker has tripped"))

@@ -4,6 +4,7 @@ import copy
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.core.effects import Note
 from brain.core.pack.spec import Mode
+from brain.core.state import IncidentState
 from tests.brain.world import GPU, Story, pack
 
 
@@ -120,6 +122,21 @@ def test_incidents_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> Non
     assert model.incident(known[0][:8]) == model.incident(known[0])
     assert model.incident("inc-") is None, "ambiguous"
     assert model.incident("%") is None
+    model.close()
+
+
+def test_of_more_incidents_than_are_listed_every_node_has_some(tmp_path: Path) -> None:
+    """The newest of one node do not hide an older one of another; what is over comes after what is open."""
+    told = story()
+    model = ReadModel(tmp_path / "a")
+    one = next(iter(told.engine.state.incidents.values()))
+    kept = [replace(one, id=f"inc-{number:03}", node="n9", opened_at=1000.0 + number) for number in range(50)]
+    kept.append(replace(one, id="inc-honest", node="n2", opened_at=5.0))
+    kept.append(replace(one, id="inc-over", node="n3", opened_at=9000.0, state=IncidentState.CLOSED))
+    model.write(1, (), kept)
+    listed = [row["id"] for row in model.incidents(open_only=False, limit=30)]
+    assert listed == [f"inc-{number:03}" for number in range(49, 20, -1)] + ["inc-honest"]
+    assert [row["id"] for row in model.incidents(open_only=False)][:2] == ["inc-over", "inc-049"]
     model.close()
 
 
