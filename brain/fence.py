@@ -9,12 +9,13 @@ make), then, without another await, this machine's clock. Every way out goes thr
 | aiohttp (Slurm's REST API, Kubernetes, UFM) | `Request`, as the session's `request_class` |
 | requests, in a thread (Redfish) | brain/actions/redfish_connector.py |
 | programs (ipmitool, scontrol, switches) | brain/actions/tools.py |
+| the bucket of evidence bundles | brain/adapters/evidence_store.py |
 
 Commands of nodes need none of it: each carries its epoch, and a node refuses an older one.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
@@ -40,6 +41,25 @@ class Fence(Protocol):
     def holds(self) -> bool:
         """The same by this machine's clock alone."""
         ...
+
+
+class EpochFence:
+    """Whether the brain that began something with an epoch still leads with it."""
+
+    def __init__(
+        self, may_act: Callable[[int], bool], confirm: Callable[[int], Awaitable[bool]], epoch: int
+    ) -> None:
+        self._may_act = may_act
+        self._confirm = confirm
+        self._epoch = epoch
+
+    async def confirm(self) -> bool:
+        """As in Fence."""
+        return await self._confirm(self._epoch)
+
+    def holds(self) -> bool:
+        """As in Fence."""
+        return self._may_act(self._epoch)
 
 
 class _Nobody:

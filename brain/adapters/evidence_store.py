@@ -2,13 +2,16 @@
 
 A node announces a bundle with its size; for the room its own oldest bundles go, never another node's. Only the chunks of
 the bundle that was announced last are taken, in order, and its description is written when all of them are there and the
-digest fits: what is described is complete.
+digest fits: what is described is complete. An empty bundle is none.
+
+What changes the bucket asks for the lease directly before it leaves (brain/fence.py): a brain that was stopped in the middle of
+a bundle must not remove what its successor has stored.
 """
 
 import asyncio
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,12 +33,17 @@ from agent.contract.bundle_parts import (
 from agent.contract.errors import ContractError
 from agent.contract.messages import clip
 from agent.shared.nats_connection import LOST
+from brain import fence
 from brain.adapters.evidence import MAX_BYTES
+from brain.allowance import Allowance
 from brain.config import EvidenceConfig
+from brain.fence import Deposed, Fence
 
 SHARE = 0.1  # of the bucket, for one node
 ANSWER_S = 5.0
-_MOST_KEPT = 1000  # bundles of one node that are counted
+# How many bundles a node may announce at once, and how many more per second: after an outage an agent has some dozens.
+ANNOUNCED_BURST, ANNOUNCED_PER_S = 60.0, 1.0
+_MOST_KEPT = 1000  # bundles of one node
 
 
 @dataclass(slots=True)
@@ -49,13 +57,27 @@ class _Upload:
 
 
 class EvidenceStore:
-    """The bundles of one cell. It keeps the uploads under way; after a restart of the brain they begin again."""
+    """The bundles of one cell. It keeps the uploads under way, and what each node has; with each leadership it begins again."""
 
     def __init__(self, cell: str, config: EvidenceConfig) -> None:
         self._cell = cell
         self._most = min(MAX_BYTES, int(config.max_bytes * SHARE))
         self._uploads: dict[str, _Upload] = {}
         self._turns: dict[str, asyncio.Lock] = {}
+        # Node → command → bytes of each bundle that it has, the oldest first; of nodes that have announced one.
+        self._sizes: dict[str, dict[str, int]] = {}
+        self._paces: dict[str, Allowance] = {}
+        self._fence = fence.outside
+        self._slowed: Callable[[str], None] = _nobody
+
+    def begin(self, asked: Fence, slowed: Callable[[str], None]) -> None:
+        """A new leadership, which `asked` knows: what was in the bucket may be another brain's work since. `slowed` is told
+        of nodes above their pace.
+        """
+        self._fence, self._slowed = asked, slowed
+        self._paces.clear()
+        self._uploads.clear()
+        self._sizes.clear()
 
     async def take(self, client: Client, node: str, message: bytes) -> bytes:
         """One part that `node` has offered; the answer to it, empty: none (it cannot be read, or the bucket does not
@@ -69,15 +91,24 @@ class EvidenceStore:
             node, asyncio.Lock()
         ):  # a part may come twice, and each changes what is there
             try:
-                answer = await (
-                    self._begin(client, node, part)
-                    if isinstance(part, Bundle)
-                    else self._chunk(client, node, part)
-                )
-            except LOST:
+                if isinstance(part, Bundle):
+                    await self._pace(node)
+                    answer = await self._begin(client, node, part)
+                else:
+                    answer = await self._chunk(client, node, part)
+            except (*LOST, Deposed):
                 self._uploads.pop(node, None)
+                self._sizes.pop(node, None)
                 return b""
         return encode_part_answer(answer)
+
+    async def _pace(self, node: str) -> None:
+        """Waits until the node may announce another bundle."""
+        pace = self._paces.setdefault(node, Allowance(ANNOUNCED_BURST, ANNOUNCED_PER_S))
+        loop = asyncio.get_running_loop()
+        while not pace.spend(loop.time()):
+            self._slowed(node)
+            await asyncio.sleep(pace.ready_s())
 
     async def _begin(self, client: Client, node: str, bundle: Bundle) -> PartAnswer:
         if why := self._unfit(bundle):
@@ -86,9 +117,7 @@ class EvidenceStore:
         if before is not None and not before.complete:
             await self._purge(client, subjects.bundle_chunks(self._cell, node, before.bundle.command))
         await self._make_room(client, node, bundle)
-        upload = self._uploads[node] = _Upload(bundle)
-        if not bundle.chunks:
-            await self._describe(client, node, upload)
+        self._uploads[node] = _Upload(bundle)
         return PartAnswer(command=bundle.command, number=-1, word=KEPT)
 
     def _unfit(self, bundle: Bundle) -> str:
@@ -97,6 +126,8 @@ class EvidenceStore:
             return (
                 f"{bundle.size} bytes, and a node may keep {self._most} (evidence.max_bytes, a tenth of it)"
             )
+        if not bundle.size:
+            return "it is empty"
         if bundle.chunks != -(-bundle.size // subjects.MAX_BUNDLE_CHUNK):
             return "size and chunks do not fit each other"
         return ""
@@ -112,9 +143,8 @@ class EvidenceStore:
             del self._uploads[node]
             await self._purge(client, subjects.bundle_chunks(self._cell, node, chunk.command))
             return PartAnswer(command=chunk.command, number=chunk.number, word=AGAIN)
-        await client.jetstream(timeout=ANSWER_S).publish(
-            subjects.bundle_chunk(self._cell, node, chunk.command, chunk.number), chunk.content
-        )
+        subject = subjects.bundle_chunk(self._cell, node, chunk.command, chunk.number)
+        await self._publish(client, subject, chunk.content)
         upload.count += 1
         upload.size += len(chunk.content)
         upload.digest.update(chunk.content)
@@ -144,24 +174,29 @@ class EvidenceStore:
             "digest": bundle.digest,
         }
         subject = subjects.bundle_about(self._cell, node, bundle.command)
-        await client.jetstream(timeout=ANSWER_S).publish(subject, orjson.dumps(about))
+        await self._publish(client, subject, orjson.dumps(about))
         upload.complete = True
+        sizes = self._sizes.setdefault(node, {})
+        sizes.pop(bundle.command, None)
+        sizes[bundle.command] = bundle.size
 
     async def _make_room(self, client: Client, node: str, bundle: Bundle) -> None:
         """Removes the node's oldest bundles until the new one fits into its share; and what an older brain left of one."""
         await self._purge(client, subjects.bundle_chunks(self._cell, node, bundle.command))
-        kept = [one for one in await self._kept(client, node) if one[1] != bundle.command]
-        room = self._most - bundle.size
-        size = sum(size for _, _, size in kept)
-        for _, command, bytes_ in sorted(kept):
-            if size <= room and len(kept) < _MOST_KEPT:
+        if node not in self._sizes:
+            kept = await self._kept(client, node)
+            self._sizes[node] = {command: size for _, command, size in sorted(kept)}
+        sizes = self._sizes[node]
+        room = self._most - bundle.size + sizes.get(bundle.command, 0)
+        for command in [one for one in sizes if one != bundle.command]:
+            if sum(sizes.values()) <= room and len(sizes) < _MOST_KEPT:
                 break
             await self._purge(client, subjects.bundle_about(self._cell, node, command))
             await self._purge(client, subjects.bundle_chunks(self._cell, node, command))
-            size -= bytes_
+            del sizes[command]
 
     async def _kept(self, client: Client, node: str) -> list[tuple[int, str, int]]:
-        """(position, command, bytes) of each bundle of the node that is described."""
+        """(position, command, bytes) of each bundle of the node that is described: asks the bucket once for each."""
         manager, stream = client.jsm(timeout=ANSWER_S), subjects.evidence_stream(self._cell)
         _, descriptions = subjects.node_bundles(self._cell, node)
         info = await manager.stream_info(stream, subjects_filter=descriptions)
@@ -176,5 +211,14 @@ class EvidenceStore:
             kept.append((message.seq or 0, subjects.command_of_bundle(subject), size))
         return kept
 
+    async def _publish(self, client: Client, subject: str, content: bytes) -> None:
+        await fence.passed(self._fence)
+        await client.jetstream(timeout=ANSWER_S).publish(subject, content)
+
     async def _purge(self, client: Client, subject: str) -> None:
+        await fence.passed(self._fence)
         await client.jsm(timeout=ANSWER_S).purge_stream(subjects.evidence_stream(self._cell), subject=subject)
+
+
+def _nobody(_: str) -> None:
+    return

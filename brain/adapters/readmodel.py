@@ -18,6 +18,9 @@ from brain.core.state import Incident, IncidentState, Run
 
 SCHEMA_VERSION = 1
 KEEP_NOTES = 1_000_000  # beyond that the oldest are deleted
+# Incidents that are over, with their runs; beyond that the oldest go of those nodes that have most.
+KEEP_OVER = 50_000
+_CHECK_EVERY = 1000  # incidents that are written
 OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
 
 _SCHEMA = """
@@ -73,6 +76,7 @@ class ReadModel:
                     move_away(path.with_name(path.name + suffix), "damaged")
             self._open()
         self._written = 0
+        self._shown = 0
 
     def _open(self) -> None:
         self._db = sqlite3.connect(self._path, isolation_level=None, timeout=5.0, check_same_thread=False)
@@ -215,10 +219,10 @@ class ReadModel:
                 rows,
             )
             self._prune(len(rows))
-        self._db.executemany(
-            "INSERT OR REPLACE INTO incidents VALUES(?,?,?,?)",
-            [(one.id, one.state.value, one.opened_at, orjson.dumps(one)) for one in incidents],
-        )
+        shown = [(one.id, one.state.value, one.opened_at, orjson.dumps(one)) for one in incidents]
+        self._db.executemany("INSERT OR REPLACE INTO incidents VALUES(?,?,?,?)", shown)
+        self._shown += len(shown)
+        self._forget()
         self._db.executemany(
             "INSERT OR REPLACE INTO runs VALUES(?,?,?,?)",
             [(one.id, one.incident, one.started_at, orjson.dumps(one, default=_plain)) for one in runs],
@@ -229,6 +233,23 @@ class ReadModel:
         if self._written >= KEEP_NOTES // 100:
             self._written = 0
             self._db.execute("DELETE FROM notes WHERE n <= (SELECT max(n) FROM notes) - ?", (KEEP_NOTES,))
+
+    def _forget(self) -> None:
+        """Keeps incidents that are over within their bound: who makes many loses its own."""
+        if self._shown < _CHECK_EVERY:
+            return
+        self._shown = 0
+        over = f"FROM incidents WHERE state IN {OVER}"
+        if self._db.execute(f"SELECT count(*) {over}").fetchone()[0] <= KEEP_OVER:
+            return
+        gone = self._db.execute(
+            "SELECT id FROM (SELECT id, opened_at, row_number() OVER"  # noqa: S608 - constants
+            f" (PARTITION BY json_extract(CAST(body AS TEXT), '$.node') ORDER BY opened_at DESC, id) AS place {over})"
+            " ORDER BY place, opened_at DESC, id LIMIT -1 OFFSET ?",
+            (KEEP_OVER,),
+        ).fetchall()
+        self._db.executemany("DELETE FROM runs WHERE incident = ?", gone)
+        self._db.executemany("DELETE FROM incidents WHERE id = ?", gone)
 
     def _notes(self, tail: str, args: tuple[Any, ...]) -> list[dict[str, Any]]:
         rows = self._db.execute(f"SELECT {', '.join(_NOTE)} FROM notes {tail}", args)  # noqa: S608 - constants

@@ -58,6 +58,7 @@ class Intake:
     async def _lead(self, client: Client, lanes: Lanes) -> None:
         """Takes offers until this brain no longer leads."""
         self._reports.begin(str(self._leadership.epoch))
+        self._evidence.begin(self._leadership.fence(), self._reports.slowed)
         queue = EventQueue(
             client,
             self._cell,

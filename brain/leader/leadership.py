@@ -1,6 +1,7 @@
 """Whether this brain may act. Every part that acts checks it here, each time."""
 
 from brain.adapters.lease import Lease
+from brain.fence import EpochFence, Fence
 from brain.leader.replica import Replica
 
 
@@ -36,6 +37,10 @@ class Leadership:
         return (
             not self._stopped and self.may_act(epoch) and await self._lease.confirm() and self.may_act(epoch)
         )
+
+    def fence(self) -> Fence:
+        """For what begins now, with the present epoch."""
+        return EpochFence(self.may_act, self.confirm, self.epoch)
 
     def stop(self, why: str) -> None:
         """Ends the leadership of this brain until it is restarted."""

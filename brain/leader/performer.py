@@ -14,30 +14,11 @@ from brain import fence
 from brain.actions.base import Action, Order, Unwell
 from brain.core.effects import Step
 from brain.core.inputs import StepProgress, StepResult, result_of_brain
-from brain.fence import Deposed
+from brain.fence import Deposed, EpochFence
 
 CHECK_S = 0.2  # how often it is checked whether this brain still leads
 PROGRESS_S = 10.0  # how often a long step reports that it is still under way
 _log = logging.getLogger(__name__)
-
-
-class _StepFence:
-    """Whether the brain that began a step with an epoch still leads with it (brain/fence.py)."""
-
-    def __init__(
-        self, may_act: Callable[[int], bool], confirm: Callable[[int], Awaitable[bool]], epoch: int
-    ) -> None:
-        self._may_act = may_act
-        self._confirm = confirm
-        self._epoch = epoch
-
-    async def confirm(self) -> bool:
-        """As in Fence."""
-        return await self._confirm(self._epoch)
-
-    def holds(self) -> bool:
-        """As in Fence."""
-        return self._may_act(self._epoch)
 
 
 class Performer:
@@ -131,7 +112,7 @@ class Performer:
         _log.info("step %s: %s %s (%s)", step.id, step.action, dict(step.params), step.why)
         try:
             async with asyncio.timeout(step.timeout_s):
-                with fence.around(_StepFence(self._may_act, self._confirm, epoch)):
+                with fence.around(EpochFence(self._may_act, self._confirm, epoch)):
                     done = await self._action(step).run(self._order(step, epoch))
         except Deposed:
             _log.warning("step %s: this brain no longer leads: nothing more was sent", step.id)

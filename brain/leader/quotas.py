@@ -7,9 +7,8 @@ what faults ever gave (docs/decisions/0027). Above it an event is left out, and 
 gets its turn: the mild ones first, the worst last.
 """
 
-from dataclasses import dataclass, field
-
 from agent.contract.messages import Event, Severity
+from brain.allowance import Allowance
 
 FAULTS_BURST, FAULTS_PER_S = 500.0, 50.0  # bursts of one source are folded by the agent: 23 events per second
 KEPT_S = 30.0  # an event that is older when it is offered was kept
@@ -22,32 +21,6 @@ WORST_BURST, WORST_PER_S = 5_000.0, 1.0
 MILD_BURST_BYTES, MILD_BYTES_PER_S = 16.0 * 1024**2, 4096.0
 WORST_BURST_BYTES, WORST_BYTES_PER_S = 8.0 * 1024**2, 2048.0
 _WORST = frozenset((Severity.ERROR, Severity.FATAL, Severity.UNKNOWN))
-
-
-@dataclass(slots=True)
-class Allowance:
-    """A number of things that may happen at once, which grows back with time (a token bucket)."""
-
-    burst: float
-    per_s: float
-    left: float = field(init=False)
-    at_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.left = self.burst
-
-    def spend(self, now_s: float, cost: float = 1.0) -> bool:
-        """Takes so many; False: there are not so many left."""
-        self.left = min(self.burst, self.left + max(0.0, now_s - self.at_s) * self.per_s)
-        self.at_s = now_s
-        if self.left < cost:
-            return False
-        self.left -= cost
-        return True
-
-    def ready_s(self) -> float:
-        """In how many seconds after the last `spend` the next one succeeds; 0: at once."""
-        return max(0.0, (1 - self.left) / self.per_s)
 
 
 class NodeQuota:

@@ -15,9 +15,9 @@ from agent.shared.tasks import Tasks
 from brain.adapters.evidence_store import EvidenceStore
 from brain.adapters.lanes import Lanes, Offer
 from brain.adapters.liveness import Beats
+from brain.allowance import Allowance
 from brain.leader.event_queue import EventQueue
 from brain.leader.node_reports import NodeReports
-from brain.leader.quotas import Allowance
 
 MANY_PARTS = 4
 HOLD_S = 1.0  # how long a dropped offer stays in its lane

@@ -26,7 +26,8 @@ LINES = ["[    1.5] first", "", "[    2.5] Überhitzung \r", "last without an en
         TEXT.encode("utf-16-be"),
         b"\xfe\xff" + TEXT.encode("utf-16-be"),
         gzip.compress(TEXT.encode(), mtime=0),
-        gzip.compress(TEXT[:20].encode(), mtime=0) + gzip.compress(TEXT[20:].encode(), mtime=0),  # as log shippers append
+        gzip.compress(TEXT[:20].encode(), mtime=0)
+        + gzip.compress(TEXT[20:].encode(), mtime=0),  # as log shippers append
         bz2.compress(TEXT.encode()),
         lzma.compress(TEXT.encode()),
         gzip.compress(TEXT.encode("utf-16"), mtime=0),

@@ -28,6 +28,7 @@ from brain.core.inputs import Input
 from brain.leader.intake import Intake
 from brain.leader.leadership import Leadership
 from brain.leader.node_reports import NodeReports
+from tests.fences import Open
 
 READY_WITHIN_S = 60.0
 
@@ -39,6 +40,9 @@ class _Leads:
 
     def leads(self) -> bool:
         return True
+
+    def fence(self) -> Open:
+        return Open()
 
 
 @dataclass(kw_only=True)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from brain.adapters import readmodel
 from brain.adapters import snapshot as snapshots
 from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.core.effects import Note
 from brain.core.pack.spec import Mode
-from brain.core.state import IncidentState
+from brain.core.state import Incident, IncidentState
 from tests.brain.world import GPU, Story, pack
 
 
@@ -201,3 +202,28 @@ def test_what_an_older_version_quarantined_stays_so(tmp_path: Path) -> None:
     again = Quarantine(tmp_path, "log-1")
     assert again.quarantined == {7, 8}
     again.close()
+
+
+def test_a_node_with_many_incidents_loses_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are over are bounded, and who has few keeps them; what is open stays."""
+    monkeypatch.setattr(readmodel, "KEEP_OVER", 100)
+    told = story()
+    one = next(iter(told.engine.state.incidents.values()))
+    model = ReadModel(tmp_path / "a")
+
+    def show(node: str, number: int, state: IncidentState) -> Incident:
+        found = copy.deepcopy(one)
+        found.id, found.node, found.state, found.opened_at = f"{node}-{number}", node, state, float(number)
+        return found
+
+    honest = [show("n1", number, IncidentState.CLOSED) for number in range(5)]
+    still_open = [show("n2", -number, IncidentState.OPEN) for number in range(1, 5)]
+    model.write(1, (), honest + still_open)
+    model.write(
+        2, (), [show("liar", 10 + number, IncidentState.CLOSED) for number in range(readmodel._CHECK_EVERY)]
+    )
+    kept = [row["id"] for row in model.incidents(open_only=False, limit=9999)]
+    assert len(kept) == 104
+    assert {row.id for row in honest + still_open} <= set(kept)
+    assert f"liar-{9 + readmodel._CHECK_EVERY}" in kept, "its newest"
+    model.close()
