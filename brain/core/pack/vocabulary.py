@@ -8,6 +8,7 @@ NODE_RETURNED = "node.returned"
 CONTRACT_BROKEN = "node.contract_broken"
 NODE_NOISY = "node.noisy"
 FOREIGN_RESULT = "node.foreign_result"
+TWO_AGENTS = "node.two_agents"
 UFM_PORT_ERRORS = "ufm.port_errors"
 UFM_UNHEALTHY = "ufm.port_unhealthy"
 UFM_HOT = "ufm.module_hot"
@@ -76,6 +77,19 @@ KINDS: dict[str, Kind] = {
             summary="A node reported the result of a step that was not sent to it. The result did not count.",
             fields=(Field(name="command", type="text", summary="the step's id"),),
             example={"command": "inc-7k2m.r1.s1.a1"},
+        ),
+        Kind(
+            name=TWO_AGENTS,
+            component="node",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="Beats of two runs of an agent come in turn under one node's name: one did not follow the other.",
+            fields=(
+                Field(name="active", type="bool", summary="false: for a minute only one has been heard"),
+                Field(name="sessions", type="text", summary="both; each agent logs its own at its start"),
+                Field(name="boots", type="int", summary="2: two machines; 1: two agents on one machine"),
+            ),
+            example={"active": True, "sessions": "5f0c2a91be77, 93d1c04e8a26", "boots": 2},
         ),
         Kind(
             name=UFM_PORT_ERRORS,
