@@ -36,15 +36,15 @@ class Beats:
         self.newest: dict[str, LastBeat] = {}
         self.malformed = 0  # messages that could not be decoded
 
-    def take(self, node: str, body: bytes) -> bool:
-        """Takes a beat that this node has offered; False: it cannot be read."""
+    def take(self, node: str, body: bytes) -> Beat | None:
+        """Takes a beat that this node has offered, and returns it; None: it cannot be read."""
         try:
             beat = decode_beat(orjson.loads(body), node)
         except (ContractError, ValueError):
             self.malformed += 1
-            return False
+            return None
         self.newest[node] = LastBeat(beat, self._clock())
-        return True
+        return beat
 
     def session(self, node: str) -> tuple[str, float] | None:
         """Returns (session, the node's monotonic clock now), or None without a fresh beat."""

@@ -1,4 +1,4 @@
-"""What the brain tells of nodes that say too much, say what cannot be read, or speak for others.
+"""What the brain tells of nodes that say too much, say what cannot be read, speak for others, or are two under one name.
 
 Each becomes an input, and by the rules an incident about the node; at most one of a kind and node per EVERY_S.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from agent.contract.components import NODE
-from agent.contract.messages import Severity, clip
+from agent.contract.messages import Beat, Severity, clip
 from brain.core.inputs import Input, Malformed, Reported
 from brain.core.pack import vocabulary
 
@@ -17,6 +17,11 @@ QUIET_S = 60.0  # a noisy node that was within its limits for so long is no long
 EVERY_S = 30.0
 _GAP_S = 2.0  # slowed again within this: it was slowed all the time
 _SOURCE = "brain"
+# A run of an agent that another has replaced speaks no more, but for one beat that was under way, after which the other is
+# heard again. When it changes back so often within IN_TURN_S, nobody was replaced.
+IN_TURN, IN_TURN_S = 3, 60.0
+TOLD_AGAIN_S = 900.0
+MOST_RUNS = 4  # of an agent that are remembered
 
 
 @dataclass(slots=True)
@@ -30,6 +35,18 @@ class _Node:
     unread: int = 0  # messages that could not be read, since they were reported
 
 
+@dataclass(slots=True)
+class _Runs:
+    """The runs of an agent that have spoken in a node's name."""
+
+    newest: Beat
+    # Session → its last beat, of those that another one has replaced.
+    replaced: dict[str, Beat] = field(default_factory=dict)
+    # When one of them was heard again.
+    again_s: list[float] = field(default_factory=list)
+    told_s: float | None = None
+
+
 class NodeReports:
     """Counts, and says by `sweep` and at once what has to be told. `put` appends an input to the log."""
 
@@ -37,6 +54,7 @@ class NodeReports:
         self._put = put
         self._clock = clock
         self._nodes: dict[str, _Node] = {}
+        self._runs: dict[str, _Runs] = {}
         self._count = 0
         self._run = ""
 
@@ -44,6 +62,21 @@ class NodeReports:
         """A new leadership, by a text that no other has: what was counted before was another brain's to tell."""
         self._run = run
         self._nodes.clear()
+        self._runs.clear()
+
+    def beat(self, beat: Beat) -> None:
+        """A beat has come: of the run of an agent that is known, of one that replaces it, or of one of two in turn."""
+        runs = self._runs.get(beat.node)
+        if runs is None:
+            self._runs[beat.node] = _Runs(newest=beat)
+            return
+        if beat.session != runs.newest.session:
+            if runs.replaced.pop(beat.session, None) is not None:
+                runs.again_s = [*runs.again_s, self._clock()][-IN_TURN:]
+            runs.replaced[runs.newest.session] = runs.newest
+            if len(runs.replaced) > MOST_RUNS:
+                del runs.replaced[next(iter(runs.replaced))]
+        runs.newest = beat
 
     def slowed(self, node: str) -> None:
         """The node offers more than its limits allow, or more than any fault does."""
@@ -84,6 +117,9 @@ class NodeReports:
     def sweep(self) -> None:
         """To be called each second or so."""
         now_s = self._clock()
+        for name, runs in self._runs.items():
+            if runs.again_s:
+                self._in_turn(name, runs, now_s)
         for name, node in list(self._nodes.items()):
             since_s = node.slowed_since_s
             slowed = since_s is not None and now_s - node.slowed_s <= _GAP_S
@@ -97,6 +133,29 @@ class NodeReports:
                 self._report(name, vocabulary.NODE_NOISY, Severity.INFO, {"active": False, "left_out": 0})
             elif not (slowed or node.noisy or node.unread) and self._idle(node, now_s):
                 del self._nodes[name]
+
+    def _in_turn(self, node: str, runs: _Runs, now_s: float) -> None:
+        if now_s - runs.again_s[-1] > IN_TURN_S:
+            runs.again_s.clear()
+            if runs.told_s is not None:
+                runs.told_s = None
+                self._two_agents(node, runs, Severity.INFO, active=False)
+        elif (
+            len(runs.again_s) == IN_TURN
+            and runs.again_s[-1] - runs.again_s[0] <= IN_TURN_S
+            and (runs.told_s is None or now_s - runs.told_s >= TOLD_AGAIN_S)
+        ):
+            runs.told_s = now_s
+            self._two_agents(node, runs, Severity.ERROR, active=True)
+
+    def _two_agents(self, node: str, runs: _Runs, severity: Severity, *, active: bool) -> None:
+        both = (list(runs.replaced.values())[-1], runs.newest)
+        data: dict[str, str | int] = {
+            "active": active,
+            "sessions": ", ".join(sorted(clip(beat.session, 40) for beat in both)),
+            "boots": len({beat.boot for beat in both}),
+        }
+        self._report(node, vocabulary.TWO_AGENTS, severity, data)
 
     def _noisy(self, node: str, *, left_out: int) -> None:
         data = {"active": True, "left_out": left_out}

@@ -70,8 +70,10 @@ class Reception:
             if offer.what == subjects.ANSWER:
                 # Whichever brain asked hears it there, and compares the reference.
                 await self._client.publish(subjects.answer(self._cell, offer.node), offer.body)
-            elif not self._beats.take(offer.node, offer.body):
+            elif (beat := self._beats.take(offer.node, offer.body)) is None:
                 self._unreadable(offer, "not a beat that this brain can read")
+            else:
+                self._reports.beat(beat)
             await self._lanes.done(offer)
 
     def _allowed(self, offer: Offer) -> bool:

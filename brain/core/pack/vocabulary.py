@@ -10,6 +10,7 @@ NODE_NOISY = "node.noisy"
 NODE_CROWDED = "node.crowded"
 FOREIGN_RESULT = "node.foreign_result"
 FOREIGN_WORD = "node.foreign_word"
+TWO_AGENTS = "node.two_agents"
 UFM_PORT_ERRORS = "ufm.port_errors"
 UFM_UNHEALTHY = "ufm.port_unhealthy"
 UFM_HOT = "ufm.module_hot"
@@ -101,6 +102,19 @@ KINDS: dict[str, Kind] = {
             summary="A node reported a kind of fact that only the brain or UFM tells. It did not count.",
             fields=(Field(name="word", type="text", summary="the kind"),),
             example={"word": "ufm.sm_changed"},
+        ),
+        Kind(
+            name=TWO_AGENTS,
+            component="node",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="Beats of two runs of an agent come in turn under one node's name: one did not follow the other.",
+            fields=(
+                Field(name="active", type="bool", summary="false: for a minute only one has been heard"),
+                Field(name="sessions", type="text", summary="both; each agent logs its own at its start"),
+                Field(name="boots", type="int", summary="2: two machines; 1: two agents on one machine"),
+            ),
+            example={"active": True, "sessions": "5f0c2a91be77, 93d1c04e8a26", "boots": 2},
         ),
         Kind(
             name=UFM_PORT_ERRORS,
