@@ -75,9 +75,7 @@ def transition(ctx: Context, run: Run, trigger: RunTrigger, why: str) -> None:
     ctx.show_run(run)
     ctx.note(f"run.{run.state}", why, incident=run.incident, run=run.id, scope=run.scope)
     if run.state in (*OVER, *_WAITING) and run.claimed:
-        run.claimed = False  # a run that waits keeps no other run from the node, and counts against no budget
-        ctx.index.claims.pop(run.id, None)
-        ctx.freed = True
+        limits.release(ctx, run)
     if run.state in OVER:
         run.ended_at = ctx.now
         ctx.cancel_timer(f"run:{run.id}")

@@ -11,7 +11,7 @@ from brain.core.healing import steps
 from brain.core.inputs import StepResult
 from brain.core.pack.spec import Rung, Verify
 from brain.core.state import OwnedDrain, RunState, StepRecord
-from tests.brain.core.cell import LADDER, NOW, Cell, Given, is_, on, runbook
+from tests.brain.core.cell import LADDER, NOW, Cell, Given, at_work, is_, on, runbook, site
 from tests.brain.core.standing import NEVER, PROBE, SAFE, STEP, standing
 
 DRAIN, ISOLATE = "scheduler.drain", "node.isolate"
@@ -249,6 +249,16 @@ def test_a_check_before_the_return_that_fails(
         )
     else:
         assert (cell.run.worked, cell.run.rung) == ("reset worked", 1)
+
+
+@pytest.mark.parametrize(("most", "state"), [(1, RunState.HELD), (2, RunState.INTENT)])
+def test_back_in_the_ladder_it_asks_for_a_budget(most: int, state: RunState) -> None:
+    """Law 1: its tests had the node to themselves without one, so that others have taken what there was."""
+    cell = on_the_way_back(TEST, RESUME, claimed=True)
+    at_work("n5")(cell)
+    site(disruptive_runs=most)(cell)
+    answer(cell, "failed", step="inc-1.r1.b1.a1")
+    assert (cell.run.state, cell.run.claimed) == (state, state is RunState.INTENT)
 
 
 def test_attempts_begin_anew_in_the_ladder() -> None:
