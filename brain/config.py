@@ -8,7 +8,7 @@ import functools
 import logging
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -166,6 +166,11 @@ class BrainConfig(_Model):
             raise ValueError(
                 "nats.operator: give the servers in nats.url; the embedded one is not in operator mode"
             )
+        for name, value in asdict(self.settings).items():
+            share = name.endswith("_share")
+            if isinstance(value, int | float) and not 0 <= value <= (1 if share else float("inf")):
+                want = "a share: 0 to 1, so 40 % is 0.4" if share else "0 or more"
+                raise ValueError(f"settings.{name}: {value} is not {want}")
         for severity, chain in self.settings.escalation.items():
             self._check_chain(severity.value, chain)
         for fault, wait in self.settings.drains.items():

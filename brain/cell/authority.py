@@ -11,6 +11,7 @@ the server shows that certificate beside its own: who trusts only the old author
 import datetime
 import hashlib
 import ipaddress
+import re
 from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
@@ -26,6 +27,10 @@ from agent.shared import files
 CA_DAYS, SERVER_DAYS = 3650, 397  # browsers take no longer ones than 398
 RENEW_DAYS = 60  # before it ends
 _EARLIER = datetime.timedelta(hours=1)  # other machines' clocks may be behind
+# Labels of letters, digits and hyphens; the last one not of digits only: that would be a wrong address.
+_HOST = re.compile(
+    r"(?:(?!-)[A-Za-z0-9_-]{1,63}(?<!-)\.)*(?!-)(?=[A-Za-z0-9_-]*[A-Za-z])[A-Za-z0-9_-]{1,63}(?<!-)"
+)
 ALWAYS = ("127.0.0.1", "::1", "localhost")
 
 
@@ -228,8 +233,12 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
 
 
 def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
-    if not names:
-        raise ConfigError("give at least one name or address by which nodes reach this machine")
+    wrong = next((name for name in names if not _reachable(name)), None)
+    if wrong is not None or not names:
+        what = f"{wrong!r} is none: " if wrong is not None else ""
+        raise ConfigError(
+            f"{what}give a host name or an address by which nodes reach this machine, without scheme and port"
+        )
     found: list[x509.GeneralName] = []
     for name in dict.fromkeys([*names, *ALWAYS]):
         try:
@@ -240,6 +249,15 @@ def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
             except ValueError as error:
                 raise ConfigError(f"{name!r} is neither a name nor an address") from error
     return found
+
+
+def _reachable(name: str) -> bool:
+    """Could it be a host name or an address?"""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return len(name) <= 253 and _HOST.fullmatch(name) is not None
+    return True
 
 
 def _write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:

@@ -1,5 +1,6 @@
 """The brain's configuration: no brain starts with a wrong file, and the message names file and key."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from agent.contract.errors import ConfigError
 from brain.adapters.codec import Codec
+from brain.cell.authority import Authority
 from brain.config import load, parse
 from brain.core.inputs import PackLoaded
 from brain.core.pack.spec import Digest, Mode, Priority
@@ -151,3 +153,39 @@ def test_paths_in_plug_in_tables_start_from_the_folder_of_the_file(tmp_path: Pat
     config = parse({"channels": {"hook": table}}, "site.toml", tmp_path)
     found = options(WebhookOptions, config.channels["hook"], "channels.hook")
     assert found.secret_file == tmp_path / "hook.secret"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("disruptive_runs", -1, "settings.disruptive_runs: -1 is not 0 or more"),
+        ("shared_share", 40, "settings.shared_share: 40.0 is not a share: 0 to 1, so 40 % is 0.4"),
+        ("stale_s", -5, "settings.stale_s: -5.0 is not 0 or more"),
+    ],
+)
+def test_a_number_that_would_switch_a_law_off_is_refused(
+    name: str, value: float, says: str, tmp_path: Path
+) -> None:
+    """Somebody means 40 %, or nothing at all."""
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        parse({"data_dir": str(tmp_path), "settings": {name: value}}, "brain.toml", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "brain 1", "https://brain:8470", "10.0.0.300", "brain:8470", "-x.example", "a..b", "x" * 64]
+)
+def test_what_is_no_name_gets_no_certificate(name: str, tmp_path: Path) -> None:
+    """Nor an authority."""
+    with pytest.raises(ConfigError, match="give a host name or an address"):
+        Authority(tmp_path).make("c", [name], 1e9)
+    assert not Authority(tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["brain-1", "brain-1.example.com", "10.0.0.30", "fd00::1", "localhost", "gpu_brain", "3com.example"],
+)
+def test_a_name_gets_one(name: str, tmp_path: Path) -> None:
+    """Of hosts, and of addresses."""
+    Authority(tmp_path).make("c", [name], 1e9)
+    assert Authority(tmp_path).exists()
