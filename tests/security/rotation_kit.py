@@ -1,5 +1,6 @@
 """What the tests of rotations share: what is in force, commands by any key, and the brain's place on the bus."""
 
+import asyncio
 import contextlib
 import json
 import secrets
@@ -97,6 +98,23 @@ async def on_bus(whole: Machine, seed_file: Path) -> AsyncIterator[Client]:
         yield client
     finally:
         await client.close()
+
+
+async def accepted(whole: Machine, seed_file: Path, *, wanted: bool = True) -> None:
+    """Waits until the broker takes this seed, or (`wanted` False) refuses it: it reads its users a moment after a change."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            async with on_bus(whole, seed_file):
+                taken = True
+        except nats.errors.Error as error:
+            if "authorization" not in str(error).lower():
+                raise
+            taken = False
+        if taken == wanted:
+            return
+        assert time.monotonic() < deadline, f"the broker {'takes' if taken else 'refuses'} {seed_file}"
+        await asyncio.sleep(0.1)
 
 
 async def asked(client: Client, node: str, body: bytes) -> Reply:
