@@ -128,11 +128,16 @@ def parse_off_bus(text: str) -> OffBus | None:
     text = text[:_LIMIT]
     if match := _OFF_BUS.match(text):
         component, message = _component(match[1]), match[2].strip()
-    elif "NVRM: The NVIDIA GPU" in text and (match := _PROBE.match(_JOIN.sub(" ", text.strip()))):
+    elif "NVRM: The NVIDIA GPU" in text and (match := _PROBE.match(unbroken(text))):
         component, message = _component(match[1]), match[0].removeprefix("NVRM: ")
     else:
         return None
     return OffBus(component=component, message=message) if component else None
+
+
+def unbroken(text: str) -> str:
+    """A message that the driver prints over several lines, as one; each line has the driver's name in front."""
+    return _JOIN.sub(" ", text.strip())
 
 
 def _component(address: str) -> str | None:

@@ -37,7 +37,7 @@ def diagnose(
 ) -> None:
     """Explains what a kernel log means (FILE, several for several nodes, or standard input; gzip, bzip2, xz too).
 
-    Exit status 1: most lines of a log could not be read, or there were none.
+    Exit status 1: a line that may matter could not be read, or there were no lines.
     """
     pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
     logs: dict[str, list[str]] = {}
@@ -62,7 +62,7 @@ def _text(found: Diagnosis, lang: str, width: int) -> str:
         blocks.append([f"Nothing wrong found in {read} lines."])
     tail = f"{read} lines read: {found.meaningful} with a known meaning, {read - found.meaningful} without."
     if found.unread:
-        tail += f" {found.unread} lines in a form that is not known were not read."
+        tail += f" {found.unread} {'line' if found.unread == 1 else 'lines'} could not be read."
     blocks.append([*hanging("", tail, width)])
     return "\n\n".join("\n".join(block) for block in blocks)
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agent.contract import kernel_text
+from agent.contract.coverage import Coverage
 from agent.contract.kernel_text import Clock
 from agent.contract.lines import KernelReader
 from agent.contract.lines.pcie import pci_drivers
@@ -62,9 +63,9 @@ class Diagnosis:
 
     lines: int = 0
     meaningful: int = 0
-    # Lines in a form that is not known
+    # Lines that could not be read
     unread: int = 0
-    # Log -> why silence about it is no all-clear
+    # Log -> which line could not be read, and why: silence about it is no all-clear
     blind: dict[str, str] = field(default_factory=dict)
     # What has not ended first, of these the most severe
     incidents: list[DiagnosedIncident] = field(default_factory=list)
@@ -88,15 +89,15 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
     found = Diagnosis(lines=sum(map(len, logs.values())))
     sources: dict[str, _Source] = {}  # by event id
     last = 0.0
+    read: dict[str, _Log] = {}
     for node, lines in logs.items():
-        coverage = kernel_text.Coverage()
-        for number, text in enumerate(lines, 1):
-            coverage.see(number, text)
+        coverage = Coverage()
+        read[node] = _read(lines, driver, coverage)
         found.unread += coverage.unread
         if coverage.blind:
             found.blind[node] = coverage.blind
     timeline.feed(PackLoaded(id="pack", pack=pack), 0.0)
-    for node, number, at, unsent in _together({node: _read(lines, driver) for node, lines in logs.items()}):
+    for node, number, at, unsent in _together(read):
         event = event_of(unsent, node, order=len(sources) + 1)
         sources[event.id] = _Source(node=node, line=number, unsent=unsent)
         timeline.feed(EventSeen(event=event), at)
@@ -162,11 +163,11 @@ def node_name(stem: str, taken: Sequence[str]) -> str:
     return wanted
 
 
-def _read(lines: Sequence[str], driver: str) -> _Log:
+def _read(lines: Sequence[str], driver: str, coverage: Coverage) -> _Log:
     reader = KernelReader(driver=driver, kept=True, drivers=pci_drivers(lines))
     log = _Log()
     newest = 0.0
-    for number, line in kernel_text.records(lines):
+    for number, line in kernel_text.records(lines, coverage.see):
         if line.clock is not Clock.NONE:
             if log.begin is None:
                 log.begin, log.clock = line.mono_s, line.clock

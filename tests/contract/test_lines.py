@@ -31,6 +31,8 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x62:0x40:2393)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "RmInitAdapter failed! (0x62:0x40:2393)"}),
     ("NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 3", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {}),
     ("NVRM: API mismatch: the client has the version 570.86.10, but\nNVRM: this kernel module has the version 550.54.15.  Please\nNVRM: make sure that this kernel module and all NVIDIA driver", "gpu.version_mismatch", "node", "error", {"client": "570.86.10", "module": "550.54.15"}),
+    ("NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)\nNVRM: has the version 570.86.15, but this kernel module has\nNVRM: the version 550.54.15.  Please make sure that this\nNVRM: kernel module and all NVIDIA driver components\nNVRM: have the same version.", "gpu.version_mismatch", "node", "error", {"client": "570.86.15", "module": "550.54.15"}),
+    ("NVRM: API mismatch: the client has the version 1.0-8776, but\nNVRM: this kernel module has the version 1.0-9746.  Please", "gpu.version_mismatch", "node", "error", {"client": "1.0-8776", "module": "1.0-9746"}),
     ("nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing", "gpu.peermem", "node", "warning", {"what": "invalid_context"}),
     ("nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)", "gpu.peermem", "node", "error", {"what": "symbols"}),
     ("nvidia_peermem: disagrees about version of symbol ib_unregister_peer_memory_client", "gpu.peermem", "node", "error", {"what": "symbols"}),
@@ -53,6 +55,7 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("mlx5_core 0000:5e:00.0: mlx5_pcie_event:301:(pid 268): Detected insufficient power on the PCIe slot (27W).", "nic.driver", "nic/0000:5e:00.0", "error", {"what": "insufficient_power"}),
     ("NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask failed!", "gpu.nvlink_discovery", "node", "error", {"function": "knvlinkDiscoverPostRxDetLinks", "message": "Getting peer0's postRxDetLinkMask failed!"}),
     ("NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!", "gpu.nvlink_discovery", "node", "error", {"function": "knvlinkUpdatePostRxDetectLinkMask"}),
+    ("NVRM: GPU0 knvlinkDiscoverPostRxDetLinks_GH100: Getting peer1's postRxDetLinkMask failed!", "gpu.nvlink_discovery", "node", "error", {"function": "knvlinkDiscoverPostRxDetLinks"}),
     # --- Ethernet links, of which a kept log tells by these lines only ---
     ("mlx5_core 0000:08:00.0 eth2: Link down", "link.state", "link/eth2", "warning", {"up": False, "admin_up": True, "carrier": False, "operstate": "down"}),
     ("mlx5_core 0000:08:00.0 ens1f0np0: Link up", "link.state", "link/ens1f0np0", "info", {"up": True, "carrier": True, "operstate": "up"}),

@@ -42,7 +42,7 @@ _RAID_MEMBER = re.compile(r"\s*md: (md\w{1,20}): \w{1,20} array has a missing/fa
 _DM_PATH = re.compile(
     r"\s*device-mapper: multipath: (?:[0-9]{1,4}:([0-9]{1,7}): )?Failing path ([0-9]{1,4}:[0-9]{1,7})\b"
 )
-_DM_PATHS = re.compile(r"\s*([\w.-]{1,60}): remaining active paths: 0$")  # multipathd
+_DM_PATHS = re.compile(r"\s*([\w.-]{1,60}): remaining active paths: 0(?![0-9])")  # multipathd
 _NVME_PATHS = re.compile(
     r"\s*block (nvme[0-9]{1,4}n[0-9]{1,4}): (?:(no usable path)|no available path) - (?:requeuing|failing) I/O"
 )
