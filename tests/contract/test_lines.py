@@ -71,6 +71,31 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("r8169 0000:03:00.0 enp3s0: Link is Up - 1Gbps/Full - flow control off", "link.state", "link/enp3s0", "info", {}),
     ("cxgb4 0000:04:00.4 eth2: link down", "link.state", "link/eth2", "warning", {}),
     ("e1000e: eth0 NIC Link is Down", "link.state", "link/eth0", "warning", {}),
+    ("bnx2 0000:17:00.0: eth0: NIC Copper Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("bnx2 0000:17:00.0 eth0: NIC SerDes Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("bnx2: eth0 NIC Copper Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("e1000: eth0 NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("e1000: eth0: e1000_watchdog_task: NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("tg3: eth0: Link is down.", "link.state", "link/eth0", "warning", {"up": False}),
+    ("tg3 0000:17:00.0: eth0: Link is down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("ixgbe 0000:17:00.0: eth0: NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("igb 0000:17:00.0: eth0 NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("bnx2x 0000:17:00.0: eth4: NIC Link is Down", "link.state", "link/eth4", "warning", {"up": False}),
+    ("r8169 0000:17:00.0: eth0: link down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("vmxnet3 0000:0b:00.0: eth0: NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("enic 0000:05:00.0 enp5s0: Link DOWN", "link.state", "link/enp5s0", "warning", {"up": False}),
+    ("mlxbf_gige MLNXBF17:00 oob_net0: Link is Down", "link.state", "link/oob_net0", "warning", {"up": False}),
+    ("stmmaceth 1-0005 eth0: Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("macb ff0e0000.ethernet eth0: Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("fec 2188000.ethernet eth0: Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("mlx5_core.sf.4 en3f0pf0sf4: Link down", "link.state", "link/en3f0pf0sf4", "warning", {"up": False}),
+    ("mlx5_core mlx5_core.sf.4 en3f0pf0sf4: Link down", "link.state", "link/en3f0pf0sf4", "warning", {"up": False}),
+    ("[qede_link_update:3203(ens1f0)]Link is down", "link.state", "link/ens1f0", "warning", {"up": False}),
+    ("qede 0000:04:00.0 eth2: Link is down", "link.state", "link/eth2", "warning", {"up": False}),
+    ("atlantic 0000:01:00.0 eth0: atlantic: link change old 10000 new 0", "link.state", "link/eth0", "warning", {"up": False}),
+    ("virtio_net virtio0 eth0: Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("atlantic 0000:01:00.0 eth0: atlantic: link change old 0 new 10000", "link.state", "link/eth0", "info", {"up": True}),
+    ("enic 0000:05:00.0 enp5s0: Link UP", "link.state", "link/enp5s0", "info", {"up": True}),
     ("mlx4_en: eth2: Link Down", "link.state", "link/eth2", "warning", {}),
     ("mlx4_en: eth2: Link Up", "link.state", "link/eth2", "info", {}),
     ("i40e 0000:18:00.0 eth0: tx_timeout: VSI_seid: 390, Q 3, NTC: 0x1a, HWB: 0x1a, NTU: 0x2b, TAIL: 0x2b, INT: 0x0", "nic.driver", "link/eth0", "error", {"what": "tx_timeout"}),
@@ -205,6 +230,10 @@ ORDINARY = [
     "pcieport 0000:80:01.1: AER: Corrected error received: 0000:81:00.0",  # the device's own line follows
     "pcieport 0000:80:01.1: AER: enabled with IRQ 128",
     "pcieport 0000:3a:00.0: pciehp: Slot(4): Link Down",
+    "pcieport 0000:3a:00.0: pciehp: Link Down",
+    "mlx5_core 0000:17:00.0 mlx5_0: Port: 1 Link DOWN",
+    "ice 0000:31:00.0 ens2f0: Changing Rx descriptor count from 512 to 2048, link down meanwhile",
+    "IPv6: ADDRCONF(NETDEV_UP): eth0: link is not ready",
     "mlx5_core 0000:5e:00.0: Link down detected in firmware trace",
     "ata5: SATA link down (SStatus 0 SControl 300)",
     "md/raid1:md0: Operation continuing on 1 devices.",
@@ -411,6 +440,28 @@ def test_a_port_without_a_cable_is_no_fact() -> None:
     assert said == [[], [], [], [True], [False]]
     assert [one.data["up"] for one in LineReader(kept=True).read(down)] == [False]
     assert LineReader().read(down) == [], "the agent hears rtnetlink"
+
+
+@pytest.mark.parametrize(
+    ("driver", "up", "down"),
+    [
+        ("ice", "NIC Link is up 100 Gbps Full Duplex, Requested FEC: RS-FEC", "NIC Link is Down"),
+        ("bnxt_en", "NIC Link is Up, 25000 Mbps full duplex", "NIC Link is Down"),
+        ("i40e", "NIC Link is Up, 10 Gbps Full Duplex", "NIC Link is Down"),
+        ("mlx5_core", "Link up", "Link down"),
+    ],
+)
+def test_a_port_keeps_its_link_when_it_is_renamed(driver: str, up: str, down: str) -> None:
+    """However long after that it loses it. A port of the same name on another address is another port."""
+    renamed = f"{driver} 0000:31:00.0 ens3f0: renamed from eth0"
+    for lines in (
+        [f"{driver} 0000:31:00.0 eth0: {up}", renamed, f"{driver} 0000:31:00.0 ens3f0: {down}"],
+        [renamed, f"{driver} 0000:31:00.0 ens3f0: {up}", f"{driver} 0000:31:00.0 ens3f0: {down}"],
+        [renamed, f"{driver} 0000:b1:00.0 ens3f0: {down}"],
+    ):
+        reader = LineReader(kept=True)
+        told = [one for text in lines for one in reader.read(text) if not one.data["up"]]
+        assert [one.component for one in told] == ["link/ens3f0"]
 
 
 ANNOUNCED = "pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: 0000:81:00.0"
