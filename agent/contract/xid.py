@@ -166,5 +166,5 @@ def _link(code: int, message: str, report: re.Match[str] | None) -> int | None:
     if report is not None:
         number = int(report[3])
         return number if number >= 0 else None  # -1: the whole unit, not one link
-    match = _LINK.search(message) if code == 74 or 144 <= code <= 150 else None
+    match = _LINK.search(message) if code in (74, 155) or 144 <= code <= 150 else None
     return int(match[1]) if match else None

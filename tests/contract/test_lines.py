@@ -121,6 +121,10 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Inaccessible, (Unregistered Agent ID)", "pcie.error", "gpu/0000:3b:00", "fatal", {"layer": "Inaccessible"}),
     ("pcieport 0000:3a:00.0: AER: device recovery failed", "pcie.error", "pcie/0000:3a:00", "fatal", {"class": "recovery_failed"}),
     ("pcieport 0000:3a:00.0: DPC: containment event, status:0x1f01 source:0x0000", "pcie.error", "pcie/0000:3a:00", "fatal", {"class": "contained"}),
+    ("pcieport 0000:16:01.0: DPC: containment event, status:0x1f01: unmasked uncorrectable error detected", "pcie.error", "pcie/0000:16:01", "fatal", {"class": "contained", "address": "0000:16:01.0", "port": None}),
+    ("dpc 0000:00:03.0:pcie010: DPC containment event, status:0x1f01 source:0x0000", "pcie.error", "pcie/0000:00:03", "fatal", {"class": "contained"}),
+    ("pcieport 0000:16:01.0: DPC: containment event, status:0x1f05, ERR_FATAL received from 0000:17:00.0", "pcie.error", "pcie/0000:17:00", "fatal", {"class": "contained", "address": "0000:17:00.0", "port": "0000:16:01.0"}),
+    ("pcieport 0001:16:01.0: DPC: containment event, status:0x1f05 source:0x1708", "pcie.error", "pcie/0001:17:01", "fatal", {"class": "contained", "address": "0001:17:01.0"}),
     # --- memory and processors ---
     ("EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1f6a2 offset:0x940 grain:32 syndrome:0x0)", "memory.ecc", "node", "warning", {"class": "corrected", "errors": 1, "controller": "MC0", "dimm": "CPU_SrcID#0_MC#0_Chan#1_DIMM#0"}),
     ("EDAC MC3: 2 UE memory scrubbing error on P1-DIMMH1 (channel:0 slot:0 page:0x0 offset:0x0 grain:32)", "memory.ecc", "node", "fatal", {"class": "uncorrected", "errors": 2, "dimm": "P1-DIMMH1"}),
@@ -130,6 +134,7 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("EDAC MC0: 3 CE on mc#0csrow#2channel#1 (csrow:2 channel:1 page:0x8a1 offset:0x40 grain:64 syndrome:0x1d)", "memory.ecc", "node", "warning", {"errors": 3, "dimm": "mc#0csrow#2channel#1"}),
     ('EDAC MC0: CE page 0x3fd1a, offset 0x8c0, grain 0, syndrome 0x94, row 4, channel 1, label "DIMM_B2": amd64_edac', "memory.ecc", "node", "warning", {"class": "corrected", "errors": 1, "controller": "MC0", "dimm": "DIMM_B2"}),
     ('EDAC MC2: UE page 0x0, offset 0x0, grain 4096, row 3, labels ":": i5100', "memory.ecc", "node", "fatal", {"class": "uncorrected", "dimm": "csrow 3"}),
+    ('EDAC MC1: CE row 1, channel-a= 0 channel-b= 1 labels "CPU1_A2": Branch=0', "memory.ecc", "node", "warning", {"class": "corrected", "controller": "MC1", "dimm": "CPU1_A2"}),
     ("EDAC MC0: CE - no information available: e752x", "memory.ecc", "node", "warning", {"class": "corrected", "dimm": "unknown"}),
     ("mce: Uncorrected hardware memory error in user-access at edbe201400", "memory.ecc", "node", "error", {"class": "uncorrected", "page": "0xedbe201"}),
     ("[Hardware Error]: CPU:2 (17:31:0) MC17_STATUS[Over|CE|MiscV|-|AddrV|-|-|SyndV|CECC|-|-|-]: 0xdc2040000000011b", "cpu.machine_check", "node", "warning", {"class": "corrected", "cpu": 2, "bank": 17}),
@@ -149,6 +154,9 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("Out of memory (oom_kill_allocating_task): Killed process 9 (a) total-vm) total-vm:1kB, anon-rss:2kB", "node.oom_kill", "node", "error", {"process": "a) total-vm"}),
     ("Killed process 4711 (python3) total-vm:70312344kB, anon-rss:61203456kB, file-rss:0kB", "node.oom_kill", "node", "error", {"pid": 4711, "process": "python3", "scope": "machine", "rss_kb": 61203456}),
     ("Memory cgroup out of memory: Killed process 99 (a) b (c) total-vm:1kB, anon-rss:2kB", "node.oom_kill", "node", "warning", {"pid": 99, "scope": "cgroup"}),
+    ("Killed process 9823, UID 0, (java) total-vm:70312344kB, anon-rss:61203456kB, file-rss:0kB", "node.oom_kill", "node", "error", {"pid": 9823, "process": "java", "uid": 0, "rss_kb": 61203456}),
+    ("Out of Memory: Killed process 4711 (httpd).", "node.oom_kill", "node", "error", {"pid": 4711, "process": "httpd", "scope": "machine"}),
+    ("Killed process 4711 (k) total-vm:9kB) total-vm:7kB, anon-rss:6kB, file-rss:4kB", "node.oom_kill", "node", "error", {"process": "k) total-vm:9kB"}),
     # --- disks ---
     ("blk_update_request: I/O error, dev sda, sector 1234 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 0", "disk.error", "disk/sda", "error", {"what": "io_error", "sector": 1234, "operation": "read"}),
     ("I/O error, dev nvme0n1, sector 8 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2", "disk.error", "disk/nvme0n1", "error", {"what": "io_error", "operation": "write"}),
@@ -172,6 +180,14 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("md/raid:md0: Cannot continue operation (2/4 failed).", "disk.error", "disk/md0", "fatal", {"what": "raid_failure", "array": "md0"}),
     ("device-mapper: multipath: 253:3: Failing path 8:16.", "disk.error", "disk/dm-3", "warning", {"what": "path_failed", "path": "8:16"}),
     ("device-mapper: multipath: Failing path 65:32.", "disk.error", "disk/65:32", "warning", {"what": "path_failed", "path": "65:32"}),
+    ("device-mapper: multipath: 253:3: queue_if_no_path timeout, failing queued IO", "disk.error", "disk/dm-3", "fatal", {"what": "no_path"}),
+    ("device-mapper: multipath: queue_if_no_path timeout on 253:3, failing queued IO", "disk.error", "disk/dm-3", "fatal", {"what": "no_path"}),
+    ("device-mapper: multipath: mpatha: queue_if_no_path timeout, failing queued IO", "disk.error", "disk/mpatha", "fatal", {"what": "no_path"}),
+    ("block nvme0n1: no path available - requeuing I/O", "disk.error", "disk/nvme0n1", "error", {"what": "path_failed"}),
+    ("nvme nvme0n1: no path available - requeing I/O", "disk.error", "disk/nvme0n1", "error", {"what": "path_failed"}),
+    ("block nvme0n1: no path - failing I/O", "disk.error", "disk/nvme0n1", "fatal", {"what": "no_path"}),
+    ("end_request: I/O error, dev sda, sector 123456", "disk.error", "disk/sda", "error", {"what": "io_error", "sector": 123456}),
+    ("end_request: critical medium error, dev sda, sector 123456", "disk.error", "disk/sda", "error", {"what": "medium_error"}),
     ("mpatha: remaining active paths: 0", "disk.error", "disk/mpatha", "fatal", {"what": "no_path"}),
     ("block nvme0n1: no usable path - requeuing I/O", "disk.error", "disk/nvme0n1", "error", {"what": "path_failed"}),
     ("block nvme0n1: no available path - failing I/O", "disk.error", "disk/nvme0n1", "fatal", {"what": "no_path"}),
@@ -192,6 +208,7 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("BTRFS error (device nvme0n1p2: state A): Transaction aborted (error -5)", "filesystem.error", "disk/nvme0n1p2", "fatal", {"what": "unwritable"}),
     ("BTRFS: error (device dm-0: state A) in btrfs_commit_transaction:2494: errno=-5 IO failure (Error while writing out transaction)", "filesystem.error", "disk/dm-0", "error", {"what": "error"}),
     ("BTRFS: error (device sdb) in cleanup_transaction:1860: errno=-30 Readonly filesystem", "filesystem.error", "disk/sdb", "fatal", {"what": "unwritable"}),
+    ("BTRFS: Transaction aborted (error -28)", "filesystem.error", "node", "fatal", {"filesystem": "btrfs", "what": "unwritable"}),
     ("BTRFS critical (device dm-0: state C): corrupt leaf: root=5 block=29786112 slot=0", "filesystem.error", "disk/dm-0", "error", {"what": "error"}),
     ("NFS: __nfs4_reclaim_open_state: Lock reclaim failed!", "filesystem.error", "node", "error", {"filesystem": "nfs", "what": "locks_lost"}),
     ("nfs4_reclaim_open_state: Lock reclaim failed!", "filesystem.error", "node", "error", {"what": "locks_lost"}),
@@ -208,10 +225,14 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("INFO: task kworker/u256:1:88 blocked for more than 241 seconds.", "kernel.stall", "node", "error", {"process": "kworker/u256:1", "pid": 88}),
     ("watchdog: BUG: soft lockup - CPU#12 stuck for 26s! [python3:4711]", "kernel.stall", "node", "error", {"what": "soft_lockup", "cpu": 12, "pid": 4711, "for_s": 26.0}),
     ("watchdog: Watchdog detected hard LOCKUP on cpu 5", "kernel.stall", "node", "fatal", {"what": "hard_lockup", "cpu": 5}),
+    ("watchdog: CPU3: Watchdog detected hard LOCKUP on cpu 3", "kernel.stall", "node", "fatal", {"what": "hard_lockup", "cpu": 3}),
     ("rcu: INFO: rcu_sched detected stalls on CPUs/tasks:", "kernel.stall", "node", "error", {"what": "rcu_stall"}),
     ("BUG: unable to handle page fault for address: ffffb2c000000000", "kernel.oops", "node", "fatal", {"what": "oops"}),
     ("general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] SMP NOPTI", "kernel.oops", "node", "fatal", {}),
     ("Oops: general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1]", "kernel.oops", "node", "fatal", {}),
+    ("general protection fault: 0000 [#1] SMP NOPTI", "kernel.oops", "node", "fatal", {"what": "oops"}),
+    ("Unable to handle kernel NULL pointer dereference at virtual address 0000000000000008", "kernel.oops", "node", "fatal", {"what": "oops"}),
+    ("Unable to handle kernel paging request at virtual address ffff800011223344", "kernel.oops", "node", "fatal", {"what": "oops"}),
     ("Kernel panic - not syncing: Fatal machine check", "kernel.oops", "node", "fatal", {"what": "panic"}),
     # --- crashes within our libraries ---
     ("python3[4711]: segfault at 7f31c0 ip 00007f31d2a1b3c4 sp 00007ffd1a2b error 4 in libnccl.so.2.18.5[7f31d0000000+9a8000] likely on CPU 3 (core 3, socket 0)", "job.crash", "node", "warning", {"what": "segfault", "process": "python3", "pid": 4711, "library": "libnccl.so.2.18.5"}),
@@ -334,7 +355,8 @@ def test_every_area_and_kind_has_a_line_here() -> None:
         for marker in area.markers:
             assert any(
                 marker in text
-                for text in [row[0] for row in TABLE] + [OOM_WHERE, OOM_WHY, RENAMED, *FIRMWARE, *ORDINARY]
+                for text in [row[0] for row in TABLE]
+                + [OOM_WHERE, OOM_WHY, OOM_TASK, RENAMED, *FIRMWARE, *ORDINARY]
             ), marker
 
 
@@ -370,6 +392,7 @@ OOM_WHERE = (
     "/job_815/step_0,task_memcg={group},task=python3,pid=4711,uid=1000"
 )
 OOM_WHY = "Out of memory: Kill process 4711 (python3) score 917 or sacrifice child"
+OOM_TASK = "Task in /slurm/uid_1000/job_4711/step_0 killed as a result of limit of /slurm/uid_1000/job_4711"
 RENAMED = "mlx5_core 0000:5e:00.1 ens1f1np1: renamed from eth3"
 KILLED = "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:7kB, anon-rss:6kB"
 
@@ -409,6 +432,27 @@ def test_an_oom_kill_of_an_older_kernel_is_two_lines(why: str, scope: str, sever
     assert reader.read("Killed process 4713 (x) total-vm:7kB")[0].data["scope"] == "machine"
 
 
+def test_an_oom_kill_of_an_older_kernel_knows_the_job() -> None:
+    """The control group stands in a line without a pid; it is the next kill's, and only one's for a limit."""
+    for first, component in ((OOM_TASK, "job/4711"), ("x", "node")):
+        reader = LineReader()
+        assert (
+            reader.read(first)
+            == reader.read("Memory cgroup out of memory: Kill process 4711 (a) score 1 or sacrifice child")
+            == []
+        )
+        (unsent,) = reader.read("Killed process 4711 (a) total-vm:7kB, anon-rss:6kB, file-rss:0kB")
+        assert (unsent.component, unsent.data["scope"]) == (component, "cgroup")
+        assert [one.component for one in reader.read("Killed process 4713 (x) total-vm:7kB")] == ["node"]
+
+
+def test_a_name_does_not_choose_the_process() -> None:
+    """A program whose name looks like the fields that follow it."""
+    reader = LineReader()
+    reader.read(OOM_WHERE.format(group="/kubepods.slice/x").replace("task=python3", "task=a,pid=12,uid=0"))
+    assert reader.read(KILLED.replace("python3", "a,pid=12,uid=0"))[0].data["cgroup"] == "/kubepods.slice/x"
+
+
 AMD_BANK = "[Hardware Error]: CPU:2 (17:31:0) MC17_STATUS[Over|CE|MiscV|-|AddrV|-|-|SyndV|CECC|-|-|-]: 0xdc2040000000011b"
 
 
@@ -423,6 +467,10 @@ def test_a_machine_check_of_amd_is_one_fact() -> None:
     reader = LineReader()
     assert [len(reader.read(text)) for text in block] == [1, 0, 0, 0]
     assert [len(reader.read(text)) for text in block[1:]] == [1, 0, 0]
+    logged = "mce: [Hardware Error]: Machine check events logged"
+    assert [len(reader.read(text)) for text in (logged, *block)] == [1, 0, 0, 0, 0]
+    worse = "[Hardware Error]: Uncorrected, software restartable error."
+    assert [len(reader.read(text)) for text in (logged, worse, *block[1:])] == [1, 1, 0, 0, 0]
     assert [len(reader.read(text)) for text in (block[0], "mlx5_core: something", *block[1:])] == [
         1,
         0,
@@ -519,6 +567,31 @@ def test_a_failed_recovery_is_the_devices(word: str, want: list[tuple[str, str, 
     """The port speaks of the device whose error it announced: after a fatal error that is nothing new."""
     lines = (ANNOUNCED.replace("Fatal", word), "pcieport 0000:80:01.1: AER: device recovery failed")
     assert said(*lines, drivers={"0000:81:00.0": "nvidia"}) == want
+
+
+@pytest.mark.parametrize(
+    ("said_first", "want"),
+    [
+        ("status:0x1f01 source:0x0000", "pcie/0000:16:01"),
+        ("status:0x1f01: unmasked uncorrectable error detected", "pcie/0000:16:01"),
+        ("status:0x1f05 source:0x1700", "gpu/0000:17:00"),
+        ("status:0x1f05, ERR_FATAL received from 0000:17:00.0", "gpu/0000:17:00"),
+    ],
+)
+@pytest.mark.parametrize("word", ["Fatal", "Non-Fatal"])
+def test_a_containment_is_one_fact(said_first: str, word: str, want: str) -> None:
+    """The port cuts off what is below it, reports what it saw, and says that nothing recovered; what comes later is new."""
+    lines = [
+        f"pcieport 0000:16:01.0: DPC: containment event, {said_first}",
+        "pcieport 0000:16:01.0: DPC: unmasked uncorrectable error detected",
+        f"pcieport 0000:16:01.0: PCIe Bus Error: severity=Uncorrectable ({word}), type=Transaction Layer, (Receiver ID)",
+        "pcieport 0000:16:01.0:   device [8086:352a] error status/mask=00004000/00100000",
+        "nvidia 0000:17:00.0: AER: can't recover (no error_detected callback)",
+        "pcieport 0000:16:01.0: AER: device recovery failed",
+    ]
+    drivers = {"0000:17:00.0": "nvidia"}
+    assert said(*lines, drivers=drivers) == [("pcie.error", want, "contained")]
+    assert said(*lines, *lines, drivers=drivers) == [("pcie.error", want, "contained")] * 2
 
 
 def test_a_bond_counts_the_slaves_that_its_log_names() -> None:
