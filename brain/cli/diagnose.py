@@ -73,6 +73,8 @@ def _block(incident: DiagnosedIncident, lang: str, width: int) -> Iterator[str]:
     if incident.lasted_s:
         over = f"it lasted {incident.lasted_s:g} s; its signs are gone at the end of the log"
         rows.insert(1, ("over", over))
+    for other in incident.explained:
+        rows += [("explains", f"{other.cause} at {other.scope}"), *(("", line) for line in other.shown)]
     if cause:
         rows += [("cause", cause), ("to do", todo)]
     yield f"{incident.severity}  {incident.cause}  at {incident.scope}"

@@ -238,6 +238,43 @@ def test_the_worst_comes_first() -> None:
     ]
 
 
+def test_what_is_explained_is_shown_below_what_explains_it() -> None:
+    """Whichever came first: which GPU is hit is not lost."""
+    xid = "NVRM: Xid (PCI:{}): 74, pid=1, NVLink: fatal error detected on link 5(0x10000, 0x0)\n"
+    switch = "[ 10.5] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"
+    before, after = f"[ 10.1] {xid.format('0000:3b:00')}", f"[ 15.0] {xid.format('0000:5e:00')}"
+    data = ask_json(before + switch + after + after)
+    (incident,) = data["incidents"]
+    assert incident["cause"] == "nvswitch-fatal"
+    assert [(one["cause"], one["scope"]) for one in incident["explained"]] == [
+        ("gpu-nvlink-errors", "gpu/this-node/0000:3b:00"), ("gpu-nvlink-errors", "gpu/this-node/0000:5e:00")
+    ]  # fmt: skip
+    assert incident["explained"][0]["shown"] == [f"this-node:1: {xid.format('0000:3b:00').strip()}"]
+    assert incident["explained"][1]["shown"][0].endswith("[2 lines like this, to line 4]")
+    assert data["other"] == []
+    assert "  explains: gpu-nvlink-errors at gpu/this-node/0000:5e:00" in ask(before + switch + after)
+
+
+@pytest.mark.parametrize(
+    ("line", "times", "cause"),
+    [
+        ("nvidia 0000:17:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)", 45, "gpu-pcie"),
+        ("nvme 0000:02:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)", 45, "pcie-corrected"),
+        ("EDAC MC0: 1 CE memory read error on P1-DIMMH1 (channel:0 page:0x{} offset:0x0 grain:32)", 30, "memory-corrected"),
+    ],
+)  # fmt: skip
+def test_a_flood_of_corrected_errors_is_an_incident(line: str, times: int, cause: str) -> None:
+    """Whose lines are shown once, with their number; a few of them are no incident, and are shown once, too."""
+    flood = [f"[{1000 + at}.5] {line.format(at)}\n" for at in range(times)]
+    (incident,) = ask_json("".join(flood))["incidents"]
+    assert (incident["cause"], incident["severity"], incident["runbook"]) == (cause, "P3", "")
+    assert len(incident["shown"]) == 1
+    assert incident["shown"][0].endswith(f"[{times} lines like this, to line {times}]")
+    data = ask_json("".join(flood[:5]))
+    assert (data["incidents"], len(data["other"])) == ([], 1)
+    assert data["other"][0].endswith("[5 lines like this, to line 5]")
+
+
 def test_chinese() -> None:
     """The advice in the other language."""
     assert "先排空节点" in ask(OFF_BUS, "--lang", "zh")

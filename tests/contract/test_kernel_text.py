@@ -323,6 +323,16 @@ def test_objects_over_several_lines_are_records() -> None:
     assert [line.text for _, line in records(["[ 1.0] a", "{", f"[ 2.0] {XID}", "}"])] == ["a", "{", XID, "}"]
 
 
+@pytest.mark.parametrize("breaks", [("installed", "fallen"), ("fallen",), ()])
+def test_drivers_break_the_off_bus_message_differently(breaks: tuple[str, ...]) -> None:
+    """After the address, after the PCI ID, in two lines."""
+    text = OFF_BUS.replace("\nNVRM: ", " ")
+    for word in breaks:
+        text = text.replace(f" {word}", f"\nNVRM: {word}")
+    lines = text.split("\n")
+    assert [line.text for _, line in records([f"[ 1.5] {line}" for line in lines])] == ["\n".join(lines)]
+
+
 def test_an_unfinished_off_bus_message_is_not_lost() -> None:
     """When the file ends, or something else follows, what was there is still said, in order."""
     opened = "[   10.0] NVRM: The NVIDIA GPU 0000:3b:00.0"

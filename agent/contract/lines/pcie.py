@@ -1,9 +1,10 @@
 """PCI Express errors: Advanced Error Reporting and Downstream Port Containment.
 
-Formats: Linux, drivers/pci/pcie/aer.c (6.6 changed the words from Corrected/Uncorrected to Correctable/Uncorrectable),
-dpc.c (6.16 put the cause into the containment's own line). An error is announced by the root port and then reported by the device itself, and is one fact. Of a corrected one that is
-the second line; of an uncorrected one the first, as a device that is gone reports nothing any more. Where the firmware handles
-errors (APEI), its report stands in their place (drivers/firmware/efi/cper.c): its severity, its section, then the device.
+Formats: Linux, drivers/pci/pcie/aer.c (6.6 changed the words from Corrected/Uncorrected to Correctable/Uncorrectable), dpc.c
+(6.16 put the cause into the containment's own line). An error is announced by the root port and then reported by the device
+itself, and is one fact. Of a corrected one that is the second line; of an uncorrected one the first, as a device that is gone
+reports nothing any more. A containment stands in the place of an announcement. Where the firmware handles errors (APEI), its
+report stands in their place (drivers/firmware/efi/cper.c): its severity, its section, then the device.
 """
 
 import re

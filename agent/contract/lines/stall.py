@@ -28,7 +28,8 @@ _RCU = re.compile(
 # as short must go on as the kernel's own does.
 _OOPS = re.compile(
     r"\s*(?:(?P<panic>Kernel panic - not syncing)|(?P<bug>kernel BUG at [^\s:\[]{1,200}:[0-9]{1,7}!|BUG: unable to handle"
-    r"|BUG: kernel NULL pointer|(?:Oops: )?general protection fault, probably|general protection fault: [0-9a-f]{4} \[#[0-9]{1,5}\]"
+    r"|BUG: kernel NULL pointer|(?:Oops: )?general protection fault, probably"
+    r"|general protection fault: [0-9a-f]{4} \[#[0-9]{1,5}\]"
     r"|Unable to handle kernel [^\n]{3,60} at virtual address|Internal error: Oops"
     r"|Oops: [^\n]{0,100}\[#[0-9]{1,5}\](?: [A-Z][A-Z_]{1,20}){0,10}\s*$))(.{0,200})",
     re.DOTALL,
