@@ -1,18 +1,21 @@
 """Reads lines of the kernel log in any of the encodings in which they come. Pure.
 
 `/dev/kmsg` (`6,344,692641414,-;text`) · journald and syslog (`Nov 20 13:15:47 host kernel: text`, ISO, full and Unix times,
-JSON, or the bare message) · `dmesg` (`[  692.641414] text`, also with -r, -x, -T, -d, -e) · `dmesg --decode --time-format
-iso` (`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`), each also with the caller that kernels with
-CONFIG_PRINTK_CALLER name (`[   12.345678] [  T812] text`), and each also as a container's log keeps it (CRI, Docker's JSON,
-`docker compose logs`, one more time in front). The same record gives the same text in all of them.
+all forms of JSON, or the bare message; RFC 5424, BusyBox, syslog-ng) · `dmesg` (`[  692.641414] text`, also with -r, -x, -T,
+-d, -e, -J) · `dmesg --decode --time-format iso` (`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`). Each also with the
+caller that kernels with CONFIG_PRINTK_CALLER name (`[   12.345678] [  T812] text`), as a container's log keeps it (CRI,
+Docker's JSON, `docker compose logs`, one more time in front), and as people pass it on (indented, quoted, numbered, behind
+the name of a host). The same record gives the same text in all of them.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+
+from agent.contract.kernel_documents import unwrapped
 
 MAX_TEXT = 8192  # characters of one record; the kernel itself keeps about 1000
 KERNEL, USER = 0, 1  # syslog facilities
@@ -23,7 +26,9 @@ class Clock(StrEnum):
 
     MONOTONIC = "monotonic"  # seconds since the machine booted
     WALL = "wall"  # Unix seconds; a time without a zone counts as UTC, without a year as one of the year 2000
-    DELTA = "delta"  # seconds since the record before (`dmesg -e`); `records` makes it one of the others
+    DELTA = (
+        "delta"  # seconds since the record before (`dmesg -e`, `-t -d`); `records` makes it one of the others
+    )
     NONE = "none"  # the encoding has no time
 
 
@@ -50,30 +55,49 @@ _FACILITIES = (
     *("local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"),
 )
 _LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
+_OTHER_LEVELS = {"panic": "emerg", "error": "err", "warning": "warn"}
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAY, _MONTH = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", f"({'|'.join(_MONTHS)})"
 
 # [0-9], not \d, which would also accept digits that int() reads and the kernel never writes.
-_KMSG = re.compile(r"([0-9]{1,5}),([0-9]{1,20}),([0-9]{1,20}),[^;\n]{0,200};")
+_RELEASE = r"(?:[0-9]{1,2}\.[0-9]{1,3}[\w.+-]{0,60},)?"  # netconsole may put it first
+_KMSG = re.compile(rf"{_RELEASE}([0-9]{{1,5}}),([0-9]{{1,20}}),([0-9]{{1,20}}),[^;\n]{{0,200}};")
 _RAW_LEVEL = re.compile(r"<([0-9]{1,5})>")
-_DECODED = re.compile(rf"({'|'.join(_FACILITIES)}) *:({'|'.join(_LEVELS)}) *: ")
-_STEP = r"(?: {0,3}<[0-9. ]{1,30}>)?"  # what -d adds
+_FACILITY, _LEVEL = "|".join(_FACILITIES), "|".join((*_LEVELS, *_OTHER_LEVELS))
+_DECODED = re.compile(rf"({_FACILITY})(?: *:({_LEVEL}) *: |\.({_LEVEL}): )")
+_STEP = r"(?: {0,3}<[0-9. ]{1,30}\*?>| {1,30})?"  # what -d and short-delta add
 _SECONDS = re.compile(rf"\[ {{0,12}}([0-9]{{1,12}}\.[0-9]{{1,9}}){_STEP}\] ?")
-_DELTA = re.compile(r"\[ {0,12}\+([0-9]{1,12}\.[0-9]{1,9})\] ?")
+_DELTA = re.compile(r"\[(?: {0,12}\+|< {0,12})([0-9]{1,12}\.[0-9]{1,9})>?\] ?")
 _CALLER = re.compile(r"\[ {0,12}[TC][0-9]{1,10}\] ?")  # thread or processor
 _CTIME = re.compile(rf"\[{_DAY} {_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}}) ([0-9]{{4}}){_STEP}\] ?")
 _MINUTE = re.compile(rf"\[{_MONTH} {{0,1}}([0-9]{{1,2}}) ([0-9]{{2}}:[0-9]{{2}})\] ?")
-_FULL = re.compile(rf"{_DAY} ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9:]{{8}})(\.[0-9]{{1,9}})? ([A-Z]{{2,5}}) ")
+_FULL = re.compile(
+    rf"{_DAY} ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9:]{{8}})(\.[0-9]{{1,9}})? (?:[A-Z]{{2,5}}|([+-][0-9]{{2}}(?:[0-9]{{2}})?)) "
+)
 _UNIX = re.compile(r"([0-9]{9,11}\.[0-9]{6}) ")
 _ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8})([.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? ")
 _SYSLOG = re.compile(rf"{_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}})(\.[0-9]{{1,9}})? ")
-_TAG = re.compile(r"[\w.-]{1,255} ([\w./@-]{1,100})(\[[0-9]{1,10}\])?: ?")
-_KERNEL_TAG = re.compile(r"[\w.-]{1,255} kernel: ?")
+# The host, what BusyBox and syslog-ng add, and who spoke.
+_TAG = re.compile(
+    rf"[\w.-]{{1,255}} (?:\[?({_FACILITY})\.({_LEVEL})\]? )?([\w./@-]{{1,100}})(\[[0-9]{{1,10}}\])?: ?"
+)
+_TAG_ALONE = re.compile(r"(kernel|[\w./@-]{1,100}\[[0-9]{1,10}\]): ?")  # --no-hostname
+_KERNEL_TAG = re.compile(r"(?:[\w.-]{1,255} )?kernel: ?")
+_RFC5424 = re.compile(
+    r"1 ([0-9][0-9T:.,Z+-]{18,40} )\S{1,255} (\S{1,48}) (\S{1,128}) \S{1,32} (?:-|(?:\[[^\]\n]{0,500}\]){1,9})(?: \ufeff?|$)"
+)
 # How the logs of containers frame what was printed.
 _CRI = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\S{0,40} )std(?:out|err) [FP] ")
 _COMPOSE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,100} +\| ")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
-_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[mK]")
+# What stands before a line that was passed on: indentation, the quotes of a mail or a chat, numbers of `cat -n` and `grep -n`,
+# the host of pdsh and clush, the file of `grep -H`, the container of `kubectl logs --prefix`, what begins a streamed record.
+_FRAME = re.compile(
+    r"\s{1,60}|\ufeff|\x1e|`{1,3}|(?:> ?){1,20}|[0-9]{1,9}[:\t-]|[0-9]{1,9} (?=\[)|[\w./@-]{1,200}?(?:: ?|-(?=[A-Z<\[{]))"
+    r"|\[[\w./-]{1,200}\] "
+)
+_MOST_FRAMES = 4
 _KEY = re.compile(r" [A-Z][A-Z0-9_]{0,60}=")  # device properties that follow a /dev/kmsg record
 # How lines begin in forms that are not known: a time, a caller, JSON or XML, a host before its `kernel:`; control characters.
 _UNKNOWN_FORM = re.compile(
@@ -81,9 +105,39 @@ _UNKNOWN_FORM = re.compile(
     rf"|{_DAY}[a-z]{{0,6}},? (?:[0-9]|{_MONTH})|{_MONTH}[a-z]{{0,6}} {{0,2}}[0-9]|[TC][0-9]{{1,10}}\])"
     r'|\s*[{<]\s{0,3}[?!/"a-z]|.{1,200}? kernel(?:\[[0-9]{1,10}\])?: |.{1,200}?\sNVRM: |.{0,200}?[\x00-\x08]'
 )
-# That a GPU is off the bus is one printk of three lines; text encodings spread it over three records.
-_OPENS = re.compile(r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}")
-_CONTINUES = ("NVRM: (PCI ID", "NVRM: installed in this system", "NVRM: fallen off the bus")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spread:
+    """One printk of several lines, which text encodings spread over several records."""
+
+    begins: re.Pattern[str]
+    goes_on: tuple[str, ...]
+    # What its last line holds.
+    ends: str
+
+
+_SPREADS = (
+    _Spread(
+        begins=re.compile(r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}(?: \(PCI ID: [0-9a-fA-F:]{9}\)(?: installed in this system has)?)?"),
+        goes_on=("NVRM: (PCI ID", "NVRM: installed in this system", "NVRM: fallen off the bus"),
+        ends="fallen off the bus",
+    ),
+    _Spread(  # of old drivers, and of those that name the client's process
+        begins=re.compile(r"NVRM: API mismatch: the client .{0,200}"),
+        goes_on=(
+            *("NVRM: this kernel module", "NVRM: make sure that", "NVRM: components have"),
+            *(
+                "NVRM: has the version",
+                "NVRM: the version",
+                "NVRM: kernel module and all",
+                "NVRM: have the same",
+            ),
+        ),
+        ends="the same version",
+    ),
+)
+_MOST_LINES = 6
 
 
 def parse(text: str) -> Line | None:
@@ -94,29 +148,35 @@ def parse(text: str) -> Line | None:
         return None
     if "\x1b" in first:
         first = _COLOUR.sub("", first)
-    kmsg = _KMSG.match(first)
-    if kmsg is None:
-        line = _text_line(first)
-    else:
-        number = int(kmsg[1])
-        body = unescape(first[kmsg.end() :])
-        line = Line(
-            text=body, mono_s=int(kmsg[3]) / 1e6, seq=int(kmsg[2]), priority=number & 7, facility=number >> 3
-        )
+    line = _recorded(first)
+    if line.clock is Clock.NONE:
+        line = _framed(first) or line
     if not line.text.strip():
         return None
     return line if len(line.text) <= MAX_TEXT else replace(line, text=line.text[:MAX_TEXT])
 
 
-def records(lines: Iterable[str]) -> Iterator[tuple[int, Line]]:
+Seen = Callable[[int, str, Line | None], None]
+
+
+def records(lines: Iterable[str], seen: Seen | None = None) -> Iterator[tuple[int, Line]]:
     """(1-based number of its first text line, record) for each record in the text lines of a file.
 
-    A line without a time gets that of the line before. Only an unfinished off-bus message is held back.
+    A line without a time gets that of the line before; indented below a program's line it is that program's. Only an
+    unfinished message of several lines is held back. `seen` is told of each line as it was read.
     """
     before: Line | None = None
-    held: tuple[int, Line] | None = None
-    for number, text in enumerate(lines, 1):
+    indent = 0  # of the newest line that is not indented below another
+    held: tuple[int, Line, _Spread] | None = None
+    for number, text in unwrapped(lines):
         line = parse(text)
+        deep = len(text) - len(text.lstrip())
+        if line is not None and before is not None and before.facility != KERNEL and deep > indent:
+            line = Line(text=text.strip()[:MAX_TEXT], mono_s=0.0, facility=before.facility, clock=Clock.NONE)
+        elif line is not None:
+            indent = deep
+        if seen is not None:
+            seen(number, text, line)
         if line is None:
             continue
         if line.clock is Clock.DELTA:
@@ -126,67 +186,32 @@ def records(lines: Iterable[str]) -> Iterator[tuple[int, Line]]:
             line = replace(line, mono_s=before.mono_s, clock=before.clock, priority=before.priority)
         before = line
         if held is not None:
-            start, opened = held
-            if line.text.lstrip().startswith(_CONTINUES):
-                joined = replace(opened, text=f"{opened.text}\n{line.text.lstrip()}")
-                if joined.text.count("\n") < 2:
-                    held = (start, joined)
-                    continue
-                yield start, joined
-                held = None
+            start, opened, spread = held
+            if line.facility == opened.facility and line.text.lstrip().startswith(spread.goes_on):
+                opened = replace(opened, text=f"{opened.text}\n{line.text.lstrip()}"[:MAX_TEXT])
+                held = (start, opened, spread)
+                if spread.ends in line.text or opened.text.count("\n") >= _MOST_LINES:
+                    yield start, opened
+                    held = None
                 continue
-            yield held
+            yield start, opened
             held = None
-        if _OPENS.fullmatch(line.text):
-            held = (number, line)
+        begun = next((spread for spread in _SPREADS if spread.begins.fullmatch(line.text)), None)
+        if begun is not None and begun.ends not in line.text:
+            held = (number, line, begun)
         else:
             yield number, line
     if held is not None:
-        yield held
+        yield held[:2]
 
 
-def has_unknown_form(text: str) -> bool:
+def has_unknown_form(line: Line | None) -> bool:
     """Does a line of text stand in a form that `parse` does not know, so that its message cannot be found?
 
-    >>> has_unknown_form("20/11/2026 13:17:35 gpu-17: NVRM: Xid (PCI:0000:3b:00): 79")
+    >>> has_unknown_form(parse("20/11/2026 13:17:35 gpu-17: NVRM: Xid (PCI:0000:3b:00): 79"))
     True
     """
-    line = parse(text)
     return line is not None and line.clock is Clock.NONE and _UNKNOWN_FORM.match(line.text) is not None
-
-
-@dataclass(slots=True, kw_only=True)
-class Coverage:
-    """How much of a log could be read: silence about lines in an unknown form is no all-clear."""
-
-    # Lines that are not empty.
-    lines: int = 0
-    # Those in a form that is not known.
-    unread: int = 0
-    # The first of them: its 1-based number and its text, shortened.
-    first: int = 0
-    example: str = ""
-
-    def see(self, number: int, text: str) -> None:
-        """Counts one line."""
-        self.lines += bool(text.strip())
-        if has_unknown_form(text):
-            self.unread += 1
-            if not self.first:
-                self.first, self.example = number, " ".join(text.split())[:100]
-
-    @property
-    def blind(self) -> str:
-        """Why silence about this log is no all-clear; empty: it could be read."""
-        if not self.lines:
-            return "it holds no lines. Did dmesg need more rights (sudo)?"
-        return str(self) if self.unread * 2 > self.lines else ""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.unread} of {self.lines} lines could not be read: gpuward does not know their form "
-            f"(line {self.first}: {self.example!r}). It reads what dmesg, journalctl -k and /dev/kmsg print, one record a line."
-        )
 
 
 def unescape(text: str) -> str:
@@ -195,6 +220,34 @@ def unescape(text: str) -> str:
         return text
     return _ESCAPES.sub(
         lambda match: bytes.fromhex(match[0].replace("\\x", "")).decode(errors="replace"), text
+    )
+
+
+def _framed(text: str) -> Line | None:
+    """The record behind what whoever passed the line on has put before it; None if there is none with a time."""
+    at = 0
+    for _ in range(_MOST_FRAMES):
+        frame = _FRAME.match(text, at)
+        if frame is None:
+            return None
+        at = frame.end()
+        line = _recorded(text[at:])
+        if line.clock is not Clock.NONE:
+            return line
+    return None
+
+
+def _recorded(text: str) -> Line:
+    kmsg = _KMSG.match(text)
+    if kmsg is None:
+        return _text_line(text)
+    number = int(kmsg[1])
+    return Line(
+        text=unescape(text[kmsg.end() :]),
+        mono_s=int(kmsg[3]) / 1e6,
+        seq=int(kmsg[2]),
+        priority=number & 7,
+        facility=number >> 3,
     )
 
 
@@ -209,7 +262,7 @@ def _text_line(text: str) -> Line:
         priority, facility = int(level[1]) & 7, int(level[1]) >> 3
         text = text[level.end() :]
     elif (decoded := _DECODED.match(text)) is not None:
-        facility, priority = _FACILITIES.index(decoded[1]), _LEVELS.index(decoded[2])
+        facility, priority = _FACILITIES.index(decoded[1]), _level(decoded[2] or decoded[3])
         text = text[decoded.end() :]
     if (seconds := _SECONDS.match(text)) is not None:
         rest = _without_caller(text[seconds.end() :])
@@ -228,8 +281,11 @@ def _text_line(text: str) -> Line:
             facility=facility,
             clock=Clock.DELTA,
         )
-    if text.startswith('{"') and (line := _journal_json(text)) is not None:
+    if text.startswith('{"') and (line := _json_line(text)) is not None:
         return line
+    if (standard := _RFC5424.match(text)) is not None and (when := _wall_time(standard[1])[0]) is not None:
+        own = facility == KERNEL and standard[2] == "kernel" and standard[3] == "-"
+        return _said(text[standard.end() :], when, priority, own=own)
     when, end, journald = _wall_time(text)
     if when is None:
         text = _without_caller(text.strip().removeprefix("MESSAGE=").removeprefix("kernel: "))
@@ -237,19 +293,34 @@ def _text_line(text: str) -> Line:
     text = text[end:]
     if journald and (tag := _TAG.match(text)) is not None:
         # The kernel has no process id: `kernel[77]` is a program that chose this name (`logger -i -t kernel`).
-        facility = KERNEL if tag[1] == "kernel" and not tag[2] else USER
-        text = text[tag.end() :]
-        if facility == KERNEL and (seconds := _SECONDS.match(text)) is not None:  # rsyslog keeps both times
-            text = text[seconds.end() :]
-    elif (
-        journald
-    ):  # a container's log, or a program that collects logs, has put its own time before the line's
+        own = facility == KERNEL and tag[1] in (None, "kern") and tag[3] == "kernel" and not tag[4]
+        return _said(text[tag.end() :], when, _level(tag[2]) if tag[2] else priority, own=own)
+    if journald and (alone := _TAG_ALONE.match(text)) is not None:
+        own = facility == KERNEL and alone[1] == "kernel"
+        return _said(text[alone.end() :], when, priority, own=own)
+    if journald:  # a container's log, or a program that collects logs, has put its own time before the line's
         inner = _text_line(text)
         if inner.clock is not Clock.NONE:
             return replace(inner, mono_s=when, clock=Clock.WALL)
-    if facility == KERNEL:
-        text = _without_caller(text)
+    text = _without_caller(text) if facility == KERNEL else text
     return Line(text=text, mono_s=when, priority=priority, facility=facility, clock=Clock.WALL)
+
+
+def _said(text: str, when_s: float, priority: int, *, own: bool) -> Line:
+    """What stands behind a tag; `own`: the kernel's. rsyslog keeps both times."""
+    if own and (seconds := _SECONDS.match(text)) is not None:
+        text = text[seconds.end() :]
+    return Line(
+        text=_without_caller(text) if own else text,
+        mono_s=when_s,
+        priority=priority,
+        facility=KERNEL if own else USER,
+        clock=Clock.WALL,
+    )
+
+
+def _level(name: str) -> int:
+    return _LEVELS.index(_OTHER_LEVELS.get(name, name))
 
 
 def _without_caller(text: str) -> str:
@@ -257,24 +328,41 @@ def _without_caller(text: str) -> str:
     return text[caller.end() :] if caller else text
 
 
-def _journal_json(text: str) -> Line | None:
-    """A record of `journalctl -o json`; None for any other text."""
+def _json_line(text: str) -> Line | None:
+    """A record of `journalctl -o json`, of `dmesg -J` or of a container's log; None for any other text."""
     try:
         record = json.loads(text)
         if isinstance(printed := record.get("log"), str):  # Docker's, of what a container printed
             return _text_line(printed.partition("\n")[0])
+        if isinstance(record.get("msg"), str):
+            return _dmesg_json(record)
         message = record["MESSAGE"]
         if isinstance(message, list):  # journald writes bytes that are not UTF-8 as numbers
             message = bytes(message).decode(errors="replace")
         return Line(
-            text=str(message).partition("\n")[0],
+            text=str(message)[:MAX_TEXT].rstrip("\n"),
             mono_s=int(record["__REALTIME_TIMESTAMP"]) / 1e6,
             priority=int(record.get("PRIORITY", 6)) & 7,
             facility=KERNEL if record.get("_TRANSPORT") == "kernel" else USER,
             clock=Clock.WALL,
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
+
+
+def _dmesg_json(record: dict[str, object]) -> Line | None:
+    """Of `dmesg -J`, also with -x and --time-format; None where it says neither facility nor level."""
+    level, when = record["pri"], record.get("time")
+    if isinstance(level, int):
+        facility, priority = level >> 3, level & 7
+    else:
+        facility, priority = _FACILITIES.index(str(record["fac"])), _level(str(level))
+    text = str(record["msg"])[:MAX_TEXT].rstrip("\n")
+    line = Line(text=_without_caller(text), mono_s=0.0, priority=priority, facility=facility)
+    if isinstance(when, int | float):
+        return replace(line, mono_s=float(when))
+    wall_s, _, _ = _wall_time(f"[{when}] " if str(when)[:1].isalpha() else f"{when} ")
+    return replace(line, mono_s=wall_s, clock=Clock.WALL) if wall_s is not None else None
 
 
 def _wall_time(text: str) -> tuple[float | None, int, bool]:
@@ -291,11 +379,8 @@ def _wall_time(text: str) -> tuple[float | None, int, bool]:
         if (minute := _MINUTE.match(text)) is not None:
             return _date(minute[1], minute[2], f"{minute[3]}:00", "2000"), minute.end(), False
         if (full := _FULL.match(text)) is not None:  # a zone's name is no offset: taken for UTC
-            return (
-                datetime.fromisoformat(f"{full[1]}+00:00").timestamp() + _fraction(full[2]),
-                full.end(),
-                True,
-            )
+            whole = datetime.fromisoformat(f"{full[1]}{full[3] or '+00:00'}").timestamp()
+            return whole + _fraction(full[2]), full.end(), True
         if (unix := _UNIX.match(text)) is not None:
             return float(unix[1]), unix.end(), True
     except (ValueError, OverflowError):  # e.g. the 31st of February: not a time

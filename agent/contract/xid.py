@@ -128,11 +128,16 @@ def parse_off_bus(text: str) -> OffBus | None:
     text = text[:_LIMIT]
     if match := _OFF_BUS.match(text):
         component, message = _component(match[1]), match[2].strip()
-    elif "NVRM: The NVIDIA GPU" in text and (match := _PROBE.match(_JOIN.sub(" ", text.strip()))):
+    elif "NVRM: The NVIDIA GPU" in text and (match := _PROBE.match(unbroken(text))):
         component, message = _component(match[1]), match[0].removeprefix("NVRM: ")
     else:
         return None
     return OffBus(component=component, message=message) if component else None
+
+
+def unbroken(text: str) -> str:
+    """A message that the driver prints over several lines, as one; each line has the driver's name in front."""
+    return _JOIN.sub(" ", text.strip())
 
 
 def _component(address: str) -> str | None:
@@ -161,5 +166,5 @@ def _link(code: int, message: str, report: re.Match[str] | None) -> int | None:
     if report is not None:
         number = int(report[3])
         return number if number >= 0 else None  # -1: the whole unit, not one link
-    match = _LINK.search(message) if code == 74 or 144 <= code <= 150 else None
+    match = _LINK.search(message) if code in (74, 155) or 144 <= code <= 150 else None
     return int(match[1]) if match else None

@@ -23,8 +23,8 @@ _FAULT = re.compile(
     r"Fault is of type (?P<type>FAULT_[A-Z_]{1,40})(?: (?P<access>ACCESS_TYPE_[A-Z_]{1,40}))?"
 )
 _CONTAINED = re.compile(
-    r"(?P<how>Contained|Uncontained)(?: error)?: (?P<unit>[A-Z][\w ]{0,40}?) "
-    r"\((?P<where>0x[0-9a-fA-F]{1,8}(?:, ?0x[0-9a-fA-F]{1,8}){0,3})\)",
+    r"(?P<how>Contained|Uncontained)(?: error)?: (?P<unit>[A-Z][\w ]{0,40}?)"
+    r"(?: \((?P<where>0x[0-9a-fA-F]{1,8}(?:, ?0x[0-9a-fA-F]{1,8}){0,3})\)|\.? RST: |\. |\.?$)",
     re.IGNORECASE,
 )
 _RESETS = re.compile(r"\bRST: (?P<rst>Yes|No), D-RST: (?P<drst>Yes|No)\b", re.IGNORECASE)
@@ -141,12 +141,10 @@ def _contained(message: str) -> Details:
     match = _CONTAINED.search(message)
     if match is None:
         return {}
-    found: Details = {
-        "contained": match["how"].lower() == "contained",
-        "unit": match["unit"].strip(),
-        "location": match["where"],
-    }
-    if (resets := _RESETS.search(message, match.end())) is not None:
+    found: Details = {"contained": match["how"].lower() == "contained", "unit": match["unit"].strip()}
+    if match["where"]:
+        found["location"] = match["where"]
+    if (resets := _RESETS.search(message, match.start())) is not None:
         found |= {
             "needs_reset": resets["rst"].lower() == "yes",
             "needs_drain": resets["drst"].lower() == "yes",

@@ -37,7 +37,7 @@ def diagnose(
 ) -> None:
     """Explains what a kernel log means (FILE, several for several nodes, or standard input; gzip, bzip2, xz too).
 
-    Exit status 1: most lines of a log could not be read, or there were none.
+    Exit status 1: a line that may matter could not be read, or there were no lines.
     """
     pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
     logs: dict[str, list[str]] = {}
@@ -62,7 +62,7 @@ def _text(found: Diagnosis, lang: str, width: int) -> str:
         blocks.append([f"Nothing wrong found in {read} lines."])
     tail = f"{read} lines read: {found.meaningful} with a known meaning, {read - found.meaningful} without."
     if found.unread:
-        tail += f" {found.unread} lines in a form that is not known were not read."
+        tail += f" {found.unread} {'line' if found.unread == 1 else 'lines'} could not be read."
     blocks.append([*hanging("", tail, width)])
     return "\n\n".join("\n".join(block) for block in blocks)
 
@@ -73,6 +73,8 @@ def _block(incident: DiagnosedIncident, lang: str, width: int) -> Iterator[str]:
     if incident.lasted_s:
         over = f"it lasted {incident.lasted_s:g} s; its signs are gone at the end of the log"
         rows.insert(1, ("over", over))
+    for other in incident.explained:
+        rows += [("explains", f"{other.cause} at {other.scope}"), *(("", line) for line in other.shown)]
     if cause:
         rows += [("cause", cause), ("to do", todo)]
     yield f"{incident.severity}  {incident.cause}  at {incident.scope}"

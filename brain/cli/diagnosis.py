@@ -1,11 +1,12 @@
 """Diagnoses kernel logs: passes their lines as events through an engine in observe mode. Does no I/O."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agent.contract import kernel_text
+from agent.contract.coverage import Coverage
 from agent.contract.kernel_text import Clock
 from agent.contract.lines import KernelReader
 from agent.contract.lines.pcie import pci_drivers
@@ -14,11 +15,22 @@ from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Pack
+from brain.core.pack.topology import component_of, node_of
 from brain.core.rehearsal.examples import event_of
 from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import Incident, IncidentState
 
 SHOWN = 6  # lines that are quoted for one incident
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """A fault that an incident explains: it is paged and remedied with it."""
+
+    cause: str
+    scope: str
+    # "<log>:<line>: <text>"
+    shown: list[str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,10 +52,12 @@ class DiagnosedIncident:
     sure: str
     # Its symptoms were gone at the end of the log; seconds that they lasted, 0: they have not ended
     lasted_s: float
-    # "<log>:<line>: <text>"
+    # "<log>:<line>: <text>"; of lines that differ in numbers only the first, and how many there are
     shown: list[str]
     # Number of other incidents that it explains
     explains: int
+    # Those that the logs show
+    explained: list[Explained]
     # cause, todo -> en, zh
     advice: dict[str, dict[str, str]]
     links: list[str]
@@ -62,13 +76,13 @@ class Diagnosis:
 
     lines: int = 0
     meaningful: int = 0
-    # Lines in a form that is not known
+    # Lines that could not be read
     unread: int = 0
-    # Log -> why silence about it is no all-clear
+    # Log -> which line could not be read, and why: silence about it is no all-clear
     blind: dict[str, str] = field(default_factory=dict)
     # What has not ended first, of these the most severe
     incidents: list[DiagnosedIncident] = field(default_factory=list)
-    # Lines with a meaning that are evidence of no incident
+    # Lines with a meaning that are evidence of no incident; those that differ in numbers only once, with their number
     other: list[str] = field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
@@ -88,15 +102,15 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
     found = Diagnosis(lines=sum(map(len, logs.values())))
     sources: dict[str, _Source] = {}  # by event id
     last = 0.0
+    read: dict[str, _Log] = {}
     for node, lines in logs.items():
-        coverage = kernel_text.Coverage()
-        for number, text in enumerate(lines, 1):
-            coverage.see(number, text)
+        coverage = Coverage()
+        read[node] = _read(lines, driver, coverage)
         found.unread += coverage.unread
         if coverage.blind:
             found.blind[node] = coverage.blind
     timeline.feed(PackLoaded(id="pack", pack=pack), 0.0)
-    for node, number, at, unsent in _together({node: _read(lines, driver) for node, lines in logs.items()}):
+    for node, number, at, unsent in _together(read):
         event = event_of(unsent, node, order=len(sources) + 1)
         sources[event.id] = _Source(node=node, line=number, unsent=unsent)
         timeline.feed(EventSeen(event=event), at)
@@ -106,15 +120,17 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
     quiet = {
         note.incident for note in timeline.notes if note.kind == "incident.closed" and note.data.get("quiet")
     }
-    used: set[object] = set()
+    quotes = _Quotes(sources.values())
+    explained, used = _explained(timeline, sources, quotes)
     for incident in sorted(
         timeline.incidents.values(),
         key=lambda one: (bool(_lasted_s(one)), one.severity, one.opened_at, one.id),
     ):
         used.update(sources[fact.id].meaning for fact in incident.evidence if fact.id in sources)
         if incident.state is not IncidentState.EXPLAINED and incident.id not in quiet:
-            found.incidents.append(_diagnosed(pack, timeline, incident, sources))
-    found.other = [str(source) for source in sources.values() if source.meaning not in used]
+            why = explained.get(incident.id, [])
+            found.incidents.append(_diagnosed(pack, timeline, incident, sources, quotes, why))
+    found.other = quotes.of((one for one in sources.values() if one.meaning not in used), meaning=True)
     engine.close()
     return found
 
@@ -132,13 +148,36 @@ class _Source:
         """A key that is equal for lines with the same meaning about the same part."""
         return (self.node, self.unsent.kind, self.unsent.component, self.unsent.data.get("code"))
 
-    def __str__(self) -> str:
-        data = self.unsent.data
-        meaning = f"{data.get('name', self.unsent.kind)}: {data.get('action') or self.unsent.severity.value}"
-        return f"{self.quote()}  ({meaning})"
+    @property
+    def likeness(self) -> tuple[object, ...]:
+        """A key that is equal for lines that differ in numbers only."""
+        words = {name: value for name, value in self.unsent.data.items() if isinstance(value, str)}
+        words.pop("message", None)
+        return (*self.meaning, self.unsent.data.get("link"), *sorted(words.items()))
 
     def quote(self) -> str:
         return f"{self.node}:{self.line}: {' '.join(self.unsent.evidence.split())}"
+
+
+class _Quotes:
+    """Quotes lines; of those that differ in numbers only the first, with how many there are."""
+
+    def __init__(self, sources: Iterable[_Source]) -> None:
+        self._alike: dict[tuple[object, ...], list[_Source]] = {}
+        for source in sources:
+            self._alike.setdefault(source.likeness, []).append(source)
+
+    def of(self, sources: Iterable[_Source], *, meaning: bool = False) -> list[str]:
+        """The quotes of some; `meaning`: with what each means."""
+        return [self._quote(likeness, meaning) for likeness in dict.fromkeys(one.likeness for one in sources)]
+
+    def _quote(self, likeness: tuple[object, ...], meaning: bool) -> str:
+        first, *further = self._alike[likeness]
+        unsent = first.unsent
+        said = f"{unsent.data.get('name', unsent.kind)}: {unsent.data.get('action') or unsent.severity.value}"
+        lines = {one.line for one in further} - {first.line}
+        more = f"  [{len(lines) + 1} lines like this, to line {max(lines)}]" if lines else ""
+        return f"{first.quote()}{f'  ({said})' if meaning else ''}{more}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,6 +191,39 @@ class _Log:
     unsent_events: list[tuple[int, float, UnsentEvent]] = field(default_factory=list)
 
 
+def _explained(
+    timeline: Timeline, sources: Mapping[str, _Source], quotes: _Quotes
+) -> tuple[dict[str, list[Explained]], set[object]]:
+    """What each incident explains, by its id; and the meanings of lines that say so.
+
+    A fault that began before what explains it was an incident until then; one that began later never is.
+    """
+    found: dict[str, list[Explained]] = {}
+    used: set[object] = set()
+    for incident in timeline.incidents.values():
+        if incident.state is IncidentState.EXPLAINED:
+            lines = [sources[fact.id] for fact in incident.evidence if fact.id in sources]
+            one = Explained(cause=incident.cause, scope=incident.scope, shown=quotes.of(lines)[:SHOWN])
+            found.setdefault(_root(timeline, incident).id, []).append(one)
+    for note in timeline.notes:
+        if note.kind != "incident.explains" or note.incident not in timeline.incidents:
+            continue
+        node, component = node_of(note.scope), component_of(note.scope)
+        lines = [one for one in sources.values() if (one.node, one.unsent.component) == (node, component)]
+        cause = note.text.partition(f" at {note.scope}")[0]
+        listed = found.setdefault(_root(timeline, timeline.incidents[note.incident]).id, [])
+        if all((one.cause, one.scope) != (cause, note.scope) for one in listed):
+            listed.append(Explained(cause=cause, scope=note.scope, shown=quotes.of(lines)[:SHOWN]))
+            used.update(line.meaning for line in lines)
+    return found, used
+
+
+def _root(timeline: Timeline, incident: Incident) -> Incident:
+    while incident.state is IncidentState.EXPLAINED and incident.explained_by in timeline.incidents:
+        incident = timeline.incidents[incident.explained_by]
+    return incident
+
+
 def node_name(stem: str, taken: Sequence[str]) -> str:
     """Returns a node name for a file name: valid in scopes and ids, and not taken."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:50] or "this-node"
@@ -162,11 +234,11 @@ def node_name(stem: str, taken: Sequence[str]) -> str:
     return wanted
 
 
-def _read(lines: Sequence[str], driver: str) -> _Log:
+def _read(lines: Sequence[str], driver: str, coverage: Coverage) -> _Log:
     reader = KernelReader(driver=driver, kept=True, drivers=pci_drivers(lines))
     log = _Log()
     newest = 0.0
-    for number, line in kernel_text.records(lines):
+    for number, line in kernel_text.records(lines, coverage.see):
         if line.clock is not Clock.NONE:
             if log.begin is None:
                 log.begin, log.clock = line.mono_s, line.clock
@@ -190,13 +262,15 @@ def _together(logs: Mapping[str, _Log]) -> list[tuple[str, int, float, UnsentEve
 
 
 def _diagnosed(
-    pack: Pack, timeline: Timeline, incident: Incident, sources: Mapping[str, _Source]
+    pack: Pack,
+    timeline: Timeline,
+    incident: Incident,
+    sources: Mapping[str, _Source],
+    quotes: _Quotes,
+    explained: list[Explained],
 ) -> DiagnosedIncident:
     rule = next((rule for rule in pack.rules if rule.name == incident.rule), None)
-    # One line may be two facts: it is shown, and counts, once.
-    facts = list(
-        {sources[fact.id].quote(): fact for fact in incident.evidence if fact.id in sources}.values()
-    )
+    facts = [sources[fact.id] for fact in incident.evidence if fact.id in sources]
     plan = next(
         (
             note.data.get("plan")
@@ -215,10 +289,12 @@ def _diagnosed(
         scope=incident.scope,
         because=incident.because,
         symptoms=incident.symptoms,
-        sure=_sure(incident, len(facts)),
+        # One line may be two facts: it counts once.
+        sure=_sure(incident, len({fact.quote() for fact in facts})),
         lasted_s=_lasted_s(incident),
-        shown=[sources[fact.id].quote() for fact in facts[:SHOWN]],
+        shown=quotes.of(facts)[:SHOWN],
         explains=incident.explains,
+        explained=explained,
         advice={} if rule is None else asdict(rule.knowledge, dict_factory=_texts),
         links=[] if rule is None else list(rule.knowledge.links),
         runbook=incident.runbook,

@@ -104,16 +104,62 @@ def test_what_it_cannot_read_is_no_all_clear(line: str) -> None:
     assert output.startswith("NO ALL-CLEAR for this-node: 3 of 5 lines could not be read")
     assert "(line 1: " in " ".join(output.split())
     assert "Nothing wrong" not in output
-    assert output.endswith("3 lines in a form that is not known were not read.\n")
+    assert output.endswith("3 lines could not be read.\n")
     data = json.loads(ask(text * 3, "--json", status=1))
     assert (data["ok"], data["unread"], list(data["blind"])) == (False, 3, ["this-node"])
 
 
-def test_a_few_lines_that_it_cannot_read_are_counted() -> None:
-    """A line or two of another program between records."""
-    output = ask(BOOT * 3 + "13:17:35 | hello\n")
-    assert output.startswith("Nothing wrong found in 6 lines.")
-    assert output.endswith("6 without. 1 lines in a form that is not known were not read.\n")
+@pytest.mark.parametrize("line", ["13:17:35 | hello", "13:17:35 | NVRM: Xid (PCI:0000:3b:00): 79, x"])
+def test_one_line_that_it_cannot_read_is_no_all_clear(line: str) -> None:
+    """However many others it has read."""
+    output = " ".join(ask(BOOT * 30 + line + "\n", status=1).split())
+    assert output.startswith(
+        "NO ALL-CLEAR for this-node: 1 of 61 lines could not be read (line 61: its form is not known: "
+    )
+    assert "Nothing wrong" not in output
+    assert output.endswith("60 without. 1 line could not be read.")
+
+
+ENTRY = {
+    "_TRANSPORT": "kernel",
+    "MESSAGE": "TEXT",
+    "__REALTIME_TIMESTAMP": "1795180547123456",
+    "PRIORITY": "3",
+}
+FORMS = {
+    "no host": "Nov 20 13:15:47 kernel: TEXT",
+    "iso, no host": "2026-11-20T13:15:47+0000 kernel: TEXT",
+    "monotonic, no host": "[TIME] kernel: TEXT",
+    "sse": f"data: {json.dumps(ENTRY)}\n",
+    "pretty": json.dumps(ENTRY, indent="\t", separators=(",", " : ")),
+    "delta": "[<    1.500000>] TEXT",
+    "rfc5424": "<3>1 2026-11-20T13:15:47Z gpu-17 kernel - - - TEXT",
+    "busybox": "Nov 20 13:15:47 gpu-17 kern.err kernel: [TIME] TEXT",
+    "syslog-ng": "2026-11-20T13:15:47+00:00 gpu-17 [kern.err] kernel: TEXT",
+    "level": "kern.err: [TIME] TEXT",
+    "pdsh": "gpu-17: [TIME] [  T812] TEXT",
+    "quote": "> [TIME] TEXT",
+    "grep": "17:[TIME] TEXT",
+    "cat": "     17\t[TIME] TEXT",
+    "kubectl": "[pod/agent-x/agent] [TIME] TEXT",
+    "indented": "    [TIME] TEXT",
+    "tab": "\t[TIME] TEXT",
+}
+
+
+@pytest.mark.parametrize("begin", [2.0, 120.0])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_dead_gpu_in_each_form_that_people_paste(form: str, begin: float) -> None:
+    """In a log of one form, at any time since the boot: found, and nothing is left unread."""
+    texts = [
+        *["usb 1-1: new device"] * 20,
+        "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
+        "x",
+    ]
+    lines = (FORMS[form].replace("TIME]", f"{begin + at:12.6f}]") for at in range(len(texts)))
+    log = "".join(f"{line.replace('TEXT', text)}\n" for line, text in zip(lines, texts, strict=True))
+    data = ask_json(log)
+    assert ([incident["cause"] for incident in data["incidents"]], data["unread"]) == (["gpu-lost"], 0)
 
 
 @pytest.mark.parametrize("caller", ["[ T1234] ", "[    C12] "])
@@ -190,6 +236,43 @@ def test_the_worst_comes_first() -> None:
         ("P1", "gpu-lost"),
         ("P3", "gpu-unknown-xid"),
     ]
+
+
+def test_what_is_explained_is_shown_below_what_explains_it() -> None:
+    """Whichever came first: which GPU is hit is not lost."""
+    xid = "NVRM: Xid (PCI:{}): 74, pid=1, NVLink: fatal error detected on link 5(0x10000, 0x0)\n"
+    switch = "[ 10.5] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"
+    before, after = f"[ 10.1] {xid.format('0000:3b:00')}", f"[ 15.0] {xid.format('0000:5e:00')}"
+    data = ask_json(before + switch + after + after)
+    (incident,) = data["incidents"]
+    assert incident["cause"] == "nvswitch-fatal"
+    assert [(one["cause"], one["scope"]) for one in incident["explained"]] == [
+        ("gpu-nvlink-errors", "gpu/this-node/0000:3b:00"), ("gpu-nvlink-errors", "gpu/this-node/0000:5e:00")
+    ]  # fmt: skip
+    assert incident["explained"][0]["shown"] == [f"this-node:1: {xid.format('0000:3b:00').strip()}"]
+    assert incident["explained"][1]["shown"][0].endswith("[2 lines like this, to line 4]")
+    assert data["other"] == []
+    assert "  explains: gpu-nvlink-errors at gpu/this-node/0000:5e:00" in ask(before + switch + after)
+
+
+@pytest.mark.parametrize(
+    ("line", "times", "cause"),
+    [
+        ("nvidia 0000:17:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)", 45, "gpu-pcie"),
+        ("nvme 0000:02:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)", 45, "pcie-corrected"),
+        ("EDAC MC0: 1 CE memory read error on P1-DIMMH1 (channel:0 page:0x{} offset:0x0 grain:32)", 30, "memory-corrected"),
+    ],
+)  # fmt: skip
+def test_a_flood_of_corrected_errors_is_an_incident(line: str, times: int, cause: str) -> None:
+    """Whose lines are shown once, with their number; a few of them are no incident, and are shown once, too."""
+    flood = [f"[{1000 + at}.5] {line.format(at)}\n" for at in range(times)]
+    (incident,) = ask_json("".join(flood))["incidents"]
+    assert (incident["cause"], incident["severity"], incident["runbook"]) == (cause, "P3", "")
+    assert len(incident["shown"]) == 1
+    assert incident["shown"][0].endswith(f"[{times} lines like this, to line {times}]")
+    data = ask_json("".join(flood[:5]))
+    assert (data["incidents"], len(data["other"])) == ([], 1)
+    assert data["other"][0].endswith("[5 lines like this, to line 5]")
 
 
 def test_chinese() -> None:

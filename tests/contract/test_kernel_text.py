@@ -1,9 +1,12 @@
 """The same kernel record means the same in every encoding in which it reaches a reader."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.contract.kernel_documents import unwrapped
 from agent.contract.kernel_text import (
     KERNEL,
     MAX_TEXT,
@@ -103,6 +106,75 @@ WALL_S = 1795180655.0  # 2026-11-20 13:17:35 UTC
         (f"dmesg-1  | [ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
         (f"dmesg-1 | 2026-11-20T13:17:35.250Z [ 1512.651653] {XID}", WALL_S + 0.25, Clock.WALL, 6, KERNEL),
         (f'{{"log":"[ 1512.651653] {XID}\\n","stream":"stdout"}}', 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        # journalctl --no-hostname, -o short-delta, -o short-full in a zone without a name
+        (f"Nov 20 13:17:35 kernel: {XID}", 974726255.0, Clock.WALL, 6, KERNEL),
+        (f"Nov 20 13:17:35 logger[71]: {XID}", 974726255.0, Clock.WALL, 6, USER),
+        (f"2026-11-20T13:17:35+0000 kernel: {XID}", WALL_S, Clock.WALL, 6, KERNEL),
+        (f"[ 1512.651653] kernel: {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"[ 1512.651653                ] gpu-17 kernel: {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"[ 1512.651653 <    0.000123*>] gpu-17 kernel: {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"Fri 2026-11-20 10:17:35 -03 gpu-17 kernel: {XID}", WALL_S, Clock.WALL, 6, KERNEL),
+        (f"Fri 2026-11-20 19:02:35 +0545 gpu-17 kernel: {XID}", WALL_S, Clock.WALL, 6, KERNEL),
+        # RFC 5424, BusyBox, syslog-ng
+        (f"<3>1 2026-11-20T13:17:35.250000Z gpu-17 kernel - - - {XID}", WALL_S + 0.25, Clock.WALL, 3, KERNEL),
+        (f"1 2026-11-20T13:17:35Z gpu-17 kernel - - - {XID}", WALL_S, Clock.WALL, 6, KERNEL),
+        (f'<3>1 2026-11-20T13:17:35Z h kernel - - [a@1 b="c"] {XID}', WALL_S, Clock.WALL, 3, KERNEL),
+        (f"<11>1 2026-11-20T13:17:35Z gpu-17 kernel - - - {XID}", WALL_S, Clock.WALL, 3, USER),
+        (f"<3>1 2026-11-20T13:17:35Z gpu-17 kernel 77 - - {XID}", WALL_S, Clock.WALL, 3, USER),
+        (f"<3>1 2026-11-20T13:17:35Z gpu-17 train - - - {XID}", WALL_S, Clock.WALL, 3, USER),
+        (f"<13>Nov 20 13:17:35 gpu-17 kernel: {XID}", 974726255.0, Clock.WALL, 5, USER),
+        (f"Nov 20 13:17:35 gpu-17 kern.err kernel: [ 1512.651653] {XID}", 974726255.0, Clock.WALL, 3, KERNEL),
+        (f"Nov 20 13:17:35 gpu-17 user.err kernel: {XID}", 974726255.0, Clock.WALL, 3, USER),
+        (f"2026-11-20T13:17:35+00:00 gpu-17 [kern.warning] kernel: {XID}", WALL_S, Clock.WALL, 4, KERNEL),
+        (f"kern.err: [ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 3, KERNEL),
+        (f"user.err: [ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 3, USER),
+        # dmesg -t -d and --time-format delta, netconsole with the kernel's release
+        (f"[<    1.500000>] {XID}", 1.5, Clock.DELTA, 6, KERNEL),
+        (f"[<    1.500000>] [  T812] {XID}", 1.5, Clock.DELTA, 6, KERNEL),
+        (f"6.12.3,4,345,1512651653,-;{XID}", 1512.651653, Clock.MONOTONIC, 4, KERNEL),
+        # dmesg -J
+        (f'{{"pri": 3, "time": 1512.651653, "msg": "{XID}"}}', 1512.651653, Clock.MONOTONIC, 3, KERNEL),
+        (
+            f'{{"pri": 11, "time": 1512.651653, "caller": "T7", "msg": "{XID}"}}',
+            1512.651653,
+            Clock.MONOTONIC,
+            3,
+            USER,
+        ),
+        (
+            f'{{"fac": "kern", "pri": "err", "time": "Fri Nov 20 13:17:35 2026", "msg": "{XID}"}}',
+            WALL_S,
+            Clock.WALL,
+            3,
+            KERNEL,
+        ),
+        (
+            f'{{"pri": 3, "time": "2026-11-20T13:17:35,250000+00:00", "msg": "[  T812] {XID}"}}',
+            WALL_S + 0.25,
+            Clock.WALL,
+            3,
+            KERNEL,
+        ),
+        # As people pass it on.
+        (f"    [ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"\t[    2.651653] {XID}", 2.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"> > [ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"```[ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"\ufeff[ 1512.651653] {XID}\x1b[K", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"1234:[ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"  1234\t[ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"  1234 [ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"/var/log/kern.log:12:Nov 20 13:17:35 gpu-17 kernel: {XID}", 974726255.0, Clock.WALL, 6, KERNEL),
+        (f"kern.log-Nov 20 13:17:35 gpu-17 train[7]: {XID}", 974726255.0, Clock.WALL, 6, USER),
+        (f"gpu-17: [ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (f"gpu-17: [Fri Nov 20 13:17:35 2026] [  T812] {XID}", WALL_S, Clock.WALL, 6, KERNEL),
+        (f"gpu-17: 4,345,1512651653,-;{XID}", 1512.651653, Clock.MONOTONIC, 4, KERNEL),
+        (f"gpu-17: Nov 20 13:17:35 gpu-17 train: {XID}", 974726255.0, Clock.WALL, 6, USER),
+        (f"[pod/agent-x/agent] [ 1512.651653] {XID}", 1512.651653, Clock.MONOTONIC, 6, KERNEL),
+        (
+            f'data: {{"_TRANSPORT":"kernel","PRIORITY":"4","MESSAGE":"{XID}","__REALTIME_TIMESTAMP":"1795180655250000"}}',
+            *(WALL_S + 0.25, Clock.WALL, 4, KERNEL),
+        ),
         (f"MESSAGE={XID}", 0.0, Clock.NONE, 6, KERNEL),
         (f"kernel: {XID}", 0.0, Clock.NONE, 6, KERNEL),
         (XID, 0.0, Clock.NONE, 6, KERNEL),
@@ -161,26 +233,104 @@ def test_a_time_that_cannot_be_is_text(written: str) -> None:
     assert (line.text, line.clock) == (written, Clock.NONE)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "6,344,10000000,-;" + OFF_BUS.replace("\n", "\\x0a") + "\n",
-        "[   10.000000] NVRM: The NVIDIA GPU 0000:3b:00.0\n"
-        "               NVRM: (PCI ID: 10de:2330) installed in this system has\n"
-        "               NVRM: fallen off the bus and is not responding to commands.\n",
-        "".join(f"[   10.000000] {part}\n" for part in OFF_BUS.split("\n")),
-        "".join(f"kern  :err   : 1970-01-01T00:00:10,000000+00:00 {part}\n" for part in OFF_BUS.split("\n")),
-        "".join(f"Nov 20 13:17:35 gpu-17 kernel: {part}\n" for part in OFF_BUS.split("\n")),
-        OFF_BUS,
-    ],
-    ids=["kmsg", "dmesg", "dmesg-force-prefix", "iso", "journald", "bare"],
+MISMATCH = (
+    "NVRM: API mismatch: the client has the version 470.129.06, but\n"
+    "NVRM: this kernel module has the version 535.104.05.  Please\n"
+    "NVRM: make sure that this kernel module and all NVIDIA driver\n"
+    "NVRM: components have the same version."
 )
-def test_the_three_line_off_bus_message_is_one_record(text: str) -> None:
-    """One printk of three lines stays one record, numbered by its first line."""
-    others = [(99, "usb 1-1: new device")]
+MISMATCH_OF_A_PROCESS = (
+    "NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)\n"
+    "NVRM: has the version 570.86.15, but this kernel module has\n"
+    "NVRM: the version 550.54.15.  Please make sure that this\n"
+    "NVRM: kernel module and all NVIDIA driver components\n"
+    "NVRM: have the same version."
+)
+# How its first line and the further ones begin.
+SPREADS = {
+    "dmesg": ("[   10.000000] ", " " * 15),
+    "caller": ("[   10.000000] [  T1234] ", " " * 25),
+    "force-prefix": ("[   10.000000] ",) * 2,
+    "raw": ("<3>[   10.000000] ",) * 2,
+    "ctime": ("[Fri Nov 20 13:17:35 2026] ", " " * 27),
+    "decoded": ("kern  :err   : [   10.000000] ", " " * 30),
+    "iso": ("kern  :err   : 1970-01-01T00:00:10,000000+00:00 ",) * 2,
+    "journald": ("Nov 20 13:17:35 gpu-17 kernel: ",) * 2,
+    "journald-indented": ("Nov 20 13:17:35 gpu-17 kernel: ", " " * 31),
+    "quoted": ("> [   10.000000] ", "> [   10.000000] "),
+    "bare": ("", ""),
+}
+
+
+@pytest.mark.parametrize(
+    "message", [OFF_BUS, MISMATCH, MISMATCH_OF_A_PROCESS], ids=["off-bus", "mismatch", "process"]
+)
+@pytest.mark.parametrize("form", [*SPREADS, "kmsg", "json", "json-pretty", "dmesg-J"])
+def test_a_message_of_several_lines_is_one_record(form: str, message: str) -> None:
+    """One printk stays one record, numbered by its first line, and what follows is another."""
+    entry = {"_TRANSPORT": "kernel", "MESSAGE": message, "__REALTIME_TIMESTAMP": "1795180655250000"}
+    text = {
+        "kmsg": "6,344,10000000,-;" + message.replace("\n", "\\x0a"),
+        "json": json.dumps(entry),
+        "json-pretty": json.dumps(entry, indent="\t", separators=(",", " : ")),
+        "dmesg-J": json.dumps({"dmesg": [{"pri": 3, "time": 10.0, "msg": message}]}, indent=3),
+    }.get(form)
+    if text is None:
+        first, *further = message.split("\n")
+        text = "\n".join([SPREADS[form][0] + first, *(SPREADS[form][1] + part for part in further)])
     found = list(records([*text.splitlines(keepends=True), "[   11.000000] usb 1-1: new device\n"]))
-    assert [(number, line.text) for number, line in found[:1]] == [(1, OFF_BUS)]
-    assert [line.text for _, line in found[1:]] == [text for _, text in others]
+    assert [line.text for _, line in found] == [message, "usb 1-1: new device"]
+    assert found[0][0] == (3 if form == "dmesg-J" else 1)
+
+
+def test_a_program_does_not_go_on_for_the_kernel() -> None:
+    """What a program writes after the kernel's first line is no part of it; what is indented below a program's line is its."""
+    first, second, third = OFF_BUS.split("\n")
+    lines = [
+        f"kern  :err   : [ 1.0] {first}",
+        f"user  :err   : [ 1.1] {second}",
+        f"kern  :err   : [ 1.2] {third}",
+    ]
+    assert [(line.text, line.facility) for _, line in records(lines)] == [
+        (first, KERNEL), (second, USER), (third, KERNEL)
+    ]  # fmt: skip
+    lines = [
+        "Nov 20 13:17:35 gpu-17 train[7]: hello",
+        f"                                 {XID}",
+        f"                                 [ 1512.651653] {XID}",
+        f"Nov 20 13:17:35 gpu-17 kernel: {XID}",
+    ]
+    assert [line.facility for _, line in records(lines)] == [USER, USER, USER, KERNEL]
+
+
+PRETTY = [
+    {"_TRANSPORT": "kernel", "MESSAGE": XID, "__REALTIME_TIMESTAMP": "1795180655250000", "PRIORITY": "3"},
+    {"_TRANSPORT": "syslog", "MESSAGE": [120, 7], "__REALTIME_TIMESTAMP": "1795180655250000"},
+]
+
+
+def test_objects_over_several_lines_are_records() -> None:
+    """journalctl -o json-pretty, also with bytes one a line; an object that does not end, and one that is none, are lines."""
+    for indent in ("\t", "    "):
+        text = "\n".join(json.dumps(one, indent=indent, separators=(",", " : ")) for one in PRETTY)
+        found = list(records(text.splitlines(keepends=True)))
+        assert [(number, line.text, line.facility) for number, line in found] == [
+            (1, XID, KERNEL),
+            (7, "x\x07", USER),
+        ]
+        cut = text.splitlines()[:4]
+        assert [number for number, _ in unwrapped([*cut, "[ 1.0] x"])] == [1, 2, 3, 4, 5]
+    assert [line.text for _, line in records(["[ 1.0] a", "{", f"[ 2.0] {XID}", "}"])] == ["a", "{", XID, "}"]
+
+
+@pytest.mark.parametrize("breaks", [("installed", "fallen"), ("fallen",), ()])
+def test_drivers_break_the_off_bus_message_differently(breaks: tuple[str, ...]) -> None:
+    """After the address, after the PCI ID, in two lines."""
+    text = OFF_BUS.replace("\nNVRM: ", " ")
+    for word in breaks:
+        text = text.replace(f" {word}", f"\nNVRM: {word}")
+    lines = text.split("\n")
+    assert [line.text for _, line in records([f"[ 1.5] {line}" for line in lines])] == ["\n".join(lines)]
 
 
 def test_an_unfinished_off_bus_message_is_not_lost() -> None:
@@ -230,7 +380,7 @@ def test_times_since_the_line_before_are_added_up() -> None:
 )
 def test_a_form_that_is_not_known_is_noticed(text: str) -> None:
     """So that nobody takes silence for health."""
-    assert has_unknown_form(text)
+    assert has_unknown_form(parse(text))
 
 
 @pytest.mark.parametrize(
@@ -254,7 +404,7 @@ def test_a_form_that_is_not_known_is_noticed(text: str) -> None:
 )
 def test_a_bare_kernel_message_is_a_known_form(text: str) -> None:
     """As `dmesg -t` prints it."""
-    assert not has_unknown_form(text)
+    assert not has_unknown_form(parse(text))
 
 
 def test_a_megabyte_is_cut() -> None:
@@ -283,6 +433,12 @@ _PIECES = st.sampled_from(
         "1795180655.250000 h kernel: ",
         '{"MESSAGE": "a", "__REALTIME_TIMESTAMP": "7"}',
         " A=",
+        "> ",
+        "gpu-17: ",
+        "1 2026-11-20T13:17:35Z h kernel - - - ",
+        "\n{\n",
+        '\n\t"MESSAGE" : "a",\n',
+        "\n}",
         "99" * 12,
     ]
 )

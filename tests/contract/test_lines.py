@@ -31,6 +31,8 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x62:0x40:2393)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "RmInitAdapter failed! (0x62:0x40:2393)"}),
     ("NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 3", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {}),
     ("NVRM: API mismatch: the client has the version 570.86.10, but\nNVRM: this kernel module has the version 550.54.15.  Please\nNVRM: make sure that this kernel module and all NVIDIA driver", "gpu.version_mismatch", "node", "error", {"client": "570.86.10", "module": "550.54.15"}),
+    ("NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)\nNVRM: has the version 570.86.15, but this kernel module has\nNVRM: the version 550.54.15.  Please make sure that this\nNVRM: kernel module and all NVIDIA driver components\nNVRM: have the same version.", "gpu.version_mismatch", "node", "error", {"client": "570.86.15", "module": "550.54.15"}),
+    ("NVRM: API mismatch: the client has the version 1.0-8776, but\nNVRM: this kernel module has the version 1.0-9746.  Please", "gpu.version_mismatch", "node", "error", {"client": "1.0-8776", "module": "1.0-9746"}),
     ("nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing", "gpu.peermem", "node", "warning", {"what": "invalid_context"}),
     ("nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)", "gpu.peermem", "node", "error", {"what": "symbols"}),
     ("nvidia_peermem: disagrees about version of symbol ib_unregister_peer_memory_client", "gpu.peermem", "node", "error", {"what": "symbols"}),
@@ -53,6 +55,7 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("mlx5_core 0000:5e:00.0: mlx5_pcie_event:301:(pid 268): Detected insufficient power on the PCIe slot (27W).", "nic.driver", "nic/0000:5e:00.0", "error", {"what": "insufficient_power"}),
     ("NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask failed!", "gpu.nvlink_discovery", "node", "error", {"function": "knvlinkDiscoverPostRxDetLinks", "message": "Getting peer0's postRxDetLinkMask failed!"}),
     ("NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!", "gpu.nvlink_discovery", "node", "error", {"function": "knvlinkUpdatePostRxDetectLinkMask"}),
+    ("NVRM: GPU0 knvlinkDiscoverPostRxDetLinks_GH100: Getting peer1's postRxDetLinkMask failed!", "gpu.nvlink_discovery", "node", "error", {"function": "knvlinkDiscoverPostRxDetLinks"}),
     # --- Ethernet links, of which a kept log tells by these lines only ---
     ("mlx5_core 0000:08:00.0 eth2: Link down", "link.state", "link/eth2", "warning", {"up": False, "admin_up": True, "carrier": False, "operstate": "down"}),
     ("mlx5_core 0000:08:00.0 ens1f0np0: Link up", "link.state", "link/ens1f0np0", "info", {"up": True, "carrier": True, "operstate": "up"}),
@@ -68,6 +71,31 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("r8169 0000:03:00.0 enp3s0: Link is Up - 1Gbps/Full - flow control off", "link.state", "link/enp3s0", "info", {}),
     ("cxgb4 0000:04:00.4 eth2: link down", "link.state", "link/eth2", "warning", {}),
     ("e1000e: eth0 NIC Link is Down", "link.state", "link/eth0", "warning", {}),
+    ("bnx2 0000:17:00.0: eth0: NIC Copper Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("bnx2 0000:17:00.0 eth0: NIC SerDes Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("bnx2: eth0 NIC Copper Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("e1000: eth0 NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("e1000: eth0: e1000_watchdog_task: NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("tg3: eth0: Link is down.", "link.state", "link/eth0", "warning", {"up": False}),
+    ("tg3 0000:17:00.0: eth0: Link is down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("ixgbe 0000:17:00.0: eth0: NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("igb 0000:17:00.0: eth0 NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("bnx2x 0000:17:00.0: eth4: NIC Link is Down", "link.state", "link/eth4", "warning", {"up": False}),
+    ("r8169 0000:17:00.0: eth0: link down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("vmxnet3 0000:0b:00.0: eth0: NIC Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("enic 0000:05:00.0 enp5s0: Link DOWN", "link.state", "link/enp5s0", "warning", {"up": False}),
+    ("mlxbf_gige MLNXBF17:00 oob_net0: Link is Down", "link.state", "link/oob_net0", "warning", {"up": False}),
+    ("stmmaceth 1-0005 eth0: Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("macb ff0e0000.ethernet eth0: Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("fec 2188000.ethernet eth0: Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("mlx5_core.sf.4 en3f0pf0sf4: Link down", "link.state", "link/en3f0pf0sf4", "warning", {"up": False}),
+    ("mlx5_core mlx5_core.sf.4 en3f0pf0sf4: Link down", "link.state", "link/en3f0pf0sf4", "warning", {"up": False}),
+    ("[qede_link_update:3203(ens1f0)]Link is down", "link.state", "link/ens1f0", "warning", {"up": False}),
+    ("qede 0000:04:00.0 eth2: Link is down", "link.state", "link/eth2", "warning", {"up": False}),
+    ("atlantic 0000:01:00.0 eth0: atlantic: link change old 10000 new 0", "link.state", "link/eth0", "warning", {"up": False}),
+    ("virtio_net virtio0 eth0: Link is Down", "link.state", "link/eth0", "warning", {"up": False}),
+    ("atlantic 0000:01:00.0 eth0: atlantic: link change old 0 new 10000", "link.state", "link/eth0", "info", {"up": True}),
+    ("enic 0000:05:00.0 enp5s0: Link UP", "link.state", "link/enp5s0", "info", {"up": True}),
     ("mlx4_en: eth2: Link Down", "link.state", "link/eth2", "warning", {}),
     ("mlx4_en: eth2: Link Up", "link.state", "link/eth2", "info", {}),
     ("i40e 0000:18:00.0 eth0: tx_timeout: VSI_seid: 390, Q 3, NTC: 0x1a, HWB: 0x1a, NTU: 0x2b, TAIL: 0x2b, INT: 0x0", "nic.driver", "link/eth0", "error", {"what": "tx_timeout"}),
@@ -93,6 +121,10 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Inaccessible, (Unregistered Agent ID)", "pcie.error", "gpu/0000:3b:00", "fatal", {"layer": "Inaccessible"}),
     ("pcieport 0000:3a:00.0: AER: device recovery failed", "pcie.error", "pcie/0000:3a:00", "fatal", {"class": "recovery_failed"}),
     ("pcieport 0000:3a:00.0: DPC: containment event, status:0x1f01 source:0x0000", "pcie.error", "pcie/0000:3a:00", "fatal", {"class": "contained"}),
+    ("pcieport 0000:16:01.0: DPC: containment event, status:0x1f01: unmasked uncorrectable error detected", "pcie.error", "pcie/0000:16:01", "fatal", {"class": "contained", "address": "0000:16:01.0", "port": None}),
+    ("dpc 0000:00:03.0:pcie010: DPC containment event, status:0x1f01 source:0x0000", "pcie.error", "pcie/0000:00:03", "fatal", {"class": "contained"}),
+    ("pcieport 0000:16:01.0: DPC: containment event, status:0x1f05, ERR_FATAL received from 0000:17:00.0", "pcie.error", "pcie/0000:17:00", "fatal", {"class": "contained", "address": "0000:17:00.0", "port": "0000:16:01.0"}),
+    ("pcieport 0001:16:01.0: DPC: containment event, status:0x1f05 source:0x1708", "pcie.error", "pcie/0001:17:01", "fatal", {"class": "contained", "address": "0001:17:01.0"}),
     # --- memory and processors ---
     ("EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1f6a2 offset:0x940 grain:32 syndrome:0x0)", "memory.ecc", "node", "warning", {"class": "corrected", "errors": 1, "controller": "MC0", "dimm": "CPU_SrcID#0_MC#0_Chan#1_DIMM#0"}),
     ("EDAC MC3: 2 UE memory scrubbing error on P1-DIMMH1 (channel:0 slot:0 page:0x0 offset:0x0 grain:32)", "memory.ecc", "node", "fatal", {"class": "uncorrected", "errors": 2, "dimm": "P1-DIMMH1"}),
@@ -102,6 +134,7 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("EDAC MC0: 3 CE on mc#0csrow#2channel#1 (csrow:2 channel:1 page:0x8a1 offset:0x40 grain:64 syndrome:0x1d)", "memory.ecc", "node", "warning", {"errors": 3, "dimm": "mc#0csrow#2channel#1"}),
     ('EDAC MC0: CE page 0x3fd1a, offset 0x8c0, grain 0, syndrome 0x94, row 4, channel 1, label "DIMM_B2": amd64_edac', "memory.ecc", "node", "warning", {"class": "corrected", "errors": 1, "controller": "MC0", "dimm": "DIMM_B2"}),
     ('EDAC MC2: UE page 0x0, offset 0x0, grain 4096, row 3, labels ":": i5100', "memory.ecc", "node", "fatal", {"class": "uncorrected", "dimm": "csrow 3"}),
+    ('EDAC MC1: CE row 1, channel-a= 0 channel-b= 1 labels "CPU1_A2": Branch=0', "memory.ecc", "node", "warning", {"class": "corrected", "controller": "MC1", "dimm": "CPU1_A2"}),
     ("EDAC MC0: CE - no information available: e752x", "memory.ecc", "node", "warning", {"class": "corrected", "dimm": "unknown"}),
     ("mce: Uncorrected hardware memory error in user-access at edbe201400", "memory.ecc", "node", "error", {"class": "uncorrected", "page": "0xedbe201"}),
     ("[Hardware Error]: CPU:2 (17:31:0) MC17_STATUS[Over|CE|MiscV|-|AddrV|-|-|SyndV|CECC|-|-|-]: 0xdc2040000000011b", "cpu.machine_check", "node", "warning", {"class": "corrected", "cpu": 2, "bank": 17}),
@@ -121,6 +154,9 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("Out of memory (oom_kill_allocating_task): Killed process 9 (a) total-vm) total-vm:1kB, anon-rss:2kB", "node.oom_kill", "node", "error", {"process": "a) total-vm"}),
     ("Killed process 4711 (python3) total-vm:70312344kB, anon-rss:61203456kB, file-rss:0kB", "node.oom_kill", "node", "error", {"pid": 4711, "process": "python3", "scope": "machine", "rss_kb": 61203456}),
     ("Memory cgroup out of memory: Killed process 99 (a) b (c) total-vm:1kB, anon-rss:2kB", "node.oom_kill", "node", "warning", {"pid": 99, "scope": "cgroup"}),
+    ("Killed process 9823, UID 0, (java) total-vm:70312344kB, anon-rss:61203456kB, file-rss:0kB", "node.oom_kill", "node", "error", {"pid": 9823, "process": "java", "uid": 0, "rss_kb": 61203456}),
+    ("Out of Memory: Killed process 4711 (httpd).", "node.oom_kill", "node", "error", {"pid": 4711, "process": "httpd", "scope": "machine"}),
+    ("Killed process 4711 (k) total-vm:9kB) total-vm:7kB, anon-rss:6kB, file-rss:4kB", "node.oom_kill", "node", "error", {"process": "k) total-vm:9kB"}),
     # --- disks ---
     ("blk_update_request: I/O error, dev sda, sector 1234 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 0", "disk.error", "disk/sda", "error", {"what": "io_error", "sector": 1234, "operation": "read"}),
     ("I/O error, dev nvme0n1, sector 8 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2", "disk.error", "disk/nvme0n1", "error", {"what": "io_error", "operation": "write"}),
@@ -144,6 +180,14 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("md/raid:md0: Cannot continue operation (2/4 failed).", "disk.error", "disk/md0", "fatal", {"what": "raid_failure", "array": "md0"}),
     ("device-mapper: multipath: 253:3: Failing path 8:16.", "disk.error", "disk/dm-3", "warning", {"what": "path_failed", "path": "8:16"}),
     ("device-mapper: multipath: Failing path 65:32.", "disk.error", "disk/65:32", "warning", {"what": "path_failed", "path": "65:32"}),
+    ("device-mapper: multipath: 253:3: queue_if_no_path timeout, failing queued IO", "disk.error", "disk/dm-3", "fatal", {"what": "no_path"}),
+    ("device-mapper: multipath: queue_if_no_path timeout on 253:3, failing queued IO", "disk.error", "disk/dm-3", "fatal", {"what": "no_path"}),
+    ("device-mapper: multipath: mpatha: queue_if_no_path timeout, failing queued IO", "disk.error", "disk/mpatha", "fatal", {"what": "no_path"}),
+    ("block nvme0n1: no path available - requeuing I/O", "disk.error", "disk/nvme0n1", "error", {"what": "path_failed"}),
+    ("nvme nvme0n1: no path available - requeing I/O", "disk.error", "disk/nvme0n1", "error", {"what": "path_failed"}),
+    ("block nvme0n1: no path - failing I/O", "disk.error", "disk/nvme0n1", "fatal", {"what": "no_path"}),
+    ("end_request: I/O error, dev sda, sector 123456", "disk.error", "disk/sda", "error", {"what": "io_error", "sector": 123456}),
+    ("end_request: critical medium error, dev sda, sector 123456", "disk.error", "disk/sda", "error", {"what": "medium_error"}),
     ("mpatha: remaining active paths: 0", "disk.error", "disk/mpatha", "fatal", {"what": "no_path"}),
     ("block nvme0n1: no usable path - requeuing I/O", "disk.error", "disk/nvme0n1", "error", {"what": "path_failed"}),
     ("block nvme0n1: no available path - failing I/O", "disk.error", "disk/nvme0n1", "fatal", {"what": "no_path"}),
@@ -164,6 +208,7 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("BTRFS error (device nvme0n1p2: state A): Transaction aborted (error -5)", "filesystem.error", "disk/nvme0n1p2", "fatal", {"what": "unwritable"}),
     ("BTRFS: error (device dm-0: state A) in btrfs_commit_transaction:2494: errno=-5 IO failure (Error while writing out transaction)", "filesystem.error", "disk/dm-0", "error", {"what": "error"}),
     ("BTRFS: error (device sdb) in cleanup_transaction:1860: errno=-30 Readonly filesystem", "filesystem.error", "disk/sdb", "fatal", {"what": "unwritable"}),
+    ("BTRFS: Transaction aborted (error -28)", "filesystem.error", "node", "fatal", {"filesystem": "btrfs", "what": "unwritable"}),
     ("BTRFS critical (device dm-0: state C): corrupt leaf: root=5 block=29786112 slot=0", "filesystem.error", "disk/dm-0", "error", {"what": "error"}),
     ("NFS: __nfs4_reclaim_open_state: Lock reclaim failed!", "filesystem.error", "node", "error", {"filesystem": "nfs", "what": "locks_lost"}),
     ("nfs4_reclaim_open_state: Lock reclaim failed!", "filesystem.error", "node", "error", {"what": "locks_lost"}),
@@ -180,10 +225,14 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("INFO: task kworker/u256:1:88 blocked for more than 241 seconds.", "kernel.stall", "node", "error", {"process": "kworker/u256:1", "pid": 88}),
     ("watchdog: BUG: soft lockup - CPU#12 stuck for 26s! [python3:4711]", "kernel.stall", "node", "error", {"what": "soft_lockup", "cpu": 12, "pid": 4711, "for_s": 26.0}),
     ("watchdog: Watchdog detected hard LOCKUP on cpu 5", "kernel.stall", "node", "fatal", {"what": "hard_lockup", "cpu": 5}),
+    ("watchdog: CPU3: Watchdog detected hard LOCKUP on cpu 3", "kernel.stall", "node", "fatal", {"what": "hard_lockup", "cpu": 3}),
     ("rcu: INFO: rcu_sched detected stalls on CPUs/tasks:", "kernel.stall", "node", "error", {"what": "rcu_stall"}),
     ("BUG: unable to handle page fault for address: ffffb2c000000000", "kernel.oops", "node", "fatal", {"what": "oops"}),
     ("general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] SMP NOPTI", "kernel.oops", "node", "fatal", {}),
     ("Oops: general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1]", "kernel.oops", "node", "fatal", {}),
+    ("general protection fault: 0000 [#1] SMP NOPTI", "kernel.oops", "node", "fatal", {"what": "oops"}),
+    ("Unable to handle kernel NULL pointer dereference at virtual address 0000000000000008", "kernel.oops", "node", "fatal", {"what": "oops"}),
+    ("Unable to handle kernel paging request at virtual address ffff800011223344", "kernel.oops", "node", "fatal", {"what": "oops"}),
     ("Kernel panic - not syncing: Fatal machine check", "kernel.oops", "node", "fatal", {"what": "panic"}),
     # --- crashes within our libraries ---
     ("python3[4711]: segfault at 7f31c0 ip 00007f31d2a1b3c4 sp 00007ffd1a2b error 4 in libnccl.so.2.18.5[7f31d0000000+9a8000] likely on CPU 3 (core 3, socket 0)", "job.crash", "node", "warning", {"what": "segfault", "process": "python3", "pid": 4711, "library": "libnccl.so.2.18.5"}),
@@ -202,6 +251,10 @@ ORDINARY = [
     "pcieport 0000:80:01.1: AER: Corrected error received: 0000:81:00.0",  # the device's own line follows
     "pcieport 0000:80:01.1: AER: enabled with IRQ 128",
     "pcieport 0000:3a:00.0: pciehp: Slot(4): Link Down",
+    "pcieport 0000:3a:00.0: pciehp: Link Down",
+    "mlx5_core 0000:17:00.0 mlx5_0: Port: 1 Link DOWN",
+    "ice 0000:31:00.0 ens2f0: Changing Rx descriptor count from 512 to 2048, link down meanwhile",
+    "IPv6: ADDRCONF(NETDEV_UP): eth0: link is not ready",
     "mlx5_core 0000:5e:00.0: Link down detected in firmware trace",
     "ata5: SATA link down (SStatus 0 SControl 300)",
     "md/raid1:md0: Operation continuing on 1 devices.",
@@ -302,7 +355,8 @@ def test_every_area_and_kind_has_a_line_here() -> None:
         for marker in area.markers:
             assert any(
                 marker in text
-                for text in [row[0] for row in TABLE] + [OOM_WHERE, OOM_WHY, RENAMED, *FIRMWARE, *ORDINARY]
+                for text in [row[0] for row in TABLE]
+                + [OOM_WHERE, OOM_WHY, OOM_TASK, RENAMED, *FIRMWARE, *ORDINARY]
             ), marker
 
 
@@ -338,6 +392,7 @@ OOM_WHERE = (
     "/job_815/step_0,task_memcg={group},task=python3,pid=4711,uid=1000"
 )
 OOM_WHY = "Out of memory: Kill process 4711 (python3) score 917 or sacrifice child"
+OOM_TASK = "Task in /slurm/uid_1000/job_4711/step_0 killed as a result of limit of /slurm/uid_1000/job_4711"
 RENAMED = "mlx5_core 0000:5e:00.1 ens1f1np1: renamed from eth3"
 KILLED = "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:7kB, anon-rss:6kB"
 
@@ -377,6 +432,27 @@ def test_an_oom_kill_of_an_older_kernel_is_two_lines(why: str, scope: str, sever
     assert reader.read("Killed process 4713 (x) total-vm:7kB")[0].data["scope"] == "machine"
 
 
+def test_an_oom_kill_of_an_older_kernel_knows_the_job() -> None:
+    """The control group stands in a line without a pid; it is the next kill's, and only one's for a limit."""
+    for first, component in ((OOM_TASK, "job/4711"), ("x", "node")):
+        reader = LineReader()
+        assert (
+            reader.read(first)
+            == reader.read("Memory cgroup out of memory: Kill process 4711 (a) score 1 or sacrifice child")
+            == []
+        )
+        (unsent,) = reader.read("Killed process 4711 (a) total-vm:7kB, anon-rss:6kB, file-rss:0kB")
+        assert (unsent.component, unsent.data["scope"]) == (component, "cgroup")
+        assert [one.component for one in reader.read("Killed process 4713 (x) total-vm:7kB")] == ["node"]
+
+
+def test_a_name_does_not_choose_the_process() -> None:
+    """A program whose name looks like the fields that follow it."""
+    reader = LineReader()
+    reader.read(OOM_WHERE.format(group="/kubepods.slice/x").replace("task=python3", "task=a,pid=12,uid=0"))
+    assert reader.read(KILLED.replace("python3", "a,pid=12,uid=0"))[0].data["cgroup"] == "/kubepods.slice/x"
+
+
 AMD_BANK = "[Hardware Error]: CPU:2 (17:31:0) MC17_STATUS[Over|CE|MiscV|-|AddrV|-|-|SyndV|CECC|-|-|-]: 0xdc2040000000011b"
 
 
@@ -391,6 +467,10 @@ def test_a_machine_check_of_amd_is_one_fact() -> None:
     reader = LineReader()
     assert [len(reader.read(text)) for text in block] == [1, 0, 0, 0]
     assert [len(reader.read(text)) for text in block[1:]] == [1, 0, 0]
+    logged = "mce: [Hardware Error]: Machine check events logged"
+    assert [len(reader.read(text)) for text in (logged, *block)] == [1, 0, 0, 0, 0]
+    worse = "[Hardware Error]: Uncorrected, software restartable error."
+    assert [len(reader.read(text)) for text in (logged, worse, *block[1:])] == [1, 1, 0, 0, 0]
     assert [len(reader.read(text)) for text in (block[0], "mlx5_core: something", *block[1:])] == [
         1,
         0,
@@ -408,6 +488,28 @@ def test_a_port_without_a_cable_is_no_fact() -> None:
     assert said == [[], [], [], [True], [False]]
     assert [one.data["up"] for one in LineReader(kept=True).read(down)] == [False]
     assert LineReader().read(down) == [], "the agent hears rtnetlink"
+
+
+@pytest.mark.parametrize(
+    ("driver", "up", "down"),
+    [
+        ("ice", "NIC Link is up 100 Gbps Full Duplex, Requested FEC: RS-FEC", "NIC Link is Down"),
+        ("bnxt_en", "NIC Link is Up, 25000 Mbps full duplex", "NIC Link is Down"),
+        ("i40e", "NIC Link is Up, 10 Gbps Full Duplex", "NIC Link is Down"),
+        ("mlx5_core", "Link up", "Link down"),
+    ],
+)
+def test_a_port_keeps_its_link_when_it_is_renamed(driver: str, up: str, down: str) -> None:
+    """However long after that it loses it. A port of the same name on another address is another port."""
+    renamed = f"{driver} 0000:31:00.0 ens3f0: renamed from eth0"
+    for lines in (
+        [f"{driver} 0000:31:00.0 eth0: {up}", renamed, f"{driver} 0000:31:00.0 ens3f0: {down}"],
+        [renamed, f"{driver} 0000:31:00.0 ens3f0: {up}", f"{driver} 0000:31:00.0 ens3f0: {down}"],
+        [renamed, f"{driver} 0000:b1:00.0 ens3f0: {down}"],
+    ):
+        reader = LineReader(kept=True)
+        told = [one for text in lines for one in reader.read(text) if not one.data["up"]]
+        assert [one.component for one in told] == ["link/ens3f0"]
 
 
 ANNOUNCED = "pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: 0000:81:00.0"
@@ -465,6 +567,31 @@ def test_a_failed_recovery_is_the_devices(word: str, want: list[tuple[str, str, 
     """The port speaks of the device whose error it announced: after a fatal error that is nothing new."""
     lines = (ANNOUNCED.replace("Fatal", word), "pcieport 0000:80:01.1: AER: device recovery failed")
     assert said(*lines, drivers={"0000:81:00.0": "nvidia"}) == want
+
+
+@pytest.mark.parametrize(
+    ("said_first", "want"),
+    [
+        ("status:0x1f01 source:0x0000", "pcie/0000:16:01"),
+        ("status:0x1f01: unmasked uncorrectable error detected", "pcie/0000:16:01"),
+        ("status:0x1f05 source:0x1700", "gpu/0000:17:00"),
+        ("status:0x1f05, ERR_FATAL received from 0000:17:00.0", "gpu/0000:17:00"),
+    ],
+)
+@pytest.mark.parametrize("word", ["Fatal", "Non-Fatal"])
+def test_a_containment_is_one_fact(said_first: str, word: str, want: str) -> None:
+    """The port cuts off what is below it, reports what it saw, and says that nothing recovered; what comes later is new."""
+    lines = [
+        f"pcieport 0000:16:01.0: DPC: containment event, {said_first}",
+        "pcieport 0000:16:01.0: DPC: unmasked uncorrectable error detected",
+        f"pcieport 0000:16:01.0: PCIe Bus Error: severity=Uncorrectable ({word}), type=Transaction Layer, (Receiver ID)",
+        "pcieport 0000:16:01.0:   device [8086:352a] error status/mask=00004000/00100000",
+        "nvidia 0000:17:00.0: AER: can't recover (no error_detected callback)",
+        "pcieport 0000:16:01.0: AER: device recovery failed",
+    ]
+    drivers = {"0000:17:00.0": "nvidia"}
+    assert said(*lines, drivers=drivers) == [("pcie.error", want, "contained")]
+    assert said(*lines, *lines, drivers=drivers) == [("pcie.error", want, "contained")] * 2
 
 
 def test_a_bond_counts_the_slaves_that_its_log_names() -> None:

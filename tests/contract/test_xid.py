@@ -89,6 +89,10 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
         "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 09 (0x025525c6 0x00000000 0x0 0x0 0x0)",
         {"code": 149, "link": 9},
     ),
+    (
+        "NVRM: Xid (PCI:0018:01:00): 155, NVLINK_SW_DEFINED_ERROR  Fatal   XC0 i0 Link 03 : Link Down While Active.",
+        {"code": 155, "link": 3},
+    ),
     ("NVRM: Xid (PCI:0018:01:00): 150, MSE_WATCHDOG Fatal XC0 i0 Link -1 (0x0 0x0 0x0 0x0)", {"code": 150, "link": None}),
 ]  # fmt: skip
 

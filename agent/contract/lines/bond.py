@@ -41,13 +41,14 @@ class BondArea:
         if found := _ENSLAVED.match(said):
             slaves[slave or found[1] or "?"] = found[2] == "up"
             return None
-        if _NONE_LEFT in said:
+        none_left = said.startswith(_NONE_LEFT)
+        if none_left:
             slaves.update(dict.fromkeys(slaves, False))
         elif found := _LINK.match(said):
             slaves[slave or found[2] or "?"] = found[1] == "up"
         else:
             return None
-        return _told(bond, slaves, none_left=_NONE_LEFT in said, text=text)
+        return _told(bond, slaves, none_left=none_left, text=text)
 
 
 def _told(bond: str, slaves: dict[str, bool], *, none_left: bool, text: str) -> UnsentEvent:

@@ -11,7 +11,7 @@ from agent.contract.lines.base import component, number, unsent
 from agent.contract.messages import Severity, UnsentEvent
 
 _BLOCK = re.compile(
-    r"\s*(?:blk_update_request: |print_req_error: )?(I/O|critical medium|critical target|critical space allocation"
+    r"\s*(?:blk_update_request: |print_req_error: |end_request: )?(I/O|critical medium|critical target|critical space allocation"
     r"|critical nexus|timeout|recoverable transport|protection|device resource|device offline) error, "
     r"dev ([\w!-]{1,40}), sector ([0-9]{1,20})(?: op 0x[0-9a-f]{1,3}:\((\w{1,20})\))?"
 )
@@ -42,9 +42,14 @@ _RAID_MEMBER = re.compile(r"\s*md: (md\w{1,20}): \w{1,20} array has a missing/fa
 _DM_PATH = re.compile(
     r"\s*device-mapper: multipath: (?:[0-9]{1,4}:([0-9]{1,7}): )?Failing path ([0-9]{1,4}:[0-9]{1,7})\b"
 )
-_DM_PATHS = re.compile(r"\s*([\w.-]{1,60}): remaining active paths: 0$")  # multipathd
+_DM_QUEUE = re.compile(
+    r"\s*device-mapper: multipath: (?:(?:[0-9]{1,4}:([0-9]{1,7})|([\w.-]{1,60})): )?queue_if_no_path timeout"
+    r"(?: on [0-9]{1,4}:([0-9]{1,7}))?, failing queued I/?O"
+)
+_DM_PATHS = re.compile(r"\s*([\w.-]{1,60}): remaining active paths: 0(?![0-9])")  # multipathd
 _NVME_PATHS = re.compile(
-    r"\s*block (nvme[0-9]{1,4}n[0-9]{1,4}): (?:(no usable path)|no available path) - (?:requeuing|failing) I/O"
+    r"\s*(?:block|nvme) (nvme[0-9]{1,4}n[0-9]{1,4}): "
+    r"(?:(no usable path|no path available)|no available path|no path) - (?:requeu?ing|failing) I/O"
 )
 _BEYOND = re.compile(
     r"\s{0,30}(?:(?:[^'`\n]{1,15}: )?attempt to access beyond end of device\s{1,30})?"
@@ -73,8 +78,10 @@ class DiskArea:
         "Cannot continue operation",
         "missing/failed member",
         "Failing path ",
+        "queue_if_no_path timeout",
         "active paths: 0",
         " path - ",
+        "no path available - ",
         ": rw=",
     )
     kinds: ClassVar[tuple[str, ...]] = ("disk.error",)
@@ -109,6 +116,9 @@ def _path(text: str) -> UnsentEvent | None:
     if match := _DM_PATH.match(text):
         disk = f"dm-{match[1]}" if match[1] else match[2]
         return _error(disk, "path_failed", WARNING, text, path=match[2])
+    if match := _DM_QUEUE.match(text):
+        dm = match[1] or match[3]
+        return _error(f"dm-{dm}" if dm else match[2] or "unknown", "no_path", FATAL, text)
     if match := _DM_PATHS.match(text):
         return _error(match[1], "no_path", FATAL, text)
     if match := _NVME_PATHS.match(text):

@@ -20,7 +20,7 @@ _EXT = re.compile(
 )
 _ABORTED = re.compile(r"\s*Aborting journal on device ([\w!-]{1,60}?)(?:-[0-9]{1,4})?\.")
 _JBD = re.compile(
-    r"\s*JBD2: (?:Error -?[0-9]{1,4} detected|Detected IO errors).{0,120}? (?:for|on) ([\w!-]{1,60}?)(?:-[0-9]{1,4})?\.?$"
+    r"\s*JBD2: (?:Error -?[0-9]{1,4} detected|Detected IO errors).{0,120}? (?:for|on) ([\w!-]{1,60}?)(?:-[0-9]{1,4})?(?![\w!-])"
 )
 _XFS = re.compile(r"\s*XFS \(([\w!-]{1,60})\): (.{1,200})", re.DOTALL)
 _XFS_MESSAGES = (
@@ -32,6 +32,7 @@ _BTRFS = re.compile(
     r"\s*BTRFS(?: \w{1,10})?:? (?:error )?\(device ([\w!-]{1,60})(?::? state \w{1,12})?\)(?: in [\w:]{1,80})?: (.{1,200})",
     re.DOTALL,
 )
+_ABORTED_UNNAMED = re.compile(r"\s*BTRFS: Transaction aborted \(error -[0-9]{1,4}\)")  # before 6.0
 _LOCKS = re.compile(
     r"\s*(?:(?:NFS: )?_{0,2}nfs4_reclaim_open_state: Lock reclaim failed|lockd: failed to reclaim lock)"
 )
@@ -68,6 +69,9 @@ class FilesystemArea:
             bad = text.lstrip().startswith(("BTRFS error", "BTRFS critical", "BTRFS: error"))
             if bad or "forced readonly" in match[2]:
                 return _error("btrfs", match[1], match[2], text)
+        if match := _ABORTED_UNNAMED.match(text):
+            data = {"filesystem": "btrfs", "what": "unwritable", "message": text.strip()}
+            return unsent("filesystem.error", NODE, Severity.FATAL, data, text)
         if _LOCKS.match(text):
             data = {"filesystem": "nfs", "what": "locks_lost", "message": text.strip()}
             return unsent("filesystem.error", NODE, Severity.ERROR, data, text)

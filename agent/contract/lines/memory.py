@@ -17,7 +17,7 @@ _EDAC = re.compile(
 )
 _EDAC_BEFORE_3_5 = re.compile(  # by csrow and channel
     r"\s*EDAC (MC[0-9]{1,3}): (CE|UE) (?:- no information available|(?:page 0x[0-9a-f]{1,16}, [^\n]{0,120}?)?"
-    r'row ([0-9]{1,4})(?:, channel ([0-9]{1,4}))?, labels? "([^"\n]{0,100})")'
+    r'row ([0-9]{1,4})(?:, channel ([0-9]{1,4})|, channel-a= ?[0-9]{1,4} channel-b= ?[0-9]{1,4})?,? labels? "([^"\n]{0,100})")'
 )
 _UNNAMED = ("", ":", "unknown label", "unknown memory", "any memory", "not specified")
 _MCE = re.compile(
@@ -65,12 +65,15 @@ class MemoryArea:
     def __init__(self) -> None:
         # AMD's headline was reported: the line of the bank that follows it is the same error.
         self._headline = False
+        # That a machine check was logged was reported: AMD's headline that follows at once tells of the same one.
+        self._logged = False
         # Severity of a report of the firmware (APEI) of which only that is known yet.
         self._firmware = ""
 
     def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
         after_headline, self._headline = self._headline, False
+        after_logged, self._logged = self._logged, _MCE_LOGGED.match(text) is not None
         if match := _EDAC.match(text):
             module = match[5].strip()
             if module in _UNNAMED:
@@ -86,7 +89,10 @@ class MemoryArea:
             return unsent("memory.ecc", NODE, Severity.ERROR, data, text)
         if match := _AMD_BANK.match(text):
             return None if after_headline else _bank(match, text)
-        self._headline = _AMD.match(text) is not None
+        if match := _AMD.match(text):
+            self._headline = True
+            if after_logged and match[1].startswith("Corrected"):
+                return None  # what is worse is said as well
         if match := _POISON.match(text):
             data = {"class": "uncorrected", "errors": 1, "page": match[1], "message": match[2].strip()}
             return unsent("memory.ecc", NODE, Severity.ERROR, data, text)

@@ -11,6 +11,7 @@ from typing import ClassVar
 from agent.contract.components import NODE
 from agent.contract.lines.base import device, unsent
 from agent.contract.messages import Severity, UnsentEvent
+from agent.contract.xid import unbroken
 
 _INIT = re.compile(
     r"\s*NVRM: GPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]): "
@@ -18,16 +19,15 @@ _INIT = re.compile(
     re.DOTALL,
 )
 _MISMATCH = re.compile(
-    r"\s*NVRM: API mismatch: the client(?: '.{1,64}' \(pid [0-9]{1,10}\))?\s.{0,40}?has the version ([0-9.]{3,20})"
-    r".{0,120}?kernel module has the version ([0-9.]{3,20})",
-    re.DOTALL,
+    r"NVRM: API mismatch: the client(?: '.{1,64}' \(pid [0-9]{1,10}\))? has the version ([0-9.-]{3,20}), "
+    r"but this kernel module has the version ([0-9.-]{3,20})"
 )
 _PEERMEM = re.compile(r"\s*nvidia[-_]peermem \w{1,60}:[0-9]{1,6} (?:ERROR|error) (.{1,300})", re.DOTALL)
 _SYMBOL = re.compile(
     r"\s*nvidia[-_]peermem: (Unknown symbol \w{1,80}|disagrees about version of symbol \w{1,80})"
 )
 _DISCOVERY = re.compile(
-    r"\s*NVRM: (knvlink(?:Discover|Update)PostRxDet\w{1,40}?)(?:_[A-Z0-9_]{1,20}|_IMPL)?: "
+    r"\s*NVRM: (?:GPU[0-9]{1,3} )?(knvlink(?:Discover|Update)PostRxDet\w{1,40}?)(?:_[A-Z0-9_]{1,20}|_IMPL)?: "
     r"(.{1,200}?failed.{0,100}|Failed .{1,200})",
     re.DOTALL,
 )
@@ -54,7 +54,7 @@ class NvidiaArea:
         if match := _INIT.match(text):
             data = {"message": f"{match[2]}{match[3]}".strip()}
             return unsent("gpu.init_failed", device("nvidia", match[1]), Severity.FATAL, data, text)
-        if match := _MISMATCH.match(text):
+        if match := _MISMATCH.match(unbroken(text)):
             data = {"client": match[1].rstrip("."), "module": match[2].rstrip(".")}
             return unsent("gpu.version_mismatch", NODE, Severity.ERROR, data, text)
         if match := _PEERMEM.match(text):

@@ -1,7 +1,8 @@
 """Processes that the kernel killed for lack of memory (Linux, mm/oom_kill.c).
 
 The line `oom-kill:...` names the control group, and so the job; the line `... Killed process ...` follows it. Before 5.1 there
-is no such line, and why a process is killed stands in a line of its own (`Out of memory: Kill process ...`).
+is no such line: the control group stands in `Task in ... killed as a result of limit of ...`, and why a process is killed in a
+line of its own (`Out of memory: Kill process ...`).
 """
 
 import re
@@ -12,14 +13,15 @@ from agent.contract.messages import Severity, UnsentEvent
 from agent.contract.owner import owner
 
 _WHERE = re.compile(
-    r"\s*oom-kill:constraint=(\w{1,40}),.{0,600}?task_memcg=([^,]{0,400}),task=(.{0,64}?),pid=([0-9]{1,10})",
+    r"\s*oom-kill:constraint=(\w{1,40}),.{0,600}?task_memcg=([^,]{0,400}),task=(.{0,64}),pid=([0-9]{1,10})",
     re.DOTALL,
 )
-_WHY = r"(Memory cgroup out of memory|Out of memory(?: \(oom_kill_allocating_task\))?): "
-# A name may hold anything, parentheses and spaces too: it ends where the figures begin.
+_TASK = re.compile(r"\s*Task in (/.{0,400}) killed as a result of limit of /")
+_WHY = r"(Memory cgroup out of memory|Out of [mM]emory(?: \(oom_kill_allocating_task\))?): "
+# A name may hold anything, parentheses and spaces too: it ends where the figures begin for the last time.
 _KILLED = re.compile(
-    rf"\s*(?:{_WHY})?Killed process ([0-9]{{1,10}}) \((.{{0,64}}?)\)"
-    r"(?: total-vm:[0-9]{1,15}kB|, UID[: ][0-9]{1,10}|,? ?$)",
+    rf"\s*(?:{_WHY})?Killed process ([0-9]{{1,10}})(?:, UID [0-9]{{1,10}},)? \((.{{0,64}})\)"
+    r"(?: total-vm:[0-9]{1,15}kB|, UID[: ][0-9]{1,10}|,? ?$|\.(?!\w))",
     re.DOTALL,
 )
 _KILL = re.compile(rf"\s*{_WHY}Kill process [0-9]{{1,10}} \(", re.DOTALL)
@@ -31,12 +33,15 @@ _MAX_PENDING = 64  # control groups that are remembered until their Killed line 
 class OomArea:
     """node.oom_kill."""
 
-    markers: ClassVar[tuple[str, ...]] = ("oom-kill:constraint=", "Killed process ", ": Kill process ")
+    markers: ClassVar[tuple[str, ...]] = (
+        *("oom-kill:constraint=", "Killed process ", ": Kill process ", "killed as a result of limit of "),
+    )
     kinds: ClassVar[tuple[str, ...]] = ("node.oom_kill",)
     distinguishing: ClassVar[tuple[str, ...]] = ("scope",)
 
     def __init__(self) -> None:
         self._groups: dict[int, str] = {}  # pid → control group, of processes that are about to be killed
+        self._group = ""  # what older kernels said of it, without a pid
         self._why = ""  # what older kernels said before they killed one, perhaps a child of it
 
     def read(self, text: str) -> UnsentEvent | None:
@@ -46,6 +51,9 @@ class OomArea:
                 self._groups.clear()
             self._groups[int(match[4])] = match[2]
             return None
+        if match := _TASK.match(text):
+            self._group = match[1]
+            return None
         if match := _KILL.match(text):
             self._why = match[1]
             return None
@@ -53,9 +61,9 @@ class OomArea:
         if match is None:
             return None
         in_group = (match[1] or self._why).startswith("Memory")
-        self._why = ""
         pid = int(match[2])
-        group = self._groups.pop(pid, "")
+        group = self._groups.pop(pid, self._group if in_group else "")
+        self._why = self._group = ""
         whose = owner(group)
         data = {
             "pid": pid,

@@ -1,9 +1,10 @@
 """PCI Express errors: Advanced Error Reporting and Downstream Port Containment.
 
-Formats: Linux, drivers/pci/pcie/aer.c (6.6 changed the words from Corrected/Uncorrected to Correctable/Uncorrectable),
-dpc.c. An error is announced by the root port and then reported by the device itself, and is one fact. Of a corrected one that is
-the second line; of an uncorrected one the first, as a device that is gone reports nothing any more. Where the firmware handles
-errors (APEI), its report stands in their place (drivers/firmware/efi/cper.c): its severity, its section, then the device.
+Formats: Linux, drivers/pci/pcie/aer.c (6.6 changed the words from Corrected/Uncorrected to Correctable/Uncorrectable), dpc.c
+(6.16 put the cause into the containment's own line). An error is announced by the root port and then reported by the device
+itself, and is one fact. Of a corrected one that is the second line; of an uncorrected one the first, as a device that is gone
+reports nothing any more. A containment stands in the place of an announcement. Where the firmware handles errors (APEI), its
+report stands in their place (drivers/firmware/efi/cper.c): its severity, its section, then the device.
 """
 
 import re
@@ -23,7 +24,10 @@ _ANNOUNCED = re.compile(
     rf"error (?:message )?received(?: from|:) {_BDF}"
 )
 _FAILED = re.compile(rf"\s*([\w-]{{1,40}}) {_BDF}: (?:AER: )?(?:device|subordinate device) recovery failed")
-_DPC = re.compile(rf"\s*([\w-]{{1,40}}) {_BDF}: DPC: containment event, status:(0x[0-9a-f]{{1,8}})")
+_DPC = re.compile(
+    rf"\s*([\w-]{{1,40}}) {_BDF}:(?:pcie[0-9]{{1,4}}:)? DPC:? containment event, status:(0x[0-9a-f]{{1,8}})"
+    rf"(?: source:0x([0-9a-f]{{4}})\b|, ERR_(?:NON)?FATAL received from {_BDF})?"
+)
 _FIRMWARE = re.compile(
     r"\s*(?:\{[0-9]{1,9}\})?\[Hardware Error\]: +(?:event severity|Error [0-9]{1,3}, type|section_type|device_id): (.{1,60})"
 )
@@ -47,7 +51,7 @@ class PcieArea:
     """pcie.error."""
 
     markers: ClassVar[tuple[str, ...]] = (
-        *("PCIe Bus Error: ", "AER: ", " recovery failed", "DPC: containment"),
+        *("PCIe Bus Error: ", "AER: ", " recovery failed", "containment event, "),
         *("event severity: ", "]:  Error ", "section_type: ", "device_id: "),
     )
     kinds: ClassVar[tuple[str, ...]] = ("pcie.error",)
@@ -84,22 +88,39 @@ class PcieArea:
         if match := _ANNOUNCED.match(text):
             word, rank = _class(match[2]) or ("fatal", Severity.FATAL)
             address = match[3].lower()
-            if len(self._announced) >= _MOST:
-                del self._announced[next(iter(self._announced))]
-            self._announced[address, word] = None
-            if len(self._uncorrected) >= _MOST:
-                self._uncorrected.clear()
-            self._uncorrected[match[1].lower()] = self._uncorrected[address] = (address, word)
+            self._remember(address, address, word)
+            self._uncorrected[match[1].lower()] = (address, word)
             data = {"class": word, "address": address, "port": match[1].lower()}
             return unsent("pcie.error", device(self._drivers.get(address, ""), address), rank, data, text)
         if match := _FAILED.match(text):
             return self._not_recovered(match[1], match[2].lower(), text)
         if match := _DPC.match(text):
-            data = {"class": "contained", "address": match[2].lower()}
-            return unsent("pcie.error", device(match[1], match[2]), Severity.FATAL, data, text)
+            return self._contained(match, text)
         if match := _FIRMWARE.match(text):
             return self._reported_by_firmware(match[0].partition("]: ")[2].lstrip(), match[1].strip(), text)
         return None
+
+    def _contained(self, match: re.Match[str], text: str) -> UnsentEvent:
+        """The port cut off what is below it. What it reports then, and whether it recovers, is the same fact."""
+        port = match[2].lower()
+        address, driver = port, match[1]
+        if (source := match[5] or _source(port, int(match[3], 16), match[4])) is not None:
+            address = source.lower()
+            driver = self._drivers.get(address, "")
+        for word in ("fatal", "nonfatal"):
+            self._remember(port, address, word)
+        self._uncorrected[port] = (address, "fatal")
+        data = {"class": "contained", "address": address, "port": port if address != port else ""}
+        return unsent("pcie.error", device(driver, address), Severity.FATAL, data, text)
+
+    def _remember(self, reporter: str, address: str, word: str) -> None:
+        """`reporter` will say more of an error of the device at `address`."""
+        if len(self._announced) >= _MOST:
+            del self._announced[next(iter(self._announced))]
+        self._announced[reporter, word] = None
+        if len(self._uncorrected) >= _MOST:
+            self._uncorrected.clear()
+        self._uncorrected[reporter] = self._uncorrected[address] = (address, word)
 
     def _not_recovered(self, driver: str, address: str, text: str) -> UnsentEvent | None:
         """The port says so of the device whose error it announced; of a fatal error that is no further fact."""
@@ -126,6 +147,13 @@ class PcieArea:
     def _knows(self, address: str, driver: str) -> None:
         if len(self._drivers) < _MOST_DEVICES:
             self._drivers[address] = driver
+
+
+def _source(port: str, status: int, requester: str | None) -> str | None:
+    """The device whose message was the cause, where the status says that one was (PCI Express base specification, DPC Status)."""
+    if requester is None or status >> 1 & 3 not in (1, 2) or not (number := int(requester, 16)):
+        return None
+    return f"{port.partition(':')[0]}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
 
 
 def pci_drivers(lines: Iterable[str]) -> dict[str, str]:

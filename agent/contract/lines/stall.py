@@ -1,7 +1,7 @@
 """A kernel that hangs or fails: hung tasks, lockups, stalls, oopses, panics.
 
 Formats: Linux, kernel/hung_task.c, kernel/watchdog.c, kernel/watchdog_perf.c, kernel/rcu/tree_stall.h,
-kernel/panic.c, arch/x86/mm/fault.c, lib/bug.c.
+kernel/panic.c, arch/x86/mm/fault.c, arch/x86/kernel/traps.c, arch/arm64/mm/fault.c, lib/bug.c.
 """
 
 import re
@@ -18,7 +18,9 @@ _HUNG = re.compile(
 _SOFT = re.compile(
     r"\s*(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#([0-9]{1,5}) stuck for ([0-9]{1,8})s!(?: \[(.{1,64}):([0-9]{1,10})\])?"
 )
-_HARD = re.compile(r"\s*(?:NMI )?watchdog: Watchdog detected hard LOCKUP on cpu ([0-9]{1,5})")
+_HARD = re.compile(
+    r"\s*(?:NMI )?watchdog: (?:CPU[0-9]{1,5}: )?Watchdog detected hard LOCKUP on cpu ([0-9]{1,5})"
+)
 _RCU = re.compile(
     r"\s*(?:rcu: )?INFO: rcu_\w{1,20} (?:detected (?:expedited )?stalls on CPUs|self-detected stall on CPU)"
 )
@@ -26,7 +28,9 @@ _RCU = re.compile(
 # as short must go on as the kernel's own does.
 _OOPS = re.compile(
     r"\s*(?:(?P<panic>Kernel panic - not syncing)|(?P<bug>kernel BUG at [^\s:\[]{1,200}:[0-9]{1,7}!|BUG: unable to handle"
-    r"|BUG: kernel NULL pointer|(?:Oops: )?general protection fault, probably|Internal error: Oops"
+    r"|BUG: kernel NULL pointer|(?:Oops: )?general protection fault, probably"
+    r"|general protection fault: [0-9a-f]{4} \[#[0-9]{1,5}\]"
+    r"|Unable to handle kernel [^\n]{3,60} at virtual address|Internal error: Oops"
     r"|Oops: [^\n]{0,100}\[#[0-9]{1,5}\](?: [A-Z][A-Z_]{1,20}){0,10}\s*$))(.{0,200})",
     re.DOTALL,
 )
@@ -43,7 +47,7 @@ class StallArea:
         "stall",
         "Kernel panic",
         "BUG",
-        "general protection fault, p",
+        *("general protection fault, p", "general protection fault: ", "Unable to handle kernel "),
         "Oops: ",
     )
     kinds: ClassVar[tuple[str, ...]] = ("kernel.stall", "kernel.oops")
