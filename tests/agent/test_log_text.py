@@ -25,11 +25,12 @@ LINES = ["[    1.5] first", "", "[    2.5] Überhitzung \r", "last without an en
         TEXT.encode("utf-16-le"),
         TEXT.encode("utf-16-be"),
         b"\xfe\xff" + TEXT.encode("utf-16-be"),
-        gzip.compress(TEXT.encode()),
-        gzip.compress(TEXT[:20].encode()) + gzip.compress(TEXT[20:].encode()),  # as log shippers append
+        gzip.compress(TEXT.encode(), mtime=0),
+        gzip.compress(TEXT[:20].encode(), mtime=0)
+        + gzip.compress(TEXT[20:].encode(), mtime=0),  # as log shippers append
         bz2.compress(TEXT.encode()),
         lzma.compress(TEXT.encode()),
-        gzip.compress(TEXT.encode("utf-16")),
+        gzip.compress(TEXT.encode("utf-16"), mtime=0),
     ],
 )
 def test_what_it_holds(content: bytes, tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ def test_what_it_holds(content: bytes, tmp_path: Path) -> None:
     [
         (b"\x28\xb5\x2f\xfd....", "is compressed with zstd: print it with `zstdcat {}` and pass that on"),
         (b"LPKSHHRH....", "is a file of the systemd journal: print it with `journalctl --file={} -k`"),
-        (gzip.compress(TEXT.encode() * 50)[:60], "is damaged: Compressed file ended before"),
+        (gzip.compress(TEXT.encode() * 50, mtime=0)[:60], "is damaged: Compressed file ended before"),
         (lzma.compress(TEXT.encode())[:40], "is damaged: Compressed file ended before"),
         (b"\x1f\x8bno more", "is damaged: "),
         (b"\xfd7zXZ\x00no more", "is damaged: "),
