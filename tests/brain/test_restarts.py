@@ -1,24 +1,21 @@
 """An agent starts again: what was there is there until something that was looked at says that it is well."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent.contract.messages import Scalar
 from brain.adapters.pack import load
-from brain.core.engine import Engine
-from brain.core.inputs import PackLoaded
-from brain.core.pack.actions import ACTIONS
 from tests.brain.world import Story
 
 ROOT = Path(__file__).parents[2]
-STARTED: dict[str, Scalar] = {"version": "0.1.0", "kernel": "6.1.0", "gpus": 8}
-OFF: dict[str, Scalar] = {"well": False, "synchronised": False, "offset_s": 0.0, "max_error_s": 16.0}
+STARTED: dict[str, Any] = {"version": "0.1.0", "kernel": "6.1.0", "gpus": 8}
+OFF: dict[str, Any] = {"well": False, "synchronised": False, "offset_s": 0.0, "max_error_s": 16.0}
 RIGHT = {**OFF, "well": True, "synchronised": True}
-LOW: dict[str, Scalar] = {"low": True, "available_mb": 5, "total_mb": 1000}
-HUNG: dict[str, Scalar] = {"call": "nvmlDeviceGetTemperature", "waited_s": 10.0, "times": 1}
-VERSIONS: dict[str, Scalar] = {"client": "570.86.10", "module": "550.54.15"}
-Fact = tuple[str, dict[str, Scalar]]
+LOW: dict[str, Any] = {"low": True, "available_mb": 5, "total_mb": 1000}
+HUNG: dict[str, Any] = {"call": "nvmlDeviceGetTemperature", "waited_s": 10.0, "times": 1}
+VERSIONS: dict[str, Any] = {"client": "570.86.10", "module": "550.54.15"}
+Fact = tuple[str, dict[str, Any]]
 
 
 @pytest.mark.parametrize(
