@@ -63,6 +63,7 @@ from brain.leader.pages import PageSender
 from brain.leader.performer import Performer
 from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
+from brain.leader.revoked_nodes import RevokedNodes
 from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
 from brain.leader.snapshots import SnapshotKeeper
@@ -312,6 +313,8 @@ async def run(
         if server is not None and server_keeper is not None:
             background.start(server_keeper.serve(), "server")
             background.start(CellMembers(config, server, notes).serve(), "members")
+        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer)
+        background.start(revoked.serve(), "revoked nodes")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)

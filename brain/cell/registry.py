@@ -23,6 +23,7 @@ from agent.contract.messages import clip
 from brain.locked_file import LockedFile
 
 MOST_TOKENS = 1000
+MOST_REVOKED = 10_000  # a cell has no more nodes
 
 
 class _Model(BaseModel):
@@ -54,8 +55,18 @@ class JoinToken(_Model):
     expires_at: float
 
 
+class Revocation(_Model):
+    """A node that was taken away: the brain forgets it."""
+
+    # the operator
+    by: str
+    at: float
+
+
 class _Registry(_Model):
     nodes: Mapping[str, CellNode] = {}
+    # by the node's name
+    revoked: Mapping[str, Revocation] = {}
     # by id
     tokens: Mapping[str, JoinToken] = {}
 
@@ -73,6 +84,10 @@ class CellRegistry:
     def tokens(self) -> Mapping[str, JoinToken]:
         """Returns id -> token, also of those that are used up or have expired. ConfigError as above."""
         return self._file.value().tokens
+
+    def revoked(self) -> Mapping[str, Revocation]:
+        """Returns node → its revocation; none of nodes that have joined again. ConfigError as above."""
+        return self._file.value().revoked
 
     def add(self, name: str, public: str, *, now: float, by: str = "add-node", replace: bool = False) -> None:
         """Lets a node in. ConfigError: its name or key is none. Refused: it is there with another key."""
@@ -102,7 +117,7 @@ class CellRegistry:
             kept = {key: one for key, one in found.tokens.items() if now < one.expires_at and one.left > 0}
             if len(kept) >= MOST_TOKENS:
                 raise ConfigError(f"{self._file.path} holds {MOST_TOKENS} tokens: revoke some")
-            return _Registry(nodes=found.nodes, tokens=kept | {id_: token})
+            return found.model_copy(update={"tokens": kept | {id_: token}})
 
         self._file.change(add)
         return id_, secret
@@ -133,11 +148,11 @@ class CellRegistry:
                 raise Refused("this join token is used up: make another (`gpuward cell token`)")
             changed = _with_node(found, name, public, now=now, by=id_, replace=token.replace)
             used = token.model_copy(update={"left": token.left - 1})
-            return _Registry(nodes=changed.nodes, tokens={**found.tokens, id_: used})
+            return changed.model_copy(update={"tokens": {**found.tokens, id_: used}})
 
         self._file.change(take)
 
-    def revoke(self, name: str) -> str:
+    def revoke(self, name: str, *, by: str, now: float) -> str:
         """Takes a node or, by its id, a token away. Returns what it was. Refused: there is neither."""
         what = ""
 
@@ -154,10 +169,13 @@ class CellRegistry:
                 raise Refused(
                     f"there is no node and no join token {clip(name, 80)!r}: see `gpuward cell show`"
                 )
-            return _Registry(
-                nodes={key: one for key, one in found.nodes.items() if key != name},
-                tokens={key: one for key, one in found.tokens.items() if key != name or name in found.nodes},
-            )
+            if name in found.tokens and name not in found.nodes:
+                return found.model_copy(
+                    update={"tokens": {k: one for k, one in found.tokens.items() if k != name}}
+                )
+            nodes = {key: one for key, one in found.nodes.items() if key != name}
+            revoked = [*found.revoked.items(), (name, Revocation(by=by, at=now))][-MOST_REVOKED:]
+            return found.model_copy(update={"nodes": nodes, "revoked": dict(revoked)})
 
         self._file.change(drop)
         return what
@@ -174,7 +192,8 @@ def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str,
     if taken:
         raise Refused(f"this key is that of node {taken}: each node makes its own")
     node = CellNode(public=public, since=now, by=by)
-    return _Registry(nodes={**found.nodes, name: node}, tokens=found.tokens)
+    revoked = {key: one for key, one in found.revoked.items() if key != name}
+    return found.model_copy(update={"nodes": {**found.nodes, name: node}, "revoked": revoked})
 
 
 def _check_public(public: str) -> None:

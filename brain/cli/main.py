@@ -33,6 +33,7 @@ COMMANDS: dict[str, Lazy] = {
         "brain.cli.operator_commands:mode", "How far a runbook may go by itself: observe, approve or auto."
     ),
     "return": lazy("brain.cli.operator_commands:return_", "A node is healthy again: its symptoms end."),
+    "forget": lazy("brain.cli.operator_commands:forget", "A node is gone for good: nothing of it is left."),
     "start": lazy("brain.cli.operator_commands:start", "Starts a runbook on a node without a fault."),
     "reset": lazy(
         "brain.cli.operator_commands:reset", "Lets disruptive runs begin again after the breaker has tripped."

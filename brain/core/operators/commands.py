@@ -9,7 +9,7 @@ from brain.core.healing import approvals, drains, gates, limits, runs, steps
 from brain.core.healing.drains import LEFT
 from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
-from brain.core.operators import requests, scopes
+from brain.core.operators import forgetting, requests, scopes
 from brain.core.pack.spec import Mode
 from brain.core.paging import escalation
 from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
@@ -203,6 +203,27 @@ def _return(ctx: Context, command: OperatorCommand) -> None:
         _refused(ctx, command, why)
 
 
+def _forget(ctx: Context, command: OperatorCommand) -> None:
+    """A node is gone for good. `revoked`: the brain itself says so of one that can speak no more; else it must be silent."""
+    node, why = str(command.args.get("node", "")), str(command.args.get("why", ""))
+    found = ctx.state.nodes.get(node)
+    if found is None:
+        _refused(ctx, command, f"no such node: {node!r}")
+    elif found.alive and not command.args.get("revoked"):
+        _refused(
+            ctx,
+            command,
+            f"{node} is heard: stop its agent first, or take its key away (`gpuward cell revoke {node}`)",
+        )
+    else:
+        forgetting.forget(
+            ctx,
+            node,
+            f"{command.who} {'has revoked it' if command.args.get('revoked') else 'says that it is gone'}"
+            + (f": {why}" if why else ""),
+        )
+
+
 def _start(ctx: Context, command: OperatorCommand) -> None:
     runbook, node, fabric, why = (
         str(command.args.get(name, "")) for name in ("runbook", "node", "fabric", "why")
@@ -232,6 +253,7 @@ VERBS: dict[str, Callable[[Context, OperatorCommand], None]] = {
     "close": _close,
     "mode": _mode,
     "return": _return,
+    "forget": _forget,
     "start": _start,
     "reset": _reset,
 }
