@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from brain.cli.client import Client, for_client
-from brain.cli.terminal import as_json, print_json
+from brain.cli.terminal import as_json, print_json, waits
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -144,11 +144,10 @@ def reset(client: Client, plain: bool) -> None:
 
 
 def _show(answer: dict[str, Any], plain: bool) -> None:
+    if answer["waiting"]:
+        waits(answer, plain=plain)
     if plain:
         print_json(answer)
-        return
-    if answer["waiting"]:
-        click.echo(answer["waiting"])
         return
     for note in answer["notes"]:
         click.echo(note["text"])
