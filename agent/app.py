@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 POSITION_EVERY_S = 10.0
 DISK_EVERY_S = 60.0
 CALM_S, CALM_TICK_S = 60.0, 2.0
+BOOT = "boot"  # key of the checkpoint: the boot id of the agent's last start
 DRAIN_S = 2.0  # at the end, for what still waits for the broker
 
 _log = logging.getLogger(__name__)
@@ -83,6 +84,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             max_bytes=config.spool_max_bytes,
         )
         undo.callback(spool.close)
+        booted = spool.checkpoints(BOOT).get(BOOT, host.boot_id()) != host.boot_id()
         lost = LostGpus(config.data_dir / "lost_gpus.json")
         known = LastKnown(config.data_dir / "last_known.json")
         undo.callback(known.save)
@@ -176,9 +178,10 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
                 keep_going(undo, "position", _saving_position(spool, source), feeder, host)
             kept = keep_going(undo, source.name, _following(source, feeder), feeder, host, needs=source.needs)
             looker.watch(source, kept)
+        keep_going(undo, "first looks", looker.after_start, feeder, host)
         # Every source takes its first step: the kernel log is at the position from which it is followed.
         await asyncio.sleep(0)
-        spool.put(_started(host), host.mono_s())
+        spool.put_all((_started(host, booted=booted),), host.mono_s(), {BOOT: host.boot_id()})
         _log.info("agent %s of node %s, cell %s, session %s", __version__, config.node, config.cell, session)
         # What exists now stays: each full collection would look at all of it again.
         gc.collect()
@@ -260,13 +263,13 @@ async def _drain(spool: Spool, connection: NatsConnection) -> None:
         await asyncio.sleep(0.02)
 
 
-def _started(host: Host) -> UnsentEvent:
+def _started(host: Host, *, booted: bool) -> UnsentEvent:
     gpus = sum(1 for function in host.listdir(bus.PCI) if bus.is_gpu(host, function))
     return UnsentEvent(
         kind="agent.started",
         component=NODE,
         severity=Severity.INFO,
-        data={"version": __version__, "kernel": host.kernel(), "gpus": gpus},
+        data={"version": __version__, "kernel": host.kernel(), "gpus": gpus, "booted": booted},
     )
 
 

@@ -4,17 +4,20 @@ The facts are in the spool when a look ends: what is put there afterwards, such 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from agent.actions.action_setup import LookedAgain
 from agent.collectors.samples import Looked, Sample, Tick
-from agent.contract.look import concerns
+from agent.contract.look import RESTATED, TOLD_AFTER_START, concerns
 from agent.contract.messages import UnsentEvent
 from agent.host import Host
 from agent.sources.base import Source
 from agent.supervisor import Feeder, Kept, is_present
 
 LIMIT_S = 20.0  # of a source; one that hangs holds up a look for so long
+# After the start: the first when a clock that is off has been off for long enough to be told, the second for what was in
+# between, or could not be seen.
+AFTER_START_S = (150.0, 1800.0)
 
 
 class Looker:
@@ -32,11 +35,22 @@ class Looker:
         """A source that should run."""
         self._watched.append((source, kept))
 
-    async def look(self, component: str = "") -> LookedAgain:
+    async def after_start(self) -> None:
+        """Tells, after the agent's start, what is well of that which was there before it and may have ended meanwhile."""
+        waited_s = 0.0
+        for after_s in AFTER_START_S:
+            await asyncio.sleep(after_s - waited_s)
+            waited_s = after_s
+            await self.look(of_kinds=TOLD_AFTER_START)
+        await asyncio.Event().wait()
+
+    async def look(self, component: str = "", of_kinds: Container[str] = RESTATED) -> LookedAgain:
         """Lets all sources look, and tells afresh what they saw of the component (empty: of everything)."""
         async with self._turn:
             wanted = concerns(component)
-            seen = await asyncio.gather(*(self._one(source, kept, wanted) for source, kept in self._watched))
+            seen = await asyncio.gather(
+                *(self._one(source, kept, wanted, of_kinds) for source, kept in self._watched)
+            )
             blind = {
                 source.name: why for (source, _), (why, _) in zip(self._watched, seen, strict=True) if why
             }
@@ -51,7 +65,7 @@ class Looker:
             )
 
     async def _one(
-        self, source: Source, kept: Kept, wanted: Callable[[str], bool]
+        self, source: Source, kept: Kept, wanted: Callable[[str], bool], of_kinds: Container[str]
     ) -> tuple[str, list[UnsentEvent]]:
         """Why the source could not look (empty: it did), and what was told of what it saw.
 
@@ -78,4 +92,4 @@ class Looker:
         self._feeder.emit(Tick(mono_s=now_s))
         if not why:
             samples.append(Looked(source=source.name, mono_s=now_s))
-        return why, self._feeder.restate(samples, wanted)
+        return why, self._feeder.restate(samples, wanted, of_kinds)

@@ -6,13 +6,14 @@ The only place in the agent that catches every exception.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from agent.collectors.base import Collector
 from agent.collectors.samples import Checkpoint, Line, Sample
 from agent.contract import kinds
 from agent.contract.components import NODE, check
+from agent.contract.look import RESTATED
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 from agent.host import Host
 from agent.shared.tasks import end
@@ -76,10 +77,13 @@ class Feeder:
             self.told.set()
 
     def restate(
-        self, samples: Sequence[Sample], concerns: Callable[[str], bool] = lambda _: True
+        self,
+        samples: Sequence[Sample],
+        concerns: Callable[[str], bool] = lambda _: True,
+        of_kinds: Container[str] = RESTATED,
     ) -> list[UnsentEvent]:
         """Tells the lasting conditions that these samples show again, present ones and well ones; each that `concerns`
-        wants, a component's. They are in the spool when this returns.
+        wants, a component's, and of these kinds. They are in the spool when this returns.
 
         A collector tells nothing well of a component of which it tells a present condition: a symptom may end by any of
         several kinds, and must not for a moment while one of them is present.
@@ -94,7 +98,11 @@ class Feeder:
                         if concerns(unsent.component):
                             found[unsent.kind, unsent.component, tuple(unsent.data.items())] = unsent
             ill = {unsent.component for unsent in found.values() if is_present(unsent)}
-            told += [one for one in found.values() if is_present(one) or one.component not in ill]
+            told += [
+                one
+                for one in found.values()
+                if one.kind in of_kinds and (is_present(one) or one.component not in ill)
+            ]
         if told:
             self._spool.put_all(told, now_s, {})
             self._on_stored(told)

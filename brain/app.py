@@ -65,6 +65,7 @@ from brain.leader.pages import PageSender
 from brain.leader.performer import Performer
 from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
+from brain.leader.revoked_nodes import RevokedNodes
 from brain.leader.rotations import Rotations
 from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
@@ -334,6 +335,8 @@ async def run(
             background.start(CellMembers(config, server, notes).serve(), "members")
         if jwts is not None:
             background.start(AccountKeeper(config, jwts, notes).serve(), "accounts")
+        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer)
+        background.start(revoked.serve(), "revoked nodes")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)

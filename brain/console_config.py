@@ -99,7 +99,8 @@ class ConsoleConfig(_Model):
     # name -> role, scopes, runbooks; their tokens: `gpuward token create`
     users: Mapping[str, GrantConfig] = {}
     # Commands that count only when a second person gives the same: `start`, `approve`, `mode auto` ...; with any of them,
-    # also a token that an administrator makes for somebody else
+    # also a token that an administrator makes for somebody else (until two administrators have tokens, whoever started the
+    # brain makes them alone)
     two_persons: tuple[str, ...] = ()
     # Where people log in with their browser; none: tokens only
     oidc: OidcConfig | None = None

@@ -54,6 +54,7 @@ def reference() -> str:
         _diagram(runs.TRANSITIONS),
     ]
     lines += ["## Operator commands\n", *_operator_commands()]
+    lines += ["## Command line\n", COMMAND_LINE]
     lines += ["## JSON output\n", JSON_KEYS]
     lines += ["## Metrics of the brain\n", METRICS_HEAD, *_metrics()]
     lines += ["## Keys of rules and runbooks\n", *_pack_keys()]
@@ -61,6 +62,23 @@ def reference() -> str:
     lines += ["## Configuration of the agent\n", *_agent_options()]
     lines += ["## Old names\n", *_old_names()]
     return "\n".join(lines)
+
+
+COMMAND_LINE = """\
+| exit status of `gpuward` | meaning |
+|---|---|
+| 0 | done |
+| 1 | failed, or refused |
+| 2 | an option or a file must be corrected |
+| 3 | nothing has happened yet: a second person must say the same (`console.two_persons`) |
+| 130 | interrupted |
+
+| variable | option | meaning |
+|---|---|---|
+| `GPUWARD_URL` | `--url` | where the brain's console is; default: http://127.0.0.1:8470 |
+| `GPUWARD_TOKEN_FILE` | `--token-file` | your token's file; default on the brain's machine: that of who started it |
+| `GPUWARD_CA_FILE` | `--ca-file` | CA of an https:// brain (PEM); a cell's is `<data_dir>/cell/ca.pem` |
+"""
 
 
 METRICS_HEAD = """\

@@ -16,9 +16,9 @@ def event(kind: str, component: str, severity: Severity | None = None, **data: S
     )
 
 
-def agent_started(version: str, kernel: str, gpus: int) -> UnsentEvent:
+def agent_started(version: str, kernel: str, gpus: int, *, booted: bool = False) -> UnsentEvent:
     """The first event of an agent."""
-    data: dict[str, Scalar] = {"version": version, "kernel": kernel, "gpus": gpus}
+    data: dict[str, Scalar] = {"version": version, "kernel": kernel, "gpus": gpus, "booted": booted}
     return UnsentEvent(kind="agent.started", component="node", severity=Severity.INFO, data=data)
 
 

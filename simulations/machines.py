@@ -185,7 +185,7 @@ class Machine:
             gpu.removed = False  # a new kernel has not had it
         fixes = (*_FIXED_BY_A_BOOT, Fix.CYCLE_POWER) if change.power else _FIXED_BY_A_BOOT
         powered = [gpu.bdf for gpu in state.gpus.values() if change.power and not gpu.dead]
-        out = [events.agent_started(VERSION, KERNEL, len(state.gpus))]
+        out = [events.agent_started(VERSION, KERNEL, len(state.gpus), booted=True)]
         out += self._make_all((ch.FixApplied(fix=fix, component="node") for fix in fixes), at)
         out += self._make_all((ch.GpuReturned(bdf=bdf) for bdf in powered), at)
         out += self._make_all(self._restarts(), at)

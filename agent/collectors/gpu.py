@@ -39,6 +39,7 @@ class GpuCollector(Collector):
         self._lost: dict[str, str] = dict.fromkeys(lost_before, _BEFORE)
         self._hangs = 0
         self._unanswered_since_s: float | None = None
+        self._opened_s: float | None = None
 
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:
@@ -50,6 +51,8 @@ class GpuCollector(Collector):
         if isinstance(sample, Gpu):
             return self._gpu(sample, max(0.0, now_s - sample.mono_s))
         if isinstance(sample, NvmlState):
+            if sample.state == "ready":
+                self._opened_s = sample.mono_s
             return self._nvml(sample, max(0.0, now_s - sample.mono_s))
         return ()
 
@@ -59,7 +62,10 @@ class GpuCollector(Collector):
         if isinstance(sample, Gpu):
             return [_lost(sample, age_s) if sample.lost else _answers(sample, age_s)]
         if isinstance(sample, NvmlState) and sample.state == "answers":
-            return [_of_node("nvml.answers", Severity.INFO, {"after_s": 0.0}, "NVML answers", age_s)]
+            data: dict[str, Scalar] = {"after_s": 0.0}
+            if self._opened_s is not None:
+                data["open_s"] = round(max(0.0, now_s - self._opened_s), 3)
+            return [_of_node("nvml.answers", Severity.INFO, data, "NVML answers", age_s)]
         return ()
 
     def _gpu(self, gpu: Gpu, age_s: float) -> list[UnsentEvent]:

@@ -31,6 +31,10 @@ RESTATED = frozenset(
     )
 )
 
+# What the agent tells some time after its start, when its sources have looked (agent/look.py): collectors tell what begins and
+# what ends, and what was present before a restart may have ended meanwhile. The symptom stays until one of these says so.
+TOLD_AFTER_START = frozenset(("node.clock", "node.memory", "node.module", "node.pressure", "nvml.answers"))
+
 # Kind → another `source` that tells it as well: NVML has events for XIDs, also where the kernel log cannot be read.
 ALSO_TOLD_BY: Mapping[str, str] = {"gpu.xid": "NVML"}
 

@@ -46,6 +46,10 @@ class Beats:
         self.newest[node] = LastBeat(beat, self._clock())
         return beat
 
+    def forget(self, node: str) -> None:
+        """The node is gone for good."""
+        self.newest.pop(node, None)
+
     def session(self, node: str) -> tuple[str, float] | None:
         """Returns (session, the node's monotonic clock now), or None without a fresh beat."""
         found = self.newest.get(node)
@@ -87,9 +91,13 @@ class Liveness:
                 yield from self._report(name, alive=False, silent_s=silent_s, now=now, epoch=epoch)
             elif not node.alive and last is not None and now - last.at < self._unreachable_after_s:
                 yield from self._report(name, alive=True, silent_s=0.0, now=now, epoch=epoch)
-        for name in self._beats.newest:
-            if name not in nodes:
+        for name, last in list(self._beats.newest.items()):
+            if name in nodes:
+                continue
+            if now - last.at < self._unreachable_after_s:
                 yield from self._report(name, alive=True, silent_s=0.0, now=now, epoch=epoch)
+            else:
+                self._beats.forget(name)  # it was forgotten after its last beat
 
     def _report(
         self, node: str, *, alive: bool, silent_s: float, now: float, epoch: int

@@ -85,7 +85,7 @@ def brain_seed_file(config: BrainConfig) -> Path:
 
 def states(registry: CellRegistry) -> dict[str, CellNode | float]:
     """Returns node -> its line, or when it was revoked. ConfigError: the registry cannot be read."""
-    return {**registry.revoked(), **registry.nodes()}
+    return {**{name: one.at for name, one in registry.revoked().items()}, **registry.nodes()}
 
 
 def credentials(path: Path) -> tuple[str, str]:

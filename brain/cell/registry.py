@@ -23,6 +23,7 @@ from agent.contract.messages import clip
 from brain.locked_file import LockedFile
 
 MOST_TOKENS = 1000
+MOST_REVOKED = 10_000  # a cell has no more nodes
 
 
 class _Model(BaseModel):
@@ -54,12 +55,20 @@ class JoinToken(_Model):
     expires_at: float
 
 
+class Revocation(_Model):
+    """A node that was taken away: the brain forgets it."""
+
+    # the operator
+    by: str
+    at: float
+
+
 class _Registry(_Model):
     nodes: Mapping[str, CellNode] = {}
+    # By the node's name. The brain forgets the node; servers in operator mode are told, also those that were down at the time
+    revoked: Mapping[str, Revocation] = {}
     # by id
     tokens: Mapping[str, JoinToken] = {}
-    # node -> when it was revoked. Servers in operator mode are told so, also those that were down at the time
-    revoked: Mapping[str, float] = {}
 
 
 class CellRegistry:
@@ -78,8 +87,8 @@ class CellRegistry:
         """Returns id -> token, also of those that are used up or have expired. ConfigError as above."""
         return self._file.value().tokens
 
-    def revoked(self) -> Mapping[str, float]:
-        """Returns node -> when it was revoked. ConfigError as above."""
+    def revoked(self) -> Mapping[str, Revocation]:
+        """Returns node → its revocation; none of nodes that have joined again. ConfigError as above."""
         return self._file.value().revoked
 
     def add(self, name: str, public: str, *, now: float, by: str = "add-node", replace: bool = False) -> None:
@@ -163,7 +172,7 @@ class CellRegistry:
         if taken:
             raise Refused(f"this key is that of node {taken}: each node makes its own")
 
-    def revoke(self, name: str, *, now: float) -> str:
+    def revoke(self, name: str, *, now: float, by: str = "") -> str:
         """Takes a node or, by its id, a token away. Returns what it was. Refused: there is neither."""
         what = ""
 
@@ -184,8 +193,9 @@ class CellRegistry:
                 tokens = {key: one for key, one in found.tokens.items() if key != name}
                 return found.model_copy(update={"tokens": tokens})
             nodes = {key: one for key, one in found.nodes.items() if key != name}
-            revoked = {**found.revoked, name: _later(now, found.nodes[name].since)}
-            return found.model_copy(update={"nodes": nodes, "revoked": revoked})
+            revocation = Revocation(by=by, at=_later(now, found.nodes[name].since))
+            revoked = [*found.revoked.items(), (name, revocation)][-MOST_REVOKED:]
+            return found.model_copy(update={"nodes": nodes, "revoked": dict(revoked)})
 
         self._file.change(drop)
         return what
@@ -203,9 +213,10 @@ def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str,
         raise Refused(f"this key is that of node {taken}: each node makes its own")
     if present is not None and present.public == public:
         return found
-    before = max(present.since if present else 0.0, found.revoked.get(name, 0.0))
+    taken_away = found.revoked.get(name)
+    before = max(present.since if present else 0.0, taken_away.at if taken_away else 0.0)
     node = CellNode(public=public, since=_later(now, before), by=by)
-    revoked = {key: at for key, at in found.revoked.items() if key != name}
+    revoked = {key: one for key, one in found.revoked.items() if key != name}
     return found.model_copy(update={"nodes": {**found.nodes, name: node}, "revoked": revoked})
 
 

@@ -1,6 +1,7 @@
 """`gpuward cell`: who belongs to a cell. It works on the files of the brain's machine, whether the brain runs or not."""
 
 import os
+import pwd
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,6 +50,17 @@ def _make_folder(config: BrainConfig) -> None:
     if os.geteuid() == 0:  # the brain's user must be able to read it
         owner = config.data_dir.stat()
         os.chown(config.cell_dir, owner.st_uid, owner.st_gid)
+
+
+def _operator() -> str:
+    """Who types this, for the log: this machine's user, also behind sudo."""
+    user = os.environ.get("SUDO_USER", "")
+    if not user:
+        try:
+            user = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            user = f"user {os.getuid()}"
+    return user
 
 
 def _day(at: float) -> str:
@@ -141,8 +153,9 @@ def token(
 @in_config
 @in_data
 def revoke(what: str, path: Path | None, data: Path | None) -> None:
-    """Takes a node or a join token (its id) away, at once: a node's connection is closed."""
-    click.echo(f"revoked: {_registry(_load(path, data)).revoke(what, now=time.time())}")
+    """Takes a node or a join token (its id) away, at once: a node's connection is closed, and the brain forgets it."""
+    registry = _registry(_load(path, data))
+    click.echo(f"revoked: {registry.revoke(what, by=_operator(), now=time.time())}")
 
 
 @cell.command()

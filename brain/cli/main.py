@@ -33,6 +33,7 @@ COMMANDS: dict[str, Lazy] = {
         "brain.cli.operator_commands:mode", "How far a runbook may go by itself: observe, approve or auto."
     ),
     "return": lazy("brain.cli.operator_commands:return_", "A node is healthy again: its symptoms end."),
+    "forget": lazy("brain.cli.operator_commands:forget", "A node is gone for good: nothing of it is left."),
     "start": lazy("brain.cli.operator_commands:start", "Starts a runbook on a node without a fault."),
     "reset": lazy(
         "brain.cli.operator_commands:reset", "Lets disruptive runs begin again after the breaker has tripped."
@@ -88,7 +89,8 @@ def group(mounted: Mapping[str, Callable[[], click.Command]]) -> LazyGroup:
 def run(mounted: Mapping[str, Callable[[], click.Command]], args: Sequence[str] | None = None) -> None:
     """Runs a command line, and ends the process. An error for the operator is one line, without a traceback.
 
-    Exit status: 0 done, 1 failed, 2 the operator must correct an option or a file, 130 interrupted.
+    Exit status: 0 done, 1 failed, 2 the operator must correct an option or a file, 3 a second person must
+    agree (console.two_persons), 130 interrupted.
     """
     with standard_output("gpuward"):
         sys.exit(_status(group(mounted), args))

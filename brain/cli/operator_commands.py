@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from brain.cli.client import Client, for_client
-from brain.cli.terminal import as_json, print_json
+from brain.cli.terminal import as_json, print_json, waits
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -109,6 +109,18 @@ def return_(client: Client, node: str, plain: bool) -> None:
 
 
 @click.command()
+@click.argument("node")
+@click.option("--why", default="", help="The reason, for the others.")
+@as_json
+@for_client
+def forget(client: Client, node: str, why: str, plain: bool) -> None:
+    """NODE is gone for good: its incidents and pages end, and no list and no count has it any more. Refused while it is
+    heard; heard again it is a new node.
+    """
+    _show(client.submit("forget", **({"node": node, "why": why} if why else {"node": node})), plain)
+
+
+@click.command()
 @click.argument("runbook")
 @click.option("--node", help="The node to start it on.")
 @click.option("--fabric", help="The fabric, for a runbook that looks at a whole one.")
@@ -132,11 +144,10 @@ def reset(client: Client, plain: bool) -> None:
 
 
 def _show(answer: dict[str, Any], plain: bool) -> None:
+    if answer["waiting"]:
+        waits(answer, plain=plain)
     if plain:
         print_json(answer)
-        return
-    if answer["waiting"]:
-        click.echo(answer["waiting"])
         return
     for note in answer["notes"]:
         click.echo(note["text"])

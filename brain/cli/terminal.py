@@ -3,14 +3,15 @@
 import json
 import shutil
 import textwrap
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
 
 from agent.contract.inert import inert, inert_json
 
+WAITS = 3  # exit status of a command that waits for a second person: nothing has happened yet
 WIDTH = 100  # columns: the most that is comfortable to read, and what a pipe gets
 
 
@@ -26,6 +27,15 @@ as_json = click.option("--json", "plain", is_flag=True, callback=_faithful, help
 def print_json(value: Any, indent: int | None = 2) -> None:
     """Prints JSON that means exactly the value, and does nothing to a terminal."""
     click.echo(inert_json(json.dumps(value, indent=indent, ensure_ascii=False)))
+
+
+def waits(answer: Mapping[str, Any], *, plain: bool) -> NoReturn:
+    """Ends a command to which a second person must agree (console.two_persons)."""
+    if plain:
+        print_json(answer)
+    else:
+        click.echo(answer["waiting"])
+    raise click.exceptions.Exit(WAITS)
 
 
 def console() -> Console:

@@ -9,7 +9,7 @@ import click
 from brain.cli.client import Client, for_client
 from brain.cli.operator_commands import Duration
 from brain.cli.queries import clock
-from brain.cli.terminal import as_json, print_json
+from brain.cli.terminal import as_json, print_json, waits
 
 
 @click.group()
@@ -42,8 +42,7 @@ def create(
     body: dict[str, Any] = {"user": name, "lasts_s": lasts_s, "scopes": scopes, "runbooks": runbooks}
     made = client.post("tokens", body=body | ({"role": role} if role else {}))
     if made.get("waiting"):
-        click.echo(made["waiting"])
-        return
+        waits(made, plain=plain)
     if out is not None:
         _write(out, made.pop("token"))
     if plain:
@@ -53,7 +52,8 @@ def create(
         click.echo(made["token"])
     click.echo(
         f"{made['id']} of {made['user']}: {made['role']} until {made['expires_at'][:10]}"
-        + (f", in {out}" if out else ""),
+        + (f", in {out}" if out else "")
+        + (f"\n{made['said']}" if "said" in made else ""),
         err=True,
     )
 

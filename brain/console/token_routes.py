@@ -12,14 +12,14 @@ from agent.contract.errors import ConfigError, Refused
 from brain.console import shapes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door
-from brain.console.access.people import RANK
+from brain.console.access.people import RANK, Person
 from brain.console.access.route import Route, get, person, post
-from brain.console.access.tokens import Token
+from brain.console.access.tokens import Token, Tokens
 from brain.console.access.two_persons import Proposals
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 from brain.console.operator_commands import waits
-from brain.console_config import Role
+from brain.console_config import ConsoleConfig, Role
 
 DAY_S = 86400.0
 LONGEST_S = 366 * DAY_S
@@ -88,8 +88,14 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
         limit = who.limit if user == who.name else None
         if limit and (limit.scopes or limit.runbooks):
             raise web.HTTPForbidden(text="a token with limits makes no other tokens")
-        by = who.name
-        if user != who.name and brain.config.console.two_persons:
+        by, said = who.name, ""
+        try:
+            alone = _alone(brain.config.console, tokens, who)
+        except ConfigError as error:
+            raise web.HTTPServiceUnavailable(text=str(error)) from error
+        if user != who.name and brain.config.console.two_persons and alone:
+            said = f"no second person was asked: {alone}"
+        elif user != who.name and brain.config.console.two_persons:
             text = f"token for {user}: {wanted.model_dump_json(exclude_defaults=True)}"
             first = proposals.agreed(text, by, partial(door.still_welcome, request), time.monotonic())
             if not first:
@@ -111,8 +117,9 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
             raise web.HTTPForbidden(text=str(error)) from error
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
-        brain.note("access.token", f"{by} made token {token.id} of {user} ({role.value})")
-        return json_answer(_shape(token) | {"token": text})
+        more = f"; {said}" if said else ""
+        brain.note("access.token", f"{by} made token {token.id} of {user} ({role.value}){more}")
+        return json_answer(_shape(token) | {"token": text} | ({"said": said} if said else {}))
 
     async def revoke(request: web.Request) -> web.Response:
         who = person(request)
@@ -139,6 +146,27 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
         post("/api/tokens", Role.VIEWER, make),
         post("/api/tokens/revoke", Role.VIEWER, revoke),
     ]
+
+
+def _alone(config: ConsoleConfig, tokens: Tokens, who: Person) -> str:
+    """Why nobody else could agree to a token that the starter of this brain makes; empty: somebody could, or it is not they.
+
+    A second person must be an administrator, as who makes tokens for others must be.
+    """
+    oidc = config.oidc
+    if not who.starter or (oidc and any(one.role is Role.ADMINISTRATOR for one in oidc.groups.values())):
+        return ""
+    able = {
+        one.user
+        for one in tokens.all()
+        if time.time() < one.expires_at
+        and one.role is Role.ADMINISTRATOR
+        and (one.login or (one.user in config.users and config.users[one.user].role is Role.ADMINISTRATOR))
+    }
+    if len(able) >= 2:
+        return ""
+    have = f"only {next(iter(able))} has" if able else "nobody has"
+    return f"{have} the token of an administrator yet; from two on, a second one must agree"
 
 
 def _shape(token: Token) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def touched(verb: str, args: Mapping[str, Scalar], state: State) -> Touched:
         case "mode":
             nodes = named.get("nodes", "*")
             return Touched(scopes=(f"node/{nodes}" if nodes else EVERYTHING,), runbooks=(named["runbook"],))
-        case "return":
+        case "return" | "forget":
             return Touched(scopes=(f"node/{named['node']}",))
         case "start":
             where = f"fabric/{named['fabric']}" if named.get("fabric") else f"node/{named.get('node', '')}"

@@ -21,6 +21,7 @@ VERBS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Role]] = {
     "close": (("id",), ("why",), Role.OPERATOR),
     "mode": (("runbook", "mode"), ("nodes",), Role.ADMINISTRATOR),  # observe: operators, too (touched.py)
     "return": (("node",), (), Role.OPERATOR),
+    "forget": (("node",), ("why",), Role.OPERATOR),
     "start": (("runbook",), ("node", "fabric", "why"), Role.APPROVER),
     "reset": ((), (), Role.APPROVER),
 }

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import pytest
 
+from agent import look
 from agent.actions.action_setup import LookedAgain
 from agent.actions.agent_look import AgentLook
 from agent.collectors import collectors
@@ -22,6 +23,7 @@ from agent.sources.bond import BondSource
 from agent.sources.infiniband import InfinibandSource, InfinibandSourceOptions
 from agent.sources.kmsg import KmsgSource, KmsgSourceOptions
 from agent.sources.netlink import NetlinkSource
+from agent.sources.node import NodeSource, NodeSourceOptions
 from agent.sources.nvml import NvmlSource
 from agent.sources.poll import Poller
 from agent.supervisor import Feeder, keep_going
@@ -145,6 +147,27 @@ async def test_what_has_not_changed_is_told_again(tmp_path: Path) -> None:
         )
         assert len(one.told("bond.slaves")) == before + 1
         assert (await one.looker.look("service/slurmd.service")).present == ()
+
+
+async def test_after_a_start_it_is_told_what_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what began before the start and may be over: the clock and its like, once each look, and nothing else."""
+    monkeypatch.setattr(look, "AFTER_START_S", (0.0, 0.05))
+    root = tmp_path / "root"
+    port(root)
+    (root / "proc").mkdir(parents=True, exist_ok=True)
+    (root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n")
+    async with node(tmp_path) as one:
+        one.runs(NodeSource(Host(root=root), NodeSourceOptions()))
+        one.runs(InfinibandSource(Host(root=root), InfinibandSourceOptions(ib_interval_s=3600.0)))
+        await one.until_looked()
+        before = len(waiting(one.spool))
+        looks = asyncio.create_task(one.looker.after_start())
+        async with asyncio.timeout(60):
+            while len(waiting(one.spool)) < before + 2:
+                await asyncio.sleep(0.01)
+        await end(looks)
+        told = [(each["kind"], each["data"]["low"]) for each in waiting(one.spool)[before:]]
+        assert told == [("node.memory", False)] * 2
 
 
 async def test_a_source_that_hangs_is_named_and_the_others_look(tmp_path: Path) -> None:

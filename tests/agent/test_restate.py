@@ -173,6 +173,8 @@ WELL: dict[str, Row] = {
     "GPU answers after a loss": ([GPU, replace(GPU, lost="lost")], [GPU], "gpu.answers", ON, {"index": 0}),
     "NVML answers": ([NvmlState(state="hung", call="nvmlInit", waited_s=10.0)], [NvmlState(state="answers")],
                      "nvml.answers", "node", {}),
+    "NVML was opened": ([NvmlState(state="ready", mono_s=1.0)], [NvmlState(state="answers", mono_s=151.0)],
+                        "nvml.answers", "node", {"after_s": 0.0, "open_s": 150.0}),
     "GPU busy": ([], [HELD], "gpu.busy", ON, {"utilization": 50}),
     "GPU not spinning": ([health(power_limit=700_000)], [HELD], "gpu.spinning", ON, {"active": False}),
     "GPU not orphaned": ([], [HELD], "gpu.orphaned", ON, {"active": False}),

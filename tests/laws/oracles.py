@@ -192,8 +192,10 @@ class SharedCause:
         given, now = moment.given, moment.now
         if isinstance(given, EventSeen):
             self._heard(cell.pack, given, now)
-        elif isinstance(given, OperatorCommand) and given.verb == "return":
-            for there in self._active.values():  # a person says that this node is healthy
+        elif isinstance(given, OperatorCommand) and (
+            given.verb == "return" or any(note.kind == "node.forgotten" for note in moment.notes)
+        ):
+            for there in self._active.values():  # a person says that this node is healthy, or gone
                 there.pop(str(given.args.get("node")), None)
         for step in moment.performed:
             if not disruptive(step) or not step.node or step.run in self._begun:

@@ -459,6 +459,8 @@ class Teller:
             args |= {"nodes": chance.choice(("*", "n00*", node))} if chance.random() < 0.5 else {}
         elif verb == "return":
             args = {"node": node}
+        elif verb == "forget":  # `revoked`: as the brain says it itself
+            args = {"node": node} | ({"revoked": True} if chance.random() < 0.4 else {})
         elif verb == "start":
             args = {"runbook": chance.choice(runbooks), "node": node, "why": "a look"}
         elif verb == "reset":
@@ -496,6 +498,7 @@ _VERBS = {
     "close": 2,
     "mode": 2,
     "return": 2,
+    "forget": 0.5,
     "start": 2,
     "reset": 1,
     "sing": 0.3,
@@ -545,9 +548,21 @@ def observed(cell: Cell, moment: Moment) -> None:
             cell.approvals[str(args["id"]).partition(".")[0]] = now
         case _:
             pass
+    for note in moment.notes:
+        if note.kind == "node.forgotten":
+            _forgotten(cell, note.scope.removeprefix("node/"))
     for begun in moment.performed:
         if begun.id not in cell.under_way:
             cell.under_way[begun.id] = StepUnderWay(step=begun, since=now, disrupts=begun.disrupts)
+
+
+def _forgotten(cell: Cell, node: str) -> None:
+    """People take care of it: its drain is nobody's in the cell, and a step that drains it yet is nobody's either."""
+    cell.node(node).drained_for.clear()
+    cell.holds = {id_: hold for id_, hold in cell.holds.items() if hold.scope != f"node/{node}"}
+    for id_, begun in list(cell.under_way.items()):
+        if begun.step.node == node and begun.step.action == "scheduler.drain":
+            del cell.under_way[id_]
 
 
 def _ended(cell: Cell, step_id: str, outcome: Outcome, now: float) -> None:

@@ -37,6 +37,7 @@ PARTS: dict[str, str] = {
     "bun-": "grp-",
     "(gate young)": "(gate settling)",
     "node.silent": "node.unreachable",
+    "mode, return, start, reset)": "mode, return, forget, start, reset)",
     ": a fresh fact; an approval": ": there is no fresh one; an approval",
 }  # parts of ids and sentences
 

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -138,6 +139,30 @@ class Machine:
         )
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
+    def ann(self, *argv: str) -> str:
+        """What a command of ann's prints."""
+        options = ["--url", self.url, "--ca-file", str(self.data / "cell/ca.pem")]
+        return self.run("gpuward", *options, "--token-file", str(self.folder / "brain-ann.token"), *argv)
+
+    def nodes(self) -> list[str]:
+        """The names of the nodes that the brain knows."""
+        return [one["name"] for one in self.ask("nodes") or ()]
+
+    def notes(self) -> str:
+        """What the read model has of all notes."""
+        with contextlib.closing(sqlite3.connect(self.data / "history.sqlite")) as database:
+            return " ".join(str(row) for row in database.execute("SELECT * FROM notes"))
+
+    def stop_brain(self) -> None:
+        """As systemd does."""
+        self.processes["brain"].terminate()
+        self.processes["brain"].wait(60)
+
+    def restart_brain(self) -> None:
+        """With what is on disk."""
+        self.stop_brain()
+        self.start_brain()
+
     def beat_age_s(self, node: str) -> float:
         """How old its newest beat is."""
         ages = [one["beat_age_s"] for one in self.ask("nodes") or () if one["name"] == node]
@@ -194,11 +219,38 @@ def test_a_node_joins_is_heard_and_is_revoked(tmp_path: Path) -> None:
 
         log = whole.data / "nats/nats.log"
         assert whole.cell("revoke", "gpu-1") == "revoked: node gpu-1\n"
-        whole.until(lambda: whole.beat_age_s("gpu-1") > 5, "the node is heard no more")
+        whole.until(lambda: not whole.nodes(), "the node is forgotten")
         refused = tmp_path / "gpu-1.log"
         whole.until(lambda: "uthorization" in refused.read_text(), "its next connection is refused")
         assert log.exists()
+        whole.restart_brain()
+        time.sleep(3)  # what it had on its way is refused too
+        assert whole.nodes() == []
+        assert "has revoked it" in whole.notes()
         assert sorted(json.loads(whole.cell("show", "--json"))["nodes"]) == ["gpu-2"]
+
+
+def test_a_revoked_node_that_was_lost_pages_nobody_any_more(tmp_path: Path) -> None:
+    """Its incident is closed with the operator's name; revoked while no brain runs, it is forgotten by the next one."""
+    with machine(tmp_path) as whole:
+        token = whole.token("--nodes", "gpu-*", "--count", "2")
+        for node in ("gpu-1", "gpu-2"):
+            whole.join(node, token)
+            whole.start_agent(node)
+        whole.until(lambda: len(whole.nodes()) == 2, "both are heard")
+        for node in ("gpu-1", "gpu-2"):
+            whole.processes[node].kill()
+        whole.until(lambda: len(whole.ask("incidents")) == 2, "both are lost")
+        assert "is heard" not in whole.ann("forget", "gpu-1", "--why", "sold")
+        whole.until(lambda: whole.nodes() == ["gpu-2"], "one is forgotten")
+        whole.stop_brain()
+        whole.cell("revoke", "gpu-2")
+        whole.start_brain()
+        whole.until(lambda: whole.nodes() == [], "the other is forgotten")
+        ended = {one["node"]: one for one in whole.ask("incidents", "--all")}
+        assert {one["state"] for one in ended.values()} == {"closed"}
+        assert ended["gpu-1"]["closed_why"] == "ann says that it is gone: sold"
+        assert ended["gpu-2"]["closed_why"].endswith("has revoked it")
 
 
 def test_who_may_not_join(tmp_path: Path, record_property: Record) -> None:

@@ -5,8 +5,10 @@ import contextlib
 import json
 import ssl
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +304,48 @@ async def test_two_persons(tmp_path: Path) -> None:
         assert (await ask(url, "/api/command", auto, Authorization=bob))[0] == 202, "ann is nobody any more"
     with pytest.raises(ConfigError, match="no command 'modes'"):
         Console(FolderView.of(tmp_path, console={"two_persons": ["modes"]}))
+
+
+async def test_whoever_started_the_brain_lets_the_first_two_in(tmp_path: Path) -> None:
+    """Nobody could agree: so the starter makes tokens alone, says so, and no more when two administrators have theirs."""
+    users = {name: {"role": "administrator"} for name in ("ann", "bob", "cid")} | {
+        "eve": {"role": "operator"}
+    }
+    rule = {"port": 0, "users": users, "two_persons": ["mode auto"]}
+    async with lab(tmp_path, console=rule) as whole:
+        assert whole.running is not None
+        url, data = whole.running.console_url, whole.config.data_dir
+        (data / "tokens.json").unlink()
+        starter = shown(next(data.glob("console-*.token")))
+
+        async def made(user: str, who: str) -> tuple[int, str]:
+            status, answer = await ask(url, "/api/tokens", {"user": user}, Authorization=who)
+            return status, str(answer.get("said", ""))
+
+        assert await made("eve", starter) == (
+            200,
+            "no second person was asked: nobody has the token of an administrator yet; from two on, a second one must agree",
+        )
+        status, answer = await ask(url, "/api/tokens", {"user": "ann"}, Authorization=starter)
+        assert status == 200
+        ann = f"Bearer {answer['token']}"
+        assert (await made("bob", ann))[0] == 202, "she alone is no starter"
+        assert "only ann has" in (await made("bob", starter))[1]
+        assert (await made("cid", starter))[0] == 202, "two could agree now"
+        status, answer = await ask(url, "/api/tokens", {"user": "cid"}, Authorization=ann)
+        assert (status, answer["made_by"].endswith(" and ann")) == (200, True)
+        command = {"verb": "mode", "args": {"runbook": "*", "mode": "auto"}}
+        await ask(url, "/api/command", command, Authorization=ann)
+        status, answer = await ask(url, "/api/command", command, Authorization=starter)
+        assert answer["notes"][0]["text"].startswith("ann and ")
+        assert " set * to auto" in answer["notes"][0]["text"]
+        file = tmp_path / "ann.token"
+        file.write_text(ann.removeprefix("Bearer "))
+        for words in (("mode", "*", "auto"), ("token", "create", "bob")):
+            argv = [Path(sys.executable).parent / "gpuward", "--url", url, "--token-file", file, *words]
+            run = partial(subprocess.run, argv, capture_output=True, text=True, check=False)
+            done = await asyncio.to_thread(run)
+            assert (done.returncode, "another person" in done.stdout) == (3, True), done
 
 
 async def test_limits_to_scopes_and_runbooks(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ COMMANDS: dict[str, tuple[dict[str, Any], Role]] = {
     "close": ({"id": "inc-nothing"}, Role.OPERATOR),
     "deny": ({"id": "inc-nothing"}, Role.OPERATOR),
     "return": ({"node": "n1"}, Role.OPERATOR),
+    "forget": ({"node": "n1"}, Role.OPERATOR),
     "approve": ({"id": "inc-nothing"}, Role.APPROVER),
     "start": ({"runbook": "accept-node", "node": "n1"}, Role.APPROVER),
     "reset": ({}, Role.APPROVER),

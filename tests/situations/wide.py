@@ -135,7 +135,7 @@ SITUATIONS = (
             60,
             nodes(0, 30),
             event("gpu.version_mismatch", "node", client="570.86.10", module="550.54.15"),
-            event("agent.started", "node", INFO, version="0.1.0", kernel="6.1.0", gpus=8),
+            event("nvml.answers", "node", INFO, after_s=0.0, open_s=150.0),
             for_s=300,
             every_s=60,
         ),

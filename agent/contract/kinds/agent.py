@@ -13,8 +13,11 @@ KINDS: tuple[Kind, ...] = (
             field("version", "text", "agent version"),
             field("kernel", "text", "kernel release"),
             field("gpus", "int", "GPUs on the PCI bus"),
+            field(
+                "booted", "bool", "true: the machine was booted since the agent's last start", always=False
+            ),
         ),
-        example={"version": "0.1.0", "kernel": "6.1.0", "gpus": 8},
+        example={"version": "0.1.0", "kernel": "6.1.0", "gpus": 8, "booted": False},
     ),
     Kind(
         name="agent.kmsg_overrun",

@@ -184,8 +184,17 @@ KINDS: tuple[Kind, ...] = (
         component="node",
         severity=INFO,
         source="agent",
-        summary="NVML answers again after a hang.",
-        fields=(field("after_s", "float", "how long it did not answer", "s"),),
+        summary="NVML answers again after a hang, or answers some time after a start of the agent.",
+        fields=(
+            field("after_s", "float", "how long it did not answer", "s"),
+            field(
+                "open_s",
+                "float",
+                "when it is looked at: since it was opened, by a library of the driver's version",
+                "s",
+                always=False,
+            ),
+        ),
         example={"after_s": 31.5},
     ),
     Kind(

@@ -13,7 +13,7 @@ from pathlib import Path
 from agent.contract.errors import ConfigError
 from agent.shared import files
 from brain.console.access import local_token
-from brain.console.access.people import Grant, Person, grant
+from brain.console.access.people import STARTER, Grant, Person, grant
 from brain.console.access.tokens import Tokens
 from brain.console_config import ConsoleConfig, Role, is_name
 
@@ -60,7 +60,7 @@ class Credentials:
     def person(self, given: str) -> Person | None:
         """Returns whose token this is; None: nobody's, any more."""
         if hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._local.encode()):
-            return Person(name=_login_name(), grants=(Grant(role=Role.ADMINISTRATOR),), how="local token")
+            return Person(name=_login_name(), grants=(Grant(role=Role.ADMINISTRATOR),), how=STARTER)
         try:
             token = self.tokens.find(given, self._now())
         except ConfigError as error:

@@ -13,6 +13,7 @@ from brain.core.pack.spec import Place
 from brain.core.pack.topology import CELL, WIDE, node_of
 
 RANK = {role: rank for rank, role in enumerate(Role)}
+STARTER = "local token"  # how whoever started the brain has come in
 EVERYTHING = "all"  # a scope that only people without limits may name
 
 
@@ -62,6 +63,11 @@ class Person:
     how: str = ""
     # The id of the token, if it was one
     token: str = ""
+
+    @property
+    def starter(self) -> bool:
+        """Is it who started this brain, by the file that only they can read?"""
+        return self.how == STARTER
 
     @property
     def role(self) -> Role:

@@ -117,6 +117,20 @@ def is_healthy(ctx: Context, node: str) -> None:
     _forget_treated(ctx, lambda treated, _: node_of(ids.split(treated)[1]) == node)
 
 
+def forget_node(ctx: Context, node: str) -> list[str]:
+    """A node is gone for good: it counts nowhere, and what it showed counts for no growth. The spreads that counted it."""
+    for key in [key for key in ctx.state.set_aside if node_of(ids.split(key)[1]) == node]:
+        del ctx.state.set_aside[key]
+    _forget_treated(ctx, lambda treated, _: node_of(ids.split(treated)[1]) == node)
+    for key, begun in list(ctx.state.recovered.items()):
+        if begun.pop(node, None) is not None and not begun:
+            del ctx.state.recovered[key]
+    counted = [key for key, wide in ctx.state.symptoms.items() if node in wide.members]
+    for key in counted:
+        del ctx.state.symptoms[key].members[node]
+    return counted
+
+
 def redefined(ctx: Context, before: Mapping[str, Symptom]) -> None:
     """Other rules are in force: what was remembered for a spread of another symptom does not count for this one."""
     for remembered in (ctx.state.recovered, ctx.state.treated):

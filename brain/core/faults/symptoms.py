@@ -17,7 +17,7 @@ from brain.core.faults import spread
 from brain.core.pack import conditions
 from brain.core.pack.feeds import field_of
 from brain.core.pack.spec import Match, Override, Symptom
-from brain.core.pack.topology import CELL
+from brain.core.pack.topology import CELL, node_of
 from brain.core.state import Evidence, SetAside, SymptomState
 
 MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
@@ -278,6 +278,20 @@ def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]
         wide = ctx.state.symptoms.get(key)
         if wide is not None and node in wide.members and not spread.shows(ctx, name, node, symptom, place):
             spread.recovers(ctx, symptom, wide, node)
+            yield from _recount(ctx, key, symptom, wide)
+
+
+def forget_node(ctx: Context, node: str, why: str) -> Iterator[SymptomState]:
+    """A node is gone for good: its symptoms end, and it counts in no spread, not as one that recovered either."""
+    for key, state in [each for each in ctx.state.symptoms.items() if node_of(each[1].scope) == node]:
+        if state.active:
+            yield from _end(ctx, state, why, proven=True)
+        else:
+            forget(ctx, key)
+    for key in spread.forget_node(ctx, node):
+        wide = ctx.state.symptoms[key]
+        symptom = ctx.compiled.symptoms.get(wide.name)
+        if symptom is not None:
             yield from _recount(ctx, key, symptom, wide)
 
 

@@ -17,6 +17,7 @@ from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
+from brain.core.people import do
 from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
 # A drain that has waited this long for jobs no longer counts against the budgets. Until then it does: budgets also limit
@@ -73,7 +74,7 @@ def hold(case: Case) -> Verdict | None:
             return Verdict(
                 answer=Decision.HOLD,
                 gate="hold",
-                reason=f"{entry.who} holds {entry.scope}: {entry.why}",
+                reason=f"{do(entry.who, 'holds')} {entry.scope}: {entry.why}",
                 retry_s=AGAIN_S,
             )
     return None

@@ -9,9 +9,10 @@ from brain.core.healing import approvals, drains, gates, limits, runs, steps
 from brain.core.healing.drains import LEFT
 from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
-from brain.core.operators import requests, scopes
+from brain.core.operators import forgetting, requests, scopes
 from brain.core.pack.spec import Mode
 from brain.core.paging import escalation
+from brain.core.people import do
 from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
 
 
@@ -52,7 +53,9 @@ def _hold(ctx: Context, command: OperatorCommand) -> None:
         ctx.set_timer(f"hold:{hold.id}", until)
     ctx.note(
         "operator.hold",
-        f"{command.who} holds {scope}: {why}" + (f" for {for_s:.0f} s" if until else "") + f" ({hold.id})",
+        f"{do(command.who, 'holds')} {scope}: {why}"
+        + (f" for {for_s:.0f} s" if until else "")
+        + f" ({hold.id})",
         scope=scope,
     )
     for run in list(ctx.state.runs.values()):
@@ -73,7 +76,7 @@ def _release(ctx: Context, command: OperatorCommand) -> None:
     hold = found[0]
     del ctx.state.holds[hold.id]
     ctx.cancel_timer(f"hold:{hold.id}")
-    ctx.note("operator.release", f"{command.who} releases {hold.scope} ({hold.id})", scope=hold.scope)
+    ctx.note("operator.release", f"{do(command.who, 'releases')} {hold.scope} ({hold.id})", scope=hold.scope)
     wake(ctx)
 
 
@@ -109,9 +112,10 @@ def _approve(ctx: Context, command: OperatorCommand) -> None:
         return
     given = approvals.give(ctx, run, command.who)
     escalation.answered(ctx.state.incidents[run.incident])
+    minutes = ctx.compiled.settings.approval_s / 60
     ctx.note(
         "operator.approve",
-        f"{command.who} approves {given.what} ({run.runbook.name}) for {ctx.compiled.settings.approval_s / 60:.0f} minutes",
+        f"{do(command.who, 'approves')} {given.what} ({run.runbook.name}) for {minutes:.0f} minutes",
         incident=run.incident,
         run=run.id,
         scope=run.scope,
@@ -165,7 +169,7 @@ def _mode(ctx: Context, command: OperatorCommand) -> None:
         return
     ctx.state.modes = [entry for entry in ctx.state.modes if (entry.runbook, entry.nodes) != (runbook, nodes)]
     ctx.state.modes.append(ModeOverride(runbook=runbook, nodes=nodes, mode=Mode(mode), who=command.who))
-    ctx.note("operator.mode", f"{command.who} sets {runbook} to {mode} on nodes {nodes}")
+    ctx.note("operator.mode", f"{do(command.who, 'sets')} {runbook} to {mode} on nodes {nodes}")
     for incident in list(ctx.state.incidents.values()):
         _begin_what_was_observed(ctx, incident)
     for run in list(ctx.state.runs.values()):
@@ -193,14 +197,35 @@ def _return(ctx: Context, command: OperatorCommand) -> None:
     if node not in ctx.state.nodes:
         _refused(ctx, command, f"no such node: {node!r}")
         return
-    ctx.note("operator.return", f"{command.who} says that {node} is healthy", scope=f"node/{node}")
+    ctx.note("operator.return", f"{do(command.who, 'says')} that {node} is healthy", scope=f"node/{node}")
     for symptom in list(ctx.index.active.get(node, {}).values()):
-        ctx.changed.extend(symptoms.end(ctx, symptom, f"{command.who} says that the node is healthy"))
+        ctx.changed.extend(symptoms.end(ctx, symptom, f"{do(command.who, 'says')} that the node is healthy"))
     spread.is_healthy(ctx, node)
     if RETURN_RUNBOOK in ctx.compiled.runbooks and (
         why := requests.request(ctx, RETURN_RUNBOOK, f"node/{node}", command.who, "return")
     ):
         _refused(ctx, command, why)
+
+
+def _forget(ctx: Context, command: OperatorCommand) -> None:
+    """A node is gone for good. `revoked`: the brain itself says so of one that can speak no more; else it must be silent."""
+    node, why = str(command.args.get("node", "")), str(command.args.get("why", ""))
+    found = ctx.state.nodes.get(node)
+    if found is None:
+        _refused(ctx, command, f"no such node: {node!r}")
+    elif found.alive and not command.args.get("revoked"):
+        _refused(
+            ctx,
+            command,
+            f"{node} is heard: stop its agent first, or take its key away (`gpuward cell revoke {node}`)",
+        )
+    else:
+        said = (
+            f"{command.who} has revoked it"
+            if command.args.get("revoked")
+            else f"{do(command.who, 'says')} that it is gone"
+        )
+        forgetting.forget(ctx, node, f"{said}: {why}" if why else said)
 
 
 def _start(ctx: Context, command: OperatorCommand) -> None:
@@ -209,7 +234,9 @@ def _start(ctx: Context, command: OperatorCommand) -> None:
     )
     scope = f"fabric/{fabric}" if fabric else f"node/{node}"
     why = why or "no reason given"
-    ctx.note("operator.start", f"{command.who} asks for {runbook} on {node or scope}: {why}", scope=scope)
+    ctx.note(
+        "operator.start", f"{do(command.who, 'asks')} for {runbook} on {node or scope}: {why}", scope=scope
+    )
     if refusal := requests.request(ctx, runbook, scope, command.who, why):
         _refused(ctx, command, refusal)
 
@@ -219,7 +246,7 @@ def _reset(ctx: Context, command: OperatorCommand) -> None:
         _refused(ctx, command, "the breaker has not tripped")
         return
     ctx.state.tripped, ctx.state.began = 0.0, []
-    ctx.note("operator.reset", f"{command.who} resets the breaker")
+    ctx.note("operator.reset", f"{do(command.who, 'resets')} the breaker")
     wake(ctx)
 
 
@@ -232,6 +259,7 @@ VERBS: dict[str, Callable[[Context, OperatorCommand], None]] = {
     "close": _close,
     "mode": _mode,
     "return": _return,
+    "forget": _forget,
     "start": _start,
     "reset": _reset,
 }

@@ -1,0 +1,33 @@
+"""A node is gone for good: nothing of it is left, in no list and no count. If it is heard again, it is a new one."""
+
+from brain.core import ids, incidents
+from brain.core.context import Context
+from brain.core.faults import symptoms
+from brain.core.incidents import IncidentTrigger
+from brain.core.pack.topology import node_of
+
+
+def forget(ctx: Context, node: str, why: str) -> None:
+    """Ends its incidents, with their pages and runs, and its symptoms; forgets what is remembered of it.
+
+    A drain of ours stays in the scheduler, and is nobody's here: the note says so.
+    """
+    drained = ctx.state.drains.pop(node, None)
+    left = "; gpuward had drained it: take the drain off in the scheduler, if it is still listed there"
+    ctx.note("node.forgotten", f"{node}: {why}{left if drained else ''}", scope=f"node/{node}")
+    # Before their symptoms end: an incident without symptoms waits for its resolve delay.
+    for incident in [one for one in ctx.state.incidents.values() if one.node == node]:
+        incidents.transition(ctx, incident, IncidentTrigger.CLOSED_BY_OPERATOR, why)
+    ctx.changed.extend(symptoms.forget_node(ctx, node, why))
+    for hold in [one for one in ctx.state.holds.values() if node_of(one.scope) == node]:
+        del ctx.state.holds[hold.id]
+        ctx.cancel_timer(f"hold:{hold.id}")
+    ctx.index.baselines.clear()  # built again from the peers that are left
+    ctx.state.peers = {key: one for key, one in ctx.state.peers.items() if key.partition(" ")[2] != node}
+    ctx.state.inspected = {key: at for key, at in ctx.state.inspected.items() if ids.split(key)[1] != node}
+    for values in ctx.state.figures.values():
+        values.pop(node, None)
+    ctx.state.remedied.pop(node, None)
+    ctx.state.jobs.pop(node, None)
+    ctx.cancel_timer(f"jobs:{node}")
+    ctx.state.nodes.pop(node, None)

@@ -1,0 +1,6 @@
+"""Who gives a command: one person, or two of whom the second has said the same (`ann and ben`, console.two_persons)."""
+
+
+def do(who: str, verb: str) -> str:
+    """Returns `ann holds`, or `ann and ben hold`. Names have no spaces."""
+    return f"{who} {verb.removesuffix('s') if ' and ' in who else verb}"
