@@ -27,6 +27,9 @@ from tests.chaos.verdict import Injected, Look
 NODES = 16
 LOOK_S = 0.25
 BACK_WITHIN_S = 60.0  # after a trouble a brain leads again
+CALM_LOOKS = (
+    15  # one after the other, 2 s apart: a node that was just restarted may be told of a moment later
+)
 SETTLED_WITHIN_S = 420.0  # the longest ladders, one after the other on a node
 CAUSES = (DISCONNECTED, NOBODY_LEADS)
 SLOW = ("driver-hung", "ib-congested", "memory-error")  # their rules wait for minutes
@@ -131,12 +134,11 @@ class Run:
         self.report.injected.append(Injected(drill=drill, node=node, at=at, passes=passes))
 
     def _settle(self) -> None:
-        deadline = time.monotonic() + SETTLED_WITHIN_S
-        while time.monotonic() < deadline:
-            leader = self.cell.leader()
-            if leader and not self._open(leader):
-                return
+        deadline, calm = time.monotonic() + SETTLED_WITHIN_S, 0
+        while calm < CALM_LOOKS and time.monotonic() < deadline:
             time.sleep(2)
+            leader = self.cell.leader()
+            calm = calm + 1 if leader and not self._open(leader) else 0
 
     def _open(self, leader: str) -> list[str]:
         """What is neither decided nor told yet."""
