@@ -6,6 +6,7 @@ A relative path is relative to the folder of the configuration file.
 import copy
 import functools
 import logging
+import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -168,7 +169,9 @@ class BrainConfig(_Model):
             )
         for name, value in asdict(self.settings).items():
             share = name.endswith("_share")
-            if isinstance(value, int | float) and not 0 <= value <= (1 if share else float("inf")):
+            # Of a small site more than 1 is never, by its description; 40 is somebody's 40 %.
+            most = (2.0 if name == "shared_small_share" else 1.0) if share else math.inf
+            if isinstance(value, int | float) and not 0 <= value <= most:
                 want = "a share: 0 to 1, so 40 % is 0.4" if share else "0 or more"
                 raise ValueError(f"settings.{name}: {value} is not {want}")
         for severity, chain in self.settings.escalation.items():

@@ -87,7 +87,7 @@ def _config(net: Fabric) -> str:
     )
     command = json.dumps([str(switch_tool(net)), "{switch}", "{port}", "{do}"])
     return (
-        f"{AUTO}[settings]\nshared_small_share = 1\n[subnet_managers.default]\n"
+        f"{AUTO}[settings]\nshared_small_share = 2\n[subnet_managers.default]\n"
         'ask = ["H3", "H4"]\nlook_s = 0.5\nhosts = [{node = "H1"}, {node = "H2"}]\n'
         f'[switches.site]\ntype = "command"\ncommand = {command}\ncables = "{cables}"\n'
         "disabled = 'PhysLinkState:[.]+Disabled'\nup = 'PhysLinkState:[.]+LinkUp'\ndown = 'PhysLinkState:'\n"

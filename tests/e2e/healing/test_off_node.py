@@ -137,7 +137,7 @@ def _story(
 
 def _config(slurm: Cluster, kube: Fake, machines: tuple[Machine, ...]) -> str:
     return (
-        f"{AUTO}[settings]\nshared_small_share = 1\ndisruptive_runs = 8\n"
+        f"{AUTO}[settings]\nshared_small_share = 2\ndisruptive_runs = 8\n"
         '[schedulers.slurm]\ntype = "slurm"\nnodes = "gpu*"\n'
         f'conf = "{slurm.conf}"\n[schedulers.kube]\ntype = "kubernetes"\nnodes = "kube*"\nurl = "{kube.url}"\n'
         f'ca_file = "{kube.ca}"\ntoken_file = "{kube.token}"\n' + "".join(one.table for one in machines)
