@@ -119,7 +119,10 @@ class _Spread:
 
 _SPREADS = (
     _Spread(
-        begins=re.compile(r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}(?: \(PCI ID: [0-9a-fA-F:]{9}\)(?: installed in this system has)?)?"),
+        begins=re.compile(
+            r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}"
+            r"(?: \(PCI ID: [0-9a-fA-F:]{9}\)(?: installed in this system has)?)?"
+        ),
         goes_on=("NVRM: (PCI ID", "NVRM: installed in this system", "NVRM: fallen off the bus"),
         ends="fallen off the bus",
     ),
