@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from agent.contract.kernel_text import KERNEL, MAX_TEXT, Line, has_unknown_form
+from agent.contract.kernel_text import KERNEL, MAX_TEXT, Line, has_unknown_form, is_rest
 from agent.contract.lines import KernelReader, areas
 from agent.contract.messages import Severity
 
@@ -12,6 +12,7 @@ _BEFORE_MARKER = 200  # characters, at the most, from the beginning of a kernel 
 _WORD = re.compile(r"(?<!\w)[\w\[{]")
 _FORM = "its form is not known"
 _INSIDE = "the words of a kernel line stand behind others, and whose they are is not known"
+_REST = "the lines of this message before it are missing"
 _PROGRAM = "a program says what the kernel may have said"
 
 
@@ -56,6 +57,8 @@ def _unread(line: Line) -> str:
     text = line.text[:MAX_TEXT]
     if line.facility != KERNEL:
         return _PROGRAM if _cries(text, 0) else ""
+    if is_rest(line):
+        return _REST
     # What begins as a kernel line is read as one: its own end may look like another.
     return _INSIDE if _cries(text, 1) and not _means(KernelReader(kept=True), text) else ""
 

@@ -120,7 +120,8 @@ class _Spread:
 _SPREADS = (
     _Spread(
         begins=re.compile(
-            r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}(?: \(PCI ID: [0-9a-fA-F:]{9}\)(?: installed in this system has)?)?"
+            r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}"
+            r"(?: \(PCI ID: [0-9a-fA-F:]{9}\)(?: installed in this system has)?)?"
         ),
         goes_on=("NVRM: (PCI ID", "NVRM: installed in this system", "NVRM: fallen off the bus"),
         ends="fallen off the bus",
@@ -140,6 +141,7 @@ _SPREADS = (
     ),
 )
 _MOST_LINES = 6
+_MOST_BETWEEN = 4
 
 
 def parse(text: str) -> Line | None:
@@ -169,7 +171,7 @@ def records(lines: Iterable[str], seen: Seen | None = None) -> Iterator[tuple[in
     """
     before: Line | None = None
     indent = 0  # of the newest line that is not indented below another
-    held: tuple[int, Line, _Spread] | None = None
+    joiner = _Joiner()
     for number, text in unwrapped(lines):
         line = parse(text)
         deep = len(text) - len(text.lstrip())
@@ -177,9 +179,11 @@ def records(lines: Iterable[str], seen: Seen | None = None) -> Iterator[tuple[in
             line = Line(text=text.strip()[:MAX_TEXT], mono_s=0.0, facility=before.facility, clock=Clock.NONE)
         elif line is not None:
             indent = deep
+        joined = line is not None and joiner.joins(line)
         if seen is not None:
-            seen(number, text, line)
-        if line is None:
+            seen(number, text, None if joined else line)
+        if line is None or joined:
+            yield from joiner.ready()
             continue
         if line.clock is Clock.DELTA:
             since_s, clock = (before.mono_s, before.clock) if before is not None else (0.0, Clock.MONOTONIC)
@@ -187,24 +191,54 @@ def records(lines: Iterable[str], seen: Seen | None = None) -> Iterator[tuple[in
         elif line.clock is Clock.NONE and before is not None:
             line = replace(line, mono_s=before.mono_s, clock=before.clock, priority=before.priority)
         before = line
-        if held is not None:
-            start, opened, spread = held
-            if line.facility == opened.facility and line.text.lstrip().startswith(spread.goes_on):
-                opened = replace(opened, text=f"{opened.text}\n{line.text.lstrip()}"[:MAX_TEXT])
-                held = (start, opened, spread)
-                if spread.ends in line.text or opened.text.count("\n") >= _MOST_LINES:
-                    yield start, opened
-                    held = None
-                continue
-            yield start, opened
-            held = None
+        joiner.take(number, line)
+        yield from joiner.ready()
+    yield from joiner.ready(ended=True)
+
+
+class _Joiner:
+    """Makes one record of the lines of one printk. On a console those of another processor may stand between them."""
+
+    def __init__(self) -> None:
+        # The message that is not complete, and records that came since.
+        self._spread: _Spread | None = None
+        self._held: list[tuple[int, Line]] = []
+
+    def joins(self, line: Line) -> bool:
+        """Does the line belong to the message that is held? Then it is taken."""
+        text = line.text.lstrip()
+        if self._spread is None or not text.startswith(self._spread.goes_on):
+            return False
+        number, opened = self._held[0]
+        if line.facility != opened.facility:
+            return False
+        opened = replace(opened, text=f"{opened.text}\n{text}"[:MAX_TEXT])
+        self._held[0] = (number, opened)
+        if self._spread.ends in text or opened.text.count("\n") >= _MOST_LINES:
+            self._spread = None
+        return True
+
+    def take(self, number: int, line: Line) -> None:
+        """A record that belongs to no other."""
         begun = next((spread for spread in _SPREADS if spread.begins.fullmatch(line.text)), None)
         if begun is not None and begun.ends not in line.text:
-            held = (number, line, begun)
-        else:
-            yield number, line
-    if held is not None:
-        yield held[:2]
+            self._spread = None if self._held else begun
+        self._held.append((number, line))
+        if len(self._held) > _MOST_BETWEEN:
+            self._spread = None
+
+    def ready(self, *, ended: bool = False) -> list[tuple[int, Line]]:
+        """The records that wait for nothing, in order."""
+        if self._spread is not None and not ended:
+            return []
+        found, self._held = self._held, []
+        return found
+
+
+def is_rest(line: Line) -> bool:
+    """Is this the end of a message of several lines? As a record of its own it lacks the others."""
+    text = line.text.lstrip()
+    return any(text.startswith(spread.goes_on) and spread.ends in text for spread in _SPREADS)
 
 
 def has_unknown_form(line: Line | None) -> bool:

@@ -16,7 +16,7 @@ from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Pack
 from brain.core.pack.topology import component_of, node_of
-from brain.core.rehearsal.examples import event_of
+from brain.core.rehearsal.examples import event_of, patience
 from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import Incident, IncidentState
 
@@ -116,7 +116,7 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
         timeline.feed(EventSeen(event=event), at)
         last = max(last, at)
     found.meaningful = len(sources)
-    timeline.run(last + max((rule.hold_off_s for rule in pack.rules), default=0.0) + 1.0)
+    timeline.run(last + patience(pack))  # what the log's end leaves open lasts
     quiet = {
         note.incident for note in timeline.notes if note.kind == "incident.closed" and note.data.get("quiet")
     }

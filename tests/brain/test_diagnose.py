@@ -275,6 +275,22 @@ def test_a_flood_of_corrected_errors_is_an_incident(line: str, times: int, cause
     assert data["other"][0].endswith("[5 lines like this, to line 5]")
 
 
+def test_what_the_end_of_a_log_leaves_open_lasts() -> None:
+    """A log ends when it was copied: what must last for minutes to be a fault is none only if the log says that it is over."""
+    mismatch = (
+        "[ 1000.5] NVRM: API mismatch: the client has the version 570.86.10, but\n"
+        "          NVRM: this kernel module has the version 550.54.15.  Please\n"
+        "          NVRM: make sure that this kernel module and all NVIDIA driver\n"
+        "          NVRM: components have the same version.\n"
+    )
+    gone, back = (
+        "[ 1000.5] nfs: server 10.0.0.5 not responding, still trying\n",
+        "[ 1010.5] nfs: server 10.0.0.5 OK\n",
+    )
+    for log, causes in ((mismatch, ["driver-mismatch"]), (gone, ["file-server-gone"]), (gone + back, [])):
+        assert [one["cause"] for one in ask_json(log)["incidents"]] == causes
+
+
 def test_chinese() -> None:
     """The advice in the other language."""
     assert "先排空节点" in ask(OFF_BUS, "--lang", "zh")

@@ -8,6 +8,7 @@ from agent.contract.messages import Severity
 from tests.contract.test_lines import ORDINARY, TABLE
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+REST = "NVRM: fallen off the bus and is not responding to commands."
 # Forms that are not read, and some that nobody has thought of.
 FORMS = [
     "20/11/2026 13:17:35 gpu-17: {}",
@@ -69,6 +70,17 @@ def test_what_is_read_is_covered(form: str) -> None:
     if "train" not in form:
         texts += [row[0] for row in TABLE if "\n" not in row[0]]
     assert coverage_of(*(form.format(text) for text in texts)).blind == ""
+
+
+def test_the_rest_of_a_message_is_no_message() -> None:
+    """`dmesg | grep fallen` leaves the last of three lines: which GPU it is about is not said."""
+    lines = (
+        "NVRM: The NVIDIA GPU 0000:3b:00.0",
+        "NVRM: (PCI ID: 10de:2330) installed in this system has",
+        REST,
+    )
+    assert "the lines of this message before it are missing" in coverage_of(f"[ 1.0] {REST}").blind
+    assert coverage_of(*(f"[ 1.0] {line}" for line in lines)).blind == ""
 
 
 def test_a_log_without_lines() -> None:

@@ -292,8 +292,9 @@ def test_a_program_does_not_go_on_for_the_kernel() -> None:
         f"kern  :err   : [ 1.2] {third}",
     ]
     assert [(line.text, line.facility) for _, line in records(lines)] == [
-        (first, KERNEL), (second, USER), (third, KERNEL)
-    ]  # fmt: skip
+        (f"{first}\n{third}", KERNEL),
+        (second, USER),
+    ]
     lines = [
         "Nov 20 13:17:35 gpu-17 train[7]: hello",
         f"                                 {XID}",
@@ -331,6 +332,24 @@ def test_drivers_break_the_off_bus_message_differently(breaks: tuple[str, ...]) 
         text = text.replace(f" {word}", f"\nNVRM: {word}")
     lines = text.split("\n")
     assert [line.text for _, line in records([f"[ 1.5] {line}" for line in lines])] == ["\n".join(lines)]
+
+
+def test_what_another_processor_prints_stands_between() -> None:
+    """On a serial console: the records keep their order; after a few of them the message is taken for unfinished."""
+    first, second, third = (f"[ 1.5] {line}" for line in OFF_BUS.split("\n"))
+    between = "[ 1.5] mlx5_core 0000:18:00.0: firmware version: 28"
+    found = list(records([first, between, second, between, third, between]))
+    assert [(number, line.text.count("\n")) for number, line in found] == [(1, 2), (2, 0), (4, 0), (6, 0)]
+    assert [number for number, _ in records([first, *[between] * 5, second, third])] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+    ]
 
 
 def test_an_unfinished_off_bus_message_is_not_lost() -> None:

@@ -32,6 +32,8 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 3", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {}),
     ("NVRM: API mismatch: the client has the version 570.86.10, but\nNVRM: this kernel module has the version 550.54.15.  Please\nNVRM: make sure that this kernel module and all NVIDIA driver", "gpu.version_mismatch", "node", "error", {"client": "570.86.10", "module": "550.54.15"}),
     ("NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)\nNVRM: has the version 570.86.15, but this kernel module has\nNVRM: the version 550.54.15.  Please make sure that this\nNVRM: kernel module and all NVIDIA driver components\nNVRM: have the same version.", "gpu.version_mismatch", "node", "error", {"client": "570.86.15", "module": "550.54.15"}),
+    ("NVRM: API mismatch: the client has the version 470.129.06, but", "gpu.version_mismatch", "node", "error", {"client": "470.129.06", "module": "unknown"}),
+    ("NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)", "gpu.version_mismatch", "node", "error", {"client": "unknown", "module": "unknown"}),
     ("NVRM: API mismatch: the client has the version 1.0-8776, but\nNVRM: this kernel module has the version 1.0-9746.  Please", "gpu.version_mismatch", "node", "error", {"client": "1.0-8776", "module": "1.0-9746"}),
     ("nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing", "gpu.peermem", "node", "warning", {"what": "invalid_context"}),
     ("nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)", "gpu.peermem", "node", "error", {"what": "symbols"}),

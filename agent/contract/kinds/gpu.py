@@ -223,8 +223,8 @@ KINDS: tuple[Kind, ...] = (
         source="kernel log",
         summary="User space has another version of the NVIDIA driver than the loaded module: no program can use a GPU.",
         fields=(
-            field("client", "text", "version of user space"),
-            field("module", "text", "version of the module"),
+            field("client", "text", "version of user space; unknown where lines are missing"),
+            field("module", "text", "version of the module; unknown where lines are missing"),
         ),
         example={"client": "570.86.10", "module": "550.54.15"},
     ),

@@ -18,9 +18,9 @@ _INIT = re.compile(
     r"(RmInitAdapter failed!|rm_init_adapter failed)(.{0,200})",
     re.DOTALL,
 )
-_MISMATCH = re.compile(
-    r"NVRM: API mismatch: the client(?: '.{1,64}' \(pid [0-9]{1,10}\))? has the version ([0-9.-]{3,20}), "
-    r"but this kernel module has the version ([0-9.-]{3,20})"
+_MISMATCH = re.compile(  # only the first of its lines may be left (`dmesg | grep mismatch`)
+    r"NVRM: API mismatch: the client\b(?: '.{1,64}' \(pid [0-9]{1,10}\))?(?: has the version ([0-9.-]{3,20})"
+    r"(?:, but this kernel module has the version ([0-9.-]{3,20}))?)?"
 )
 _PEERMEM = re.compile(r"\s*nvidia[-_]peermem \w{1,60}:[0-9]{1,6} (?:ERROR|error) (.{1,300})", re.DOTALL)
 _SYMBOL = re.compile(
@@ -55,7 +55,7 @@ class NvidiaArea:
             data = {"message": f"{match[2]}{match[3]}".strip()}
             return unsent("gpu.init_failed", device("nvidia", match[1]), Severity.FATAL, data, text)
         if match := _MISMATCH.match(unbroken(text)):
-            data = {"client": match[1].rstrip("."), "module": match[2].rstrip(".")}
+            data = {name: (match[at] or "unknown").rstrip(".") for at, name in ((1, "client"), (2, "module"))}
             return unsent("gpu.version_mismatch", NODE, Severity.ERROR, data, text)
         if match := _PEERMEM.match(text):
             what = "invalid_context" if "invalid context" in match[1] else "error"

@@ -70,7 +70,7 @@ def run(
             for number, fact in enumerate(_facts(given, node, f"{index}")):
                 timeline.feed(_numbered(fact, index, number), START + given.at)
     last = max((given.at for given in example.given), default=0.0)
-    timeline.run(START + last + _patience(pack))
+    timeline.run(START + last + patience(pack))
     engine.close()
     return _compare(example.expect, _reportable(timeline))
 
@@ -118,7 +118,7 @@ def _numbered(fact: EventSeen | NodeState, index: int, number: int) -> EventSeen
     return EventSeen(event=replace(fact.event, id=f"{fact.event.node}:example:{order}"))
 
 
-def _patience(pack: Pack) -> float:
+def patience(pack: Pack) -> float:
     """Seconds from the last fact to the verdict: until every hold-off is over and every `lasting` symptom has begun."""
     hold_off = max((rule.hold_off_s for rule in pack.rules), default=0.0)
     # `unlike` takes days, and until then all else is forgotten: its examples give a later fact to wait for.
