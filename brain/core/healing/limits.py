@@ -178,13 +178,6 @@ def occupy(ctx: Context, run: Run) -> None:
     ctx.index.claims[run.id] = run.node
 
 
-def release(ctx: Context, run: Run) -> None:
-    """Ends the claim: other runs may disrupt the node, and it counts against no budget."""
-    run.claimed = False
-    ctx.index.claims.pop(run.id, None)
-    ctx.freed = True
-
-
 def claim(ctx: Context, run: Run) -> None:
     """Claims the node for a disruptive rung; the first time the run counts for the breaker and the node's limits."""
     occupy(ctx, run)

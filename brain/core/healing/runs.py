@@ -75,13 +75,20 @@ def transition(ctx: Context, run: Run, trigger: RunTrigger, why: str) -> None:
     ctx.show_run(run)
     ctx.note(f"run.{run.state}", why, incident=run.incident, run=run.id, scope=run.scope)
     if run.state in (*OVER, *_WAITING) and run.claimed:
-        limits.release(ctx, run)
+        release(ctx, run)
     if run.state in OVER:
         run.ended_at = ctx.now
         ctx.cancel_timer(f"run:{run.id}")
         if run.disrupted and not run.requested_by:
             _count_try(ctx, run)
         ctx.ended.append(run)
+
+
+def release(ctx: Context, run: Run) -> None:
+    """Ends the run's claim: other runs may disrupt its node, and it counts against no budget."""
+    run.claimed = False
+    ctx.index.claims.pop(run.id, None)
+    ctx.freed = True
 
 
 def _count_try(ctx: Context, run: Run) -> None:

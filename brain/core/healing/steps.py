@@ -12,7 +12,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import CancelStep, Perform, WriteIntent
 from brain.core.faults import reports, situations, symptoms
-from brain.core.healing import drains, gates, limits, looks, plans, runs, validation, verdicts
+from brain.core.healing import drains, gates, looks, plans, runs, validation, verdicts
 from brain.core.healing.runs import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Paging, Priority, Rung, Scalar
@@ -273,7 +273,7 @@ def _relapse(ctx: Context, run: Run, rung: Rung) -> bool:
     ctx.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)
     run.relapses += 1
     run.worked, run.rung, run.attempt = "", run.back_to, 1
-    limits.release(ctx, run)  # its tests asked no budget: what disrupts again does
+    runs.release(ctx, run)  # its tests asked no budget: what disrupts again does
     runs.proceed(ctx, run)
     return True
 
