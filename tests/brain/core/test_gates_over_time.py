@@ -88,6 +88,11 @@ TEN_IN_A_MONTH = healed(29, 26, 23, 20, 17, 14, 11, 9, 8.5, 8)
         [on("node/n7", "n7"), healed(0.5, 0.4, 0.3, 0.2, node="n8"), healed(0.1, node="n7")],
         often(3, "a day", "chassis/c7"),
     ),
+    (
+        "one a day is allowed, and another node of the chassis had it",
+        [on("node/n7", "n7"), site(remedies_per_day=1), healed(0.1, node="n8")],
+        None,
+    ),
     ("two of them, and one in another chassis", [on("node/n7", "n7"), healed(0.3, 0.2, node="n8"), healed(0.1)], None),
     ("three today, and the run has begun", [THREE_TODAY, under_way()], None),
     ("three today, and a person asks for it", [THREE_TODAY, started_by("bea")], None),
@@ -125,6 +130,8 @@ UNANSWERED = never("answers", "n1 is heard, and has not answered what it was tol
     ("another node has not", [unanswered(node="n2")], None),
     ("it has started anew since", [unanswered(60, booted=30)], None),
     ("it had started anew before", [unanswered(60, booted=90)], UNANSWERED),
+    ("it had started anew in the same moment", [unanswered(60, booted=60)], UNANSWERED),
+    ("it has answered so far, and nobody heard it boot", [unanswered(NOW)], None),
     ("a person asks for it", [unanswered(), started_by("bea")], None),
     ("a person approved", [unanswered(), approved()], None),
     ("it is about the fabric", [unanswered(), on("fabric/default", "")], None),
@@ -249,6 +256,13 @@ def test_which_remedies_a_node_is_charged_with(givens: list[Given], days_ago: li
     cell = Cell(*givens)
     limits.claim(cell.ctx(), cell.run)
     assert cell.state.remedied.get("n1", []) == [NOW - days * DAY for days in days_ago]
+
+
+@pytest.mark.parametrize(("others", "told"), [(0, False), (1, False), (2, True), (3, True)])
+def test_the_first_two_that_wait_are_told(others: int, told: bool) -> None:
+    """One alone may have made it up; what the third has to say is known."""
+    cell = Cell(*(waiting(f"m{number}") for number in range(others)))
+    assert limits.told_already(cell.ctx(), cell.run) is told
 
 
 def test_a_fabrics_remedy_is_charged_to_no_node() -> None:
