@@ -225,6 +225,8 @@ def _data(data: Any) -> dict[str, Scalar]:
     if not isinstance(data, dict) or len(data) > MAX_FIELDS:
         raise ContractError(f"data must be an object of at most {MAX_FIELDS} fields")
     for key, value in data.items():
+        if len(str(key)) > _MAX_NAME:
+            raise ContractError(f"data.{str(key)[:40]}... has more than {_MAX_NAME} characters")
         if not isinstance(value, (str, int, float, bool)):
             raise ContractError(f"data.{str(key)[:40]} must be a string, number or boolean")
     return data

@@ -16,17 +16,15 @@ import subprocess
 import sysconfig
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import files
-from brain.adapters import keys, lanes, nats_accounts
+from brain.adapters import keys
 from brain.adapters.nats_accounts import Member
+from brain.adapters.nats_server_config import config_text
 from brain.cell.authority import Authority
 from brain.config import BrainConfig
 
@@ -40,7 +38,6 @@ MAX_LOG = 32 * 1024**2  # bytes of the server's log: it has a line for each thin
 _MEMORY_LIMIT = (
     "900MiB"  # Go collects its garbage harder from there on: 10,000 nodes need 0.95 GB instead of 1.5
 )
-_MORE_MEMORY = 64 * 1024**2  # beside the lanes: consumers
 _PR_SET_PDEATHSIG = 1
 # Loaded here, since hardly anything is allowed in the child between fork and exec.
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -327,51 +324,6 @@ def embedded(config: BrainConfig) -> Iterator[NatsServer]:
         yield server
     finally:
         server.stop()
-
-
-def config_text(
-    *,
-    cell: str,
-    listen: str,
-    store: Path,
-    pid_file: Path,
-    brains: Sequence[str],
-    members: Iterable[Member],
-    authority: Authority | None = None,
-) -> str:
-    """Returns the text of the server's configuration file. JSON is a subset of its format, which settles quoting."""
-    return orjson.dumps(
-        {
-            "listen": listen,
-            "server_name": f"gpuward-{cell}",
-            "pid_file": str(pid_file),
-            "max_payload": 1048576,
-            "ping_interval": "2s",
-            "write_deadline": "10s",
-            "authorization": {"timeout": 2},
-            # A node that does not read must not hold up the brain.
-            "no_fast_producer_stall": True,
-            "jetstream": {
-                "store_dir": str(store),
-                "max_memory_store": lanes.RESERVED_BYTES + _MORE_MEMORY,
-                "sync_interval": "10s",
-                "strict": True,
-            },
-            **({"tls": _tls(authority)} if authority else {}),
-            "system_account": nats_accounts.SYSTEM,
-            "accounts": nats_accounts.accounts(cell, brains[0], members, also=brains[1:]),
-        },
-        option=orjson.OPT_INDENT_2,
-    ).decode()
-
-
-def _tls(authority: Authority) -> dict[str, Any]:
-    return {
-        "cert_file": str(authority.certificate_file),
-        "key_file": str(authority.key_file),
-        "min_version": "1.3",
-        "timeout": 5,
-    }
 
 
 def _binary() -> str:

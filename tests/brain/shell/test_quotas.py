@@ -5,6 +5,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from agent.contract.errors import ContractError
 from agent.contract.messages import (
     MAX_EVENT_BYTES,
     MAX_FIELDS,
@@ -58,6 +59,16 @@ def test_every_event_of_an_agent_fits(letter: str) -> None:
     assert len(body) <= MAX_EVENT_BYTES
     assert decode_event(orjson.loads(body), "n1").data["field_39"].startswith(letter)  # type: ignore[union-attr]
     assert fitting(event(), orjson.dumps) == orjson.dumps(encode_event(event()))
+
+
+def test_names_that_are_no_names_are_refused() -> None:
+    """They would stand in the brain's state and in its read model."""
+    raw = encode_event(event())
+    with pytest.raises(ContractError, match="has more than 80 characters"):
+        decode_event(raw | {"data": {"x" * 81: 1}}, "n1")
+    with pytest.raises(ContractError, match="not an event kind"):
+        decode_event(raw | {"kind": "a." + "b" * 80}, "n1")
+    assert len(decode_event(raw | {"boot": "b" * 9999, "at": "t" * 9999}, "n1").boot) <= 80
 
 
 def test_one_node_fills_at_most_a_quarter_of_its_lane() -> None:
