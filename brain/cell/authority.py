@@ -8,6 +8,7 @@ nobody renews the certificate but a person).
 import datetime
 import hashlib
 import ipaddress
+import re
 from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
@@ -18,11 +19,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from agent.contract.errors import ConfigError
+from agent.contract.messages import clip
 from agent.shared import files
 
 CA_DAYS, SERVER_DAYS = 3650, 397  # browsers take no longer ones than 398
 RENEW_DAYS = 60  # before it ends
 _EARLIER = datetime.timedelta(hours=1)  # other machines' clocks may be behind
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")
 ALWAYS = ("127.0.0.1", "::1", "localhost")
 
 
@@ -39,11 +42,18 @@ class Authority:
         """Has it been made?"""
         return self.ca_file.exists()
 
+    def check(self, names: Sequence[str]) -> None:
+        """ConfigError: one cannot be made for these names, or there is one."""
+        if self.exists():
+            raise ConfigError(
+                f"{self.ca_file} is there already: `gpuward cell show` says what it has, and `gpuward cell rotate server --name "
+                "NAME` adds a name of this machine"
+            )
+        _alternatives(names)
+
     def make(self, cell: str, names: Sequence[str], now: float) -> None:
         """Makes the authority and the first certificate. ConfigError: there is one, or a name is none."""
-        if self.exists():
-            raise ConfigError(f"{self.ca_file} is there already: `gpuward cell show` says what it has")
-        _alternatives(names)
+        self.check(names)
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpuward cell {cell}")])
         certificate = (
@@ -86,10 +96,10 @@ class Authority:
         return fingerprint(self._ca().public_bytes(serialization.Encoding.DER))
 
     def names(self) -> list[str]:
-        """The names in the present certificate, as they were given."""
+        """The names in the present certificate, as they were given, at least one; those of loopback are in each."""
         found = self._certificate().extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         texts = [str(one.value) for one in found]
-        return [text for text in texts if text not in ALWAYS]
+        return [text for text in texts if text not in ALWAYS] or list(ALWAYS[:1])
 
     def ends(self) -> tuple[float, float]:
         """When the authority's and the present certificate end, seconds since 1970."""
@@ -168,11 +178,19 @@ def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
         try:
             found.append(x509.IPAddress(ipaddress.ip_address(name)))
         except ValueError:
-            try:
-                found.append(x509.DNSName(name))
-            except ValueError as error:
-                raise ConfigError(f"{name!r} is neither a name nor an address") from error
+            if not _is_name(name):
+                raise ConfigError(
+                    f"{clip(name, 100)!r} is neither a name nor an address of this machine: give it as brain-1.example.com or "
+                    "192.0.2.7, without scheme and port"
+                ) from None
+            found.append(x509.DNSName(name))
     return found
+
+
+def _is_name(name: str) -> bool:
+    """A host's name (RFC 1123); one whose last part is a number is an address with a mistake."""
+    parts = name.split(".")
+    return len(name) <= 253 and all(_LABEL.fullmatch(part) for part in parts) and not parts[-1].isdecimal()
 
 
 def _write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
