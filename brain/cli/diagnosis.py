@@ -13,6 +13,7 @@ from agent.contract.messages import UnsentEvent
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import rule_named
 from brain.core.pack.spec import Pack
 from brain.core.rehearsal.examples import event_of
 from brain.core.rehearsal.timeline import Timeline
@@ -192,7 +193,7 @@ def _together(logs: Mapping[str, _Log]) -> list[tuple[str, int, float, UnsentEve
 def _diagnosed(
     pack: Pack, timeline: Timeline, incident: Incident, sources: Mapping[str, _Source]
 ) -> DiagnosedIncident:
-    rule = next((rule for rule in pack.rules if rule.name == incident.rule), None)
+    rule = rule_named(pack, incident.rule)
     # One line may be two facts: it is shown, and counts, once.
     facts = list(
         {sources[fact.id].quote(): fact for fact in incident.evidence if fact.id in sources}.values()

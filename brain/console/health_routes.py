@@ -32,9 +32,13 @@ def routes(brain: BrainView) -> list[Route]:
 
 
 def why_not_ready(brain: BrainView) -> str:
-    """Why this brain could not lead now; empty: it could, or does."""
+    """Why this brain could not lead now, or heals nothing though it may lead; empty: neither."""
     if brain.live.stopped:
         return "this brain has stopped acting: see `gpuward status`"
     if not brain.connected():
         return "NATS is not connected"
-    return "" if brain.live.caught_up else "the log is still being read"
+    if not brain.live.caught_up:
+        return "the log is still being read"
+    if brain.live.state.pack is None:
+        return "no rules are in force"
+    return next((f"{cause}: see `gpuward status`" for cause, _, _ in brain.troubles()), "")

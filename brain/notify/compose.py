@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from agent.contract.messages import clip
 from brain.core.effects import PageSubject, SendPage
+from brain.core.pack.compiled import rule_named
 from brain.core.pack.spec import Rule, Rung, Scalar, Text
 from brain.core.state import Evidence, GroupedAlert, IncidentState, Run, RunState, State, StepRecord
 from brain.notify.message import LABELS, PageMessage, ShellCommand
@@ -19,8 +20,7 @@ _PLANNED = (RunState.OBSERVED, RunState.HELD, RunState.APPROVAL)
 def compose_from(state: State, page: SendPage) -> PageMessage:
     """Composes the message of a page, with the rule and the runs as the engine has them now."""
     subject = page.subject
-    rules = state.pack.rules if state.pack else ()
-    rule = next((rule for rule in rules if rule.name == subject.rule), None)
+    rule = rule_named(state.pack, subject.rule)
     return compose(page, rule=rule, runs=[state.runs[run] for run in subject.runs if run in state.runs])
 
 
