@@ -7,6 +7,11 @@ from brain.console.access.route import Route, get
 from brain.console.brain_view import BrainView
 from brain.console.metrics import BrainMetrics
 
+_NOTHING_HEALED = (
+    "nobody_leads",
+    "brain_disconnected",
+)  # of the troubles of a brain (brain/leader/leader_watch.py)
+
 
 def routes(brain: BrainView) -> list[Route]:
     """Returns the routes. /healthz and /readyz tell nothing that needs a credential."""
@@ -41,4 +46,5 @@ def why_not_ready(brain: BrainView) -> str:
         return "the log is still being read"
     if brain.live.state.pack is None:
         return "no rules are in force"
-    return next((f"{cause}: see `gpuward status`" for cause, _, _ in brain.troubles()), "")
+    stops = [cause for cause, _, _ in brain.troubles() if cause in _NOTHING_HEALED]
+    return f"{stops[0]}: see `gpuward status`" if stops else ""

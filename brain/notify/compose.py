@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from agent.contract.messages import clip
 from brain.core.effects import PageSubject, SendPage
 from brain.core.pack.compiled import rule_named
-from brain.core.pack.spec import Rule, Rung, Scalar, Text
+from brain.core.pack.spec import Knowledge, Rule, Rung, Scalar, Text
 from brain.core.state import Evidence, GroupedAlert, IncidentState, Run, RunState, State, StepRecord
 from brain.notify.message import LABELS, PageMessage, ShellCommand
 
@@ -24,11 +24,19 @@ def compose_from(state: State, page: SendPage) -> PageMessage:
     return compose(page, rule=rule, runs=[state.runs[run] for run in subject.runs if run in state.runs])
 
 
-def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = ()) -> PageMessage:
-    """Composes the message of a page. `rule` opened its incident (None: unknown); `runs` are the incident's, in order."""
+def compose(
+    page: SendPage,
+    *,
+    rule: Rule | None = None,
+    runs: Sequence[Run] = (),
+    knowledge: Knowledge | None = None,
+) -> PageMessage:
+    """Composes the message of a page. `rule` opened its incident (None: unknown); `runs` are the incident's, in order.
+    `knowledge`: where no rule has it.
+    """
     about = page.subject
     evidence = _newest_of_each(about.evidence)
-    knowledge = rule.knowledge if rule else None
+    knowledge = rule.knowledge if rule else knowledge
     subject = f"{about.cause.replace('_', ' ')} on {about.scope}"
     if about.listed:
         subject = f"{len(about.listed)} incidents" + (f" on {about.scope}" if about.node else "")
