@@ -414,6 +414,25 @@ async def test_a_standby_decides_the_same_and_a_silent_node_is_noticed(tmp_path:
         await second.stop()
 
 
+async def test_two_agents_under_one_name_are_an_incident(tmp_path: Path) -> None:
+    """Their beats come in turn; what one of them told before ends with no start of the other."""
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        clock = {"synchronised": False, "offset_s": 0.0, "max_error_s": 16.0}
+        await node.event("node.clock", well=False, **clock)
+        for number in range(6):
+            node.session = f"session-{number % 2}"
+            await node.beat()
+            await node.event("agent.started", version="1", kernel="6.1", gpus=0, booted=False)
+        found = await whole.until(
+            lambda answer: any(one["cause"] == "two-agents" for one in answer["incidents"]),
+            "people hear of it",
+            "/api/incidents",
+        )
+        assert "session-0, session-1" in json.dumps(found)
+        assert {one["cause"] for one in found["incidents"]} == {"two-agents", "clock-off"}
+
+
 async def test_a_second_brain_with_the_same_signing_key_is_obeyed(tmp_path: Path) -> None:
     """docs/operations.md: the leader stops, the other leads, and nodes that trust the one key take its commands."""
     with nats_server(tmp_path / "nats", nodes=["n1"]) as server:
