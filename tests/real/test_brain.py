@@ -418,7 +418,7 @@ async def test_two_agents_under_one_name_are_an_incident(tmp_path: Path) -> None
     """Their beats come in turn; what one of them told before ends with no start of the other."""
     async with lab(tmp_path) as whole:
         node = await whole.node("n1")
-        clock = {"synchronised": False, "offset_s": 0.0, "max_error_s": 16.0}
+        clock: dict[str, Any] = {"synchronised": False, "offset_s": 0.0, "max_error_s": 16.0}
         await node.event("node.clock", well=False, **clock)
         for number in range(6):
             node.session = f"session-{number % 2}"
