@@ -134,7 +134,13 @@ async def run(
         clock = LogClock()
         feed = Feed()
         notes = BrainNotes(name, clock, readmodel, feed)
-        alerts = BrainAlerts(brain=name, notifier=notifier, notes=notes, background=background)
+        alerts = BrainAlerts(
+            brain=name,
+            notifier=notifier,
+            notes=notes,
+            background=background,
+            file=config.data_dir / "alerts.json",
+        )
 
         # The replica of the engine, and whether this brain may act.
         history = HistoryWriter(readmodel, feed)
@@ -315,6 +321,7 @@ async def run(
 
         # Everything runs; this ends first.
         await stack.enter_async_context(background)
+        alerts.resume()
         background.start(supervisor.serve(), "supervisor")
         background.start(history.serve(), "read model")
         background.start(keeper.serve(), "snapshots")

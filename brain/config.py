@@ -6,10 +6,10 @@ A relative path is relative to the folder of the configuration file.
 import copy
 import functools
 import logging
-import math
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,8 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
-from brain import options, renamed, zones
+from brain import options, renamed, toml_lines, zones
 from brain.console_config import ConsoleConfig, refuse_shared_token
+from brain.core.operators import scopes
 from brain.core.pack.spec import Digest, EscalationStep, ModeSetting, Place, Priority, Settings
 
 T = TypeVar("T")
@@ -39,6 +40,33 @@ _KINDS_OF_ERROR = {
     "extra_forbidden": "unknown key",
     "unexpected_keyword_argument": "unknown key",
     "missing": "is missing",
+}
+
+
+# What the numbers of [settings] may be. Beyond it a safety law would hold for nothing, or the brain would do nothing, silently.
+# Not in the type, which also reads what is on the log.
+RANGES: Mapping[str, tuple[float, float]] = {
+    "disruptive_runs": (0, 1000),
+    "disruptive_runs_per_leaf": (0, 1000),
+    "disruptive_runs_per_runbook": (0, 1000),
+    "disruptive_runs_per_job": (0, 1000),
+    "shared_nodes": (1, 1000),
+    "shared_share": (0, 1),
+    "shared_small_share": (0, 2),
+    "shared_leaf_nodes": (1, 1000),
+    "shared_within_s": (1, 86_400),
+    "hold_off_s": (0, 3600),
+    "stale_s": (1, 86_400),
+    "approval_s": (60, 7 * 86_400),
+    "breaker_runs": (1, 10_000),
+    "breaker_within_s": (60, 7 * 86_400),
+    "same_cause_nodes": (1, 10_000),
+    "remedies_per_day": (1, 1000),
+    "remedies_per_week": (1, 1000),
+    "remedies_per_month": (1, 1000),
+    "page_repeat_s": (10, 7 * 86_400),
+    "group_at_least": (0, 10_000),
+    "group_within_s": (1, 3600),
 }
 
 
@@ -149,11 +177,11 @@ class BrainConfig(_Model):
     # Ed25519 seed, base64; none: <data_dir>/signing.key, created when missing
     signing_key_file: Path | None = None
     # A node that has sent no beat for so long is unreachable
-    unreachable_after_s: float = Field(default=15, ge=1)
+    unreachable_after_s: float = Field(default=15, ge=1, le=3600)
     # A leader that does not renew its lease for so long is replaced
-    lease_ttl_s: float = Field(default=2, ge=1)
+    lease_ttl_s: float = Field(default=2, ge=1, le=60)
     # When nobody leads, or no input comes round through the log, for so long, people are told
-    nobody_leads_after_s: float = Field(default=10, ge=5)
+    nobody_leads_after_s: float = Field(default=10, ge=5, le=600)
     # name -> type and options of what raises the alarm when this cell no longer calls it
     dead_mans_switches: Mapping[str, Mapping[str, Any]] = {}
     # true: `gpuward drill` may inject faults into simulated nodes of this cell; `gpuward up` sets it
@@ -167,13 +195,7 @@ class BrainConfig(_Model):
             raise ValueError(
                 "nats.operator: give the servers in nats.url; the embedded one is not in operator mode"
             )
-        for name, value in asdict(self.settings).items():
-            share = name.endswith("_share")
-            # Of a small site more than 1 is never, by its description; 40 is somebody's 40 %.
-            most = (2.0 if name == "shared_small_share" else 1.0) if share else math.inf
-            if isinstance(value, int | float) and not 0 <= value <= most:
-                want = "a share: 0 to 1, so 40 % is 0.4" if share else "0 or more"
-                raise ValueError(f"settings.{name}: {value} is not {want}")
+        _check_ranges(self.settings)
         for severity, chain in self.settings.escalation.items():
             self._check_chain(severity.value, chain)
         for fault, wait in self.settings.drains.items():
@@ -274,17 +296,54 @@ class BrainConfig(_Model):
         return read_places(self.topology) if self.topology else {}
 
 
+def _check_ranges(settings: Settings) -> None:
+    for name, (least, most) in RANGES.items():
+        found = getattr(settings, name)
+        for value in found if isinstance(found, tuple) else (found,):
+            if not least <= value <= most:
+                raise ValueError(f"settings.{name}: {value:g} is not {least:,g} to {most:,g}")
+    if not settings.page_repeat_s:
+        raise ValueError("settings.page_repeat_s: a page must be repeated some time: give at least one pause")
+
+
+def _check_modes(config: BrainConfig, where: str) -> None:
+    """ConfigError when a mode is for a runbook that is not there: it would hold for nothing, silently."""
+    known = sorted(path.stem for path in config.runbooks_dir.glob("*.yaml"))
+    tables = {"modes": config.modes, "settings.modes": config.settings.modes}
+    for key, number, mode in ((key, n, one) for key, modes in tables.items() for n, one in enumerate(modes)):
+        if known and not any(fnmatchcase(name, mode.runbook) for name in known):
+            meant = scopes.have(mode.runbook, known)
+            raise ConfigError(f"{where}: {key}.{number}.runbook: no runbook {mode.runbook!r}{meant}")
+
+
 def load(path: Path | None) -> BrainConfig:
     """Reads the configuration in `path` (None: only defaults); ConfigError names file and key."""
     if path is None:
         return parse({}, "defaults", Path.cwd())
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        raw = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
-    return parse(raw, str(path), path.resolve().parent)
+    try:
+        config = parse(raw, str(path), path.resolve().parent)
+        _check_modes(config, str(path))
+    except ConfigError as error:
+        raise ConfigError(_with_lines(str(error), str(path), text)) from error
+    return config
+
+
+def _with_lines(message: str, where: str, text: str) -> str:
+    """The lines of an error, each with the line of its key behind the file."""
+
+    def numbered(line: str) -> str:
+        key = line.removeprefix(f"{where}: ").partition(": ")[0]
+        number = toml_lines.line_of(text, key.split(".")) if line.startswith(f"{where}: ") else 0
+        return f"{where}:{number}{line.removeprefix(where)}" if number else line
+
+    return "\n".join(map(numbered, message.splitlines()))
 
 
 def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:

@@ -22,15 +22,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from agent.contract.errors import ConfigError
+from agent.contract.messages import clip
 from agent.shared import files
 
 CA_DAYS, SERVER_DAYS = 3650, 397  # browsers take no longer ones than 398
 RENEW_DAYS = 60  # before it ends
 _EARLIER = datetime.timedelta(hours=1)  # other machines' clocks may be behind
-# Labels of letters, digits and hyphens; the last one not of digits only: that would be a wrong address.
-_HOST = re.compile(
-    r"(?:(?!-)[A-Za-z0-9_-]{1,63}(?<!-)\.)*(?!-)(?=[A-Za-z0-9_-]*[A-Za-z])[A-Za-z0-9_-]{1,63}(?<!-)"
-)
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")
 ALWAYS = ("127.0.0.1", "::1", "localhost")
 
 
@@ -54,11 +52,18 @@ class Authority:
         """Has it been made?"""
         return self.ca_file.exists()
 
+    def check(self, names: Sequence[str]) -> None:
+        """ConfigError: one cannot be made for these names, or there is one."""
+        if self.exists():
+            raise ConfigError(
+                f"{self.ca_file} is there already: `gpuward cell show` says what it has, and `gpuward cell rotate server --name "
+                "NAME` adds a name of this machine"
+            )
+        _alternatives(names)
+
     def make(self, cell: str, names: Sequence[str], now: float) -> None:
         """Makes the authority and the first certificate. ConfigError: there is one, or a name is none."""
-        if self.exists():
-            raise ConfigError(f"{self.ca_file} is there already: `gpuward cell show` says what it has")
-        _alternatives(names)
+        self.check(names)
         self._make_ca(cell, now, self._ca_key_file, self.ca_file)
         self.issue(names, now)
 
@@ -129,10 +134,10 @@ class Authority:
         return fingerprint(self._ca().public_bytes(serialization.Encoding.DER))
 
     def names(self) -> list[str]:
-        """The names in the present certificate, as they were given."""
+        """The names in the present certificate, as they were given, at least one; those of loopback are in each."""
         found = self._certificate().extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         texts = [str(one.value) for one in found]
-        return [text for text in texts if text not in ALWAYS] or texts[:1]
+        return [text for text in texts if text not in ALWAYS] or list(ALWAYS[:1])
 
     def ends(self) -> tuple[float, float]:
         """When the authority's and the present certificate end, seconds since 1970."""
@@ -233,31 +238,26 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
 
 
 def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
-    wrong = next((name for name in names if not _reachable(name)), None)
-    if wrong is not None or not names:
-        what = f"{wrong!r} is none: " if wrong is not None else ""
-        raise ConfigError(
-            f"{what}give a host name or an address by which nodes reach this machine, without scheme and port"
-        )
+    if not names:
+        raise ConfigError("give at least one name or address by which nodes reach this machine")
     found: list[x509.GeneralName] = []
     for name in dict.fromkeys([*names, *ALWAYS]):
         try:
             found.append(x509.IPAddress(ipaddress.ip_address(name)))
         except ValueError:
-            try:
-                found.append(x509.DNSName(name))
-            except ValueError as error:
-                raise ConfigError(f"{name!r} is neither a name nor an address") from error
+            if not _is_name(name):
+                raise ConfigError(
+                    f"{clip(name, 100)!r} is neither a name nor an address of this machine: give it as brain-1.example.com or "
+                    "192.0.2.7, without scheme and port"
+                ) from None
+            found.append(x509.DNSName(name))
     return found
 
 
-def _reachable(name: str) -> bool:
-    """Could it be a host name or an address?"""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return len(name) <= 253 and _HOST.fullmatch(name) is not None
-    return True
+def _is_name(name: str) -> bool:
+    """A host's name (RFC 1123); one whose last part is a number is an address with a mistake."""
+    parts = name.split(".")
+    return len(name) <= 253 and all(_LABEL.fullmatch(part) for part in parts) and not parts[-1].isdecimal()
 
 
 def _write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:

@@ -3,6 +3,7 @@
 import os
 import pwd
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ from brain.cli import cell_export, cell_rotate
 from brain.cli.operator_commands import Duration
 from brain.cli.terminal import print_json
 from brain.config import BrainConfig
+from brain.console_config import is_address
 
+USER = "gpuward"  # of the brain's unit
 DEFAULT_CONFIG = Path("/etc/gpuward/brain.toml")
 in_config = click.option(
     "--config",
@@ -85,17 +88,30 @@ def cell() -> None:
 def init(names: tuple[str, ...], path: Path | None, data: Path | None) -> None:
     """Makes the authority, and the certificate of NATS and of the console. Prints what to write into brain.toml."""
     config = _load(path, data)
-    _make_folder(config)
     authority = Authority(config.cell_dir)
+    authority.check(names)
+    _make_folder(config)
     authority.make(config.cell, names, time.time())
-    quoted = ", ".join(f'"{name}"' for name in names)
+    # Anybody may reach it by an address of this machine; only names must be listed.
+    quoted = ", ".join(f'"{name}"' for name in names if not is_address(name))
     click.echo(
         f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}\n"
-        "Write into brain.toml, and restart the brain:\n\n"
+        "Change these keys of brain.toml in the tables that are there (no table may be there twice), and restart the brain:\n\n"
         f'[nats.embedded]\nhost = "0.0.0.0"\n\n[console]\nhost = "0.0.0.0"\nhosts = [{quoted}]\n'
         f'tls_cert_file = "{authority.certificate_file}"\ntls_key_file = "{authority.key_file}"\n\n'
         "Then let nodes join: gpuward cell token --nodes 'gpu-*' --count 100"
     )
+
+
+def _made(folder: Path) -> None:
+    """The data folder, before the brain has made it: as root for the user of the brain's unit, if there is one."""
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True, mode=0o750)
+    if os.geteuid() == 0:
+        with suppress(KeyError):
+            user = pwd.getpwnam(USER)
+            os.chown(folder, user.pw_uid, user.pw_gid)
 
 
 @cell.command("add-node")
@@ -161,8 +177,12 @@ def revoke(what: str, path: Path | None, data: Path | None) -> None:
 @cell.command()
 @click.argument("what", type=click.Choice(["server", *(kind.value for kind in KeyKind)]))
 @click.option(
-    "--name", "names", multiple=True, help="server: new names of this machine; default: those that it has."
+    "--name",
+    "names",
+    multiple=True,
+    help="server: a further name of this machine; it keeps those that it has.",
 )
+@click.option("--only", is_flag=True, help="With --name: it keeps none of those that it has.")
 @click.option("--now", "at_once", is_flag=True, help="Does not wait until all live nodes have confirmed.")
 @click.option(
     "--overlap",
@@ -182,6 +202,7 @@ def revoke(what: str, path: Path | None, data: Path | None) -> None:
 def rotate(
     what: str,
     names: tuple[str, ...],
+    only: bool,
     at_once: bool,
     overlap_s: float,
     compromised: bool,
@@ -196,16 +217,37 @@ def rotate(
     brain      the brain's NKEY on NATS
     authority  the certificate authority
     """
+    if only and not names:
+        raise click.UsageError("--only needs --name")
     config = _load(path, data)
     if what == "server":
-        authority = Authority(config.cell_dir)
-        authority.issue(names or authority.names(), time.time())
-        click.echo(f"{authority.certificate_file}: ends {_day(authority.ends()[1])}")
+        _rotate_server(Authority(config.cell_dir), names, only=only)
         return
+    if names:
+        raise click.UsageError("--name is for the server's certificate")
     if compromised and what != KeyKind.SIGNING:
         raise ConfigError("--compromised is for the signing key")
     _make_folder(config)
     click.echo(cell_rotate.rotate(config, KeyKind(what), overlap_s, at_once=at_once, compromised=compromised))
+
+
+def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) -> None:
+    """Issues the certificate anew, and says what that changes for whom."""
+    before = authority.names()
+    now = list(dict.fromkeys(names if only else (*names, *before)))
+    authority.issue(now, time.time())
+    click.echo(f"{authority.certificate_file}: for {', '.join(now)}; ends {_day(authority.ends()[1])}")
+    if added := [name for name in now if name not in before]:
+        click.echo(
+            f"New: {', '.join(added)}. List names (addresses need not be) in console.hosts of brain.toml, and restart the brain. "
+            "Nodes go on to where nats_url of their agent.toml leads: run `gpuward-agent join` there again, with a new token, "
+            "to change it."
+        )
+    if gone := [name for name in before if name not in now]:
+        click.echo(
+            f"Gone: {', '.join(gone)}. A node or a person who comes by that name is refused at the next connection: it does "
+            "not fit the certificate any more."
+        )
 
 
 @cell.command()

@@ -145,10 +145,35 @@ class Client:
             raise click.ClickException(_message(error)) from error
         except (TimeoutError, urllib.error.URLError, http.client.HTTPException, ConnectionError) as error:
             reason = getattr(error, "reason", None) or error
+            if hint := self._not_gone(reason):
+                raise click.ClickException(f"{self._url}: {hint}") from error
             raise click.ClickException(
                 f"no brain answers at {self._url} ({reason}): start one with `gpuward up` or `gpuward run`, "
                 f"or set --url or GPUWARD_URL"
             ) from error
+
+    def _not_gone(self, reason: object) -> str:
+        """What is wrong where somebody answers all the same; empty: nobody does."""
+        text = str(reason)
+        if "CERTIFICATE_VERIFY_FAILED" in text:
+            why = getattr(reason, "verify_message", "") or "it is not trusted"
+            by = (
+                f"{self._ca_file} does not vouch for it"
+                if self._ca_file
+                else "give --ca-file or GPUWARD_CA_FILE"
+            )
+            return (
+                f"its certificate is not good ({why}): {by}; a cell's is cell/ca.pem in the brain's data_dir"
+            )
+        if isinstance(reason, OSError) and "WRONG_VERSION_NUMBER" in text:
+            return "what answers there speaks no TLS: set --url or GPUWARD_URL to http://, or to the port of the brain"
+        closed = isinstance(reason, (http.client.BadStatusLine, ConnectionResetError))
+        if closed and self._url.lower().startswith("http:"):
+            return (
+                "what answers there speaks no plain HTTP: if the brain has a certificate, set --url or GPUWARD_URL to https://, "
+                "with --ca-file or GPUWARD_CA_FILE for a cell's own authority"
+            )
+        return ""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -14,6 +14,7 @@ from agent.contract.messages import UnsentEvent
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import rule_named
 from brain.core.pack.spec import Pack
 from brain.core.pack.topology import component_of, node_of
 from brain.core.rehearsal.examples import event_of, patience
@@ -269,7 +270,7 @@ def _diagnosed(
     quotes: _Quotes,
     explained: list[Explained],
 ) -> DiagnosedIncident:
-    rule = next((rule for rule in pack.rules if rule.name == incident.rule), None)
+    rule = rule_named(pack, incident.rule)
     facts = [sources[fact.id] for fact in incident.evidence if fact.id in sources]
     plan = next(
         (

@@ -61,7 +61,8 @@ def render(found: dict[str, Any], *, notes: bool, width: int) -> Iterator[str]:
 
 
 def _head(incident: dict[str, Any], width: int) -> Iterator[str]:
-    where = incident["scope"] + (f" and others, {incident['nodes']} nodes" if incident["nodes"] > 1 else "")
+    others = " and others" if incident["node"] else ""
+    where = incident["scope"] + (f"{others}, {incident['nodes']} nodes" if incident["nodes"] > 1 else "")
     yield click.style(f"{incident['id']}  {incident['severity']}  {incident['state'].upper()}", bold=True)
     yield from _row("what", incident["cause"].replace("_", " "), width)
     yield from _row("where", where, width)

@@ -7,6 +7,7 @@ from brain.console import shapes
 from brain.console.brain_view import History
 from brain.console.shapes import Json
 from brain.core import ids
+from brain.core.pack.compiled import rule_named
 from brain.core.state import State
 
 _GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
@@ -74,7 +75,7 @@ def _run(raw: Json, notes: list[Json]) -> Json:
 
 def _rule(raw: Json, state: State) -> Json:
     """Returns the rule that opened the incident, with its knowledge if the rule is still in force."""
-    spec = next((rule for rule in (state.pack.rules if state.pack else ()) if rule.name == raw["rule"]), None)
+    spec = rule_named(state.pack, raw["rule"])
     found: Json = {
         "name": raw["rule"],
         "because": raw["because"],

@@ -7,6 +7,11 @@ from brain.console.access.route import Route, get
 from brain.console.brain_view import BrainView
 from brain.console.metrics import BrainMetrics
 
+_NOTHING_HEALED = (
+    "nobody_leads",
+    "brain_disconnected",
+)  # of the troubles of a brain (brain/leader/leader_watch.py)
+
 
 def routes(brain: BrainView) -> list[Route]:
     """Returns the routes. /healthz and /readyz tell nothing that needs a credential."""
@@ -32,9 +37,14 @@ def routes(brain: BrainView) -> list[Route]:
 
 
 def why_not_ready(brain: BrainView) -> str:
-    """Why this brain could not lead now; empty: it could, or does."""
+    """Why this brain could not lead now, or heals nothing though it may lead; empty: neither."""
     if brain.live.stopped:
         return "this brain has stopped acting: see `gpuward status`"
     if not brain.connected():
         return "NATS is not connected"
-    return "" if brain.live.caught_up else "the log is still being read"
+    if not brain.live.caught_up:
+        return "the log is still being read"
+    if brain.live.state.pack is None:
+        return "no rules are in force"
+    stops = [cause for cause, _, _ in brain.troubles() if cause in _NOTHING_HEALED]
+    return f"{stops[0]}: see `gpuward status`" if stops else ""

@@ -5,23 +5,29 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
+from agent.shared import files
 from agent.shared.tasks import Tasks
 from brain.core.effects import PageSubject, SendPage
 from brain.core.pack.spec import Priority
 from brain.core.state import IncidentState
+from brain.leader.brain_knowledge import KNOWN, OTHERS
 from brain.leader.notes import BrainNotes
 from brain.notify.compose import compose
 from brain.notify.notifier import ONCALL, Notifier
 
 FIRST_PAUSE_S = 5.0  # after a page that no channel took
 MAX_PAUSE_S = 300.0
+# Troubles that lie outside of this process: each run of the brain looks whether they are over, and clears them.
+LASTING = ("brain_rules", "brain_disconnected", "nobody_leads")
+_KEPT = {"cause", "text", "since", "took"}  # of an alert, on disk
 PageWhat = Literal["open", "repeat", "resolve"]
 REPEAT_S = 900.0  # an alert that is still open is sent again: some receivers close what is not refreshed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class BrainAlert:
     """One trouble of this brain, until it is over."""
 
@@ -29,12 +35,18 @@ class BrainAlert:
     text: str
     since: float
     over: asyncio.Event = field(default_factory=asyncio.Event)
+    # channels that took it
+    took: list[str] = field(default_factory=list)
 
 
 class BrainAlerts:
     """Opens one alert for each cause, and resolves it when that is cleared."""
 
-    def __init__(self, *, brain: str, notifier: Notifier, notes: BrainNotes, background: Tasks) -> None:
+    def __init__(
+        self, *, brain: str, notifier: Notifier, notes: BrainNotes, background: Tasks, file: Path
+    ) -> None:
+        """`file`: what people were told and is not over; it outlives this process."""
+        self._file = file
         self._brain = brain
         self._notifier = notifier
         self._notes = notes
@@ -46,9 +58,20 @@ class BrainAlerts:
         """The alerts that are open, oldest first."""
         return list(self._open.values())
 
+    def resume(self) -> None:
+        """Takes over what an earlier run of this brain has paged: it is over when that is seen, and then people hear of it."""
+        found = files.read_json(self._file)
+        for one in found if isinstance(found, list) else ():
+            if not isinstance(one, dict) or one.keys() != _KEPT:
+                continue  # of another version
+            alert = BrainAlert(**one)
+            self._open[alert.cause] = alert
+            self._background.start(self._tell(alert), alert.cause)
+
     def open(self, cause: str, text: str) -> None:
         """Pages the people on call, unless they were paged for this cause since it was last cleared."""
-        if cause in self._open:
+        if (known := self._open.get(cause)) is not None:
+            known.text = text  # its next page says it
             return
         alert = self._open[cause] = BrainAlert(cause=cause, text=text, since=time.time())
         self._notes.write(cause.replace("brain_", "brain."), text)
@@ -66,19 +89,36 @@ class BrainAlerts:
         if alert is not None:
             self._notes.write(f"{cause.replace('brain_', 'brain.')}.over", f"over: {alert.text}")
             alert.over.set()
+            self._keep()
 
     async def _tell(self, alert: BrainAlert) -> None:
         """Pages until a channel takes it or it is over; then, when it is over, says that to whom it told."""
-        took = await _until_done(lambda: self._send(alert, "open", ()), alert.over)
-        if not took:
-            return  # nobody has heard of it
+        if not alert.took:
+            alert.took = await _until_done(lambda: self._send(alert, "open", ()), alert.over)
+            if not alert.took:
+                return  # nobody has heard of it
+            self._keep()
         while not alert.over.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(REPEAT_S):
                     await alert.over.wait()
                 break
-            took = await self._send(alert, "repeat", ()) or took
-        await _until_done(lambda: self._send(alert, "resolve", took), asyncio.Event())
+            alert.took = await self._send(alert, "repeat", ()) or alert.took
+        await _until_done(lambda: self._send(alert, "resolve", alert.took), asyncio.Event())
+
+    def _keep(self) -> None:
+        """Writes what is open, somebody has heard of, and any run sees the end of. A disk that takes nothing keeps no page
+        back.
+        """
+        told = [one for one in self._open.values() if one.took and one.cause in LASTING]
+        with suppress(OSError):
+            files.write_json(
+                self._file,
+                [
+                    {"cause": one.cause, "text": one.text, "since": one.since, "took": one.took}
+                    for one in told
+                ],
+            )
 
     async def _send(self, alert: BrainAlert, what: PageWhat, alerted: Sequence[str]) -> list[str]:
         """Sends one page; the channels that took it. `alerted`: those that took the alert."""
@@ -94,7 +134,8 @@ class BrainAlerts:
         )
         text = alert.text if what != "resolve" else f"over since {self._brain} looked last: {alert.text}"
         page = SendPage(id=f"{subject.id}.{what}", subject=subject, what=what, to=ONCALL, text=text)
-        delivered, channels, _ = await self._notifier.send(compose(page), alerted)
+        message = compose(page, knowledge=KNOWN.get(alert.cause, OTHERS))
+        delivered, channels, _ = await self._notifier.send(message, alerted)
         return channels.split(", ") if delivered else []
 
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from agent.contract.messages import clip
 from brain.core.effects import PageSubject, SendPage
-from brain.core.pack.spec import Rule, Rung, Scalar, Text
+from brain.core.pack.compiled import rule_named
+from brain.core.pack.spec import Knowledge, Rule, Rung, Scalar, Text
 from brain.core.state import Evidence, GroupedAlert, IncidentState, Run, RunState, State, StepRecord
 from brain.notify.message import LABELS, PageMessage, ShellCommand
 
@@ -21,16 +22,23 @@ _PLANNED = (RunState.OBSERVED, RunState.HELD, RunState.APPROVAL)
 def compose_from(state: State, page: SendPage) -> PageMessage:
     """Composes the message of a page, with the rule and the runs as the engine has them now."""
     subject = page.subject
-    rules = state.pack.rules if state.pack else ()
-    rule = next((rule for rule in rules if rule.name == subject.rule), None)
+    rule = rule_named(state.pack, subject.rule)
     return compose(page, rule=rule, runs=[state.runs[run] for run in subject.runs if run in state.runs])
 
 
-def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = ()) -> PageMessage:
-    """Composes the message of a page. `rule` opened its incident (None: unknown); `runs` are the incident's, in order."""
+def compose(
+    page: SendPage,
+    *,
+    rule: Rule | None = None,
+    runs: Sequence[Run] = (),
+    knowledge: Knowledge | None = None,
+) -> PageMessage:
+    """Composes the message of a page. `rule` opened its incident (None: unknown); `runs` are the incident's, in order.
+    `knowledge`: where no rule has it.
+    """
     about = page.subject
     evidence = _newest_of_each(about.evidence)
-    knowledge = rule.knowledge if rule else None
+    knowledge = rule.knowledge if rule else knowledge
     subject = f"{about.cause.replace('_', ' ')} on {about.scope}"
     if about.listed:
         subject = f"{len(about.listed)} incidents" + (f" on {about.scope}" if about.node else "")

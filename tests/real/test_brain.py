@@ -4,10 +4,12 @@ import asyncio
 import json
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import nats
 import pytest
 from click.testing import CliRunner, Result
 
@@ -21,6 +23,7 @@ from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input
 from tests import people
 from tests.real.brain_kit import Lab, Node, lab
+from tests.real.nats import nats_server
 
 pytestmark = pytest.mark.component("nats-server")
 AUTO = [{"mode": "auto"}]
@@ -408,4 +411,51 @@ async def test_a_standby_decides_the_same_and_a_silent_node_is_noticed(tmp_path:
         code, _ = await first.say("hold", scope="all", why="x")
         assert code == 200
         await second.until(lambda found: found["holds"], "what is said to one is heard by both")
+        await second.stop()
+
+
+async def test_two_agents_under_one_name_are_an_incident(tmp_path: Path) -> None:
+    """Their beats come in turn; what one of them told before ends with no start of the other."""
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        clock: dict[str, Any] = {"synchronised": False, "offset_s": 0.0, "max_error_s": 16.0}
+        await node.event("node.clock", well=False, **clock)
+        for number in range(6):
+            node.session = f"session-{number % 2}"
+            await node.beat()
+            await node.event("agent.started", version="1", kernel="6.1", gpus=0, booted=False)
+        found = await whole.until(
+            lambda answer: any(one["cause"] == "two-agents" for one in answer["incidents"]),
+            "people hear of it",
+            "/api/incidents",
+        )
+        assert "session-0, session-1" in json.dumps(found)
+        assert {one["cause"] for one in found["incidents"]} == {"two-agents", "clock-off"}
+
+
+async def test_a_second_brain_with_the_same_signing_key_is_obeyed(tmp_path: Path) -> None:
+    """docs/operations.md: the leader stops, the other leads, and nodes that trust the one key take its commands."""
+    with nats_server(tmp_path / "nats", nodes=["n1"]) as server:
+        more: dict[str, Any] = {"nats": {"url": server.url}, "modes": AUTO, "settings": {"hold_off_s": 0}}
+        first = Lab(tmp_path / "first", more)
+        await first.start()
+        assert first.running is not None
+        second = Lab(
+            tmp_path / "second", more | {"brain": "b2", "signing_key_file": str(first.config.signing_key)}
+        )
+        await second.start(leads=False)
+        trusted = first.running.signer.key.verify_key
+        client = await nats.connect(server.node_url("n1"))
+        node = Node("n1", client, trusted)
+        await node.listen()
+        await first.stop()
+        await second.until(lambda status: status["leads"] and status["pack"], "the other leads")
+        await node.event("link.state", "link/eth1", up=False, admin_up=True, carrier=False, operstate="down")
+        deadline = time.monotonic() + 60
+        while not node.commands:
+            assert time.monotonic() < deadline, "no command that the node trusts"
+            await node.beat()
+            await asyncio.sleep(0.1)
+        assert node.commands[0].action == "link.bounce"
+        await client.close()
         await second.stop()

@@ -15,6 +15,7 @@ import pytest
 from brain.leader import server_keeper
 from tests.real.brain_kit import lab
 from tests.real.nats import free_port, nats_server
+from tests.real.test_metrics import fetch
 from tests.real.test_nobody_leads import Outside, outside, told, until
 
 pytestmark = [pytest.mark.component("nats-server"), pytest.mark.root]
@@ -62,6 +63,7 @@ async def test_a_full_disk_is_told_and_needs_nobody_when_it_has_space_again(tmp_
             print(f"full disk told after {took:.1f} s")
             page = next(page for page in out.pages if page["cause"] in ("nobody_leads", "brain_disconnected"))
             assert f"NATS has no space left in {disk}/nats" in page["why_now"], page["why_now"]
+            assert (await fetch(whole, "/readyz"))[0] == 503, "nothing is healed"
             ballast.unlink()
             began = time.monotonic()
             await whole.until(lambda status: status["leads"] and not status["troubles"], "it leads again")

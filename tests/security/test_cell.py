@@ -330,6 +330,68 @@ def test_what_root_changes_stays_the_brains(tmp_path: Path) -> None:
     assert (whole.data / "cell").stat().st_uid == 65534
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "brain 1",
+        "https://brain:8470",
+        "brain:8470",
+        "10.0.0.300",
+        "-brain",
+        "brain..example",
+        "*.example",
+        "b" * 64,
+    ],
+)
+def test_what_is_no_name_makes_no_authority(tmp_path: Path, name: str) -> None:
+    """Nor a folder: the certificate would fit nothing, and nodes would find out."""
+    whole = Machine(folder=tmp_path)
+    (tmp_path / "brain.toml").write_text(f'data_dir = "{whole.data}"\n')
+    said = whole.cell("init", "--name", "brain.example", "--name", name, status=2)
+    assert "is neither a name nor an address of this machine" in said
+    assert not whole.data.exists()
+
+
+def test_a_cell_on_loopback(tmp_path: Path) -> None:
+    """To try it out: the token leads to this machine."""
+    whole = Machine(folder=tmp_path)
+    (tmp_path / "brain.toml").write_text(f'data_dir = "{whole.data}"\n')
+    said = whole.cell("init", "--name", "127.0.0.1", "--name", "::1")
+    assert "hosts = []" in said
+    token = whole.cell("token").splitlines()[0]
+    body = json.loads(base64.urlsafe_b64decode(token.removeprefix("gwj_") + "=="))
+    assert body["u"] == ["https://127.0.0.1:8470"]
+
+
+def test_a_further_name_takes_none_away(tmp_path: Path) -> None:
+    """Nodes that came by the old one would be refused. It says what else must change."""
+    whole = Machine(folder=tmp_path)
+    whole.init()
+    said = whole.cell("rotate", "server", "--name", "brain-2.example")
+    assert "for brain-2.example, localhost, brain.example; ends" not in said, "localhost is in each"
+    assert "for brain-2.example, brain.example; ends" in said
+    assert "console.hosts" in said
+    assert "nats_url" in said
+    assert json.loads(whole.cell("show", "--json"))["names"] == ["brain-2.example", "brain.example"]
+    said = whole.cell("rotate", "server", "--name", "brain-2.example", "--only")
+    assert "Gone: brain.example." in said
+    assert json.loads(whole.cell("show", "--json"))["names"] == ["brain-2.example"]
+    assert "Gone" not in whole.cell("rotate", "server")
+    assert "--only needs --name" in whole.cell("rotate", "server", "--only", status=2)
+
+
+def test_the_brains_key_in_operator_mode_is_not_exchanged(tmp_path: Path) -> None:
+    """It would be a user whom the servers do not know: whoever has the operator's key is told."""
+    whole = Machine(folder=tmp_path)
+    whole.init()
+    (tmp_path / "brain.toml").write_text(
+        f'data_dir = "{whole.data}"\n[nats]\nurl = "tls://localhost:1"\n[nats.operator]\n'
+    )
+    assert "your operator's tools" in whole.cell("rotate", "brain", status=2)
+    assert not (whole.data / "cell/trust.json").exists()
+
+
 def test_a_new_certificate_needs_no_restart(tmp_path: Path) -> None:
     """The broker and the console show it; the node stays or comes back by itself; older TLS is refused."""
     with machine(tmp_path) as whole:
@@ -368,7 +430,7 @@ def test_the_files_are_nobody_elses(tmp_path: Path) -> None:
     secret = json.loads(base64.urlsafe_b64decode(token.removeprefix("gwj_") + "=="))["s"]
     assert secret not in (whole.data / "cell/registry.json").read_text()
     key = (whole.data / "cell/ca.key").read_bytes()
-    assert "is there already" in whole.cell("init", "--name", "other", status=2)
+    assert "gpuward cell rotate server --name" in whole.cell("init", "--name", "other", status=2)
     assert (whole.data / "cell/ca.key").read_bytes() == key
     (whole.data / "cell/registry.json").write_text("{")
     assert "is not the registry of a cell" in whole.cell("show", status=2)

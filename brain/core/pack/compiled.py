@@ -24,6 +24,7 @@ from brain.core.pack.spec import (
 )
 from brain.core.pack.topology import CELL, WIDE, Topology, type_of
 
+_SHARED = "shared-"  # how the names of generated rules begin
 _SHARED_TODO = Text(
     en="Look for what these nodes share: switch, subnet manager, power, storage, driver or agent release, a rule of ours. "
     "gpuward holds every per-node action for this symptom until it is over.",
@@ -124,6 +125,14 @@ class _Shared(Compiled):
         """Does nothing: the cache frees the matcher."""
 
 
+def rule_named(pack: Pack | None, name: str) -> Rule | None:
+    """A rule of the pack, or the generated one for a shared cause; None: there is none of this name (any more)."""
+    if pack is None:
+        return None
+    rules = _with_shared(pack)[1] if name.startswith(_SHARED) else pack.rules
+    return next((rule for rule in rules if rule.name == name), None)
+
+
 def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
     """The pack's symptoms and rules, and the generated ones for shared causes."""
     symptoms, rules = list(pack.symptoms), list(pack.rules)
@@ -167,7 +176,7 @@ def _explained(pack: Pack, causes: tuple[str, ...]) -> tuple[str, ...]:
 
 def _base(symptom: str) -> str:
     """How the names of the rules for a shared cause of a symptom begin."""
-    return f"shared-{symptom.replace('_', '-')}"
+    return f"{_SHARED}{symptom.replace('_', '-')}"
 
 
 def _counter(pack: Pack, symptom: Symptom, scope: str) -> Symptom:

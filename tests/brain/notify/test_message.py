@@ -1,13 +1,17 @@
 """What a page says: everything that a decision at night needs, the same in text and JSON."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from brain.core.state import Evidence, IncidentState, RunState
-from brain.notify.compose import MAX_EVIDENCE_LINES, compose
+from brain.adapters.pack import load
+from brain.core.state import Evidence, IncidentState, RunState, State
+from brain.notify.compose import MAX_EVIDENCE_LINES, compose, compose_from
 from tests.brain.notify.pages import LINE, T0, incident, page, rule, run
 
+ROOT = Path(__file__).parents[3]
 OPEN_PAGE = f"""\
 [P1] gpu lost on gpu/n1/0000:3b:00
   why now    needs an approval
@@ -97,6 +101,18 @@ def test_what_is_proposed_follows_the_run(state: RunState, says: str) -> None:
     assert (says in lines[0]) if says else lines == ()
     if state is RunState.OBSERVED:
         assert [line.split(":")[0].strip() for line in lines[1:]] == ["evidence", "bounce"]
+
+
+def test_the_page_of_a_shared_cause_says_what_to_do() -> None:
+    """Its rule is generated, and in no file."""
+    state = State(pack=load(ROOT / "rules", ROOT / "runbooks"))
+    about = replace(
+        incident(), rule="shared-node-unreachable-cell", cause="shared-node-unreachable-cell", scope="cell", node="", nodes=12
+    )  # fmt: skip
+    text = compose_from(state, page(about=about)).to_text()
+    assert "cause      Shared cause of: the node's agent is unreachable" in text
+    assert "what to do " in text
+    assert "where      cell (12 nodes)" in text
 
 
 def test_a_given_up_incident_says_that_a_person_must_act() -> None:

@@ -169,7 +169,13 @@ class Brain:
         feed, clock = Feed(), LogClock()
         self.notes = BrainNotes(name, clock, self.readmodel, feed)
         notifier = build({}, {}, folder)
-        alerts = BrainAlerts(brain=name, notifier=notifier, notes=self.notes, background=background)
+        alerts = BrainAlerts(
+            brain=name,
+            notifier=notifier,
+            notes=self.notes,
+            background=background,
+            file=folder / "alerts.json",
+        )
         self.outbox = Appended()
         writer = LogWriter(CODEC, self.outbox)
         self.history = HistoryWriter(self.readmodel, feed)

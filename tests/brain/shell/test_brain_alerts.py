@@ -65,7 +65,9 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     notes = BrainNotes("b1", LogClock(), readmodel, Feed())
     async with Tasks() as background:
         notifier = Notifier({"pager": pager}, {"oncall": ["pager"]})
-        alerts = BrainAlerts(brain="b1", notifier=notifier, notes=notes, background=background)
+        alerts = BrainAlerts(
+            brain="b1", notifier=notifier, notes=notes, background=background, file=tmp_path / "alerts.json"
+        )
         yield Site(alerts=alerts, pager=pager, readmodel=readmodel)
     readmodel.close()
 
@@ -135,3 +137,41 @@ async def test_what_nobody_heard_of_is_not_resolved(site: Site) -> None:
     await until(lambda: bool(site.pager.pages))
     assert site.causes() == ["brain_failing"]
     assert [alert.cause for alert in site.alerts.open_now] == ["brain_failing"]
+
+
+async def test_a_page_says_what_to_do(site: Site) -> None:
+    """Whatever the trouble is."""
+    for cause in ("brain_rules", "brain_other"):
+        site.alerts.open(cause, "no rules are in force")
+    await until(lambda: len(site.pager.pages) == 2)
+    assert all("what to do" in page.to_text() for page in site.pager.pages)
+
+
+async def test_what_an_earlier_run_has_paged_is_resolved(tmp_path: Path) -> None:
+    """Also when the reason is another one now: it is one trouble, told once, and over once."""
+    readmodel, pager = ReadModel(tmp_path / "history.sqlite"), Pager()
+    readmodel.begin("log-1")
+    notes, notifier = (
+        BrainNotes("b1", LogClock(), readmodel, Feed()),
+        Notifier({"pager": pager}, {"oncall": ["pager"]}),
+    )
+    for reason in ("the folder is missing", "rules/a.yaml:1: not YAML"):
+        async with Tasks() as background:
+            alerts = BrainAlerts(
+                brain="b1",
+                notifier=notifier,
+                notes=notes,
+                background=background,
+                file=tmp_path / "alerts.json",
+            )
+            alerts.resume()
+            alerts.open("brain_rules", reason)
+            await until((tmp_path / "alerts.json").exists)
+            if reason.startswith("rules/"):
+                alerts.clear("brain_rules")
+                await until(lambda: len(pager.pages) == 2)
+    assert [page.what for page in pager.pages] == ["open", "resolve"]
+    assert len({page.dedup_key for page in pager.pages}) == 1
+    assert "rules/a.yaml" in pager.pages[1].why_now
+    assert (tmp_path / "alerts.json").read_text() == "[]"
+    readmodel.close()

@@ -1,0 +1,48 @@
+"""What is behind the troubles of a brain itself, and what to do: no rule is about them."""
+
+from collections.abc import Mapping
+
+from brain.core.pack.spec import Knowledge, Text
+
+KNOWN: Mapping[str, Knowledge] = {
+    "brain_rules": Knowledge(
+        cause=Text(
+            en="The folder of the rules or runbooks is missing or cannot be read, or a file in it is wrong.",
+            zh="规则或运行手册目录缺失、无法读取，或其中有文件出错。",
+        ),
+        todo=Text(
+            en="Until then no fault is judged. `gpuward check --rules FOLDER --runbooks FOLDER` names file, line and key; the "
+            "brain reads the files again by itself.",
+            zh="在此之前不会判断任何故障。`gpuward check --rules 目录 --runbooks 目录` 会指出文件、行和键；"
+            "修复后大脑会自动重新读取。",
+        ),
+    ),
+    "brain_disconnected": Knowledge(
+        cause=Text(
+            en="NATS does not run, has no space, or cannot be reached from this brain's machine.",
+            zh="NATS 未运行、磁盘已满，或从本机无法访问。",
+        ),
+        todo=Text(
+            en="Look at the NATS server and the network between it and this brain. Agents keep what they have to say on disk.",
+            zh="检查 NATS 服务器及其与大脑之间的网络。代理会把事件保存在本地磁盘。",
+        ),
+    ),
+    "nobody_leads": Knowledge(
+        cause=Text(
+            en="The log takes or delivers nothing, most often as its disk is full; or the brains have stopped acting.",
+            zh="日志无法写入或读取，多为磁盘已满；或大脑已停止动作。",
+        ),
+        todo=Text(
+            en="`gpuward status` on each brain's machine; make room on the disk of NATS; restart a brain that has stopped acting "
+            "when you have read why.",
+            zh="在每台大脑主机上执行 `gpuward status`；为 NATS 腾出磁盘空间；了解原因后重启已停止动作的大脑。",
+        ),
+    ),
+}
+OTHERS = Knowledge(
+    cause=Text(en="This brain itself is in trouble, not a node.", zh="出问题的是大脑本身，而非节点。"),
+    todo=Text(
+        en="`gpuward status` on the brain's machine, and the log of its service (journalctl -u gpuward).",
+        zh="在大脑主机上执行 `gpuward status`，并查看其服务日志（journalctl -u gpuward）。",
+    ),
+)

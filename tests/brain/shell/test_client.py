@@ -1,0 +1,71 @@
+"""What the command line says when the brain does not answer it: what is wrong there, and which option or variable helps."""
+
+import http.server
+import socketserver
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import pytest
+
+from brain.cell.authority import Authority
+from brain.cli.client import Client
+
+
+@contextmanager
+def answering(tls: Authority | None = None) -> Iterator[int]:
+    """Somebody who answers on a port of loopback."""
+    server = socketserver.TCPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls.certificate_file, tls.key_file)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(60)
+
+
+def said(url: str, ca_file: Path | None = None) -> str:
+    with pytest.raises(click.ClickException) as caught:
+        Client(url, None, ca_file).get("status")
+    return caught.value.message
+
+
+def authority(folder: Path) -> Authority:
+    folder.mkdir()
+    made = Authority(folder)
+    made.make("default", ["brain.example"], 1_790_000_000.0)
+    return made
+
+
+def test_a_certificate_that_is_not_trusted(tmp_path: Path) -> None:
+    """By nobody, or by another cell's authority."""
+    with answering(authority(tmp_path / "one")) as port:
+        text = said(f"https://127.0.0.1:{port}")
+        assert "its certificate is not good" in text
+        assert "--ca-file or GPUWARD_CA_FILE" in text
+        assert "no brain answers" not in text
+        other = authority(tmp_path / "two").ca_file
+        assert f"{other} does not vouch for it" in said(f"https://127.0.0.1:{port}", other)
+
+
+def test_the_wrong_scheme(tmp_path: Path) -> None:
+    """Plain HTTP to TLS, and the other way round."""
+    with answering(authority(tmp_path / "one")) as port:
+        assert "set --url or GPUWARD_URL to https://" in said(f"http://127.0.0.1:{port}")
+    with answering() as port:
+        assert "speaks no TLS: set --url or GPUWARD_URL to http://" in said(f"https://127.0.0.1:{port}")
+
+
+def test_nobody() -> None:
+    """Only then is it asked whether a brain runs."""
+    assert "no brain answers at http://127.0.0.1:1" in said("http://127.0.0.1:1")
