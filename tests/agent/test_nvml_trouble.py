@@ -58,6 +58,7 @@ async def test_nvml_hung_for_60_s(fake: FakeNvml, bus: Path, monkeypatch: pytest
         before = list(child_of_us())
         fake.hang("nvmlDeviceGetCount")  # of no GPU: nothing can be queried
         hung_s = Host().mono_s()
+        await machine.until(fake.is_hanging)  # else another call would seem to take so long
         skew_s = 30.0
         counter.write_text("1\n")
         await machine.says("ib.errors", "port/mlx5_0.1")
