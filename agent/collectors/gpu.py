@@ -8,7 +8,8 @@ from agent.collectors.samples import Gpu, NvmlState, Sample
 from agent.contract import components
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 
-_REASONS = {
+# Why a GPU is lost, as samples have it, in words.
+REASONS = {
     "lost": "NVML: GPU is lost",
     "not_found": "NVML no longer finds the GPU",
     "reset_required": "NVML: the GPU requires a reset",
@@ -129,7 +130,7 @@ def _lost(gpu: Gpu, age_s: float) -> UnsentEvent:
         component=components.gpu(gpu.bdf),
         severity=Severity.FATAL,
         data=data,
-        evidence=f"{_REASONS.get(gpu.lost, gpu.lost)}: {_where(gpu)}",
+        evidence=f"{REASONS.get(gpu.lost, gpu.lost)}: {_where(gpu)}",
         age_s=age_s,
     )
 

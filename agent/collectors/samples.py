@@ -150,7 +150,7 @@ class Gpu:
     uuid: str
     # Of the board; empty: not known.
     serial: str = ""
-    # Empty when it answers, else lost | not_found | reset_required | unbound.
+    # Empty when it answers, else lost | not_found | reset_required | unknown_error | unbound.
     lost: str = ""
     # Percent, at this sample; the highest and the lowest since the one before: the child leaves out some while all is calm.
     utilization_now: int | None = None

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from agent.collectors.gpu import GpuCollector
+from agent.collectors.gpu import REASONS, GpuCollector
 from agent.collectors.samples import Gpu, NvmlState, Sample
 from agent.contract import kinds
+from agent.contract.kinds import KINDS
 
 GPU = Gpu(index=3, bdf="0000:3b:00", uuid="GPU-1", utilization=5, mono_s=1.0)
 
@@ -48,3 +49,9 @@ def test_no_library_is_reported() -> None:
     """As information, with the library's words."""
     absent = NvmlState(state="absent", reason="NVML Shared Library Not Found", mono_s=1.0)
     assert events_of(absent) == [("nvml.absent", {"reason": "NVML Shared Library Not Found"})]
+
+
+def test_the_declared_reasons_are_those_that_it_reports() -> None:
+    """tests/brain/test_pack.py demands a rule for each declared one."""
+    (reason,) = [field for field in KINDS["gpu.lost"].fields if field.name == "reason"]
+    assert set(reason.values) == set(REASONS)
