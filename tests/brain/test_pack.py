@@ -290,10 +290,12 @@ def test_every_kind_of_event_feeds_a_rule_or_says_why_not() -> None:
 # Values that no symptom starts with or ends by, although symptoms read others of the same field: kind, field -> value -> why.
 UNREAD_VALUES: dict[tuple[str, str], dict[str, str]] = {
     ("fabricmanager.error", "what"): dict.fromkeys(
-        ("nvswitch_non_fatal", "error"), "evidence: the switch goes on, and traffic that fails shows on its GPUs"
+        ("nvswitch_non_fatal", "error"),
+        "evidence: the switch goes on, and traffic that fails shows on its GPUs",
     ),
     ("gpu.setting", "what"): dict.fromkeys(
-        ("mig", "mig_pending", "power_limit", "driver", "vbios"), "a person's choice: evidence of what changed"
+        ("mig", "mig_pending", "power_limit", "driver", "vbios"),
+        "a person's choice: evidence of what changed",
     ),
     ("job.nccl_error", "what"): dict.fromkeys(
         ("warning", "system_error", "remote_error", "ib_error"), "a job's word: evidence of what nodes tell"
