@@ -111,7 +111,15 @@ def test_a_storm_that_goes_on_is_not_over() -> None:
     story = Story()
     for at in range(10, 610, 30):
         for number in range(20):
-            story.event(at, "ib.errors", "port/mlx5_0.1", f"n{number}", counter="symbol_error", delta=500)
+            story.event(
+                at,
+                "ib.errors",
+                "port/mlx5_0.1",
+                f"n{number}",
+                counter="symbol_error",
+                delta=500,
+                spec_s=15_000.0,
+            )
     story.run(620)
     assert [incident.cause for incident in story.incidents() if incident.pages.sent] == [
         "shared-phy-errors-cell"
@@ -285,11 +293,14 @@ def test_a_backlog_is_not_taken_for_a_burst() -> None:
             age_s=600 - 60 * minute,
             counter="symbol_error",
             delta=50,
+            spec_s=1_500.0,
             value=50,
         )
     story.run(1001)
     assert story.incidents() == []
-    story.event(1002, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=100, value=600)
+    story.event(
+        1002, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=100, spec_s=3_000.0, value=600
+    )
     story.run(1100)
     assert [incident.cause for incident in story.incidents()] == ["phy-errors"]
 
@@ -297,7 +308,9 @@ def test_a_backlog_is_not_taken_for_a_burst() -> None:
 def test_errors_that_do_not_return_after_the_bounce_are_healed() -> None:
     """A symptom that no event clears ends when the remedy is performed; it does not return, so the remedy worked."""
     story = Story()
-    story.event(10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=500)
+    story.event(
+        10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, spec_s=15_000.0, value=500
+    )
     story.run(300)
     (incident,) = story.incidents()
     assert incident.state is IncidentState.CLOSED
@@ -307,8 +320,12 @@ def test_errors_that_do_not_return_after_the_bounce_are_healed() -> None:
 def test_errors_that_return_after_the_bounce_fail_the_verification_at_once() -> None:
     """The same errors again: the rung did not help, and no rung is left."""
     story = Story()
-    story.event(10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=500)
-    story.event(20, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=1000)
+    story.event(
+        10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, spec_s=15_000.0, value=500
+    )
+    story.event(
+        20, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, spec_s=15_000.0, value=1000
+    )
     story.run(25)
     assert story.notes("run.not_verified")
     (incident,) = story.incidents()
