@@ -60,7 +60,7 @@ def test_json_has_stable_keys() -> None:
     assert incident["symptoms"] == ["gpu_off_bus@gpu/this-node/0000:3b:00"]
     assert incident["sure"] == "one line says so, nothing else confirms it"
     assert incident["runbook"] == "gpu-lost"
-    assert len(incident["plan"]) == 12, "every rung and the way back"
+    assert len(incident["plan"]) == 11, "every rung but the rescan (nothing was removed), and the way back"
     assert incident["plan"][-4:-1] == [
         "back 2. ports: port.check() (after reboot or power cycle) — disrupts nothing",
         "back 3. diagnosis: gpu.diagnose(level=2) — disrupts nothing",
