@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from agent.contract.counted import counted
 from agent.contract.messages import clip
 from brain.core.effects import PageSubject, SendPage
 from brain.core.pack.spec import Rule, Rung, Scalar, Text
@@ -31,7 +32,7 @@ def compose(page: SendPage, *, rule: Rule | None = None, runs: Sequence[Run] = (
     knowledge = rule.knowledge if rule else None
     subject = f"{about.cause.replace('_', ' ')} on {about.scope}"
     if about.listed:
-        subject = f"{len(about.listed)} incidents" + (f" on {about.scope}" if about.node else "")
+        subject = counted(len(about.listed), "incident") + (f" on {about.scope}" if about.node else "")
     message = PageMessage(
         id=page.id,
         dedup_key=about.id,

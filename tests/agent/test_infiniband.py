@@ -68,7 +68,8 @@ def test_growth_is_reported_with_its_interval() -> None:
         Severity.WARNING,
     )
     assert unsent.data == {
-        "counter": "symbol_error", "delta": 240, "value": 247, "interval_s": 1.5, "rate_gbps": 400.0, "corrects": True, "spec_s": 600.0,
+        "counter": "symbol_error", "delta": 240, "value": 247, "interval_s": 1.5, "rate_gbps": 400.0, "corrects": True,
+        "spec_s": 600.0,
     }  # fmt: skip
     assert unsent.evidence == "mlx5_0 port 1 symbol_error 7 -> 247"
 

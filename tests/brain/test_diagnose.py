@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from brain.cli import diagnosis
 from brain.cli.diagnose import diagnose
@@ -74,7 +75,7 @@ def test_json_has_stable_keys() -> None:
 def test_nothing_wrong(text: str) -> None:
     """A healthy log, and one that is none."""
     lines = text.count("\n")
-    assert ask(text).startswith(f"Nothing wrong found in {lines} lines.")
+    assert ask(text).startswith(f"Nothing wrong found in {counted(lines, 'line')}.")
     assert ask_json("x\n" * 3) == {
         "ok": True, "incidents": [], "lines": 3, "meaningful": 0, "unread": 0, "blind": {}, "other": [],
     }  # fmt: skip
@@ -113,7 +114,7 @@ def test_a_few_lines_that_it_cannot_read_are_counted() -> None:
     """A line or two of another program between records."""
     output = ask(BOOT * 3 + "13:17:35 | hello\n")
     assert output.startswith("Nothing wrong found in 6 lines.")
-    assert output.endswith("6 without. 1 lines in a form that is not known were not read.\n")
+    assert output.endswith("6 without. 1 line in a form that is not known was not read.\n")
 
 
 @pytest.mark.parametrize("caller", ["[ T1234] ", "[    C12] "])

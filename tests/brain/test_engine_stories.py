@@ -190,6 +190,25 @@ def test_approve_mode_waits_for_an_operator() -> None:
     assert any("ann approves" in text for text in story.notes("operator.approve"))
 
 
+def test_an_approval_that_comes_too_early_says_when_it_can_be_given() -> None:
+    """While the incident settles there is no run yet."""
+    story = Story(pack(Mode.APPROVE))
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.run(10.5)
+    (incident,) = story.incidents()
+    assert incident.state is IncidentState.SETTLING
+    story.say(10.5, "approve", id=incident.id)
+    story.run(10.6)
+    (refused,) = story.notes("operator.refused")
+    assert f"{incident.id} settles for 1 s more: then its run begins" in refused
+    story.run(60)
+    run = f"{incident.id}.r1"
+    story.say(60, "deny", id=incident.id)
+    story.say(61, "approve", id=run)
+    story.run(70)
+    assert f"{run} waits for no approval: it is" in story.notes("operator.refused")[-1]
+
+
 def test_a_hold_stops_disruptive_rungs_and_its_release_lets_them_go() -> None:
     """Law 2, and law 7: after the release everything goes on."""
     story = Story()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent.contract.actions.spec import Disrupts
+from agent.contract.counted import counted
 from brain.core.healing import limits
 from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.verdicts import Verdict
@@ -125,7 +126,7 @@ def belong(
     also = ", and others wait" if waiting else ""
     shared = f", they share {share}" if share else ""
     reason = (
-        f"{cause} was treated on {len(nodes)} nodes within {minutes} minutes{listed}{also}: these belong "
+        f"{cause} was treated on {counted(len(nodes), 'node')} within {minutes} minutes{listed}{also}: these belong "
         f"together{shared}; `gpuward approve` lets this one go on"
     )
     return wait("related", reason, 300)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.contract.messages import Severity, UnsentEvent
+from agent.contract.messages import Scalar, Severity, UnsentEvent
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
@@ -30,7 +30,7 @@ def plan_of(event: UnsentEvent, mode: Mode = Mode.OBSERVE) -> list[str]:
 
 def wants(action: int, name: str) -> UnsentEvent:
     """NVML's word of the recovery that the driver wants."""
-    data = {"action": action, "name": name}
+    data: dict[str, Scalar] = {"action": action, "name": name}
     return UnsentEvent(
         kind="gpu.recovery_action", component=GPU, severity=Severity.ERROR, data=data, evidence="x"
     )
@@ -76,6 +76,6 @@ def test_a_plan_says_in_words_what_a_page_will_say() -> None:
 
 
 @pytest.mark.parametrize(("mode", "told"), [(Mode.OBSERVE, True), (Mode.APPROVE, False), (Mode.AUTO, False)])
-def test_the_gates_answer_only_where_nobody_asks_them_later(mode: Mode, told: bool) -> None:  # noqa: FBT001  a table
+def test_the_gates_answer_only_where_nobody_asks_them_later(mode: Mode, told: bool) -> None:
     """A run that goes on notes each answer when it is given; what a gate said at the start may not hold any more."""
     assert any("gates: " in line for line in plan_of(wants(1, "reset"), mode)) is told
