@@ -8,8 +8,8 @@ Run as a file, so that it imports only the standard library and pynvml:
     python -I agent/nvml/ask.py persistence <bus id> <0|1>
 
 It prints one JSON object: `{"gpus": [...]}` (keys: see `_state` and `_links_state`), `{"done": true}`, `{"absent": why}`
-where there is no NVML, or `{"error": <NVML return code>, "why": text}` where NVML refuses. A value that this driver or card does not
-report is null.
+where there is no NVML, or `{"error": <NVML return code>, "why": text}` where NVML refuses. A value that this driver
+or card does not report is null.
 """
 
 import ctypes
