@@ -73,7 +73,7 @@ _SHAPES: tuple[tuple[tuple[str, str, Severity, dict[str, str | int | float | boo
             "ib.errors",
             "port/mlx5_{0}.1",
             Severity.WARNING,
-            {"counter": "symbol_error", "delta": 1, "value": 7, "interval_s": 1.0},
+            {"counter": "symbol_error", "delta": 1, "value": 7, "interval_s": 1.0, "spec_s": 30.0},
         ),
         250,
     ),

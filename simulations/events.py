@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from agent.collectors.infiniband import spec_s
 from agent.contract.kinds import KINDS
 from agent.contract.messages import Scalar, Severity, UnsentEvent
 from simulations.parts import SimulatedGpu, SimulatedLink, SimulatedPort, SimulatedUnit
@@ -141,6 +142,7 @@ def port_errors(port: SimulatedPort, *, delta: int, interval_s: float) -> Unsent
             "delta": delta,
             "value": port.symbol_error,
             "interval_s": interval_s,
+            "spec_s": spec_s(delta),
         },
         evidence=f"{port.device} port 1 symbol_error {before} -> {port.symbol_error}",
     )

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 from agent.actions.action_setup import ActionSetup
 from agent.actions.base import Done, NodeAction, Params
 from agent.actions.gpus import GpuKit
+from agent.contract.counted import counted
 from agent.contract.errors import ActionError, Refused
 
 
@@ -52,10 +53,10 @@ class DriverReload(NodeAction):
                 await kit.until_answers(well)
         fabric = ""
         if well and (count := await kit.until_fabric()):
-            fabric = f", {count} GPUs in the fabric"
+            fabric = f", {counted(count, 'GPU')} in the fabric"
         missing = f"; without {', '.join(skipped)}" if skipped else ""
         loaded = ", ".join(name for name in coming if name not in skipped)
-        return Done(text=f"driver reloaded: {loaded}{missing}; {len(well)} GPUs answer{fabric}")
+        return Done(text=f"driver reloaded: {loaded}{missing}; {counted(len(well), 'GPU')} answer{fabric}")
 
     async def recover(self, params: Params) -> None:  # noqa: ARG002 - it has none
         """Loads what was unloaded and starts what was stopped."""

@@ -13,6 +13,7 @@ from agent.actions.base import Done, NodeAction, Params, report_progress
 from agent.actions.gpus import GpuKit
 from agent.actions.nvml_client import AMPERE, GpuState, gpu_address
 from agent.contract.components import NODE
+from agent.contract.counted import counted
 from agent.contract.errors import ActionError, Refused
 from agent.shared import tool
 
@@ -83,7 +84,7 @@ class GpuReset(NodeAction):
             raise ActionError(f"reset, and the driver still wants a reset of {', '.join(wanting)}")
         fabric = ""
         if kit.config.fabric_manager_unit in stopped.services and (count := await kit.until_fabric()):
-            fabric = f", {count} GPUs in the fabric"
+            fabric = f", {counted(count, 'GPU')} in the fabric"
         services = f", {len(stopped.services)} services stopped and started" if stopped.services else ""
         return Done(text=f"{reset.text} reset and well again{services}{fabric}")
 

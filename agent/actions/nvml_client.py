@@ -28,7 +28,7 @@ class GpuState:
     # The PCI address as NVML writes it.
     bus: str
     uuid: str
-    # lost, reset_required, not_found; empty: it answers.
+    # lost, reset_required, not_found, unknown_error (it answers less than half of what it is asked); empty: it answers.
     lost: str
     arch: int | None
     limit_mw: int | None

@@ -15,6 +15,8 @@ REASONS = {
     "unknown_error": "NVML: nothing that the GPU is asked is answered",
     "unbound": "the GPU is on the PCI bus and no driver is bound to it",
 }
+# A lost GPU has returned when it answers in so many samples in a row: one that is dying answers now and then.
+STEADY_SAMPLES = 5
 _BEFORE = "reported before the agent's start"
 
 
@@ -37,6 +39,8 @@ class GpuCollector(Collector):
         """`lost_before`: addresses of GPUs that an earlier run had reported lost, perhaps before a reboot."""
         # Address → reason that was reported last. One that an earlier run reported returns when it answers now.
         self._lost: dict[str, str] = dict.fromkeys(lost_before, _BEFORE)
+        # Address of one of these → samples in a row in which it answers.
+        self._answered: dict[str, int] = {}
         self._hangs = 0
         self._unanswered_since_s: float | None = None
         self._opened_s: float | None = None
@@ -60,7 +64,9 @@ class GpuCollector(Collector):
         """See Collector. A GPU that answers has not returned: gpu.returned ends what only a reset ends."""
         age_s = max(0.0, now_s - sample.mono_s)
         if isinstance(sample, Gpu):
-            return [_lost(sample, age_s) if sample.lost else _answers(sample, age_s)]
+            if sample.lost:
+                return [_lost(sample, age_s)]
+            return [_answers(sample, age_s)] if sample.answers and sample.bdf not in self._lost else []
         if isinstance(sample, NvmlState) and sample.state == "answers":
             data: dict[str, Scalar] = {"after_s": 0.0}
             if self._opened_s is not None:
@@ -70,9 +76,13 @@ class GpuCollector(Collector):
 
     def _gpu(self, gpu: Gpu, age_s: float) -> list[UnsentEvent]:
         before = self._lost.get(gpu.bdf, "")
+        well = before and gpu.answers and not gpu.lost
+        self._answered[gpu.bdf] = self._answered.get(gpu.bdf, 0) + 1 if well else 0
         if gpu.lost == before:
             return []
         if not gpu.lost:
+            if self._answered[gpu.bdf] < STEADY_SAMPLES:
+                return []
             del self._lost[gpu.bdf]
             return [
                 UnsentEvent(

@@ -1,7 +1,7 @@
 """Facts about InfiniBand and RoCE ports: growing errors, saturated counters, states, subnet manager."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from agent.collectors.base import Collector, CollectorSetup
@@ -29,6 +29,10 @@ _SMALL = 0xF
 # `400 Gb/sec (4X NDR)`. From HDR on (50 Gb/s a lane) every link corrects errors, and counts those that are left.
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?) Gb/sec(?: \([0-9]{1,2}X ([A-Z0-9]{2,5})\))?")
 _CORRECTING = ("HDR", "NDR", "XDR")
+# The bit error rate that the InfiniBand specification allows and ibdiagnet takes by default; and the rate at which it gives
+# the 120 errors an hour of many guides (QDR's data), for a port whose rate is not known.
+_SPEC_BER = 1e-12
+_UNKNOWN_GBPS = 100 / 3
 # Counters under hw_counters/ that show loss (rdma-core and the drivers' documentation).
 LOSS_COUNTERS = (
     *(
@@ -73,12 +77,16 @@ class InfinibandCollector(Collector):
         *("ib.sm_sl", "ib.congestion"),
     )
     options: ClassVar[tuple[type[Any], ...]] = (CongestionOptions,)
+    remembers: ClassVar[str] = "full counters"
 
-    def __init__(self, options: CongestionOptions) -> None:
+    def __init__(self, options: CongestionOptions, *, before: Mapping[str, Any] | None = None) -> None:
+        """`before`: what an earlier run `remembered`."""
         self._per_s = options.congestion_per_s
         self._windows: dict[tuple[str, int], CongestionWindow] = {}
         self._ports: dict[tuple[str, int], IbPort] = {}
         self._saturated: set[tuple[str, int, str]] = set()
+        # Those that were when their port was last seen: before the agent's start, or before the device went away.
+        self._saturated_before = _keys(before or {})
         # The last LID that was not 0.
         self._sm_lids: dict[tuple[str, int], int] = {}
         self._was_up: set[tuple[str, int]] = set()
@@ -89,7 +97,14 @@ class InfinibandCollector(Collector):
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:
         """See Collector."""
-        return cls(setup.options(CongestionOptions))
+        return cls(setup.options(CongestionOptions), before=setup.remembered.get(cls.remembers))
+
+    def remembered(self) -> Mapping[str, Any]:
+        """The counters that are at their maximum: that one was cleared while no agent ran ends what it began."""
+        full: dict[str, list[str]] = {}
+        for device, port, counter in sorted(self._saturated | self._saturated_before):
+            full.setdefault(f"{device}.{port}", []).append(counter)
+        return full
 
     def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors
         """See Collector."""
@@ -117,6 +132,7 @@ class InfinibandCollector(Collector):
         if before is None:
             for counter, value in now.counters.items():
                 yield from self._limit(now, counter, value, at_start=True)
+            yield from self._cleared(now)
         else:
             yield from self._state(before, now)
             if before.counters != now.counters:
@@ -179,20 +195,8 @@ class InfinibandCollector(Collector):
                 yield from self._limit(now, counter, value, at_start=True)
             if old is None or old == value:
                 continue
-            shown = f"{now.device} port {now.port} {counter} {old} -> {value}"
             if value < old:
-                yield UnsentEvent(
-                    kind="ib.counter_reset",
-                    component=_component(now),
-                    severity=Severity.INFO,
-                    data={
-                        "counter": counter,
-                        "before": old,
-                        "value": value,
-                        "blind": self._blind(now, but=counter),
-                    },
-                    evidence=shown,
-                )
+                yield self._reset(now, counter, old, value)
             delta = value - old if value > old else value  # after a reset all that it shows is new
             if delta:
                 yield UnsentEvent(
@@ -204,11 +208,32 @@ class InfinibandCollector(Collector):
                         "delta": delta,
                         "value": value,
                         "interval_s": interval_s,
-                        **_speed(now.rate),
+                        **_weight(now, counter, delta),
                     },
-                    evidence=shown,
+                    evidence=f"{now.device} port {now.port} {counter} {old} -> {value}",
                 )
             yield from self._limit(now, counter, value)
+
+    def _cleared(self, now: IbPort) -> Iterator[UnsentEvent]:
+        """Counters of a port that was not seen for a while that were full then, and are not now."""
+        known = {
+            key
+            for key in self._saturated_before
+            if key[:2] == (now.device, now.port) and key[2] in now.counters
+        }
+        self._saturated_before -= known
+        for _, _, counter in sorted(known):
+            if now.counters[counter] != LIMITS.get(counter):
+                yield self._reset(now, counter, LIMITS.get(counter, 0), now.counters[counter])
+
+    def _reset(self, now: IbPort, counter: str, old: int, value: int) -> UnsentEvent:
+        return UnsentEvent(
+            kind="ib.counter_reset",
+            component=_component(now),
+            severity=Severity.INFO,
+            data={"counter": counter, "before": old, "value": value, "blind": self._blind(now, but=counter)},
+            evidence=f"{now.device} port {now.port} {counter} {old} -> {value}",
+        )
 
     def _blind(self, port: IbPort, *, but: str) -> int:
         """How many other counters of the port are at their maximum."""
@@ -256,18 +281,39 @@ class InfinibandCollector(Collector):
                 yield _device(device, present=False)
 
     def _forget(self, device: str) -> None:
-        """When it comes back, its counters start again: no reset to report. Its subnet manager stays known."""
+        """When it comes back, its counters start again: of a reset only what was full is told. Its subnet manager stays known."""
+        self._saturated_before |= {key for key in self._saturated if key[0] == device}
         self._ports = {key: port for key, port in self._ports.items() if key[0] != device}
         self._saturated = {key for key in self._saturated if key[0] != device}
         self._windows = {key: window for key, window in self._windows.items() if key[0] != device}
 
 
-def _speed(rate: str) -> dict[str, Scalar]:
-    """The fields of a rate as the kernel prints it; none for any other text."""
-    match = _RATE.match(rate)
-    if match is None:
-        return {}
-    return {"rate_gbps": float(match[1]), "corrects": match[2] in _CORRECTING}
+def spec_s(errors: int, rate_gbps: float = _UNKNOWN_GBPS) -> float:
+    """In what time the specification's bit error rate gives so many symbol errors."""
+    return round(errors / (rate_gbps * 1e9 * _SPEC_BER), 3)
+
+
+def _weight(port: IbPort, counter: str, delta: int) -> dict[str, Scalar]:
+    """What the growth of a counter is worth on this port."""
+    data: dict[str, Scalar] = {}
+    match = _RATE.match(port.rate)  # as the kernel prints it
+    if match is not None:
+        data |= {"rate_gbps": float(match[1]), "corrects": match[2] in _CORRECTING}
+    if counter == "symbol_error":
+        data["spec_s"] = spec_s(delta, float(match[1]) if match else _UNKNOWN_GBPS)
+    if port.link_layer == "Ethernet" and counter in LIMITS:
+        data["ethernet"] = True
+    return data
+
+
+def _keys(raw: Mapping[str, Any]) -> set[tuple[str, int, str]]:
+    """What a file holds of `remembered`; whatever does not look like it is left out."""
+    found = set()
+    for name, counters in raw.items():
+        device, _, port = name.rpartition(".")
+        if port.isascii() and port.isdigit() and isinstance(counters, list):
+            found |= {(device, int(port), counter) for counter in counters if counter in LIMITS}
+    return found
 
 
 def _component(port: IbPort) -> str:

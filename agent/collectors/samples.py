@@ -150,8 +150,10 @@ class Gpu:
     uuid: str
     # Of the board; empty: not known.
     serial: str = ""
-    # Empty when it answers, else lost | not_found | reset_required | unbound.
+    # Empty when it answers, else lost | not_found | reset_required | unknown_error | unbound.
     lost: str = ""
+    # False: it is lost, or more of what it was asked failed than worked.
+    answers: bool = True
     # Percent, at this sample; the highest and the lowest since the one before: the child leaves out some while all is calm.
     utilization_now: int | None = None
     utilization: int | None = None

@@ -7,15 +7,16 @@ Run as a file, so that it imports only the standard library and pynvml:
     python -I agent/nvml/ask.py power_limit <bus id> <mW>
     python -I agent/nvml/ask.py persistence <bus id> <0|1>
 
-It prints one JSON object: `{"gpus": [...]}` (keys: see `_gpu` and `_links`), `{"done": true}`, `{"absent": why}` where there
-is no NVML, or `{"error": <NVML return code>, "why": text}` where NVML refuses. A value that this driver or card does not
-report is null.
+It prints one JSON object: `{"gpus": [...]}` (keys: see `_state` and `_links_state`), `{"done": true}`, `{"absent": why}`
+where there is no NVML, or `{"error": <NVML return code>, "why": text}` where NVML refuses. A value that this driver
+or card does not report is null.
 """
 
 import ctypes
 import json
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 # As in start.py: pynvml needs ctypes.util on Windows only.
@@ -25,30 +26,69 @@ if __name__ == "__main__":
     )
 import pynvml
 
+Ask = Callable[..., Any]
 _LOST = {
     pynvml.NVML_ERROR_GPU_IS_LOST: "lost",
     pynvml.NVML_ERROR_RESET_REQUIRED: "reset_required",
     pynvml.NVML_ERROR_GPU_NOT_FOUND: "not_found",
 }
+# As in child.py: a call that is supported did not work; and what NVML answers from what it has read before.
+_FAILED = (
+    pynvml.NVML_ERROR_UNKNOWN,
+    pynvml.NVML_ERROR_TIMEOUT,
+    pynvml.NVML_ERROR_IRQ_ISSUE,
+    pynvml.NVML_ERROR_OPERATING_SYSTEM,
+    pynvml.NVML_ERROR_INSUFFICIENT_POWER,
+)
+_IDENTITY = ("nvmlDeviceGetHandleByIndex", "nvmlDeviceGetPciInfo", "nvmlDeviceGetUUID")
 _RECOVERY_ACTION = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, from R565
 # NVML_FI_DEV_NVLINK_*: how many links; speed (MB/s) and state (0 inactive, 1 active, 2 asleep) of each, from R530.
 _LINK_COUNT, _LINK_SPEED, _LINK_STATE = 91, 164, 165
 
 
+class _Asked:
+    """The calls about one GPU."""
+
+    def __init__(self) -> None:
+        self._lost = ""
+        self._worked: set[str] = set()
+        self._failed: set[str] = set()
+
+    def ask(self, name: str, *params: Any) -> Any:
+        """What the call answers, None where it does not."""
+        try:
+            answer = getattr(pynvml, name)(*params)
+        except pynvml.NVMLError as error:
+            self._lost = self._lost or _LOST.get(error.value, "")
+            if error.value in _FAILED:
+                self._failed.add(name)
+            return None
+        self._worked.add(name)
+        return answer
+
+    def lost(self) -> str:
+        """Why the GPU is lost; empty: at least half of what it was asked worked, or is not supported."""
+        few = len(self._failed) > len(self._worked.difference(_IDENTITY))
+        return self._lost or ("unknown_error" if few else "")
+
+
 def _gpu(index: int) -> dict[str, Any]:
     """The state of one GPU now; limits in mW."""
+    asked = _Asked()
+    return _state(index, asked.ask) | {"lost": asked.lost()}
+
+
+def _links(index: int) -> dict[str, Any]:
+    """The links of one GPU now; `nvlinks` has [number, state, MB/s] of each link whose state NVML reports."""
+    asked = _Asked()
+    return _links_state(index, asked.ask) | {"lost": asked.lost()}
+
+
+def _state(index: int, ask: Ask) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "index": index, "bus": "", "uuid": "", "lost": "", "arch": None, "limit": None, "default": None,
+        "index": index, "bus": "", "uuid": "", "arch": None, "limit": None, "default": None,
         "least": None, "most": None, "persistence": None, "pids": [], "fabric": None, "recovery": None,
     }  # fmt: skip
-
-    def ask(name: str, *params: Any) -> Any:
-        try:
-            return getattr(pynvml, name)(*params)
-        except pynvml.NVMLError as error:
-            found["lost"] = found["lost"] or _LOST.get(error.value, "")
-            return None
-
     handle = ask("nvmlDeviceGetHandleByIndex", index)
     if handle is None:
         return found
@@ -76,20 +116,11 @@ def _gpu(index: int) -> dict[str, Any]:
     return found
 
 
-def _links(index: int) -> dict[str, Any]:
-    """The links of one GPU now; `nvlinks` has [number, state, MB/s] of each link whose state NVML reports."""
+def _links_state(index: int, ask: Ask) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "bus": "", "lost": "", "width": None, "width_max": None, "generation": None, "generation_max": None,
+        "bus": "", "width": None, "width_max": None, "generation": None, "generation_max": None,
         "performance": None, "nvlinks": [],
     }  # fmt: skip
-
-    def ask(name: str, *params: Any) -> Any:
-        try:
-            return getattr(pynvml, name)(*params)
-        except pynvml.NVMLError as error:
-            found["lost"] = found["lost"] or _LOST.get(error.value, "")
-            return None
-
     handle = ask("nvmlDeviceGetHandleByIndex", index)
     if handle is None:
         return found

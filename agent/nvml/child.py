@@ -40,7 +40,8 @@ _LOST = {
     pynvml.NVML_ERROR_RESET_REQUIRED: "reset_required",
     pynvml.NVML_ERROR_GPU_NOT_FOUND: "not_found",
 }
-# After these a call that is supported did not work. A GPU that answers nothing but these for MUTE samples is lost.
+# After these a call that is supported did not work. A GPU that answers nothing but these for MUTE samples is lost; it is back
+# when more of all that it is asked works than fails.
 _FAILED = (
     pynvml.NVML_ERROR_UNKNOWN,
     pynvml.NVML_ERROR_TIMEOUT,
@@ -49,6 +50,8 @@ _FAILED = (
     pynvml.NVML_ERROR_INSUFFICIENT_POWER,
 )
 _UNKNOWN, MUTE = "unknown_error", 3
+# NVML answers these from what it has read before: they say nothing about a GPU.
+_IDENTITY = {"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetPciInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetSerial"}
 # After these no call works any more: the driver was unloaded or replaced.
 _GONE = (
     pynvml.NVML_ERROR_UNINITIALIZED,
@@ -112,12 +115,23 @@ class Nvml:
         self.skips = {(index, name): now_s + for_s for index, name, for_s in skips or ()}
         self.board = board
         self._missing: set[str] = set()  # functions that this driver's library does not have
-        self.worked: set[str] = set()  # calls about a GPU, see `watch`
+        # Calls about a GPU, see `watch`.
+        self.worked: set[str] = set()
         self.failed: set[str] = set()
+        self.lost_by: set[str] = set()
 
     def watch(self) -> None:
-        """From now on `worked` and `failed` have the calls about a GPU that did; what is not supported is in neither."""
-        self.worked, self.failed = set(), set()
+        """From now on `worked` and `failed` have the calls about a GPU that did, and `lost_by` those that answered that it is
+        lost. What is not supported is in none.
+        """
+        self.worked, self.failed, self.lost_by = set(), set(), set()
+
+    def note(self, name: str, error: int) -> None:
+        """That call, or a field of it, did not work."""
+        if error in _LOST:
+            self.lost_by.add(name)
+        elif error in _FAILED:
+            self.failed.add(name)
 
     def look(self) -> int:
         """The number of the latest look that the agent has asked for."""
@@ -148,8 +162,7 @@ class Nvml:
         except pynvml.NVMLError as error:
             if error.value in _GONE:
                 raise GoneError(str(error)) from error
-            if error.value in _FAILED or error.value in _LOST:
-                self.failed.add(name)
+            self.note(name, error.value)
             if error.value == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
                 self._missing.add(name)
             elif strict or error.value in _LOST:
@@ -169,28 +182,26 @@ class Nvml:
 class SampledGpu:
     """One GPU with its latest sample."""
 
-    def __init__(self, nvml: Nvml, index: int, before: SampledGpu | None = None) -> None:
-        """`before`: the same index when NVML was open the last time."""
+    def __init__(self, nvml: Nvml, index: int) -> None:
         self.nvml, self.index = nvml, index
         self.slow_due = False  # an event came: the next sample has the counters
         self.handle: Any = None
-        # health: what changed since the last sample, by key; null: it is not reported any more.
+        # answers: of what it was asked, more worked than failed. health: what changed since the last sample, by key; null: it
+        # is not reported any more.
         self.sample: dict[str, Any] = {
-            "index": index, "bdf": "", "uuid": "", "serial": "", "lost": "", "now": None, "util": None, "least": None,
-            "mem": None, "power": None, "temp": None, "reasons": None, "procs": None, "health": {},
+            "index": index, "bdf": "", "uuid": "", "serial": "", "lost": "", "answers": True, "now": None, "util": None,
+            "least": None, "mem": None, "power": None, "temp": None, "reasons": None, "procs": None, "health": {},
         }  # fmt: skip
         self._reported: dict[str, dict[str, Any]] = {}  # tier → values of its latest reading
         self._fields: dict[str, list[tuple[int, int]]] = {}  # tier → fields that this card supports
         self.sent = True  # the sample: the next one begins anew
         self._mute = 0  # samples in a row in which nothing worked and something failed
-        self._blamed: set[str] = set()  # calls that failed when it was lost: one of them must work again
+        self._blamed: set[str] = set()  # calls that answered that it is lost: each must work again
+        nvml.watch()
         try:
             self._open()
         except pynvml.NVMLError as error:
-            self.sample["lost"] = _LOST[error.value]
-        was_mute = before is not None and before.sample["lost"] == _UNKNOWN and not self.sample["lost"]
-        if before is not None and was_mute and self.sample["bdf"] in ("", before.sample["bdf"]):
-            self.sample["lost"], self._mute, self._blamed = _UNKNOWN, before._mute, before._blamed
+            self._is_lost(_LOST[error.value])
 
     def _open(self) -> None:
         self.handle = self.nvml.call(self.index, "nvmlDeviceGetHandleByIndex", self.index)
@@ -203,7 +214,7 @@ class SampledGpu:
     def update(self, slow: bool, rare: bool) -> None:
         """Takes a new sample, with the counters if `slow`, and with what hardly ever changes if `rare`.
 
-        A GPU that is lost is asked everything: it is back when a call that failed works again.
+        A GPU that is lost, or did not answer the last time, is asked everything.
         """
         if self.sent:
             self.sample |= {"health": {}, "now": None, "util": None, "least": None}
@@ -211,24 +222,28 @@ class SampledGpu:
         lost = self.sample["lost"]
         if self.handle is None and lost not in ("", _UNKNOWN):
             return  # only opening NVML again shows it
+        everything = bool(lost) or not self.sample["answers"]
         self.nvml.watch()
         try:
             if self.handle is None:
                 self._open()
             if self.handle is not None:
                 self._fast()
-                if slow or lost or self.slow_due:
-                    self._slow(all_fields=rare or bool(lost))
-                if rare or lost:
+                if slow or everything or self.slow_due:
+                    self._slow(all_fields=rare or everything)
+                if rare or everything:
                     self._rare()
             self.slow_due = False
         except pynvml.NVMLError as error:
             self._is_lost(_LOST[error.value])
             return
-        self._mute = 0 if self.nvml.worked or not self.nvml.failed else self._mute + 1
+        worked, failed = self.nvml.worked - _IDENTITY, self.nvml.failed - self.nvml.worked
+        self._mute = self._mute + 1 if failed and not worked else 0
+        if worked or failed:  # else nothing of what it was asked is supported
+            self.sample["answers"] = len(worked) > len(failed) and self._blamed <= self.nvml.worked
         if self._mute >= MUTE:
             self._is_lost(_UNKNOWN)
-        elif lost and self._blamed and not self._blamed & self.nvml.worked:
+        elif lost and not self.sample["answers"]:
             self._is_lost(lost)
         else:
             self.sample["lost"] = ""
@@ -236,9 +251,10 @@ class SampledGpu:
 
     def _is_lost(self, why: str) -> None:
         self.sample |= dict.fromkeys(("now", "util", "least", "power", "temp", "reasons", "procs")) | {
-            "lost": why
+            "lost": why,
+            "answers": False,
         }
-        self._blamed |= self.nvml.failed
+        self._blamed |= self.nvml.lost_by
 
     def _ask(self, name: str, *args: Any) -> Any:
         return self.nvml.call(self.index, name, self.handle, *args)
@@ -347,11 +363,10 @@ class SampledGpu:
             for field, scope, _, _, kind, answer, value in _FIELD_VALUE.iter_unpack(answers or b""):
                 if answer == pynvml.NVML_SUCCESS and kind < len(_VALUE):
                     found[field, scope] = _VALUE[kind].unpack_from(value)[0]
-                elif answer in _LOST:
-                    self.nvml.failed.add("nvmlDeviceGetFieldValues")
-                    raise pynvml.NVMLError(answer)
-                elif answer in _FAILED:
-                    self.nvml.failed.add("nvmlDeviceGetFieldValues")
+                else:
+                    self.nvml.note("nvmlDeviceGetFieldValues", answer)
+                    if answer in _LOST:
+                        raise pynvml.NVMLError(answer)
         if asked and not found:  # the call works whatever becomes of its fields
             self.nvml.worked.discard("nvmlDeviceGetFieldValues")
         self._fields[tier] = list(found)
@@ -369,14 +384,12 @@ class SampledGpu:
 class NvmlSession:
     """NVML from opening to closing: all GPUs and their events."""
 
-    def __init__(self, nvml: Nvml, before: list[SampledGpu] | None = None) -> None:
-        """`before`: the GPUs when it was open the last time."""
+    def __init__(self, nvml: Nvml) -> None:
         self.nvml = nvml
         self.opened_s = time.monotonic()
         nvml.open()
         self.count = nvml.call(-1, "nvmlDeviceGetCount") or 0
-        known = dict(enumerate(before or ()))
-        self.gpus = [SampledGpu(nvml, index, known.get(index)) for index in range(self.count)]
+        self.gpus = [SampledGpu(nvml, index) for index in range(self.count)]
         self._events = self._subscribe()
 
     def stale(self, *, asked: bool) -> bool:
@@ -481,7 +494,7 @@ def main(board_fd: int, interval_s: float, pace: Pace, skips: list[str]) -> None
             look = nvml.look()
             if session.stale(asked=look != looked):
                 session.close()
-                session = NvmlSession(nvml, session.gpus)
+                session = NvmlSession(nvml)
                 pace.restart()
     except GoneError as error:
         send(absent=str(error))

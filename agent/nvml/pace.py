@@ -58,4 +58,6 @@ class Pace:
 
 
 def _troubled(sample: dict[str, Any]) -> bool:
-    return bool(sample["lost"] or (sample["reasons"] or 0) & _SLOWED or sample["health"].keys() - _RESTLESS)
+    return bool(
+        not sample["answers"] or (sample["reasons"] or 0) & _SLOWED or sample["health"].keys() - _RESTLESS
+    )

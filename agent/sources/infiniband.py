@@ -27,6 +27,7 @@ _CALM_POLLS = 60  # without a change: then the device's own counters are read on
 _CALM_EVERY = 5
 _FILE_BYTES = 64
 _LOOKS = 3
+_OF_RDMA = ("driver", "infiniband_verbs", "infiniband_mad")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,8 @@ class InfinibandSource(Source):
         self._devices: tuple[list[str], tuple[str, ...]] | None = None
         # Device → folder of its PCI function, of all that were ever seen.
         self._functions: dict[str, Path] = {}
+        # The same → what its function had when the device was listed: see `_parts`.
+        self._had: dict[str, frozenset[str]] = {}
         self._poller = Poller(
             self._poll,
             what=self.name,
@@ -100,7 +103,9 @@ class InfinibandSource(Source):
         names = self._host.listdir(self._root)
         for name in [name for name in self._ports if name not in names]:
             self._drop(name)
-        moved = tuple(name for name in self._functions if name not in names and self._has_driver(name))
+        moved = tuple(
+            name for name in self._functions if name not in names and self._in_another_namespace(name)
+        )
         samples: list[Sample] = []
         # How long a device is missing is counted in samples.
         if self._devices != (names, moved) or self._functions.keys() - set(names):
@@ -124,17 +129,18 @@ class InfinibandSource(Source):
             for port in ports:
                 port.forget()
 
-    def _has_driver(self, device: str) -> bool:
-        """Whether the device's driver has it, although it is not listed: the RDMA parts of a PCI function (auxiliary
-        devices such as mlx5_core.rdma.0, shown in every namespace) are bound as long as it has an InfiniBand device.
+    def _in_another_namespace(self, device: str) -> bool:
+        """Whether a device that is not listed here still exists: all that its PCI function had beside it is there.
+
+        A container's namespace takes the device out of our list and nothing else. A driver that gives up removes the device, and
+        with it what depends on it.
         """
-        function = self._functions[device]
-        with suppress(OSError):
-            return any((part / "driver").exists() for part in function.glob("*.rdma.*"))
-        return False
+        had = self._had[device]
+        return "driver" in had and had <= _parts(self._functions[device])
 
     def _open(self, device: str) -> list["_Port"]:
-        self._functions[device] = self._host.path(f"{self._root}/{device}/device").resolve()
+        function = self._functions[device] = self._host.path(f"{self._root}/{device}/device").resolve()
+        self._had[device] = _parts(function)
         ports = []
         for number in self._host.listdir(f"{self._root}/{device}/ports"):
             if number.isascii() and number.isdigit():
@@ -301,6 +307,18 @@ class _Port:
         for _, fd in (*self._state_files, *self._counter_files, *self._slow_files):
             if fd >= 0:
                 os.close(fd)
+
+
+def _parts(function: Path) -> frozenset[str]:
+    """What shows in every namespace of a PCI function that has an RDMA device: its driver, the auxiliary devices with theirs
+    (`mlx5_core.rdma.0`, `ice.roce.0`, ...; not every card has any), and the device's files for programs (uverbs, umad).
+    """
+    parts = set()
+    with suppress(OSError):
+        parts = {
+            path.name for path in function.iterdir() if path.name in _OF_RDMA or (path / "driver").exists()
+        }
+    return frozenset(parts)
 
 
 def _open(path: Path) -> int:

@@ -289,20 +289,34 @@ class NvmlSource(Source):
                 lost = nameless.pop(gpu.index, "not_found")
                 if lost:  # else the call is skipped because it hung: nothing is known
                     self._known[bdf] = Gpu(
-                        index=gpu.index, bdf=bdf, uuid=gpu.uuid, lost=lost, mono_s=message["at"]
+                        index=gpu.index,
+                        bdf=bdf,
+                        uuid=gpu.uuid,
+                        lost=lost,
+                        answers=False,
+                        mono_s=message["at"],
                     )
                     emit(self._known[bdf])
         pids = {pid for raw in present.values() for pid, _ in raw["procs"] or ()}
         self._owners = {pid: known for pid, known in self._owners.items() if pid in pids}
+        unasked = {index for index, _ in skipped}
         for bdf, raw in present.items():
+            before = self._known.get(bdf)
+            if before is not None and before.lost and not raw["lost"]:
+                # A new child, or NVML opened again, knows nothing of it; what is not called since it hung may still fail.
+                still = not raw["answers"] or raw["index"] in unasked
+                raw |= {"lost": before.lost if still else "", "answers": not still}
             self._known[bdf] = self._gpu(bdf, raw, message["at"])
             emit(self._known[bdf])
             if raw["health"] or (look is not None and not raw["lost"]):
                 emit(self._merged(bdf, raw, message["at"], whole=look is not None))
         unseen = self._unseen(nameless, message["at"], emit, at_once=at_once)
         self._counted(unseen, message["at"], emit, at_once=at_once, again=look is not None)
+        doubtful = [bdf for bdf, raw in present.items() if not (raw["answers"] or raw["lost"])]
         if look is not None and self._skips:
             look.fail(f"not called, as it hung: {', '.join(sorted({call for _, call in self._skips}))}")
+        elif look is not None and doubtful:
+            look.fail(f"answers too little of what it is asked: {', '.join(sorted(doubtful))}")
         elif look is not None:
             look.done.set_result(None)
 
@@ -329,7 +343,7 @@ class NvmlSource(Source):
             why = reasons[number] if len(reasons) == len(unseen) else "not_found"
             if not self._bus[bdf]:
                 why = "unbound"
-            emit(Gpu(index=-1, bdf=bdf, uuid="", lost=why, mono_s=at_s))
+            emit(Gpu(index=-1, bdf=bdf, uuid="", lost=why, answers=False, mono_s=at_s))
         return len(late)
 
     def _counted(self, unseen: int, at_s: float, emit: Emit, *, at_once: bool, again: bool = False) -> None:
@@ -353,6 +367,7 @@ class NvmlSource(Source):
             uuid=raw["uuid"],
             serial=raw["serial"],
             lost=raw["lost"],
+            answers=raw["answers"],
             utilization_now=raw["now"],
             utilization=raw["util"],
             utilization_least=raw["least"],

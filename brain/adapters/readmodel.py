@@ -160,6 +160,14 @@ class ReadModel:
             return None
         return renamed.rename_in_incident(orjson.loads(rows[0][0]))
 
+    def beginning(self, id_: str, limit: int = 20) -> list[str]:
+        """Returns the ids of the newest incidents whose id begins so."""
+        rows = self._db.execute(
+            "SELECT id FROM incidents WHERE substr(id, 1, ?) = ? ORDER BY opened_at DESC, id LIMIT ?",
+            (len(id_), id_, limit),
+        )
+        return [found for (found,) in rows]
+
     def run(self, id_: str) -> dict[str, Any] | None:
         """Returns one run, as the engine's fields."""
         row = self._db.execute("SELECT body FROM runs WHERE id = ?", (id_,)).fetchone()

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import orjson
 
+from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from brain import config as brain_config
 from brain.adapters import keys, nats_accounts, nkey
@@ -300,7 +301,7 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
         click.echo(
             f"certificate until {found['certificate_ends']}, authority until {found['authority_ends']}"
         )
-    click.echo(f"{len(found['nodes'])} nodes")
+    click.echo(counted(len(found["nodes"]), "node"))
     for name, node in found["nodes"].items():
         click.echo(f"  {name:<24} since {node['since']} by {node['by']}")
     for id_, one in found["tokens"].items():

@@ -28,8 +28,8 @@ def rotate(config: BrainConfig, kind: KeyKind, overlap_s: float, *, at_once: boo
     """
     if kind is KeyKind.BRAIN and config.nats.operator is not None:
         raise ConfigError(
-            "in operator mode the brain's NKEY belongs to a user of an account, and gpuward does not exchange it: revoke that user "
-            "with your operator's tools, and make another"
+            "in operator mode the brain's NKEY belongs to a user of an account, and gpuward does not exchange it: revoke that "
+            "user with your operator's tools, and make another"
         )
     rotation, now = KeyRotation(config), time.time()
     if compromised:

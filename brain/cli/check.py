@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from agent.contract.counted import counted
 from brain.adapters import pack as packs
 from brain.adapters.marked_yaml import Diagnostic
 from brain.cli.terminal import print_json
@@ -102,9 +103,9 @@ def _text(report: Report) -> str:
     if report.version:
         lines += [
             f"pack {report.version}",
-            f"  {report.rules} rules, {report.rules_with_examples} with a positive and a negative example",
-            f"  {report.symptoms} symptoms, {report.symptoms_used} used by rules",
-            f"  {report.runbooks} runbooks, {report.runbooks_reachable} reachable",
+            f"  {counted(report.rules, 'rule')}, {report.rules_with_examples} with a positive and a negative example",
+            f"  {counted(report.symptoms, 'symptom')}, {report.symptoms_used} used by rules",
+            f"  {counted(report.runbooks, 'runbook')}, {report.runbooks_reachable} reachable",
             f"  {report.examples} examples run, {report.examples_passed} passed",
         ]
     if report.faults:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from agent.contract.counted import counted
 from agent.shared.log_text import PACKED_SUFFIXES, STDIN, log_lines
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
@@ -59,10 +60,10 @@ def _text(found: Diagnosis, lang: str, width: int) -> str:
         blocks.append([other, *(row for line in found.other for row in hanging("  ", line, width))])
     read = found.lines - found.unread
     if found.is_well():
-        blocks.append([f"Nothing wrong found in {read} lines."])
-    tail = f"{read} lines read: {found.meaningful} with a known meaning, {read - found.meaningful} without."
+        blocks.append([f"Nothing wrong found in {counted(read, 'line')}."])
+    tail = f"{counted(read, 'line')} read: {found.meaningful} with a known meaning, {read - found.meaningful} without."
     if found.unread:
-        tail += f" {found.unread} {'line' if found.unread == 1 else 'lines'} could not be read."
+        tail += f" {counted(found.unread, 'line')} could not be read."
     blocks.append([*hanging("", tail, width)])
     return "\n\n".join("\n".join(block) for block in blocks)
 

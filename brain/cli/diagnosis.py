@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agent.contract import kernel_text
+from agent.contract.counted import counted
 from agent.contract.coverage import Coverage
 from agent.contract.kernel_text import Clock
 from agent.contract.lines import KernelReader
@@ -318,7 +319,7 @@ def _sure(incident: Incident, lines: int) -> str:
     if incident.nodes > 1:
         return f"very: {incident.nodes} nodes show it at once"
     if kinds > 1:
-        return f"very: {kinds} different signs agree, in {lines} lines"
+        return f"very: {kinds} different signs agree, in {counted(lines, 'line')}"
     if lines > 1:
         return f"fairly: {lines} lines of one kind say so"
     return "one line says so, nothing else confirms it"

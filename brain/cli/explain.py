@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from agent.contract.counted import counted
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
 from brain.cli.terminal import as_json, hanging, page_width, print_json
@@ -72,7 +73,7 @@ def _head(incident: dict[str, Any], width: int) -> Iterator[str]:
     if incident["explained_by"]:
         yield from _row("explained by", incident["explained_by"], width)
     if incident["explains"]:
-        yield from _row("explains", f"{incident['explains']} other findings", width)
+        yield from _row("explains", counted(incident["explains"], "other finding"), width)
     if incident["stale"]:
         yield from _row("old", "every fact was old when it arrived; it may be over", width)
 
@@ -96,7 +97,7 @@ def _evidence(incident: dict[str, Any], width: int) -> Iterator[str]:
         yield from _row("", f"| {item['text']}", width)
     more = incident["symptom_count"] - len(incident["symptoms"])
     if more > 0:
-        yield from _row("", f"and {more} more symptoms", width)
+        yield from _row("", f"and {counted(more, 'more symptom')}", width)
 
 
 def _run(run: dict[str, Any], width: int) -> Iterator[str]:

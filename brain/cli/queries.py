@@ -1,5 +1,7 @@
 """Commands that only read: status, incidents, nodes."""
 
+from collections.abc import Sequence
+from textwrap import TextWrapper
 from typing import Any
 
 import click
@@ -8,9 +10,11 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from agent.contract.counted import counted
 from brain.cli.client import Client, for_client
-from brain.cli.terminal import as_json, console, print_json
+from brain.cli.terminal import as_json, console, hanging, page_width, print_json
 
+_INDENT = "    "
 _COLOURS = {"P0": "bold red", "P1": "red", "P2": "yellow", "P3": "cyan"}
 
 
@@ -25,8 +29,11 @@ def status(client: Client, plain: bool) -> None:
         return
     lines = [
         ("brain", f"{found['brain']} of cell {found['cell']}, {_role(found)}"),
-        ("log", f"{found['seq']} inputs, newest at {found['log_time'] or 'none'}{_reading(found)}"),
-        ("rules", f"{found['pack'] or 'none'}: {found['rules']} rules, {found['runbooks']} runbooks"),
+        (
+            "log",
+            f"{counted(found['seq'], 'input')}, newest at {found['log_time'] or 'none'}{_reading(found)}",
+        ),
+        ("rules", f"{found['pack'] or 'none'}: {_rules(found)}"),
         ("nodes", f"{found['nodes']}, of these unreachable {found['nodes_unreachable']}"),
         ("incidents", f"{found['incidents_open']} open"),
     ]
@@ -34,14 +41,15 @@ def status(client: Client, plain: bool) -> None:
         lines.insert(1, ("STOPPED", found["stopped"]))
     lines += [("TROUBLE", f"since {clock(one['since'])}: {one['text']}") for one in found["troubles"]]
     if found["malformed"]:
-        lines.append(("malformed", f"{found['malformed']} messages could not be read"))
+        lines.append(("malformed", f"{counted(found['malformed'], 'message')} could not be read"))
     lines += [("hold", _hold(hold)) for hold in found["holds"]]
     lines += [("mode", _mode(mode)) for mode in found["modes"]]
     lines += [
         ("waiting", f"{one['who']}: {one['text']} (needs a second person)") for one in found["proposals"]
     ]
     for label, text in lines:
-        click.echo(f"{label:<10} {text}")
+        for line in hanging(f"{label:<10} ", text, page_width()):
+            click.echo(line)
 
 
 @click.command()
@@ -70,55 +78,76 @@ def nodes(client: Client, plain: bool) -> None:
     if plain:
         print_json(found)
         return
-    view = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("NODE", "STATE", "BEAT", "AGENT", "SPOOLED", "DROPPED", "PLACE"):
-        view.add_column(name, overflow="fold")
-    for node in found:
-        state = Text("alive", "green") if node["alive"] else Text("unreachable", "bold red")
-        beat = "never" if node["beat_age_s"] is None else f"{node['beat_age_s']:.0f} s ago"
-        place = " ".join(filter(None, (node["pod"], node["rack"], node["leaf"], node["chassis"])))
-        counts = ["" if node[key] is None else str(node[key]) for key in ("spooled", "dropped")]
-        view.add_row(Text(node["name"]), state, beat, Text(node["version"]), *counts, Text(place))
-    console().print(view)
+    console().print(NodeList(found), crop=False)
 
 
-class IncidentList:
-    """Incidents as a table where that is wide enough for each; else two lines for each. No identifier is cut."""
+class Listing:
+    """A table where the terminal is wide enough for it; else a few lines for each row, broken between words only.
 
-    def __init__(self, found: list[dict[str, Any]]) -> None:
-        self._found = found
+    No identifier is cut.
+    """
+
+    def __init__(
+        self, heads: Sequence[str], rows: Sequence[Sequence[Text]], blocks: Sequence[tuple[Text, Text]]
+    ) -> None:
+        """`blocks`: what is shown of each row where the table does not fit, as its first line and the others."""
+        self._heads, self._rows, self._blocks = heads, rows, blocks
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        whole = _table(self._found)
+        whole = Table(box=None, pad_edge=False, header_style="dim")
+        for name in self._heads:
+            whole.add_column(name, no_wrap=True)
+        for row in self._rows:
+            whole.add_row(*row)
         if Measurement.get(console, options.update(max_width=10_000), whole).maximum <= options.max_width:
             yield whole
             return
-        for one in self._found:
-            runs = f"{len(one['runs'])} runs" if one["runs"] else ""
-            head = f"{one['id']}  {one['severity']}  {one['state']}  {clock(one['opened_at'])}  {runs}"
-            yield Text(head.rstrip(), _COLOURS.get(one["severity"], ""), no_wrap=True, overflow="ignore")
-            yield Text(f"    {one['cause']} at {_where(one)}", no_wrap=True, overflow="ignore")
+        for first, rest in self._blocks:
+            for text, indent in ((first, ""), (rest, _INDENT)):
+                for line in _wrapped(text.plain, indent, options.max_width):
+                    yield Text(line, text.style, no_wrap=True, overflow="ignore")
+
+
+def _wrapped(text: str, indent: str, width: int) -> list[str]:
+    wrap = TextWrapper(width, indent, _INDENT, break_long_words=False, break_on_hyphens=False)
+    return wrap.wrap(text)
+
+
+class IncidentList(Listing):
+    """Incidents."""
+
+    def __init__(self, found: Sequence[dict[str, Any]]) -> None:
+        rows, blocks = [], []
+        for one in found:
+            colour, since = _COLOURS.get(one["severity"], ""), clock(one["opened_at"])
+            named = (Text(one["id"]), Text(one["severity"], colour), Text(one["state"]), Text(since))
+            rows.append((*named, Text(one["cause"]), Text(_where(one)), Text(str(len(one["runs"])))))
+            runs = counted(len(one["runs"]), "run") if one["runs"] else ""
+            first = "  ".join(filter(None, (*(text.plain for text in named), runs)))
+            blocks.append((Text(first, colour), Text(f"{one['cause']} at {_where(one)}")))
+        super().__init__(("ID", "SEV", "STATE", "SINCE", "CAUSE", "WHERE", "RUNS"), rows, blocks)
+
+
+class NodeList(Listing):
+    """Nodes."""
+
+    def __init__(self, found: Sequence[dict[str, Any]]) -> None:
+        rows, blocks = [], []
+        for node in found:
+            state = Text("alive", "green") if node["alive"] else Text("unreachable", "bold red")
+            beat = "never" if node["beat_age_s"] is None else f"{node['beat_age_s']:.0f} s ago"
+            place = " ".join(filter(None, (node["pod"], node["rack"], node["leaf"], node["chassis"])))
+            counts = ["" if node[key] is None else str(node[key]) for key in ("spooled", "dropped")]
+            cells = (beat, node["version"], *counts, place)
+            rows.append((Text(node["name"]), state, *map(Text, cells)))
+            named = zip(("beat", "agent", "spooled", "dropped", "place"), cells, strict=True)
+            rest = ", ".join(f"{name} {cell}" for name, cell in named if cell)
+            blocks.append((Text(f"{node['name']}  {state.plain}", state.style), Text(rest)))
+        super().__init__(("NODE", "STATE", "BEAT", "AGENT", "SPOOLED", "DROPPED", "PLACE"), rows, blocks)
 
 
 def _where(one: dict[str, Any]) -> str:
     return str(one["scope"]) + (f" ({one['nodes']} nodes)" if one["nodes"] > 1 else "")
-
-
-def _table(found: list[dict[str, Any]]) -> Table:
-    view = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("ID", "SEV", "STATE", "SINCE", "CAUSE", "WHERE", "RUNS"):
-        view.add_column(name, no_wrap=True)
-    for one in found:
-        view.add_row(
-            Text(one["id"]),
-            Text(one["severity"], _COLOURS.get(one["severity"], "")),
-            Text(one["state"]),
-            clock(one["opened_at"]),
-            Text(one["cause"]),
-            Text(_where(one)),
-            str(len(one["runs"])),
-        )
-    return view
 
 
 def clock(at: str | None) -> str:
@@ -130,6 +159,10 @@ def _role(found: dict[str, Any]) -> str:
     if not found["connected"]:
         return "NOT CONNECTED to NATS"
     return "leads" if found["leads"] else f"stands by (leader: {found['leader'] or 'none yet'})"
+
+
+def _rules(found: dict[str, Any]) -> str:
+    return f"{counted(found['rules'], 'rule')}, {counted(found['runbooks'], 'runbook')}"
 
 
 def _reading(found: dict[str, Any]) -> str:

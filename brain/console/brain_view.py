@@ -32,6 +32,10 @@ class History(Protocol):
         """Returns one incident; `id_` may be a prefix of its id that no other incident has."""
         ...
 
+    def beginning(self, id_: str, limit: int = 20) -> list[str]:
+        """Returns the ids of the newest incidents whose id begins so."""
+        ...
+
     def run(self, id_: str) -> dict[str, Any] | None:
         """Returns one run."""
         ...

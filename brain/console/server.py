@@ -208,14 +208,21 @@ class Console:
     async def _incident(self, request: web.Request) -> web.Response:
         raw = self._brain.readmodel.incident(request.match_info["id"])
         if raw is None:
-            raise web.HTTPNotFound(text=f"no incident {clip(request.match_info['id'], 80)!r}")
+            raise self._unknown("incident", request.match_info["id"])
         return json_answer(shapes.incident(raw))
 
     async def _explain(self, request: web.Request) -> web.Response:
         found = explain(self._brain.readmodel, self._brain.live.state, request.match_info["id"])
         if found is None:
-            raise web.HTTPNotFound(text=f"no incident, run or page {clip(request.match_info['id'], 80)!r}")
+            raise self._unknown("incident, run or page", request.match_info["id"])
         return json_answer(found)
+
+    def _unknown(self, what: str, id_: str) -> web.HTTPNotFound:
+        """Also where several incidents begin with the id: which ones."""
+        several = self._brain.readmodel.beginning(id_.partition(".")[0])
+        if len(several) > 1:
+            return web.HTTPNotFound(text=f"{clip(id_, 80)!r} is ambiguous: it may be {', '.join(several)}")
+        return web.HTTPNotFound(text=f"no {what} {clip(id_, 80)!r}")
 
     async def _run(self, request: web.Request) -> web.Response:
         raw = self._brain.readmodel.run(request.match_info["id"])

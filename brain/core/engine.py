@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agent.contract.actions.spec import ActionSpec
+from agent.contract.counted import counted
 from agent.contract.errors import BugError
 from agent.contract.messages import Event
 from brain.core import ids, incidents
@@ -516,7 +517,7 @@ class Engine:
         ctx = self._context(ctx.cause)
         ctx.note(
             "pack.loaded",
-            f"rules {pack.version}: {len(pack.rules)} rules, {len(pack.runbooks)} runbooks",
+            f"rules {pack.version}: {counted(len(pack.rules), 'rule')}, {counted(len(pack.runbooks), 'runbook')}",
             data={"pack": pack.version},
         )
         spread.redefined(ctx, previous.symptoms)

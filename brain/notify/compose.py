@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from agent.contract.counted import counted
 from agent.contract.messages import clip
 from brain.core.effects import PageSubject, SendPage
 from brain.core.pack.compiled import rule_named
@@ -41,7 +42,7 @@ def compose(
     knowledge = rule.knowledge if rule else knowledge
     subject = f"{about.cause.replace('_', ' ')} on {about.scope}"
     if about.listed:
-        subject = f"{len(about.listed)} incidents" + (f" on {about.scope}" if about.node else "")
+        subject = counted(len(about.listed), "incident") + (f" on {about.scope}" if about.node else "")
     message = PageMessage(
         id=page.id,
         dedup_key=about.id,

@@ -160,6 +160,13 @@ async def test_a_lost_gpu_is_found_again(node: GpuNode) -> None:
     ]
 
 
+async def test_what_nvml_has_read_before_is_no_answer(node: GpuNode) -> None:
+    """A GPU of which only its address and its UUID are told has not come back."""
+    node.nvml.mute(0, nvml_fake.UNKNOWN)
+    assert [gpu.lost for gpu in await node.kit.nvml.gpus()][:2] == ["unknown_error", ""]
+    assert [gpu.lost for gpu in await node.kit.nvml.links()][:2] == ["unknown_error", ""]
+
+
 async def test_a_gpu_that_left_the_bus_by_itself(node: GpuNode) -> None:
     """There is nothing to remove: the buses are scanned."""
     node.nvml.fail(0, nvml_fake.LOST)

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
-from agent.collectors.gpu import GpuCollector
+import pytest
+
+from agent.collectors.gpu import REASONS, STEADY_SAMPLES, GpuCollector
 from agent.collectors.samples import Gpu, NvmlState, Sample
 from agent.contract import kinds
+from agent.contract.kinds import KINDS
 
 GPU = Gpu(index=3, bdf="0000:3b:00", uuid="GPU-1", utilization=5, mono_s=1.0)
 
@@ -19,7 +22,7 @@ def events_of(*samples: Sample) -> list[tuple[str, dict[str, object]]]:
 def test_a_lost_gpu_is_reported_once_for_each_reason_and_its_return_too() -> None:
     """Lost, then not found at all, then back."""
     lost, gone = replace(GPU, lost="lost"), replace(GPU, lost="not_found")
-    assert events_of(GPU, lost, lost, gone, gone, GPU, GPU) == [
+    assert events_of(GPU, lost, lost, gone, gone, *[GPU] * 2 * STEADY_SAMPLES) == [
         ("gpu.lost", {"reason": "lost", "index": 3, "uuid": "GPU-1"}),
         ("gpu.lost", {"reason": "not_found", "index": 3, "uuid": "GPU-1"}),
         ("gpu.returned", {"by": "nvml"}),
@@ -29,6 +32,23 @@ def test_a_lost_gpu_is_reported_once_for_each_reason_and_its_return_too() -> Non
 def test_a_gpu_that_is_lost_from_the_start_is_reported() -> None:
     """The agent may start after the fault."""
     assert events_of(replace(GPU, lost="reset_required"))[0][1]["reason"] == "reset_required"
+
+
+@pytest.mark.parametrize("odd", [replace(GPU, lost="unknown_error"), replace(GPU, answers=False)])
+def test_a_gpu_that_answers_now_and_then_has_not_returned(odd: Gpu) -> None:
+    """It must answer in several samples in a row; each pair of loss and return would open the incident and page again."""
+    nearly = [GPU] * (STEADY_SAMPLES - 1)
+    dying = (GPU, replace(GPU, lost="unknown_error"), *nearly, odd, *nearly, odd, *nearly)
+    assert [kind for kind, _ in events_of(*dying)] == ["gpu.lost"]
+    assert [kind for kind, _ in events_of(*dying, GPU, GPU)] == ["gpu.lost", "gpu.returned"]
+
+
+def test_a_gpu_that_an_earlier_run_reported_lost_has_not_returned_at_the_first_sample() -> None:
+    """The agent starts again, and the GPU still answers nothing: NVML shows that after a few samples."""
+    collector = GpuCollector(lost_before=[GPU.bdf])
+    silent, lost = replace(GPU, answers=False), replace(GPU, answers=False, lost="unknown_error")
+    kinds_of = [unsent.kind for sample in (silent, silent, lost) for unsent in collector.feed(sample, 1.0)]
+    assert kinds_of == ["gpu.lost"]
 
 
 def test_hangs_are_counted_and_the_answer_reports_how_long_it_took() -> None:
@@ -48,3 +68,9 @@ def test_no_library_is_reported() -> None:
     """As information, with the library's words."""
     absent = NvmlState(state="absent", reason="NVML Shared Library Not Found", mono_s=1.0)
     assert events_of(absent) == [("nvml.absent", {"reason": "NVML Shared Library Not Found"})]
+
+
+def test_the_declared_reasons_are_those_that_it_reports() -> None:
+    """tests/brain/test_pack.py demands a rule for each declared one."""
+    (reason,) = [field for field in KINDS["gpu.lost"].fields if field.name == "reason"]
+    assert set(reason.values) == set(REASONS)

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import os
 import shutil
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.collectors.congestion import CongestionOptions
-from agent.collectors.infiniband import ERROR_COUNTERS, LIMITS, InfinibandCollector
+from agent.collectors.infiniband import ERROR_COUNTERS, LIMITS, MISSING_SAMPLES, InfinibandCollector
 from agent.collectors.samples import IbDevices, IbPort, Sample
 from agent.contract import kinds
 from agent.contract.messages import Severity, UnsentEvent
@@ -68,8 +69,79 @@ def test_growth_is_reported_with_its_interval() -> None:
     )
     assert unsent.data == {
         "counter": "symbol_error", "delta": 240, "value": 247, "interval_s": 1.5, "rate_gbps": 400.0, "corrects": True,
+        "spec_s": 600.0,
     }  # fmt: skip
     assert unsent.evidence == "mlx5_0 port 1 symbol_error 7 -> 247"
+
+
+@pytest.mark.parametrize(
+    ("rate", "an_hour"),
+    [
+        ("25 Gb/sec (1X EDR)", 90),
+        ("50 Gb/sec (2X EDR)", 180),
+        ("100 Gb/sec (4X EDR)", 360),
+        ("200 Gb/sec (4X HDR)", 720),
+        ("400 Gb/sec (4X NDR)", 1440),
+        ("800 Gb/sec (4X XDR)", 2880),
+        ("", 120),
+    ],
+)
+def test_symbol_errors_weigh_by_the_rate(rate: str, an_hour: int) -> None:
+    """An hour of the specification's bit error rate is 3600 s at any rate."""
+    collector = InfinibandCollector(CongestionOptions())
+    samples = [
+        replace(port(at_s, symbol_error=errors), rate=rate) for at_s, errors in ((1.0, 0), (2.0, an_hour))
+    ]
+    (unsent,) = events_of(collector, *samples)
+    assert unsent.data["spec_s"] == 3600.0
+
+
+def test_what_an_ethernet_port_serves_as_infiniband_counters_is_told_apart() -> None:
+    """Those that stand for what Ethernet does not have; the retransmissions of RoCE are its own."""
+    collector = InfinibandCollector(CongestionOptions())
+    samples = [
+        replace(port(at_s, symbol_error=value, out_of_sequence=value), link_layer="Ethernet")
+        for at_s, value in ((1.0, 0), (2.0, 9))
+    ]
+    told = {unsent.data["counter"]: unsent.data.get("ethernet") for unsent in events_of(collector, *samples)}
+    assert told == {"symbol_error": True, "out_of_sequence": None}
+
+
+@pytest.mark.parametrize("away", ["the agent starts again", "the device comes back"])
+def test_a_full_counter_that_was_cleared_unseen_is_told(away: str) -> None:
+    """Else its incident would stay open for a week. One that is still full is no reset, nor ends it."""
+    collector = InfinibandCollector(CongestionOptions())
+    full = port(1.0, symbol_error=0xFFFF, link_downed=0xFF, port_rcv_errors=7)
+    assert [unsent.kind for unsent in events_of(collector, full)] == ["ib.saturated"] * 2
+    if away == "the device comes back":
+        events_of(collector, IbDevices(names=("mlx5_0",)), *[IbDevices(names=())] * MISSING_SAMPLES)
+    else:
+        known = json.loads(json.dumps(collector.remembered()))
+        collector = InfinibandCollector(CongestionOptions(), before=known)
+        assert collector.remembered() == known  # until the port is seen
+
+    def resets(sample: IbPort) -> list[dict[str, object]]:
+        return [
+            dict(unsent.data) for unsent in events_of(collector, sample) if unsent.kind == "ib.counter_reset"
+        ]
+
+    assert resets(port(2.0, symbol_error=3, link_downed=0xFF, port_rcv_errors=0)) == [
+        {"counter": "symbol_error", "before": 0xFFFF, "value": 3, "blind": 1}
+    ]
+    assert resets(port(3.0, symbol_error=3, link_downed=0, port_rcv_errors=0)) == [
+        {"counter": "link_downed", "before": 0xFF, "value": 0, "blind": 0}
+    ]
+    assert collector.remembered() == {}
+
+
+@pytest.mark.parametrize(
+    "spoilt", [{"mlx5_0": ["x"]}, {"mlx5_0.1": 7}, {"mlx5_0.1": ["x", 3, None]}, {"": []}]
+)
+def test_a_spoilt_memory_of_full_counters_does_no_harm(spoilt: dict[str, object]) -> None:
+    """What is no counter of a port is forgotten."""
+    collector = InfinibandCollector(CongestionOptions(), before=spoilt)
+    assert collector.remembered() == {}
+    assert events_of(collector, port(1.0, symbol_error=0)) == []
 
 
 def test_a_counter_that_was_cleared_goes_on_from_zero() -> None:
@@ -242,24 +314,38 @@ def test_a_device_in_another_network_namespace_is_not_gone() -> None:
     assert back.data == {"present": True}
 
 
-async def test_a_driver_that_has_its_device_has_moved_it(tmp_path: Path) -> None:
-    """The RDMA part of the PCI function stays bound when the device goes into a namespace, and goes with the driver."""
+@pytest.mark.parametrize(
+    ("beside", "goes"),
+    [
+        (["mlx5_core.rdma.0/driver", "mlx5_core.eth.0/driver"], "mlx5_core.rdma.0"),
+        (["ice.roce.3/driver"], "ice.roce.3/driver"),
+        (["i40e.iwarp.1/driver"], "i40e.iwarp.1"),
+        (["infiniband_verbs/uverbs0"], "infiniband_verbs"),  # a card without auxiliary devices, e.g. efa
+        ([], "driver"),
+    ],
+)
+async def test_a_device_whose_function_has_all_that_it_had_is_in_another_namespace(
+    tmp_path: Path, beside: list[str], goes: str
+) -> None:
+    """Whichever driver: what depends on the device stays when it goes into a namespace, and goes with it when it is removed."""
     shutil.copytree(NODE / "sys/class/infiniband", tmp_path / "sys/class/infiniband", symlinks=True)
     function = tmp_path / "sys/devices/0000:1a:00.0"
-    (function / "mlx5_core.rdma.0/driver").mkdir(parents=True)
+    for name in ("driver", "msi_irqs", *beside):
+        (function / name).mkdir(parents=True)
     device = tmp_path / "sys/class/infiniband/mlx5_0"
     shutil.rmtree(device / "device", ignore_errors=True)
     (device / "device").symlink_to(function)
     source = InfinibandSource(Host(root=tmp_path), InfinibandSourceOptions())
 
-    async def devices() -> IbDevices:
-        return next(one for one in await once(source) if isinstance(one, IbDevices))
+    async def moved() -> tuple[str, ...]:
+        return next(one for one in await once(source) if isinstance(one, IbDevices)).moved
 
-    assert (await devices()).moved == ()
+    assert await moved() == ()
     device.rename(tmp_path / "away")
-    assert (await devices()).moved == ("mlx5_0",)
-    shutil.rmtree(function / "mlx5_core.rdma.0")
-    assert (await devices()).moved == ()
+    (function / "msi_irqs").rmdir()
+    assert await moved() == ("mlx5_0",)
+    (function / goes).rename(tmp_path / "removed")
+    assert await moved() == ()
 
 
 def test_the_service_level_to_the_subnet_manager() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.collectors.gpu import GpuCollector
+from agent.collectors.gpu import STEADY_SAMPLES, GpuCollector
 from agent.collectors.samples import Gpu
 from agent.contract.messages import Severity, UnsentEvent
 from agent.remembered.lost_gpus import LostGpus
@@ -28,7 +28,7 @@ def test_the_next_run_reports_that_it_returned_once(tmp_path: Path, reported: Un
     LostGpus(file).note([reported])
     after_reboot = LostGpus(file)
     collector = GpuCollector(lost_before=after_reboot.addresses)
-    unsent_events = list(collector.feed(WELL, 1.0))
+    unsent_events = [unsent for _ in range(STEADY_SAMPLES) for unsent in collector.feed(WELL, 1.0)]
     assert [d.kind for d in unsent_events] == ["gpu.returned"]
     after_reboot.note(unsent_events)
     assert list(collector.feed(WELL, 2.0)) == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent.collectors.gpu import GpuCollector
+from agent.collectors.gpu import STEADY_SAMPLES, GpuCollector
 from agent.collectors.samples import Gpu, GpuEvent, NvmlState, Sample
 from agent.host import Host
 from agent.nvml import start
@@ -27,6 +27,7 @@ QUICK = Timing(
 )
 PATIENT = replace(QUICK, deadline_s=60.0)  # where nothing hangs, and the machine may be slow
 FIRST, SECOND = "0000:3b:00", "0000:3c:00"
+LOST_ONCE, RETURNED = [("gpu.lost", f"gpu/{FIRST}")], ("gpu.returned", f"gpu/{FIRST}")
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,11 @@ class Emitted:
         found = await self.until(lambda r: isinstance(r, Gpu) and r.bdf == bdf)
         assert isinstance(found, Gpu)
         return found
+
+    async def returned(self) -> None:
+        """Until the first GPU has returned."""
+        while RETURNED not in self.events():
+            await self.next(FIRST)
 
     async def state(self, state: str) -> NvmlState:
         """The next report of NVML about itself, of that kind."""
@@ -147,8 +153,8 @@ async def test_a_sick_gpu_is_lost_while_the_other_works(fake: FakeNvml, code: in
         assert sick.utilization is None
         await emitted.gpu(SECOND)
         fake.fail(0, 0)
-        await emitted.gpu(FIRST)
-    assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
+        await emitted.returned()
+    assert emitted.events() == [*LOST_ONCE, RETURNED]
 
 
 async def test_a_gpu_that_answers_nothing_is_lost(fake: FakeNvml) -> None:
@@ -161,10 +167,73 @@ async def test_a_gpu_that_answers_nothing_is_lost(fake: FakeNvml) -> None:
         await emitted.source.look(emitted.samples.append)  # NVML is opened again
         for _ in range(5):
             assert (await emitted.next(FIRST)).lost == "unknown_error"
-        assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}")]
+        assert emitted.events() == LOST_ONCE
         fake.fail(0, 0)
+        await emitted.returned()
+    assert emitted.events() == [*LOST_ONCE, RETURNED]
+
+
+async def test_what_nvml_has_read_before_is_no_answer(fake: FakeNvml) -> None:
+    """Identity calls go on answering: the GPU has not returned when NVML's child is replaced, nor for a look."""
+    async with running(fake.env, replace(QUICK, skip_s=(60.0,))) as emitted:
         await emitted.gpu(FIRST)
-    assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
+        fake.mute(0, UNKNOWN)
+        await emitted.gpu(FIRST, "unknown_error")
+        fake.hang("nvmlDeviceGetTemperature", 1)
+        await emitted.state("hung")
+        fake.resume()
+        for _ in range(2 * STEADY_SAMPLES):
+            assert (await emitted.next(FIRST)).lost == "unknown_error"
+        assert [event for event in emitted.events() if event[1] != "node"] == LOST_ONCE
+
+
+async def test_a_fresh_agent_does_not_take_it_for_a_gpu_that_answers(fake: FakeNvml) -> None:
+    """Until it is lost nothing is known of it, and a look says so."""
+    fake.mute(0, UNKNOWN)
+    async with running(fake.env) as emitted:
+        assert not (await emitted.next(FIRST)).answers
+        await emitted.gpu(FIRST, "unknown_error")
+        assert not any(r.answers for r in emitted.samples if isinstance(r, Gpu) and r.bdf == FIRST)
+    async with running(fake.env, replace(PATIENT, interval_s=2.0)) as emitted:
+        await emitted.state("ready")
+        with pytest.raises(OSError, match=f"answers too little of what it is asked: {FIRST}"):
+            await emitted.source.look(emitted.samples.append)
+
+
+async def test_one_call_that_works_now_and_then_is_no_return(fake: FakeNvml) -> None:
+    """More of what it is asked must work than fail."""
+    some = (
+        "UtilizationRates",
+        "PowerUsage",
+        "Temperature",
+        "ComputeRunningProcesses",
+        "GraphicsRunningProcesses",
+    )
+    async with running(fake.env) as emitted:
+        await emitted.gpu(FIRST)
+        fake.mute(0, UNKNOWN)
+        await emitted.gpu(FIRST, "unknown_error")
+        for name in some:
+            fake.fail_call(0, f"nvmlDeviceGet{name}", UNKNOWN)
+        fake.mute(0, 0)  # its memory is still asked, and known
+        for _ in range(2 * STEADY_SAMPLES):
+            assert (await emitted.next(FIRST)).lost == "unknown_error"
+        for name in some:
+            fake.fail_call(0, f"nvmlDeviceGet{name}", 0)
+        await emitted.returned()
+    assert emitted.events() == [*LOST_ONCE, RETURNED]
+
+
+async def test_a_gpu_whose_frequent_calls_fail_is_asked_the_others_before_it_counts_as_lost(
+    fake: FakeNvml,
+) -> None:
+    """Some cards answer these questions with an unknown error for ever, and all others well."""
+    fake.well(0)
+    fake.fail_call(0, "nvmlDeviceGetUtilizationRates", UNKNOWN)
+    fake.fail_call(0, "nvmlDeviceGetCurrentClocksEventReasons", UNKNOWN)
+    async with running(fake.env, replace(PATIENT, slow_every=8, rare_every=16)) as emitted:
+        for _ in range(20):
+            assert (await emitted.next(FIRST)).lost == ""
 
 
 @pytest.mark.parametrize("function", ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetFieldValues"])
@@ -178,8 +247,8 @@ async def test_a_gpu_is_back_when_what_had_failed_works_again(fake: FakeNvml, fu
         for _ in range(5):
             assert (await emitted.next(FIRST)).lost == "lost"
         fake.fail_call(0, function, 0)
-        await emitted.gpu(FIRST)
-    assert emitted.events() == [("gpu.lost", f"gpu/{FIRST}"), ("gpu.returned", f"gpu/{FIRST}")]
+        await emitted.returned()
+    assert emitted.events() == [*LOST_ONCE, RETURNED]
 
 
 async def test_a_call_that_fails_beside_others_that_work_is_no_loss(fake: FakeNvml) -> None:

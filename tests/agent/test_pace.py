@@ -16,7 +16,7 @@ from tests.agent.nvml_kit import FIRST, PATIENT, running
 from tests.fixtures.nvml_fake import LOST, FakeNvml
 
 WELL: dict[str, Any] = {
-    "bdf": FIRST, "lost": "", "now": 97, "util": 97, "reasons": 4, "procs": [[7, 70_000]], "health": {}
+    "bdf": FIRST, "lost": "", "answers": True, "now": 97, "util": 97, "reasons": 4, "procs": [[7, 70_000]], "health": {}
 }  # fmt: skip
 
 
@@ -41,7 +41,8 @@ def test_a_calm_machine_is_sent_with_its_counters_only() -> None:
 @pytest.mark.parametrize(
     "sign",
     [
-        {"lost": "lost"},
+        {"lost": "lost", "answers": False},
+        {"answers": False},
         {"reasons": 0x40},
         {"health": {"ecc.volatile.corrected.dram": 1}},
         {"health": {"nvlink.4.replay": 17}},

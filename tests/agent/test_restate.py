@@ -9,6 +9,7 @@ import pytest
 
 from agent.collectors import COLLECTORS, collectors
 from agent.collectors.base import CollectorSetup
+from agent.collectors.gpu import STEADY_SAMPLES
 from agent.collectors.samples import (
     Device,
     Gpu,
@@ -170,7 +171,8 @@ PRESENT: dict[str, Row] = {
 }  # fmt: skip
 WELL: dict[str, Row] = {
     "GPU answers": ([], [GPU], "gpu.answers", ON, {"index": 0}),
-    "GPU answers after a loss": ([GPU, replace(GPU, lost="lost")], [GPU], "gpu.answers", ON, {"index": 0}),
+    "GPU answers after a loss": ([GPU, replace(GPU, lost="lost"), *[GPU] * STEADY_SAMPLES], [GPU], "gpu.answers", ON,
+                                 {"index": 0}),
     "NVML answers": ([NvmlState(state="hung", call="nvmlInit", waited_s=10.0)], [NvmlState(state="answers")],
                      "nvml.answers", "node", {}),
     "NVML was opened": ([NvmlState(state="ready", mono_s=1.0)], [NvmlState(state="answers", mono_s=151.0)],
@@ -214,9 +216,14 @@ WELL: dict[str, Row] = {
     "inventory": ([], [Inventory(kernel="6.1", driver="580", cpus=96, memory_mb=1024, product="x", bios="1", gpus=(),
                                  nics=())], "node.inventory", "node", {"changed": False}),
 }  # fmt: skip
-# What happened, or is ordinary, is not told again.
+# What happened, is ordinary, or may soon be otherwise is not told again.
 NOTHING: dict[str, tuple[Sequence[Sample], Sequence[Sample]]] = {
     "an XID": ([], [Line(text=f"NVRM: Xid (PCI:{BDF}): 79, GPU has fallen off the bus.", mono_s=1.0, seq=1)]),
+    "a GPU that was lost and has answered once": (
+        [GPU, replace(GPU, lost="lost")],
+        [replace(GPU, utilization=None, slowdowns=None)],
+    ),
+    "a GPU that hardly answers": ([], [replace(GPU, answers=False, utilization=None, slowdowns=None)]),
     "an NVML event": ([], [GpuEvent(bdf=BDF, type=0x2, data=0)]),
     "lost log records": ([], [Overrun(lost=5, mono_s=1.0)]),
     "counters that grew": (

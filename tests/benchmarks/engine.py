@@ -22,7 +22,11 @@ GPU = "gpu/0000:3b:00"
 ORDINARY: list[tuple[str, str, dict[str, Any]]] = [
     ("gpu.xid", GPU, {"code": 31, "name": "MMU", "action": "RESTART_APP", "message": "MMU Fault"}),
     ("gpu.xid", GPU, {"code": 13, "name": "GR", "action": "RESTART_APP", "message": "Graphics Exception"}),
-    ("ib.errors", "port/mlx5_0.1", {"counter": "symbol_error", "delta": 1, "value": 9, "interval_s": 1.0}),
+    (
+        "ib.errors",
+        "port/mlx5_0.1",
+        {"counter": "symbol_error", "delta": 1, "value": 9, "interval_s": 1.0, "spec_s": 30.0},
+    ),
     (
         "ib.errors",
         "port/mlx5_3.1",
@@ -45,7 +49,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "ib.errors",
         "port/mlx5_1.1",
-        {"counter": "symbol_error", "delta": 900, "value": 900, "interval_s": 1.0},
+        {"counter": "symbol_error", "delta": 900, "value": 900, "interval_s": 1.0, "spec_s": 27_000.0},
     ),
 ]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from brain.cli import diagnosis
 from brain.cli.diagnose import diagnose
@@ -60,7 +61,7 @@ def test_json_has_stable_keys() -> None:
     assert incident["symptoms"] == ["gpu_off_bus@gpu/this-node/0000:3b:00"]
     assert incident["sure"] == "one line says so, nothing else confirms it"
     assert incident["runbook"] == "gpu-lost"
-    assert len(incident["plan"]) == 12, "every rung and the way back"
+    assert len(incident["plan"]) == 11, "every rung but the rescan (nothing was removed), and the way back"
     assert incident["plan"][-4:-1] == [
         "back 2. ports: port.check() (after reboot or power cycle) — disrupts nothing",
         "back 3. diagnosis: gpu.diagnose(level=2) — disrupts nothing",
@@ -74,7 +75,7 @@ def test_json_has_stable_keys() -> None:
 def test_nothing_wrong(text: str) -> None:
     """A healthy log, and one that is none."""
     lines = text.count("\n")
-    assert ask(text).startswith(f"Nothing wrong found in {lines} lines.")
+    assert ask(text).startswith(f"Nothing wrong found in {counted(lines, 'line')}.")
     assert ask_json("x\n" * 3) == {
         "ok": True, "incidents": [], "lines": 3, "meaningful": 0, "unread": 0, "blind": {}, "other": [],
     }  # fmt: skip

@@ -111,7 +111,15 @@ def test_a_storm_that_goes_on_is_not_over() -> None:
     story = Story()
     for at in range(10, 610, 30):
         for number in range(20):
-            story.event(at, "ib.errors", "port/mlx5_0.1", f"n{number}", counter="symbol_error", delta=500)
+            story.event(
+                at,
+                "ib.errors",
+                "port/mlx5_0.1",
+                f"n{number}",
+                counter="symbol_error",
+                delta=500,
+                spec_s=15_000.0,
+            )
     story.run(620)
     assert [incident.cause for incident in story.incidents() if incident.pages.sent] == [
         "shared-phy-errors-cell"
@@ -180,6 +188,25 @@ def test_approve_mode_waits_for_an_operator() -> None:
     story.run(200)
     assert story.actions() == [("n1", "link.bounce")]
     assert any("ann approves" in text for text in story.notes("operator.approve"))
+
+
+def test_an_approval_that_comes_too_early_says_when_it_can_be_given() -> None:
+    """While the incident settles there is no run yet."""
+    story = Story(pack(Mode.APPROVE))
+    story.event(10, "link.state", "link/eth1", up=False)
+    story.run(10.5)
+    (incident,) = story.incidents()
+    assert incident.state is IncidentState.SETTLING
+    story.say(10.5, "approve", id=incident.id)
+    story.run(10.6)
+    (refused,) = story.notes("operator.refused")
+    assert f"{incident.id} settles for 1 s more: then its run begins" in refused
+    story.run(60)
+    run = f"{incident.id}.r1"
+    story.say(60, "deny", id=incident.id)
+    story.say(61, "approve", id=run)
+    story.run(70)
+    assert f"{run} waits for no approval: it is" in story.notes("operator.refused")[-1]
 
 
 def test_a_hold_stops_disruptive_rungs_and_its_release_lets_them_go() -> None:
@@ -285,11 +312,14 @@ def test_a_backlog_is_not_taken_for_a_burst() -> None:
             age_s=600 - 60 * minute,
             counter="symbol_error",
             delta=50,
+            spec_s=1_500.0,
             value=50,
         )
     story.run(1001)
     assert story.incidents() == []
-    story.event(1002, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=100, value=600)
+    story.event(
+        1002, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=100, spec_s=3_000.0, value=600
+    )
     story.run(1100)
     assert [incident.cause for incident in story.incidents()] == ["phy-errors"]
 
@@ -297,7 +327,9 @@ def test_a_backlog_is_not_taken_for_a_burst() -> None:
 def test_errors_that_do_not_return_after_the_bounce_are_healed() -> None:
     """A symptom that no event clears ends when the remedy is performed; it does not return, so the remedy worked."""
     story = Story()
-    story.event(10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=500)
+    story.event(
+        10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, spec_s=15_000.0, value=500
+    )
     story.run(300)
     (incident,) = story.incidents()
     assert incident.state is IncidentState.CLOSED
@@ -307,8 +339,12 @@ def test_errors_that_do_not_return_after_the_bounce_are_healed() -> None:
 def test_errors_that_return_after_the_bounce_fail_the_verification_at_once() -> None:
     """The same errors again: the rung did not help, and no rung is left."""
     story = Story()
-    story.event(10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=500)
-    story.event(20, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, value=1000)
+    story.event(
+        10, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, spec_s=15_000.0, value=500
+    )
+    story.event(
+        20, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, spec_s=15_000.0, value=1000
+    )
     story.run(25)
     assert story.notes("run.not_verified")
     (incident,) = story.incidents()

@@ -1,12 +1,14 @@
-"""`gpuward incidents` on terminals of any width: nothing is cut, and no word is broken."""
+"""`gpuward incidents`, `nodes` and `status` on terminals of any width: nothing is cut, and no word is broken."""
 
 import io
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
-from brain.cli.queries import IncidentList
+from brain.cli.client import Client
+from brain.cli.queries import IncidentList, NodeList, status
 
 
 def incident(**fields: Any) -> dict[str, Any]:
@@ -32,13 +34,87 @@ def test_a_wide_terminal_has_a_table() -> None:
     assert "gpu/gpu-0017/0000:3b:00 (12 nodes)" in line
 
 
-@pytest.mark.parametrize("width", [20, 60, 80, 100])
+@pytest.mark.parametrize("width", [60, 80, 100])
 def test_a_narrow_one_has_two_lines_for_each(width: int) -> None:
-    """Whatever its width, identifiers, cause and place are whole, to be copied."""
-    lines = shown(width, incident(), incident(id="inc-b", runs=[]))
-    assert lines == [
-        "inc-7kq2m4xz  P1  needs_human  11-20 13:17:35Z  1 runs",
+    """Identifiers, cause and place are whole, to be copied."""
+    assert shown(width, incident(), incident(id="inc-b", runs=[])) == [
+        "inc-7kq2m4xz  P1  needs_human  11-20 13:17:35Z  1 run",
         "    gpu-nvlink-discovery-failed at gpu/gpu-0017/0000:3b:00",
         "inc-b  P1  needs_human  11-20 13:17:35Z",
         "    gpu-nvlink-discovery-failed at gpu/gpu-0017/0000:3b:00",
     ]
+
+
+def test_a_very_narrow_one_has_more() -> None:
+    """Lines break between words, and none is longer than the terminal is wide."""
+    assert shown(40, incident(runs=["r1", "r2"], nodes=12)) == [
+        "inc-7kq2m4xz  P1  needs_human  11-20",
+        "    13:17:35Z  2 runs",
+        "    gpu-nvlink-discovery-failed at",
+        "    gpu/gpu-0017/0000:3b:00 (12 nodes)",
+    ]
+
+
+NODE = {
+    "name": "gpu-0017.cluster.example.com", "alive": True, "beat_age_s": 3.2, "version": "0.1.0", "spooled": 0,
+    "dropped": 0, "pod": "p1", "rack": "r07", "leaf": "leaf-3", "chassis": "",
+}  # fmt: skip
+
+
+def nodes(width: int) -> list[str]:
+    """The lines of two nodes."""
+    out = io.StringIO()
+    silent = NODE | {
+        "name": "n2",
+        "alive": False,
+        "beat_age_s": None,
+        "version": "",
+        "spooled": None,
+        "dropped": None,
+    }
+    Console(file=out, width=width, force_terminal=False).print(NodeList([NODE, silent]), crop=False)
+    return out.getvalue().splitlines()
+
+
+def test_nodes_have_a_table_where_it_fits() -> None:
+    """One line each, under a head."""
+    head, first, second = nodes(100)
+    assert head.split() == ["NODE", "STATE", "BEAT", "AGENT", "SPOOLED", "DROPPED", "PLACE"]
+    assert first.split()[:2] == ["gpu-0017.cluster.example.com", "alive"]
+    assert second.split()[:3] == ["n2", "unreachable", "never"]
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_nodes_on_a_narrow_terminal(width: int) -> None:
+    """Each value has its name, as no head stands above it."""
+    lines = nodes(width)
+    assert max(map(len, lines)) <= width
+    assert lines[0] == "gpu-0017.cluster.example.com  alive"
+    text = " ".join(" ".join(lines).split())
+    assert "beat 3 s ago, agent 0.1.0, spooled 0, dropped 0, place p1 r07 leaf-3" in text
+    assert "n2 unreachable beat never, place p1 r07 leaf-3" in text
+
+
+def test_the_status_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its texts hang under their beginning."""
+    hold = {
+        "scope": "node/gpu-0017",
+        "why": "a person looks at it",
+        "id": "hold-abcdefgh",
+        "who": "ann",
+        "since": None,
+        "until": None,
+    }
+    found = {
+        "brain": "b1", "cell": "c1", "connected": True, "leads": True, "leader": "b1", "seq": 1, "log_time": None,
+        "caught_up": True, "pack": "36309a064ce7", "rules": 1, "runbooks": 37, "nodes": 1, "nodes_unreachable": 0,
+        "incidents_open": 0, "stopped": "", "troubles": [], "malformed": 1, "holds": [hold], "modes": [], "proposals": [],
+    }  # fmt: skip
+    monkeypatch.setattr(Client, "get", lambda *_, **__: found)
+    monkeypatch.setenv("COLUMNS", "40")
+    output = CliRunner().invoke(status, obj=Client("http://localhost:1")).output
+    assert max(map(len, output.splitlines())) <= 40
+    text = " ".join(output.split())
+    assert "log 1 input, newest at none" in text
+    assert "36309a064ce7: 1 rule, 37 runbooks" in text
+    assert "node/gpu-0017: a person looks at it" in text

@@ -41,7 +41,7 @@ FACTS: list[tuple[str, str, dict[str, Any]]] = [
     ("gpu.xid", GPU, {"code": 999}),
     ("gpu.returned", GPU, {"by": "nvml"}),
     ("job.cuda_error", "node", {"name": "CUDA_ERROR_DEVICE_REMOVED"}),
-    ("ib.errors", "port/mlx5_0.1", {"counter": "symbol_error", "delta": 60}),
+    ("ib.errors", "port/mlx5_0.1", {"counter": "symbol_error", "delta": 60, "spec_s": 1800.0}),
     ("link.state", "link/eth1", {"up": False}),
     ("link.state", "link/eth1", {"up": True}),
     ("link.state", "link/eth2", {"up": False}),

@@ -10,6 +10,7 @@ from agent.contract.errors import ConfigError, ContractError
 from agent.contract.kinds import KINDS
 from brain.adapters import marked_yaml
 from brain.adapters import pack as packs
+from brain.core.pack import conditions
 from brain.core.pack.spec import Mode, ModeSetting, Place, Priority, Settings
 from tests.shipped import shipped_pack
 
@@ -297,3 +298,51 @@ def test_every_kind_of_event_feeds_a_rule_or_says_why_not() -> None:
     )
     both = {name for name, kind in KINDS.items() if name in fed and kind.no_rule}
     assert not both, f"`no_rule` is out of date: {', '.join(sorted(both))}"
+
+
+# Values that no symptom starts with or ends by, although symptoms read others of the same field: kind, field -> value -> why.
+UNREAD_VALUES: dict[tuple[str, str], dict[str, str]] = {
+    ("fabricmanager.error", "what"): dict.fromkeys(
+        ("nvswitch_non_fatal", "error"),
+        "evidence: the switch goes on, and traffic that fails shows on its GPUs",
+    ),
+    ("gpu.setting", "what"): dict.fromkeys(
+        ("mig", "mig_pending", "power_limit", "driver", "vbios"),
+        "a person's choice: evidence of what changed",
+    ),
+    ("job.nccl_error", "what"): dict.fromkeys(
+        ("warning", "system_error", "remote_error", "ib_error"), "a job's word: evidence of what nodes tell"
+    ),
+    ("node.pressure", "resource"): {"io": "a busy filesystem is no fault of the node"},
+    ("cpu.machine_check", "class"): dict.fromkeys(
+        ("corrected", "logged", "deferred"), "nothing was lost yet"
+    ),
+    ("node.oom_kill", "scope"): {"cgroup": "a job that reached its own limit"},
+    ("disk.error", "what"): {
+        "io_error": "a medium or hardware error stands beside it where the disk is at fault",
+        "timeout": "the kernel tries again; what does not come back is offline or lost",
+        "controller_down": "the kernel resets it; it is lost when that fails",
+        "ata_error": "the kernel tries again",
+        "path_failed": "others may be left; no_path when none is",
+        "beyond_end": "an error of who reads, not of the disk",
+    },
+}
+
+
+def test_every_value_that_is_told_apart_feeds_a_rule_or_says_why_not() -> None:
+    """Where symptoms distinguish a field's values, a value that none of them reads would open nothing, and nobody would know."""
+    matches = [match for one in shipped_pack().symptoms for match in (*one.on, *one.clear)]
+    unread: dict[tuple[str, str], set[str]] = {}
+    for kind in KINDS.values():
+        for field in kind.fields:
+            wants = [match.where.get(field.name) for match in matches if match.kind == kind.name]
+            if any(want is not None for want in wants):
+                left = {
+                    value
+                    for value in field.values
+                    if not any(want is None or conditions.test(want, value) for want in wants)
+                }
+                unread |= {(kind.name, field.name): left} if left else {}
+    assert unread == {key: set(why) for key, why in UNREAD_VALUES.items()}, (
+        "rules/*.yaml: a symptom that reads the value, or UNREAD_VALUES with the reason"
+    )

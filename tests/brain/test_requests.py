@@ -184,7 +184,7 @@ def test_one_job_is_disturbed_at_one_place_at_a_time() -> None:
     story.run(8)
     assert [node for node, _ in story.actions()] == ["n1"]
     held = [run for run in story.time.runs.values() if run.node == "n2"][-1]
-    assert "disruptive runs in job 41" in held.why
+    assert "1 disruptive run in job 41" in held.why
     story.run(200)
     assert {node for node, _ in story.actions()} == {"n1", "n2"}
     assert story.engine.state.jobs == {}

@@ -169,7 +169,7 @@ def test_a_denied_step_is_cancelled_and_keeps_its_node_until_it_has_ended() -> N
     story.run(10)
     (incident,) = story.incidents("link-down")
     story.say(11, "deny", id=incident.id, why="not now")
-    story.event(12, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500)
+    story.event(12, "ib.errors", "port/mlx5_0.1", counter="symbol_error", delta=500, spec_s=15_000.0)
     story.run(40)
     (stop,) = [effect for effect in story.effects if isinstance(effect, CancelStep)]
     assert stop.why == "ann denied it: not now"

@@ -1,10 +1,12 @@
 """How a kind of event is declared."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.contract.messages import Scalar, Severity
 
+_WORDS = re.compile(r" \([^)]*\)")
 INFO, WARNING, ERROR, FATAL = Severity.INFO, Severity.WARNING, Severity.ERROR, Severity.FATAL
 
 
@@ -19,6 +21,12 @@ class Field:
     unit: str = ""
     # False: it is left out where the machine does not report it.
     always: bool = True
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """All that it may be, where the summary lists them as `a | b (in words) | c`; else, or with `...`, nothing."""
+        listed = tuple(_WORDS.sub("", self.summary.rpartition(": ")[2]).split(" | "))
+        return listed if self.type == "text" and len(listed) > 1 and "..." not in listed else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

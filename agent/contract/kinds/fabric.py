@@ -21,6 +21,19 @@ KINDS: tuple[Kind, ...] = (
                 "the link corrects errors (HDR and faster): it counts what is left",
                 always=False,
             ),
+            field(
+                "spec_s",
+                "float",
+                "symbol_error: time in which the specification's bit error rate, 1e-12, gives so many at this rate",
+                "s",
+                always=False,
+            ),
+            field(
+                "ethernet",
+                "bool",
+                "a counter of InfiniBand's own, served for an Ethernet port, where it means nothing",
+                always=False,
+            ),
         ),
         example={
             "counter": "symbol_error",
@@ -28,6 +41,7 @@ KINDS: tuple[Kind, ...] = (
             "value": 240,
             "interval_s": 1.0,
             "rate_gbps": 100.0,
+            "spec_s": 2400.0,
         },
     ),
     Kind(

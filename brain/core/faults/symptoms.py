@@ -10,6 +10,7 @@ from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from agent.contract.counted import counted
 from agent.contract.messages import Event, clip
 from brain.core import ids, share
 from brain.core.context import Context
@@ -333,7 +334,11 @@ def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> It
     """Ends a spread that is over; forgets one that nobody shows."""
     if wide.active and spread.over(ctx, symptom, wide):
         count = len(wide.members)
-        why = f"only {count} nodes show it still" if count else "no node shows it any more"
+        why = (
+            f"only {counted(count, 'node')} still {'shows' if count == 1 else 'show'} it"
+            if count
+            else "no node shows it any more"
+        )
         yield from end(ctx, wide, why, keep=True)
     if wide.members:
         arm(ctx, key, symptom, wide)

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from agent.contract.actions.spec import Disrupts
 from agent.contract.commands import Outcome
+from agent.contract.counted import counted
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskJobs
@@ -358,7 +359,7 @@ def _over(what: str, have: int, most: int) -> Verdict:
     return Verdict(
         answer=Decision.HOLD,
         gate="budget",
-        reason=f"{have} disruptive runs in {what}, at most {most} at once",
+        reason=f"{counted(have, 'disruptive run')} in {what}, at most {most} at once",
     )
 
 

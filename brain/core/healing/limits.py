@@ -6,6 +6,7 @@ And what they count: `claim` keeps it when a disruptive rung begins.
 from collections.abc import Iterator
 
 from agent.contract.actions.spec import Disrupts
+from agent.contract.counted import counted
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.healing import approvals, plans
@@ -23,7 +24,8 @@ def breaker(case: Case) -> Verdict | None:
     """Too many disruptive runs in a short time: the mistake may be ours. Only an operator resets the breaker."""
     state, settings = case.ctx.state, case.ctx.compiled.settings
     if not case.run.counted and state.tripped:
-        reason = f"{settings.breaker_runs} nodes disrupted within {settings.breaker_within_s / 60:.0f} minutes: say `reset`"
+        nodes, minutes = counted(settings.breaker_runs, "node"), settings.breaker_within_s / 60
+        reason = f"{nodes} disrupted within {minutes:.0f} minutes: say `reset`"
         return Verdict(answer=Decision.HOLD, gate="breaker", reason=reason, retry_s=300)
     return None
 
@@ -48,7 +50,7 @@ def tries(case: Case) -> Verdict | None:
         return Verdict(
             answer=Decision.STOP,
             gate="tries",
-            reason=f"{case.run.runbook.name} was tried {len(before)} times here in {hours:.0f} h",
+            reason=f"{case.run.runbook.name} was tried {counted(len(before), 'time')} here in {hours:.0f} h",
         )
     return None
 
@@ -129,8 +131,7 @@ def related(case: Case) -> Verdict | None:
         return None
     minutes = f"{settings.breaker_within_s / 60:.0f} minutes"
     if nodes:
-        count = f"{len(nodes)} node{'s' * (len(nodes) > 1)}"
-        reason = f"{case.incident.cause} was treated on {count} within {minutes} ({', '.join(nodes[:6])})"
+        reason = f"{case.incident.cause} was treated on {counted(len(nodes), 'node')} within {minutes} ({', '.join(nodes[:6])})"
         reason += ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
     else:
         reason = f"at least {settings.same_cause_nodes} other nodes began to wait with {case.incident.cause} within a day"
@@ -197,7 +198,7 @@ def claim(ctx: Context, run: Run) -> None:
     nodes = list(dict.fromkeys(each.node for each in state.began))  # one node alone cannot trip it
     if len(nodes) >= settings.breaker_runs and not state.tripped:
         state.tripped = ctx.now
-        why = f"disruptive runs on {len(nodes)} nodes within {settings.breaker_within_s / 60:.0f} minutes"
+        why = f"disruptive runs on {counted(len(nodes), 'node')} within {settings.breaker_within_s / 60:.0f} minutes"
         ctx.note("breaker.tripped", f"{why}: no further one begins until a person says `reset`")
         escalation.urgent(ctx, incident, f"the breaker has tripped: {why}")
 

@@ -8,6 +8,7 @@ from brain.core.context import Context
 from brain.core.effects import Step
 from brain.core.faults import situations
 from brain.core.healing import drains
+from brain.core.pack import conditions
 from brain.core.pack.spec import DRAINS, NAMED, PAGE, Rung, Scalar
 from brain.core.pack.topology import component_of
 from brain.core.state import Incident, Run
@@ -95,6 +96,25 @@ def last_step_id(run: Run) -> str:
 def applies(run: Run, rung: Rung) -> bool:
     """Whether the rung fits what the run has done: one of the rungs in its `after` was begun, or it names none."""
     return not rung.after or any(step.rung in rung.after for step in run.steps)
+
+
+def fits(ctx: Context, run: Run, rung: Rung) -> bool:
+    """Whether the rung fits the situation as it is now: its `when` holds, or it has none."""
+    return not rung.when or conditions.holds(rung.when, situations.situation(ctx, run.scope))
+
+
+def ahead(ctx: Context, run: Run) -> tuple[list[tuple[int, Rung]], list[tuple[int, Rung]]]:
+    """What the whole run comes to in the situation as it is now: the rungs of the ladder that fit it, and those of the return
+    to service that fit it and these, each with its number in the runbook.
+    """
+    ladder = [(number, rung) for number, rung in enumerate(run.runbook.rungs, 1) if fits(ctx, run, rung)]
+    begun = {rung.name for _, rung in ladder}
+    back = [
+        (number, rung)
+        for number, rung in enumerate(run.runbook.return_to_service, 1)
+        if fits(ctx, run, rung) and (not rung.after or begun & set(rung.after))
+    ]
+    return ladder, back
 
 
 def run_of(step: str) -> str:

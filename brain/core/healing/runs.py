@@ -11,7 +11,6 @@ from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskPlan, CancelStep, WriteIntent
-from brain.core.faults import situations
 from brain.core.healing import (
     approvals,
     drains,
@@ -24,7 +23,6 @@ from brain.core.healing import (
     validation,
     verdicts,
 )
-from brain.core.pack import conditions
 from brain.core.pack.spec import ONCALL, PAGE, Mode, Rung
 from brain.core.paging import escalation
 from brain.core.state import Incident, Run, RunState, StepRecord
@@ -120,16 +118,18 @@ def start(ctx: Context, incident: Incident, requested_by: str = "", instead: str
     )
     ctx.state.runs[run.id] = run
     incident.runs.append(run.id)
+    observed = gates.mode_of(ctx, runbook.name, run.node, runbook.at_most) is Mode.OBSERVE
     ctx.note(
         "run.started",
         f"{runbook.name}: {runbook.summary}",
         incident=incident.id,
         run=run.id,
         scope=run.scope,
-        data={"runbook": runbook.name, "plan": outline.outline(ctx, run, incident)},
+        data={"runbook": runbook.name, "plan": outline.outline(ctx, run, incident, observed=observed)},
     )
-    if gates.mode_of(ctx, runbook.name, run.node, runbook.at_most) is Mode.OBSERVE:
-        for run.rung, rung in enumerate(runbook.rungs):
+    if observed:
+        for number, rung in plans.ahead(ctx, run)[0]:
+            run.rung = number - 1
             _ask_plan(ctx, run, incident, rung)
         run.rung = 0
         transition(
@@ -183,7 +183,7 @@ def proceed(ctx: Context, run: Run) -> None:
                 run=run.id,
                 scope=run.scope,
             )
-        elif rung.when and not conditions.holds(rung.when, situations.situation(ctx, run.scope)):
+        elif not plans.fits(ctx, run, rung):
             ctx.note(
                 "run.skipped",
                 f"{rung.name}: its precheck is not met",

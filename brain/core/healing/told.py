@@ -10,7 +10,7 @@ from agent.contract.commands import Outcome
 from agent.contract.messages import clip
 from brain.core.context import Context
 from brain.core.healing import drains
-from brain.core.pack.spec import NAMED, PAGE
+from brain.core.pack.spec import NAMED, PAGE, Scalar
 from brain.core.state import Run, StepRecord
 
 MAX_WHY = 140  # characters of a step's reason
@@ -24,6 +24,15 @@ def fill(ctx: Context, run: Run, text: str) -> str:
     """A page's text with what happened in place of each `$word`. Other words stay as they are."""
     words = {f"${name}": say for name, say in WORDS.items()}
     return NAMED.sub(lambda found: words[found[0]](ctx, run) if found[0] in words else found[0], text)
+
+
+def foretell(value: Scalar) -> Scalar:
+    """A parameter with what each `$word` will say, for a plan: nothing has happened yet."""
+    if not isinstance(value, str):
+        return value
+    return NAMED.sub(
+        lambda found: f"[{_FORETOLD[found[0][1:]]}]" if found[0][1:] in _FORETOLD else found[0], value
+    )
 
 
 def drained(ctx: Context, run: Run) -> str:
@@ -86,6 +95,14 @@ WORDS: Mapping[str, Callable[[Context, Run], str]] = {
     "done": _done,
     "evidence": _evidence,
     "switched_off": _switched_off,
+}
+
+
+_FORETOLD: Mapping[str, str] = {
+    "drained": "whether the node is drained",
+    "done": "what was done",
+    "evidence": "whether there is evidence",
+    "switched_off": "whether the node is switched off",
 }
 
 

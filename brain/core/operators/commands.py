@@ -102,7 +102,7 @@ def wake(ctx: Context) -> None:
 def _approve(ctx: Context, command: OperatorCommand) -> None:
     run = _run(ctx, command)
     if run is None or run.state not in (RunState.APPROVAL, RunState.HELD):
-        _refused(ctx, command, "no run of that id waits for an approval")
+        _refused(ctx, command, _waits_for_none(ctx, command, run))
         return
     shown, present = str(command.args.get("rung", "")), approvals.rung(run)
     if shown and shown != present:
@@ -121,6 +121,19 @@ def _approve(ctx: Context, command: OperatorCommand) -> None:
         scope=run.scope,
     )
     runs.proceed(ctx, run)
+
+
+def _waits_for_none(ctx: Context, command: OperatorCommand, run: Run | None) -> str:
+    """Why nothing can be approved now, and when it can."""
+    if run is not None:
+        return f"{run.id} waits for no approval: it is {run.state}"
+    incident = _incident(ctx, command)
+    if incident is None:
+        return "no run of that id waits for an approval"
+    if incident.state is IncidentState.SETTLING and incident.runbook:
+        left_s = max(1.0, incident.hold_off_until - ctx.now)
+        return f"{incident.id} settles for {left_s:.0f} s more: then its run begins, and asks for an approval if it needs one"
+    return f"{incident.id} has no run: {f'it is {incident.state}' if incident.runbook else 'there is no runbook for it'}"
 
 
 def _deny(ctx: Context, command: OperatorCommand) -> None:

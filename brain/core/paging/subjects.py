@@ -1,5 +1,6 @@
 """What a page is about: a copy of an incident or an alert group that does not change any more."""
 
+from agent.contract.counted import counted
 from brain.core.effects import PageSubject
 from brain.core.state import AlertGroup, Incident, IncidentState
 
@@ -38,7 +39,7 @@ def of_alert_group(group: AlertGroup) -> PageSubject:
         scope=f"node/{node}" if node else "cell",
         node=node,
         nodes=max(1, len(nodes)),
-        because=f"{len(lines)} incidents that nobody is woken for: they are told in one page"
+        because=f"{counted(len(lines), 'incident')} that nobody is woken for: they are told in one page"
         if group.digest
         else f"{len(lines)} incidents began within moments: they are told in one page",
         since=min((line.since for line in lines), default=group.opened_at),

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from agent.contract.counted import counted
 from brain.core.effects import Note, SendPage
 from brain.core.healing import gates, limits
 from brain.core.healing.limits import SCHEDULE
@@ -32,7 +33,7 @@ from tests.brain.core.cell import (
 
 def full(what: str, have: int, most: int) -> Verdict:
     """The answer when a budget is used up."""
-    return wait("budget", f"{have} disruptive runs in {what}, at most {most} at once")
+    return wait("budget", f"{counted(have, 'disruptive run')} in {what}, at most {most} at once")
 
 
 ONE_IN_A_CELL = site(disruptive_runs=1)
@@ -104,7 +105,7 @@ def test_one_per_node(givens: list[Given], answer: Verdict | None) -> None:
 
 def enough(times: int, hours: int = 1) -> Verdict:
     """The answer when a remedy was tried so often."""
-    return never("tries", f"reset-gpu was tried {times} times here in {hours} h")
+    return never("tries", f"reset-gpu was tried {counted(times, 'time')} here in {hours} h")
 
 
 @table(

@@ -71,7 +71,7 @@ def _newest_step(cell: Cell, action: str, at: float) -> None:
 
 
 FENCE = f"fence@gpu-lost@{GPU}"
-FULL = wait("budget", "1 disruptive runs in cell, at most 1 at once")
+FULL = wait("budget", "1 disruptive run in cell, at most 1 at once")
 
 
 @table(

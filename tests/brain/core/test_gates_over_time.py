@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent.contract.actions.spec import Disrupts
+from agent.contract.counted import counted
 from brain.core.healing import limits
 from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.verdicts import Verdict
@@ -153,10 +154,9 @@ def belong(
     cause: str = "gpu-lost",
 ) -> Verdict:
     """The answer when faults belong together."""
-    count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
     also = ", and others wait" if waiting else ""
     shared = f", they share {share}" if share else ""
-    reason = f"{cause} was treated on {count} within {minutes} minutes ({', '.join(nodes[:6])}){also}"
+    reason = f"{cause} was treated on {counted(len(nodes), 'node')} within {minutes} minutes ({', '.join(nodes[:6])}){also}"
     if not nodes:
         reason = f"at least 2 other nodes began to wait with {cause} within a day"
     reason += f": these belong together{shared}; `gpuward approve` lets this one go on"

@@ -105,7 +105,7 @@ def test_it_ends_below_half_of_what_began_it() -> None:
     assert well(watch, 112, "n2") == [], "two of four are half"
     assert set(watch.known(WIDE).members) == {"n3", "n4"}
     assert well(watch, 113, "n3") == [f"-{WIDE}"]
-    assert ("symptom.ended", "wide at leaf/l1 ended: only 1 nodes show it still") in watch.told()
+    assert ("symptom.ended", "wide at leaf/l1 ended: only 1 node still shows it") in watch.told()
     assert list(watch.known(WIDE).members) == ["n4"], "who shows it still is counted when it comes back"
     assert well(watch, 114, "n4") == []
     assert WIDE not in watch.state.symptoms

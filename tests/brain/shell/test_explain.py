@@ -91,3 +91,20 @@ def test_rows_of_an_older_version_are_shown_under_todays_names(tmp_path: Path) -
         assert found["rule"] == today["rule"]
         assert [one["state"] for one in model.incidents(open_only=False)] == [new]
         model.close()
+
+
+def test_an_id_that_several_incidents_begin_with_names_them(tmp_path: Path) -> None:
+    """No incident is guessed; the one whose whole id it is goes first."""
+    story = Story(pack())
+    for bdf in ("0000:3b:00", "0000:5d:00"):
+        story.event(1, "gpu.xid", f"gpu/{bdf}", code=79)
+    story.time.run(30)
+    model = ReadModel(tmp_path / "history")
+    model.begin("log-1")
+    model.write(1, [], story.time.incidents.values(), ())
+    assert model.incident("inc-") is None
+    assert sorted(model.beginning("inc-")) == sorted(story.time.incidents)
+    one = next(iter(story.time.incidents))
+    assert model.beginning(one) == [one]
+    assert model.beginning("inc-none!") == []
+    model.close()
