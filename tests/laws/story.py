@@ -557,8 +557,11 @@ def observed(cell: Cell, moment: Moment) -> None:
 
 
 def _forgotten(cell: Cell, node: str) -> None:
-    """People take care of it: its drain is nobody's in the cell, and a step that drains it yet is nobody's either."""
+    """People take care of it: its drain is nobody's in the cell, and a step that drains it yet is nobody's either. When it
+    speaks again it is a new node, which nothing has said to be silent.
+    """
     cell.node(node).drained_for.clear()
+    cell.node(node).alive = True
     cell.holds = {id_: hold for id_, hold in cell.holds.items() if hold.scope != f"node/{node}"}
     for id_, begun in list(cell.under_way.items()):
         if begun.step.node == node and begun.step.action == "scheduler.drain":
