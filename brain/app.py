@@ -271,7 +271,7 @@ async def run(
         )
 
         # Is somebody told when nobody leads?
-        server_keeper = ServerKeeper(server, notes) if server else None
+        server_keeper = ServerKeeper(server, notes, reports) if server else None
         leader_watch = LeaderWatch(
             connection=connection,
             loop=loop,

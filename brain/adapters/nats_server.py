@@ -25,6 +25,7 @@ from agent.shared import files
 from brain.adapters import keys
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nats_server_config import config_text
+from brain.adapters.server_log import ServerLog
 from brain.cell.authority import Authority
 from brain.config import BrainConfig
 
@@ -32,9 +33,6 @@ START_WITHIN_S = 10.0
 STOP_WITHIN_S = 10.0
 _RELOAD_WITHIN_S = 5.0
 _POLL_S = 0.01
-_NO_SPACE = b"no space left on device"
-_MAX_LOOK = 1 << 20  # bytes of the server's log at a time
-MAX_LOG = 32 * 1024**2  # bytes of the server's log: it has a line for each thing that somebody may not do
 _MEMORY_LIMIT = (
     "900MiB"  # Go collects its garbage harder from there on: 10,000 nodes need 0.95 GB instead of 1.5
 )
@@ -64,11 +62,9 @@ class NatsServer:
         self._members: dict[str, Member] = {}
         self._registered: frozenset[str] = frozenset()  # of these, those of `set_nodes`
         self._behind = False  # the server has not read them yet
-        self._reading = threading.Lock()  # of the server's log, from a place in it
+        self._log = ServerLog(folder / "nats.log")
         self._process: subprocess.Popen[bytes] | None = None
         self._reloading = threading.Lock()
-        self._looked = 0  # up to here `out_of_space` has read the server's log
-        self._full = False
 
     @property
     def url(self) -> str:
@@ -163,26 +159,14 @@ class NatsServer:
 
     def out_of_space(self) -> bool:
         """Could it not write a file since its start? It does not try again by itself, even when there is space (2.15.1)."""
-        with contextlib.suppress(OSError), self._log.open("rb") as source:
-            source.seek(self._looked)
-            new_lines = source.read(_MAX_LOOK)
-            self._looked += len(new_lines)
-            self._full |= _NO_SPACE in new_lines
-        return self._full
+        self._log.look()
+        return self._log.out_of_space
 
-    def bound_log(self) -> None:
-        """Keeps the end of the server's log in nats.log.1 and empties it when it is longer than MAX_LOG."""
-        with contextlib.suppress(OSError), self._reading:
-            size = self._log.stat().st_size
-            if size <= MAX_LOG:
-                return
-            while self._looked < size:
-                self.out_of_space()
-            with self._log.open("rb") as source:
-                source.seek(max(0, size - _MAX_LOOK))
-                files.write(self._log.with_name("nats.log.1"), source.read())
-            os.truncate(self._log, 0)  # the server appends
-            self._looked = 0
+    def take_refused(self) -> Mapping[str, int]:
+        """The nodes to which it refused a message or a subscription since the last call, and how many. Bounds its log."""
+        self._log.look()
+        self._log.bound()
+        return self._log.take_refused()
 
     def free_bytes(self) -> int:
         """Space on the disk of its files that it may use."""
@@ -195,8 +179,8 @@ class NatsServer:
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
         self._write_config()
-        with self._log.open("ab") as sink:
-            self._looked, self._full = sink.tell(), False
+        with self._log.path.open("ab") as sink:
+            self._log.begin()
             self._process = subprocess.Popen(
                 [_binary(), "-c", str(self._config)],
                 env={"GOMEMLIMIT": _MEMORY_LIMIT} | os.environ,
@@ -233,10 +217,6 @@ class NatsServer:
     def _pid_file(self) -> Path:
         return self._folder / "nats.pid"
 
-    @property
-    def _log(self) -> Path:
-        return self._folder / "nats.log"
-
     def _write_config(self) -> None:
         text = config_text(
             cell=self._cell,
@@ -251,14 +231,14 @@ class NatsServer:
 
     def _reload(self) -> None:
         """Makes the running server read its users again, and waits until it has."""
-        with self._reading:
+        with self._log.waits:
             self._reload_now()
 
     def _reload_now(self) -> None:
         process = self._process
         if process is None:
             return
-        log = self._log
+        log = self._log.path
         before = log.stat().st_size
         self._write_config()
         process.send_signal(signal.SIGHUP)
@@ -276,7 +256,7 @@ class NatsServer:
             time.sleep(_POLL_S)
 
     def _await_health(self, process: "subprocess.Popen[bytes]") -> None:
-        log = self._log
+        log = self._log.path
         deadline = time.monotonic() + START_WITHIN_S
         while not _answers(self._host, self._port):
             if process.poll() is not None:

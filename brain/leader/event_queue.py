@@ -25,7 +25,7 @@ from brain.adapters.codec import read_event
 from brain.adapters.lanes import Lanes, Offer
 from brain.core.pack import vocabulary
 from brain.leader.node_reports import NodeReports
-from brain.leader.quotas import NodeQuota
+from brain.leader.quotas import BESIDE_BODY, NodeQuota
 
 ON_THE_WAY = 256
 RESEND_S = 2.0  # an event that the log has not answered for so long is published again
@@ -141,7 +141,7 @@ class EventQueue:
             return
         if not quota.ordinary(event, now_s):
             self._reports.slowed(offer.node)
-        if not quota.takes(event, len(offer.body), now_s):
+        if not quota.takes(event, len(offer.body) + BESIDE_BODY, now_s):
             self._reports.left_out(offer.node)
             await self._store(offer, event.id, LEFT_OUT)
             return

@@ -29,7 +29,8 @@ class _Node:
     slowed_since_s: float | None = None
     slowed_s: float = 0.0  # last time
     left_out: int = 0  # since it was reported
-    left_out_s: float = float("-inf")
+    refused: int = 0  # messages that the server refused, since it was reported
+    left_out_s: float = float("-inf")  # last time, or refused
     noisy: bool = False
     reported_s: dict[str, float] = field(default_factory=dict)
     unread: int = 0  # messages that could not be read, since they were reported
@@ -91,6 +92,12 @@ class NodeReports:
         found.left_out += 1
         found.left_out_s = self._clock()
 
+    def refused(self, node: str, count: int) -> None:
+        """The server refused so many messages or subscriptions: they are not the node's to send. No agent does that."""
+        found = self._node(node)
+        found.refused += count
+        found.left_out_s = self._clock()
+
     def unreadable(self, node: str, subject: str, why: str) -> None:
         """A message of the node cannot be read. At most one input per EVERY_S, which counts the others."""
         found = self._node(node)
@@ -124,14 +131,14 @@ class NodeReports:
             since_s = node.slowed_since_s
             slowed = since_s is not None and now_s - node.slowed_s <= _GAP_S
             too_long = slowed and since_s is not None and now_s - since_s >= SLOWED_S
-            if (too_long or node.left_out) and self._due(node, "noisy"):
+            if (too_long or node.left_out or node.refused) and self._due(node, "noisy"):
                 node.noisy = True
-                self._noisy(name, left_out=node.left_out)
-                node.left_out = 0
+                self._noisy(name, active=True, left_out=node.left_out, refused=node.refused)
+                node.left_out = node.refused = 0
             elif node.noisy and now_s - max(node.slowed_s, node.left_out_s) > QUIET_S:
                 node.noisy = False
-                self._report(name, vocabulary.NODE_NOISY, Severity.INFO, {"active": False, "left_out": 0})
-            elif not (slowed or node.noisy or node.unread) and self._idle(node, now_s):
+                self._noisy(name, active=False, left_out=0, refused=0)
+            elif not (slowed or node.noisy or node.unread or node.refused) and self._idle(node, now_s):
                 del self._nodes[name]
 
     def _in_turn(self, node: str, runs: _Runs, now_s: float) -> None:
@@ -157,9 +164,10 @@ class NodeReports:
         }
         self._report(node, vocabulary.TWO_AGENTS, severity, data)
 
-    def _noisy(self, node: str, *, left_out: int) -> None:
-        data = {"active": True, "left_out": left_out}
-        self._report(node, vocabulary.NODE_NOISY, Severity.WARNING, data)
+    def _noisy(self, node: str, *, active: bool, left_out: int, refused: int) -> None:
+        severity = Severity.WARNING if active else Severity.INFO
+        data = {"active": active, "left_out": left_out} | ({"refused": refused} if refused else {})
+        self._report(node, vocabulary.NODE_NOISY, severity, data)
 
     def _report(self, node: str, kind: str, severity: Severity, data: Mapping[str, str | int]) -> None:
         self._put(

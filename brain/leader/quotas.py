@@ -17,9 +17,10 @@ PACE_BURST = 2000.0
 # Events that a node may add at once, and how many more per second afterwards.
 MILD_BURST, MILD_PER_S = 20_000.0, 2.0
 WORST_BURST, WORST_PER_S = 5_000.0, 1.0
-# The same in bytes: a liar adds 24 MiB at once and 0.5 GB a day, so a log of 8 GiB holds two weeks of one, days of several.
-MILD_BURST_BYTES, MILD_BYTES_PER_S = 16.0 * 1024**2, 4096.0
-WORST_BURST_BYTES, WORST_BYTES_PER_S = 8.0 * 1024**2, 2048.0
+# The same in bytes: in the 30 days that the default log of 8 GiB keeps, a liar adds 1 GiB; eight of them fill it.
+MILD_BURST_BYTES, MILD_BYTES_PER_S = 24.0 * 1024**2, 256.0
+WORST_BURST_BYTES, WORST_BYTES_PER_S = 8.0 * 1024**2, 128.0
+BESIDE_BODY = 300  # bytes on the log beside an event's body: subject, headers, the server's record
 _WORST = frozenset((Severity.ERROR, Severity.FATAL, Severity.UNKNOWN))
 
 

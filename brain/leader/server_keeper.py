@@ -1,9 +1,13 @@
-"""Keeps the embedded NATS server alive: starts one that has died, and one that has run out of space when there is some again."""
+"""Keeps the embedded NATS server alive: starts one that has died, and one that has run out of space when there is some again.
+
+What it refuses to a node never comes to the brain, which hears of it here.
+"""
 
 import asyncio
 
 from agent.contract.errors import ConfigError, Unreachable
 from brain.adapters.nats_server import NatsServer
+from brain.leader.node_reports import NodeReports
 from brain.leader.notes import BrainNotes
 
 CHECK_S = 0.5
@@ -15,9 +19,10 @@ NEEDED_BYTES = 32 * 1024**2  # so much must be free before it is started again
 class ServerKeeper:
     """One embedded server."""
 
-    def __init__(self, server: NatsServer, notes: BrainNotes) -> None:
+    def __init__(self, server: NatsServer, notes: BrainNotes, reports: NodeReports) -> None:
         self._server = server
         self._notes = notes
+        self._reports = reports
 
     def trouble(self) -> str:
         """What is wrong with the server, and who must do what; empty: nothing that is known."""
@@ -38,7 +43,8 @@ class ServerKeeper:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(CHECK_S)
-            await asyncio.to_thread(self._server.bound_log)
+            for node, count in (await asyncio.to_thread(self._server.take_refused)).items():
+                self._reports.refused(node, count)
             why = self._due()
             if not why:
                 continue

@@ -18,7 +18,7 @@ from nats.errors import NoRespondersError
 
 from agent.contract import requests, subjects
 from agent.contract.errors import ConfigError
-from brain.adapters import keys, log, nats_server
+from brain.adapters import keys, log, server_log
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nats_server import NatsServer
 from brain.config import LogConfig
@@ -180,7 +180,7 @@ async def test_what_may_not_be_done_fills_no_disk(
     server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server writes a line for each refusal: its log is emptied in time, its end is kept, and a reload still works."""
-    monkeypatch.setattr(nats_server, "MAX_LOG", 100_000)
+    monkeypatch.setattr(server_log, "MAX_BYTES", 100_000)
     server.allow(Member(name="n1", public=keys.load_nkey(server.node_seed_file("n1")), nodes=("n1",)))
     server.start()
     log_file = server.folder / "nats.log"
@@ -191,7 +191,7 @@ async def test_what_may_not_be_done_fills_no_disk(
         async with asyncio.timeout(60):
             while len(refusals.said) < 2000 or log_file.stat().st_size < 200_000:
                 await asyncio.sleep(0.01)
-        server.bound_log()
+        assert server.take_refused() == {"n1": 2000}
         assert log_file.stat().st_size < 100_000
         assert b"x1999" in (server.folder / "nats.log.1").read_bytes()
         await server.set_nodes({"n2": keys.load_nkey(server.node_seed_file("n2"))})

@@ -58,7 +58,7 @@ KINDS: dict[str, Kind] = {
             component="node",
             severity=Severity.WARNING,
             source="brain",
-            summary="A node says more than its limits allow: it is slowed, or events of it are left out.",
+            summary="A node says more than its limits allow, or what is not its to say: it is slowed, or messages are left out.",
             fields=(
                 Field(
                     name="active", type="bool", summary="false: it has been within its limits for a minute"
@@ -66,10 +66,16 @@ KINDS: dict[str, Kind] = {
                 Field(
                     name="left_out",
                     type="int",
-                    summary="events left out since the last report; 0: it was only slowed",
+                    summary="events left out since the last report; 0: it was only slowed, or refused",
+                ),
+                Field(
+                    name="refused",
+                    type="int",
+                    always=False,
+                    summary="messages and subscriptions that the embedded NATS server refused it since the last report",
                 ),
             ),
-            example={"active": True, "left_out": 1200},
+            example={"active": True, "left_out": 1200, "refused": 0},
         ),
         Kind(
             name=NODE_CROWDED,
