@@ -4,13 +4,14 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import cell, engine, events, footprint, healing, latency, live, remedies
+from tests.benchmarks import cell, engine, events, flood, footprint, healing, latency, live, remedies
 from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {
     "cell": cell.run,
     "engine": engine.run,
     "events": events.run,
+    "flood": flood.run,
     "footprint": footprint.run,
     "healing": healing.run,
     "latency": latency.run,
