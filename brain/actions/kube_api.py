@@ -15,6 +15,7 @@ from typing import Any
 
 import aiohttp
 
+from agent import __version__
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
@@ -156,7 +157,9 @@ class KubeApi:
                 wanted.ssl_ca_cert = str(access.ca_file) if access.ca_file else None
                 wanted.refresh_api_key_hook = self._token
                 self._token(wanted)  # the library asks the hook only where a token is set already
-            return _fenced(client.ApiClient(configuration=wanted))
+            made = client.ApiClient(configuration=wanted)
+            made.user_agent = f"gpuward/{__version__}"  # in the server's audit log
+            return _fenced(made)
         except TimeoutError as error:
             raise Unreachable(
                 f"{access.where}: credentials were not ready in {access.timeout_s:g} s"

@@ -3,12 +3,16 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent import __version__
 from agent.contract.errors import Refused
 from brain.actions import kube as module
 from brain.actions import patience
@@ -24,6 +28,7 @@ pytestmark = [
     pytest.mark.skipif(bool(kube_plane.missing()), reason=kube_plane.missing() or "-"),
     pytest.mark.timeout(300),
 ]
+ROOT = Path(__file__).resolve().parents[2]
 INCIDENTS = st.sampled_from(["inc-1", "inc-2", "inc-3"])
 BY_PEOPLE = st.sampled_from(["cordon", "apply", "uncordon", "untaint"])
 WORDS = st.one_of(
@@ -222,3 +227,35 @@ def _account(plane: Plane, name: str, verbs: tuple[str, ...]) -> dict[str, Any]:
     token.chmod(0o600)
     url = (plane.folder / "url").read_text().strip()
     return {"kubeconfig": None, "url": url, "token_file": token, "ca_file": plane.folder / "ca.crt"}
+
+
+async def test_the_role_is_what_the_code_uses(plane: Plane) -> None:
+    """By the server's own audit log: everything that the role allows, nothing that it denies, under our name."""
+    role = next(
+        one
+        for one in yaml.safe_load_all((ROOT / "deploy/kubernetes/rbac.yaml").read_text())
+        if one["kind"] == "ClusterRole"
+    )
+    allowed = {
+        (verb, resource) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]
+    }
+    await asyncio.to_thread(plane.pods, "train", "gpu2")
+    kube = built(plane)
+    try:
+        await actions.Drain(lambda _: kube).run(
+            replace(order("inc-1", wait_s=30, then="requeue"), node="gpu2")
+        )
+        await actions.Resume(lambda _: kube).run(replace(order("inc-1"), node="gpu2"))
+    finally:
+        await kube.close()
+    said = [json.loads(line) for line in (plane.folder / "audit.log").read_text().splitlines()]
+    ours = [one for one in said if one["user"]["username"] == "system:serviceaccount:gpuward:gpuward"]
+    used = {
+        (
+            one["verb"],
+            "/".join(filter(None, (one["objectRef"]["resource"], one["objectRef"].get("subresource")))),
+        )
+        for one in ours
+    }
+    assert used == allowed
+    assert {one["userAgent"] for one in ours} == {f"gpuward/{__version__}"}

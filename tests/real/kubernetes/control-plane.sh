@@ -100,17 +100,9 @@ ready() { [ "$(ask GET /readyz)" = ok ]; }
 manager_ready() { [ "$(curl -sS --max-time 5 -k "https://127.0.0.1:$manager_port/healthz")" = ok ]; }
 has_default_account() { ask GET /api/v1/namespaces/default/serviceaccounts/default | grep -q '"uid"'; }
 
-# What the brain needs: read and mark nodes, see pods, evict them.
+# What the brain may do, as sites install it.
 make_gpuward() {
-  local group='"apiVersion": "rbac.authorization.k8s.io/v1"' account='"kind": "ServiceAccount", "name": "gpuward", "namespace": "gpuward"'
-  ask POST /api/v1/namespaces '{"metadata": {"name": "gpuward"}}' > /dev/null
-  ask POST /api/v1/namespaces/gpuward/serviceaccounts '{"metadata": {"name": "gpuward"}}' > /dev/null
-  ask POST /apis/rbac.authorization.k8s.io/v1/clusterroles "{$group, \"kind\": \"ClusterRole\", \"metadata\": {\"name\": \"gpuward\"}, \"rules\": [
-    {\"apiGroups\": [\"\"], \"resources\": [\"nodes\"], \"verbs\": [\"get\", \"patch\"]},
-    {\"apiGroups\": [\"\"], \"resources\": [\"pods\"], \"verbs\": [\"get\", \"list\"]},
-    {\"apiGroups\": [\"\"], \"resources\": [\"pods/eviction\"], \"verbs\": [\"create\"]}]}" > /dev/null
-  ask POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings "{$group, \"kind\": \"ClusterRoleBinding\", \"metadata\": {\"name\": \"gpuward\"},
-    \"roleRef\": {\"apiGroup\": \"rbac.authorization.k8s.io\", \"kind\": \"ClusterRole\", \"name\": \"gpuward\"}, \"subjects\": [{$account}]}" > /dev/null
+  HOME=$dir kubectl --kubeconfig="$dir/admin.kubeconfig" apply -f "$(dirname "$0")/../../../deploy/kubernetes/rbac.yaml" > /dev/null
   ask POST /api/v1/namespaces/gpuward/serviceaccounts/gpuward/token "{\"spec\": {\"expirationSeconds\": ${TOKEN_S:-86400}}}" |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["status"]["token"])' > "$dir/gpuward.token"
   chmod 600 "$dir/gpuward.token"
