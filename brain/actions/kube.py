@@ -128,6 +128,8 @@ class Kubernetes:
             raise Refused(f"pod {job.id} belongs to its node or has ended: it cannot start again elsewhere")
         if not self._rules.evict_bare_pods and _controller(pod) is None:
             raise Refused(f"pod {job.id} has no controller: nothing would start it again")
+        if why := self._rules.keeps(pod):
+            raise Refused(f"pod {job.id} {why}")
         await self._evict(job.id, path, _uid(pod), min(self._rules.evict_wait_s, within_s))
 
     async def _evict(self, job: str, path: str, uid: str, within_s: float) -> None:

@@ -1,7 +1,7 @@
 """The keys of a table with `type = "kubernetes"`, and how it interprets pods."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -35,12 +35,15 @@ class PodRules:
 
     protected: ProtectedPods = ProtectedPods()
     evict_bare_pods: bool = False
+    delete_emptydir_data: bool = True
     evict_wait_s: float = 110.0
     gpu_resource: str = "nvidia.com/gpu"
     gpu_annotation: str = ""
 
     def job(self, pod: Mapping[str, Any], *, by_selector: bool) -> Job:
-        """Returns the pod as a job, without a user: Kubernetes does not know it."""
+        """Returns the pod as a job, without a user: Kubernetes does not know it. A claim of dynamic resource allocation counts
+        as one GPU: how many it has stands in the claim only.
+        """
         meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
         phase = str((pod.get("status") or {}).get("phase") or "")
         named = (
@@ -50,11 +53,21 @@ class PodRules:
             id=f"{meta.get('namespace')}/{meta.get('name')}",
             state="terminating" if meta.get("deletionTimestamp") else phase.lower(),
             gpus=tuple(filter(None, re.split(r"[,\s]+", named))),
-            gpu_count=sum(self._gpus(container) for container in spec.get("containers") or []),
+            gpu_count=sum(map(self._gpus, _running(spec))) + len(spec.get("resourceClaims") or []),
             name=str(meta.get("name") or ""),
             run=str(meta.get("uid") or ""),
             protected=self._protected(str(spec.get("priorityClassName") or ""), by_selector=by_selector),
         )
+
+    def keeps(self, pod: Mapping[str, Any]) -> str:
+        """Why the pod may not be evicted: it has data on the node's disk; empty: it may."""
+        volumes = (pod.get("spec") or {}).get("volumes") or []
+        on_disk = [
+            one for one in volumes if "emptyDir" in one and (one["emptyDir"] or {}).get("medium") != "Memory"
+        ]
+        if self.delete_emptydir_data or not on_disk:
+            return ""
+        return f"has data of its own on the node (volume {on_disk[0].get('name')}, an emptyDir)"
 
     def _gpus(self, container: Mapping[str, Any]) -> int:
         wanted = container.get("resources") or {}
@@ -71,6 +84,12 @@ class PodRules:
             if priority and fnmatchcase(priority, glob):
                 return f"priority class {priority}"
         return ""
+
+
+def _running(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Its containers, and its sidecars: init containers that go on running."""
+    yield from spec.get("containers") or []
+    yield from (one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +118,8 @@ class KubeOptions:
     evict_wait_s: Annotated[float, Field(gt=0, le=3600)] = 110.0
     # true: pods without a controller are evicted too, although nothing starts them again
     evict_bare_pods: bool = False
+    # false: pods with an emptyDir on disk are not evicted, since what is in it is lost (as kubectl drain without the option)
+    delete_emptydir_data: bool = True
     # Extended resource with which pods request GPUs
     gpu_resource: str = "nvidia.com/gpu"
     # Annotation of pods that lists their GPUs, comma separated; empty: unknown
@@ -133,6 +154,7 @@ class KubeOptions:
         return PodRules(
             protected=self.protected,
             evict_bare_pods=self.evict_bare_pods,
+            delete_emptydir_data=self.delete_emptydir_data,
             evict_wait_s=self.evict_wait_s,
             gpu_resource=self.gpu_resource,
             gpu_annotation=self.gpu_annotation,

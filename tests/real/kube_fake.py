@@ -66,8 +66,9 @@ class Fake:
         labels: Mapping[str, str] | None = None,
         priority: str = "",
         phase: str = "Running",
+        spec: Mapping[str, Any] | None = None,
     ) -> None:
-        """Puts a pod of namespace `train` on a node; `owner`: kind of its controller, empty for none."""
+        """Puts a pod of namespace `train` on a node; `owner`: kind of its controller, empty for none; `spec`: more of it."""
         owners = (
             [{"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "o", "controller": True}]
             if owner
@@ -87,7 +88,8 @@ class Fake:
                 "labels": dict(labels or {}),
             },
             "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", **limits}]}
-            | ({"priorityClassName": priority} if priority else {}),
+            | ({"priorityClassName": priority} if priority else {})
+            | dict(spec or {}),
             "status": {"phase": phase},
         }
 

@@ -6,6 +6,7 @@ begin again elsewhere. No Kubernetes server can be installed from Debian.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -183,6 +184,49 @@ async def test_pods_by_gpu_and_those_that_stay(fake: Fake) -> None:
         assert ("train", "a") not in fake.pods
         with pytest.raises(Refused, match="does not reboot"):
             await kube.reboot("gpu1", WHY)
+    finally:
+        await kube.close()
+
+
+EPHEMERAL: dict[str, Any] = {"name": "scratch", "emptyDir": {}}
+SHARED_MEMORY: dict[str, Any] = {"name": "shm", "emptyDir": {"medium": "Memory"}}
+
+
+@pytest.mark.parametrize(
+    ("deletes", "volumes", "refused"),
+    [
+        (True, [EPHEMERAL], False),
+        (False, [EPHEMERAL], True),
+        (False, [SHARED_MEMORY], False),
+        (False, [SHARED_MEMORY, EPHEMERAL], True),
+        (False, [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}], False),
+    ],
+)
+async def test_what_a_pod_has_on_the_nodes_disk(
+    fake: Fake, deletes: bool, volumes: list[dict[str, Any]], refused: bool
+) -> None:
+    """As the site says, which is as kubectl's --delete-emptydir-data does it."""
+    kube = build(fake, delete_emptydir_data=deletes)
+    fake.pod("gpu1", "a", spec={"volumes": volumes})
+    try:
+        with pytest.raises(Refused, match="volume scratch") if refused else contextlib.nullcontext():
+            await kube.requeue(Job(id="train/a"))
+        assert (("train", "a") in fake.pods) is refused
+    finally:
+        await kube.close()
+
+
+async def test_gpus_of_sidecars_and_claims(fake: Fake) -> None:
+    """What has ended before the pod's work does not count."""
+    two = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    fake.pod(
+        "gpu1", "a", gpus=1,
+        spec={"initContainers": [two | {"name": "side", "restartPolicy": "Always"}, two | {"name": "before"}],
+              "resourceClaims": [{"name": "c", "resourceClaimName": "c"}]},
+    )  # fmt: skip
+    kube = build(fake)
+    try:
+        assert [job.gpu_count for job in await kube.jobs("gpu1")] == [1 + 2 + 1]
     finally:
         await kube.close()
 
