@@ -3,8 +3,10 @@
 import asyncio
 import mmap
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,7 +63,10 @@ class Timing:
 
 def kill(process: asyncio.subprocess.Process) -> None:
     """SIGKILL; a process in an uninterruptible call dies only when the driver lets go."""
-    process.kill()
+    with suppress(ProcessLookupError):
+        os.kill(
+            process.pid, signal.SIGKILL
+        )  # process.kill() would reap it before asyncio does (agent/shared/tool.py)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -93,7 +93,7 @@ async def run(
     except TimeoutError:
         pass  # reported below, with what it had printed until then
     finally:
-        await to_the_end(_kill(process, grace_s))
+        await to_the_end(end(process, grace_s))
     ran = Completed(status=status, out=out.decode(errors="replace"), err=err.decode(errors="replace"))
     if status is None:
         raise Late(f"{argv[0]} did not end within {deadline_s:g} s", ran)
@@ -108,10 +108,13 @@ async def _drain(stream: asyncio.StreamReader, into: bytearray, max_bytes: int) 
 
 async def _kill_once_started(starting: "asyncio.Future[asyncio.subprocess.Process]", grace_s: float) -> None:
     with contextlib.suppress(OSError, ValueError):
-        await _kill(await starting, grace_s)
+        await end(await starting, grace_s)
 
 
-async def _kill(process: asyncio.subprocess.Process, grace_s: float) -> None:
+async def end(process: asyncio.subprocess.Process, grace_s: float) -> None:
+    """Ends a process that leads its group, and the group: SIGTERM, and SIGKILL after `grace_s`. Not by the process's own methods:
+    they reap one that ends at this moment before asyncio does, which then makes up its status (255).
+    """
     for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _DEATH_S)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

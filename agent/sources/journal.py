@@ -6,7 +6,6 @@ The checkpoint is the journal's own cursor: what was written while no agent ran 
 import asyncio
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Self
@@ -15,6 +14,7 @@ from agent.collectors.joblog import JobLogOptions
 from agent.collectors.samples import Checkpoint, JobLine
 from agent.host import Host
 from agent.options import option
+from agent.shared import tool
 from agent.sources.base import Emit, Source, SourceSetup
 
 MAX_LINE_BYTES = 64 * 1024
@@ -158,15 +158,7 @@ class JournalSource(Source):
                 if sample is not None and wanted:
                     emit(sample)
         finally:
-            if child.returncode is None:
-                child.terminate()
-                try:
-                    async with asyncio.timeout(_STOP_S):
-                        await child.wait()
-                except TimeoutError:
-                    child.kill()
-                    with suppress(ProcessLookupError):
-                        await child.wait()
+            await tool.end(child, _STOP_S)
 
     def _sample(self, line: bytes) -> JobLine | None:
         try:

@@ -114,6 +114,18 @@ def test_any_entry_is_taken(line: bytes) -> None:
     assert sample is None or sample.text
 
 
+async def test_a_journal_that_ends_at_the_moment_at_which_it_is_stopped(
+    journalctl: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its process is reaped once: asyncio warned of every seventh one, and made up a status."""
+    journalctl.write_text("#!/bin/sh\nexit 0\n")
+    source = JournalSource(Host(), JournalSourceOptions(journal_units=("x",)), program=str(journalctl))
+    for _ in range(100):
+        with pytest.raises(OSError, match="journalctl ended"):
+            await source.run(lambda _: None)
+    assert caplog.messages == []
+
+
 async def test_a_journal_that_ends_is_reported(journalctl: Path) -> None:
     """The supervisor opens it again; a machine without journalctl is an OSError too."""
     journalctl.write_text("#!/bin/sh\nexit 0\n")
