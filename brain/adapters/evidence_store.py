@@ -30,7 +30,6 @@ from agent.contract.bundle_parts import (
     decode_part,
     encode_part_answer,
 )
-from agent.contract.errors import ContractError
 from agent.contract.messages import clip
 from agent.shared.nats_connection import LOST
 from brain import fence
@@ -80,13 +79,10 @@ class EvidenceStore:
         self._sizes.clear()
 
     async def take(self, client: Client, node: str, message: bytes) -> bytes:
-        """One part that `node` has offered; the answer to it, empty: none (it cannot be read, or the bucket does not
-        answer now, and the node sends it again).
+        """One part that `node` has offered; the answer to it, empty: none (the bucket does not answer now, and the node sends it
+        again). ContractError: it cannot be read.
         """
-        try:
-            part = decode_part(message)
-        except ContractError:
-            return b""
+        part = decode_part(message)
         async with self._turns.setdefault(
             node, asyncio.Lock()
         ):  # a part may come twice, and each changes what is there

@@ -4,13 +4,20 @@ Who sent an offer is the server's word (its subject); what it says is the node's
 An event above it waits (brain/leader/event_queue.py). Of beats and answers the rest is dropped, and leaves its lane late, so
 that a node that floods keeps the brain no busier than its allowance does. Parts of bundles are dealt with one after the
 other: an agent sends the next one when it has the answer, so a node with many under way is no agent of ours.
+
+Nothing that a node says may end the session of the brain (decision 33): what breaks our code is unreadable, and told.
 """
 
 import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
 
 from nats.aio.client import Client
 
 from agent.contract import subjects
+from agent.contract.errors import ContractError
+from agent.shared.nats_connection import LOST
 from agent.shared.tasks import Tasks
 from brain.adapters.evidence_store import EvidenceStore
 from brain.adapters.lanes import Lanes, Offer
@@ -20,6 +27,10 @@ from brain.leader.event_queue import EventQueue
 from brain.leader.node_reports import NodeReports
 
 MANY_PARTS = 4
+# What a text that nobody thought of raises in code that reads it.
+BROKEN_BY_TEXT = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+_log = logging.getLogger(__name__)
+LOGGED_EVERY_S = 60.0
 HOLD_S = 1.0  # how long a dropped offer stays in its lane
 # (burst, per second) of one node.
 ALLOWANCES = {
@@ -52,14 +63,31 @@ class Reception:
         self._evidence = evidence
         self._background = background
         self._allowances: dict[tuple[str, str], Allowance] = {}
+        self._logged_s = float("-inf")
         self._parts: dict[str, int] = {}  # node → parts of bundles under way
 
     async def take(self, offer: Offer) -> None:
         """Deals with an offer, or puts it where it waits."""
+        await self._survived(offer, self._take(offer))
+
+    async def _survived(self, offer: Offer, dealing: Coroutine[Any, Any, None]) -> None:
+        try:
+            await dealing
+        except LOST:
+            raise
+        except BROKEN_BY_TEXT as error:
+            now_s = asyncio.get_running_loop().time()
+            if now_s >= self._logged_s + LOGGED_EVERY_S:
+                self._logged_s = now_s
+                _log.exception("an offer of %s (%s) broke what reads it", offer.node, offer.what)
+            self._unreadable(offer, f"{type(error).__name__}: {error}")
+            await self._lanes.done(offer)
+
+    async def _take(self, offer: Offer) -> None:
         if offer.what == subjects.EVENT:
             self._queue.put(offer)
         elif offer.what == subjects.EVIDENCE:
-            self._background.start(self._part(offer), f"evidence of {offer.node}")
+            self._background.start(self._survived(offer, self._part(offer)), f"evidence of {offer.node}")
         elif offer.what not in ALLOWANCES:
             self._unreadable(offer, f"nothing is offered as {offer.what[:40]!r}")
             self._background.start(self._done_late(offer), f"offer of {offer.node}")
@@ -97,6 +125,9 @@ class Reception:
             self._reports.slowed(node)
         try:
             answer = await self._evidence.take(self._client, node, offer.body)
+        except ContractError as error:
+            self._unreadable(offer, str(error))
+            answer = b""
         finally:
             self._parts[node] -= 1
             if not self._parts[node]:

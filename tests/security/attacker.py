@@ -166,6 +166,41 @@ class Attack:
             self.tried += 1
         await self._client.flush()
 
+    async def words(self) -> None:
+        """What JSON allows and no program expects, in each field of each offer."""
+        odd: tuple[Any, ...] = (
+            "\ud800",
+            "\x00",
+            "a" * 1000,
+            "\u202e",
+            10**400,
+            -1,
+            1.5,
+            True,
+            None,
+            [],
+            {},
+            [[[[]]]],
+            "NaN",
+            "*.>",
+        )
+        whole: dict[str, dict[str, Any]] = {
+            subjects.EVENT: json.loads(event(self._node, 1)),
+            subjects.BEAT: json.loads(body(self._node, subjects.BEAT, 1)),
+            subjects.ANSWER: {"answer": "accepted", "why": "", "session": "s", "boot": "b", "mono_s": 1.0},
+            subjects.EVIDENCE: {"command": "c", "file": "f", "digest": "SHA-256=x", "size": 1, "chunks": 1},
+        }
+        for what, fields in whole.items():
+            for name in fields:
+                for value in odd:
+                    self.seq += 1
+                    self.tried += 1
+                    offer = json.dumps(fields | {name: value}).encode() + b"\n"
+                    await self._client.publish(subjects.offer(self._cell, self._node, what), offer)
+            for text in (b"\xff\xfe\n", b"[" * 5000 + b"\n", b'{"command":NaN}\n', b"\n", b""):
+                self.tried += 1
+                await self._client.publish(subjects.offer(self._cell, self._node, what), text)
+
     async def foreign(self, step: str) -> None:
         """The result of another node's step."""
         data = {"command": step, "outcome": "ok", "why": MARK, "took_s": 1.0}

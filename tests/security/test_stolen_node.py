@@ -141,6 +141,18 @@ async def test_what_a_thief_says_comes_out_nowhere_else(
         assert found.headers == set()
 
 
+async def test_no_word_of_a_thief_ends_the_brains_session(tmp_path: Path, record_property: Record) -> None:
+    """Half characters, numbers without end, lists in lists: unreadable, told, and nothing more."""
+    async with site(tmp_path) as found:
+        epoch = await found.epoch()
+        done = await found.attack("words")
+        await found.is_well(epoch)
+        status = await found.whole.until(lambda status: status["malformed"], "it is told")
+        assert status["troubles"] == []
+        await found.is_well(epoch)
+        attacked(record_property, done["tried"], refused=done["refused"])
+
+
 @on_both
 async def test_no_message_id_can_be_used_up(tmp_path: Path, make: type[Lab], record_property: Record) -> None:
     """After the attack with the ids of the brain's next inputs it leads again after a restart, and hears of dead nodes."""
