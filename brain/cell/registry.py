@@ -61,6 +61,8 @@ class Revocation(_Model):
     # the operator
     by: str
     at: float
+    # the key that it had; empty: it was revoked by an earlier version
+    public: str = ""
 
 
 class _Registry(_Model):
@@ -147,6 +149,7 @@ class CellRegistry:
             if not fnmatchcase(name, token.nodes):
                 raise Refused(f"this join token is for nodes {token.nodes!r}, not for {name!r}")
             self._check_configured(name, public)
+            _check_revoked(found, token, name, public)
             present = found.nodes.get(name)
             if present is not None and present.public == public:
                 joined.append(present)
@@ -173,7 +176,9 @@ class CellRegistry:
             raise Refused(f"this key is that of node {taken}: each node makes its own")
 
     def revoke(self, name: str, *, now: float, by: str = "") -> str:
-        """Takes a node or, by its id, a token away. Returns what it was. Refused: there is neither."""
+        """Takes a node or, by its id, a token away; with a node the token by which it came. Returns what it was. Refused: there
+        is neither.
+        """
         what = ""
 
         def drop(found: _Registry) -> _Registry:
@@ -193,12 +198,32 @@ class CellRegistry:
                 tokens = {key: one for key, one in found.tokens.items() if key != name}
                 return found.model_copy(update={"tokens": tokens})
             nodes = {key: one for key, one in found.nodes.items() if key != name}
-            revocation = Revocation(by=by, at=_later(now, found.nodes[name].since))
+            gone = found.nodes[name]
+            revocation = Revocation(by=by, at=_later(now, gone.since), public=gone.public)
             revoked = [*found.revoked.items(), (name, revocation)][-MOST_REVOKED:]
-            return found.model_copy(update={"nodes": nodes, "revoked": dict(revoked)})
+            tokens = dict(found.tokens)
+            token = tokens.get(gone.by)
+            if token is not None and token.left > 0 and now < token.expires_at:
+                del tokens[gone.by]
+                what += (
+                    f", and the join token {gone.by} by which it came: whoever has the node may have that too. {token.left} "
+                    "nodes could still have joined by it: make another for them (`gpuward cell token`)"
+                )
+            return found.model_copy(update={"nodes": nodes, "revoked": dict(revoked), "tokens": tokens})
 
         self._file.change(drop)
         return what
+
+
+def _check_revoked(found: _Registry, token: JoinToken, name: str, public: str) -> None:
+    """Refused: this name or key was revoked after the token was made. Who was turned out does not come back by what he had."""
+    for gone, one in found.revoked.items():
+        if public == one.public and name != gone:
+            raise Refused(f"this key is that of node {gone}, which was revoked: each node makes its own")
+        if (name == gone or public == one.public) and token.made_at <= one.at:
+            raise Refused(
+                f"node {gone} was revoked after this join token was made: make another (`gpuward cell token`)"
+            )
 
 
 def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str, replace: bool) -> _Registry:

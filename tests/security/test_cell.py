@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
 import ssl
 import subprocess
@@ -228,6 +229,33 @@ def test_a_node_joins_is_heard_and_is_revoked(tmp_path: Path) -> None:
         assert whole.nodes() == []
         assert "has revoked it" in whole.notes()
         assert sorted(json.loads(whole.cell("show", "--json"))["nodes"]) == ["gpu-2"]
+
+
+def test_who_was_turned_out_does_not_come_back_by_what_he_had(
+    tmp_path: Path, record_property: Record
+) -> None:
+    """The token by which the node came goes with it, and an older one does not take its name or key; a newer one does."""
+    with machine(tmp_path) as whole:
+        older = whole.token("--nodes", "gpu-*", "--count", "5")
+        token = whole.token("--nodes", "gpu-*", "--count", "5")
+        whole.join("gpu-1", token)
+        whole.join("gpu-2", token)
+        said = whole.cell("revoke", "gpu-1")
+        assert "3 nodes could still have joined by it" in said
+        tries = [("gpu-1", token), ("gpu-3", token), ("gpu-1", older)]
+        refused = [whole.join(node, given, status=1) for node, given in tries]
+        assert "wrong or was revoked" in refused[0]
+        assert "wrong or was revoked" in refused[1]
+        assert "was revoked after this join token was made" in refused[2]
+        (tmp_path / "gpu-4").mkdir()
+        shutil.copy(tmp_path / "gpu-1/node.nk", tmp_path / "gpu-4/node.nk")  # under another name
+        assert "is that of node gpu-1, which was revoked" in whole.join("gpu-4", older, status=1)
+        (tmp_path / "gpu-1/node.nk").unlink()  # with another key
+        assert "was revoked after this join token was made" in whole.join("gpu-1", older, status=1)
+        assert sorted(json.loads(whole.cell("show", "--json"))["nodes"]) == ["gpu-2"]
+        time.sleep(1.1)  # a revocation counts at least a second
+        whole.join("gpu-1", whole.token())
+        attacked(record_property, len(tries) + 2, refused=len(tries) + 2)
 
 
 def test_a_revoked_node_that_was_lost_pages_nobody_any_more(tmp_path: Path) -> None:
