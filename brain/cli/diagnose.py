@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from agent.contract.counted import counted
+from agent.contract.counted import counted, span
 from agent.shared.log_text import PACKED_SUFFIXES, STDIN, log_lines
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
@@ -72,8 +72,11 @@ def _block(incident: DiagnosedIncident, lang: str, width: int) -> Iterator[str]:
     cause, todo = incident.knowledge(lang)
     rows = [("why", incident.because), ("how sure", incident.sure), *(("", line) for line in incident.shown)]
     if incident.lasted_s:
-        over = f"it lasted {incident.lasted_s:g} s; its signs are gone at the end of the log"
+        over = f"it lasted {incident.lasted_s:g} s; a line says that it has ended"
         rows.insert(1, ("over", over))
+    elif incident.silent_s:
+        open_ = f"its last sign is {span(incident.silent_s)} before the end of the log; no line says that it has ended"
+        rows.insert(1, ("open", open_))
     for other in incident.explained:
         rows += [("explains", f"{other.cause} at {other.scope}"), *(("", line) for line in other.shown)]
     if cause:

@@ -1,8 +1,10 @@
 """Diagnoses kernel logs: passes their lines as events through an engine in observe mode. Does no I/O."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from calendar import isleap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from agent.contract import kernel_text
@@ -12,6 +14,7 @@ from agent.contract.kernel_text import Clock
 from agent.contract.lines import KernelReader
 from agent.contract.lines.pcie import pci_drivers
 from agent.contract.messages import UnsentEvent
+from brain.cli.log_hosts import by_host
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
@@ -22,6 +25,11 @@ from brain.core.rehearsal.examples import event_of, patience
 from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import Incident, IncidentState
 
+_YEAR_2001_S = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
+_LEAP_YEAR_S = 366 * 86_400.0  # the year 2000
+_NEW_YEAR_S = 300 * 86_400.0  # a log whose times have no year goes back by more: a year has begun
+_FEBRUARY, _LEAP_DAY = 2, 29
+_LONG_S = 3600.0
 SHOWN = 6  # lines that are quoted for one incident
 
 
@@ -52,8 +60,10 @@ class DiagnosedIncident:
     opened_at: float
     # How sure the diagnosis is, as a sentence
     sure: str
-    # Its symptoms were gone at the end of the log; seconds that they lasted, 0: they have not ended
+    # A line says that it has ended; seconds that it lasted, 0: none does
     lasted_s: float
+    # None says so, and its last sign is so many seconds before the end of the log; 0: less than an hour
+    silent_s: float
     # "<log>:<line>: <text>"; of lines that differ in numbers only the first, and how many there are
     shown: list[str]
     # Number of other incidents that it explains
@@ -105,16 +115,17 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
     sources: dict[str, _Source] = {}  # by event id
     last = 0.0
     read: dict[str, _Log] = {}
-    for node, lines in logs.items():
+    for node, lines, positions in _by_node(logs):
         coverage = Coverage()
-        read[node] = _read(lines, driver, coverage)
+        read[node] = _read(lines, driver, coverage, positions)
         found.unread += coverage.unread
         if coverage.blind:
             found.blind[node] = coverage.blind
+    facts, end_s = _together(read)
     timeline.feed(PackLoaded(id="pack", pack=pack), 0.0)
-    for node, number, at, unsent in _together(read):
+    for node, number, at, unsent in facts:
         event = event_of(unsent, node, order=len(sources) + 1)
-        sources[event.id] = _Source(node=node, line=number, unsent=unsent)
+        sources[event.id] = _Source(node=node, line=number, at=at, unsent=unsent)
         timeline.feed(EventSeen(event=event), at)
         last = max(last, at)
     found.meaningful = len(sources)
@@ -131,7 +142,7 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
         used.update(sources[fact.id].meaning for fact in incident.evidence if fact.id in sources)
         if incident.state is not IncidentState.EXPLAINED and incident.id not in quiet:
             why = explained.get(incident.id, [])
-            found.incidents.append(_diagnosed(pack, timeline, incident, sources, quotes, why))
+            found.incidents.append(_diagnosed(pack, timeline, incident, sources, quotes, why, end_s))
     found.other = quotes.of((one for one in sources.values() if one.meaning not in used), meaning=True)
     engine.close()
     return found
@@ -143,6 +154,8 @@ class _Source:
 
     node: str
     line: int
+    # Seconds, as the timeline counts them
+    at: float
     unsent: UnsentEvent
 
     @property
@@ -189,6 +202,8 @@ class _Log:
     # Time of its first record
     begin: float | None = None
     clock: Clock = Clock.NONE
+    # Seconds from the first to the last record
+    length_s: float = 0.0
     # (line, seconds since begin, event)
     unsent_events: list[tuple[int, float, UnsentEvent]] = field(default_factory=list)
 
@@ -236,31 +251,75 @@ def node_name(stem: str, taken: Sequence[str]) -> str:
     return wanted
 
 
-def _read(lines: Sequence[str], driver: str, coverage: Coverage) -> _Log:
+def _by_node(logs: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequence[str], Sequence[int]]]:
+    """(node, lines, their positions in the log): a log in which several machines speak is several nodes' (log_hosts.py)."""
+    taken = list(logs)
+    for name, lines in logs.items():
+        hosts = by_host(lines)
+        for host, positions in hosts.items():
+            node = node_name(host, [one for one in taken if one != name])
+            taken.append(node)
+            yield node, [lines[position] for position in positions], positions
+        if not hosts:
+            yield name, lines, range(len(lines))
+
+
+def _read(lines: Sequence[str], driver: str, coverage: Coverage, positions: Sequence[int]) -> _Log:
     reader = KernelReader(driver=driver, kept=True, drivers=pci_drivers(lines))
     log = _Log()
-    newest = 0.0
+    years_s = 0.0
     for number, line in kernel_text.records(lines, coverage.see):
         if line.clock is not Clock.NONE:
+            at = line.mono_s + years_s
             if log.begin is None:
-                log.begin, log.clock = line.mono_s, line.clock
-            newest = max(
-                newest, line.mono_s - log.begin
-            )  # even in a concatenated log, time never runs backwards
+                log.begin, log.clock = at, line.clock
+            elif _without_year(line) and at < log.begin + log.length_s - _NEW_YEAR_S:
+                years_s += _LEAP_YEAR_S
+                at += _LEAP_YEAR_S
+            # Even in a concatenated log, time never runs backwards.
+            log.length_s = max(log.length_s, at - log.begin)
         if line.facility == kernel_text.KERNEL:  # what a program says is not the kernel's word
-            log.unsent_events += [(number, newest, unsent) for unsent in reader.read(line.text)]
+            where = positions[number - 1] + 1
+            log.unsent_events += [(where, log.length_s, unsent) for unsent in reader.read(line.text)]
     return log
 
 
-def _together(logs: Mapping[str, _Log]) -> list[tuple[str, int, float, UnsentEvent]]:
-    """Returns (node, line, time, event) of all logs. Logs without wall clock times are assumed to begin together."""
+def _without_year(line: kernel_text.Line) -> bool:
+    return line.clock is Clock.WALL and line.mono_s < _YEAR_2001_S
+
+
+def _together(logs: Mapping[str, _Log]) -> tuple[list[tuple[str, int, float, UnsentEvent]], float]:
+    """Returns (node, line, time, event) of all logs, and the time at which the last one ends. Logs without wall clock times are
+    assumed to begin together; one whose times have no year is of the year in which it comes closest to those that have.
+    """
     wall = all(log.clock is Clock.WALL for log in logs.values())
-    first = min((log.begin for log in logs.values() if log.begin is not None), default=0.0)
+    dated = [log.begin for log in logs.values() if log.begin is not None and log.begin >= _YEAR_2001_S]
+    begins = {node: _dated(log.begin or 0.0, dated) if wall else 0.0 for node, log in logs.items()}
+    first = min(begins.values(), default=0.0)
     facts = []
     for node, log in logs.items():
-        later = (log.begin or 0.0) - first if wall else 0.0
+        later = begins[node] - first
         facts += [(node, number, later + at, unsent) for number, at, unsent in log.unsent_events]
-    return sorted(facts, key=lambda fact: fact[2])
+    end_s = max((begins[node] - first + log.length_s for node, log in logs.items()), default=0.0)
+    return sorted(facts, key=lambda fact: fact[2]), end_s
+
+
+def _dated(begin: float, dated: Sequence[float]) -> float:
+    """A time of the year 2000 (kernel_text: one without a year), in the year in which it is closest to the first of `dated`."""
+    if not dated or begin >= _YEAR_2001_S:
+        return begin
+    then = datetime.fromtimestamp(begin, UTC)
+    near = datetime.fromtimestamp(dated[0], UTC).year
+    years = [
+        year
+        for year in (near - 1, near, near + 1)
+        if then.month != _FEBRUARY or then.day < _LEAP_DAY or isleap(year)
+    ]
+    return min(
+        (then.replace(year=year).timestamp() for year in years),
+        key=lambda at: abs(at - dated[0]),
+        default=begin,
+    )
 
 
 def _diagnosed(
@@ -270,6 +329,7 @@ def _diagnosed(
     sources: Mapping[str, _Source],
     quotes: _Quotes,
     explained: list[Explained],
+    end_s: float,
 ) -> DiagnosedIncident:
     rule = rule_named(pack, incident.rule)
     facts = [sources[fact.id] for fact in incident.evidence if fact.id in sources]
@@ -294,6 +354,7 @@ def _diagnosed(
         # One line may be two facts: it counts once.
         sure=_sure(incident, len({fact.quote() for fact in facts})),
         lasted_s=_lasted_s(incident),
+        silent_s=_silent_s(incident, facts, end_s),
         shown=quotes.of(facts)[:SHOWN],
         explains=incident.explains,
         explained=explained,
@@ -306,7 +367,15 @@ def _diagnosed(
 
 def _lasted_s(incident: Incident) -> float:
     over = incident.state in (IncidentState.RECOVERED, IncidentState.CLOSED)
-    return max(0.001, round(incident.clear_since - incident.opened_at, 3)) if over else 0.0
+    if incident.unproven or not over:
+        return 0.0
+    return max(0.001, round(incident.clear_since - incident.opened_at, 3))
+
+
+def _silent_s(incident: Incident, facts: Sequence[_Source], end_s: float) -> float:
+    """Silence proves nothing: what was not told again has not ended by that."""
+    silent_s = end_s - max((fact.at for fact in facts), default=incident.opened_at)
+    return 0.0 if _lasted_s(incident) or silent_s < _LONG_S else round(silent_s, 3)
 
 
 def _texts(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

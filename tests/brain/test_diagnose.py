@@ -49,6 +49,84 @@ def test_a_lost_gpu(tmp_path: Path) -> None:
     assert output.endswith("5 lines read: 3 with a known meaning, 2 without.\n")
 
 
+XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+LINK = "mlx5_core 0000:5e:00.0 ib3: Link"
+XID_31 = "NVRM: Xid (PCI:0000:19:00): 31, pid=1, name=python3, MMU Fault: FAULT_PDE ACCESS_TYPE_VIRT_READ"
+QUIET = "usb 1-1: new high-speed USB device number 2 using xhci_hcd"
+SILENT = {
+    "after a month of uptime": f"[172800.1] {LINK} down\n[2592000.0] {QUIET}\n",
+    "without a year": f"Oct 27 03:11:09 n kernel: {LINK} down\nNov 24 03:11:09 n kernel: {QUIET}\n",
+    "with a fault of today": f"[172800.1] {LINK} down\n[2592000.0] {QUIET}\n[2592001.0] {XID_31}\n",
+    "a clock that was wrong at the boot": f"Jan  1 00:00:12 n kernel: {LINK} down\nNov 24 03:11:09 n kernel: {QUIET}\n",
+}
+
+
+@pytest.mark.parametrize("log", SILENT.values(), ids=SILENT)
+def test_what_nothing_has_ended_is_not_over(log: str) -> None:
+    """However long its last sign is past; it stands with what is open, and says so."""
+    incident = next(one for one in ask_json(log)["incidents"] if one["cause"] == "link-down")
+    assert incident["lasted_s"] == 0
+    assert incident["silent_s"] > 27 * 86_400
+    output = " ".join(ask(log).split())
+    assert "open: its last sign is" in output
+    assert "days before the end of the log; no line says that it has ended" in output
+    assert "over:" not in output
+
+
+def test_logs_with_and_without_a_year(tmp_path: Path) -> None:
+    """They are of the same minute: the link is as open as the GPU is lost."""
+    (tmp_path / "n1.log").write_text(f"[Tue Nov 24 03:11:02 2026] {XID_79}\n")
+    (tmp_path / "ld.log").write_text(f"Nov 24 03:11:09 gpu-07 kernel: {LINK} down\n")
+    output = (
+        CliRunner().invoke(diagnose, [str(tmp_path / "ld.log"), str(tmp_path / "n1.log"), "--json"]).output
+    )
+    found = {one["cause"]: one for one in json.loads(output)["incidents"]}
+    assert set(found) == {"gpu-lost", "link-down"}
+    assert found["link-down"]["silent_s"] == 0
+    assert found["link-down"]["opened_at"] - found["gpu-lost"]["opened_at"] == pytest.approx(7)
+
+
+@pytest.mark.parametrize("year", ["", "2026 "])
+def test_a_year_ends(year: str) -> None:
+    """In the middle of a log, also of one without years: the link was down for half an hour."""
+    down = "2026-12-31T23:59:50Z" if year else "Dec 31 23:59:50"
+    up = "2027-01-01T00:30:05Z" if year else "Jan  1 00:30:05"
+    (incident,) = ask_json(f"{down} n kernel: {LINK} down\n{up} n kernel: {LINK} up\n")["incidents"]
+    assert (incident["cause"], incident["lasted_s"]) == ("link-down", 1815)
+
+
+LOG_SERVER = (
+    "{time} gpu-07 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=python3, GPU has fallen off the bus.",
+    "{time} gpu-08 kernel: NVRM: Xid (PCI:0000:3b:00): 48, pid=1, name=python3, DBE (double bit error) on FBPA",
+    "{time} gpu-08 kernel: mlx5_core 0000:5e:00.0 ib3: Link down",
+    "{time} gpu-09 kernel: mlx5_core 0000:5e:00.0 ib3: Link up",
+)
+JOURNAL = '{{"_HOSTNAME":"{host}","_TRANSPORT":"kernel","__REALTIME_TIMESTAMP":"1795180547123456","MESSAGE":"{text}"}}'
+
+
+@pytest.mark.parametrize("form", ["syslog", "iso", "journal", "pdsh"])
+def test_a_log_of_several_machines(form: str, tmp_path: Path) -> None:
+    """Each is judged by its own lines, by its own name; the lines are those of the file."""
+    rows = []
+    for row in LOG_SERVER:
+        _, host, _, text = row.split(" ", 3)
+        rows.append(
+            {
+                "syslog": row.format(time="Nov 24 03:11:05"),
+                "iso": row.format(time="2026-11-24T03:11:05.1+00:00"),
+                "journal": JOURNAL.format(host=host, text=text),
+                "pdsh": f"{host}: [  12.345678] {text}",
+            }[form]
+        )
+    (tmp_path / "central.log").write_text("\n".join(rows) + "\n")
+    output = CliRunner().invoke(diagnose, [str(tmp_path / "central.log"), "--json"]).output
+    found = {(one["cause"], one["scope"].split("/")[1]): one for one in json.loads(output)["incidents"]}
+    assert {("gpu-lost", "gpu-07"), ("link-down", "gpu-08")} <= set(found)
+    assert "gpu-09" not in {node for _, node in found}
+    assert "gpu-08" in {node for cause, node in found if cause.startswith("gpu-")}
+    assert found["link-down", "gpu-08"]["shown"][0].startswith("gpu-08:3: ")
+
+
 def test_json_has_stable_keys() -> None:
     """What scripts read."""
     data = ask_json(BOOT + OFF_BUS)
@@ -197,7 +275,7 @@ def test_what_has_passed_comes_last_and_says_so() -> None:
         ("gpu-unknown-xid", 0.0),
         ("link-down", 3.5),
     ]
-    assert "  over:     it lasted 3.5 s; its signs are gone at the end of the log" in ask(down + unknown)
+    assert "  over:     it lasted 3.5 s; a line says that it has ended" in ask(down + unknown)
     (asks,) = ask_json(
         "[ 5.0] NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)\n"
     )["incidents"]

@@ -1,0 +1,39 @@
+"""Whose lines are in a log: a log server's file, `pdsh ... dmesg` or a journal of several machines has those of many."""
+
+import re
+from collections.abc import Sequence
+
+_TIME = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
+_HOST = r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]{0,62})"
+_FORMS = (
+    # syslog: a time, the host, who spoke
+    re.compile(rf"(?:<\d{{1,3}}>)?{_TIME} {_HOST} (?:kern\.\w+ )?(?:kernel|[\w./@-]{{1,100}}(?:\[\d+\])?): "),
+    # RFC 5424
+    re.compile(rf"<\d{{1,3}}>1 \S+ {_HOST} kernel "),
+    # pdsh and clush before dmesg's own time
+    re.compile(rf"{_HOST}: (?=\[ *\d+\.\d+\])"),
+    re.compile(r'.*"_HOSTNAME" ?: ?"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]{0,62})"'),
+)
+
+
+def host_of(line: str) -> str:
+    """The machine that a line names as its own; empty: none."""
+    for form in _FORMS:
+        if found := form.match(line):
+            return found["host"]
+    return ""
+
+
+def by_host(lines: Sequence[str]) -> dict[str, list[int]]:
+    """The positions of the lines by the machines that they name, in the order of their first lines; empty when they name fewer
+    than two. A line that names none belongs to the one before it.
+    """
+    hosts = [host_of(line) for line in lines]
+    if len(set(hosts) - {""}) < 2:
+        return {}
+    found: dict[str, list[int]] = {}
+    host = next(filter(None, hosts))
+    for position, named in enumerate(hosts):
+        host = named or host
+        found.setdefault(host, []).append(position)
+    return found
