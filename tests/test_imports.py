@@ -40,7 +40,7 @@ RULES = {
             "math",
             "statistics.median",
         },
-        exempt=frozenset({("brain.core.pack.rulebook", "durable_rules_engine")}),  # the matcher, decision 3
+        exempt=frozenset({("brain.core.pack.matcher_durable", "durable_rules_engine")}),  # decision 3
     ),
     "the agent: what is installed on a node": Rule(of=("agent",), only=installed() | {"agent"}),
     "the brain: what is installed with it": Rule(
