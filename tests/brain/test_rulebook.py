@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 
 from agent.contract.errors import ConfigError
 from brain.core.pack.conditions import holds
-from brain.core.pack.rulebook import MATCHER, PLAIN, BuildRulebook
+from brain.core.pack.rulebook import MATCHER, PLAIN, Matcher
 from brain.core.pack.spec import Knowledge, Priority, Rule, Scalar, Text
+from tests.matchers import MATCHERS, each_matcher
 from tests.yardstick import slowness
 
-# The one that is in use, and the one that stands in for it; where durable_rules cannot be had there is one only.
-BUILDS: dict[str, BuildRulebook] = {one.name: one.build for one in (MATCHER, PLAIN)}
-each_matcher = pytest.mark.parametrize("build", BUILDS.values(), ids=list(BUILDS))
 _NOTHING = Text(en="-", zh="-")
 FIELDS = ("a", "b", "job", "s_u")
 TEXTS = ("", "a", "ab", "b", "é", "中", '"q"', "x\ny", "\\", "A" * 60)
@@ -96,9 +94,9 @@ def test_the_matchers_and_the_definition_agree(
     """For any rules and situations the same rules match, in the same order; and the same rules are refused."""
     rules = [rule(f"r{number}", when) for number, when in enumerate(whens)]
     books, refused = [], []
-    for build in BUILDS.values():
+    for matcher in MATCHERS.values():
         try:
-            books.append(build(rules))
+            books.append(matcher.build(rules))
         except ConfigError as error:
             refused.append(str(error))
     if refused:
@@ -151,20 +149,18 @@ TABLE: tuple[tuple[dict[str, Any], dict[str, Scalar], bool], ...] = (
 
 @each_matcher
 @pytest.mark.parametrize(("when", "situation", "true"), TABLE)
-def test_meaning(
-    build: BuildRulebook, when: dict[str, Any], situation: dict[str, Scalar], true: bool
-) -> None:
+def test_meaning(matcher: Matcher, when: dict[str, Any], situation: dict[str, Scalar], true: bool) -> None:
     """The cases that a matcher with untyped fields, without negation, or with too hasty an index, gets wrong."""
-    book = build([rule("r", when)])
+    book = matcher.build([rule("r", when)])
     assert book.match("gpu", situation) == (["r"] if true else [])
     assert book.match("gpu", situation) == (["r"] if true else []), "no fact is left behind"
     book.close()
 
 
 @each_matcher
-def test_scopes_do_not_mix(build: BuildRulebook) -> None:
+def test_scopes_do_not_mix(matcher: Matcher) -> None:
     """A rule matches at its own scope type only; a scope without rules has no matches, nor has a closed rulebook."""
-    book = build([rule("g", {"symptom": "u"}, "gpu"), rule("n", {"symptom": "u"}, "node")])
+    book = matcher.build([rule("g", {"symptom": "u"}, "gpu"), rule("n", {"symptom": "u"}, "node")])
     assert book.match("gpu", {"s_u": 1}) == ["g"]
     assert book.match("node", {"s_u": 1}) == ["n"]
     assert book.match("rack", {"s_u": 1}) == []
@@ -174,10 +170,10 @@ def test_scopes_do_not_mix(build: BuildRulebook) -> None:
 
 
 @each_matcher
-def test_more_rules_than_one_ruleset_takes_may_match_at_once(build: BuildRulebook) -> None:
+def test_more_rules_than_one_ruleset_takes_may_match_at_once(matcher: Matcher) -> None:
     """durable_rules reports none of 65 rules that match one fact; here all 500 are reported, in order."""
     rules = [rule(f"r{number}", {"symptom": f"y{number}"}) for number in range(500)]
-    book = build(rules)
+    book = matcher.build(rules)
     assert book.match("gpu", {f"s_y{number}": 1 for number in range(500)}) == [one.name for one in rules]
     assert book.match("gpu", {"s_y3": 1, "s_y499": 1}) == ["r3", "r499"]
     book.close()
@@ -198,34 +194,34 @@ LIMITS: tuple[tuple[dict[str, Any], str], ...] = (
 
 @each_matcher
 @pytest.mark.parametrize(("when", "says"), LIMITS)
-def test_limits(build: BuildRulebook, when: dict[str, Any], says: str) -> None:
+def test_limits(matcher: Matcher, when: dict[str, Any], says: str) -> None:
     """What durable_rules cannot compile is refused with the rule's name and a reason, before it is in force; also by the
     plain matcher, as another brain of the cell may have durable_rules."""
     with pytest.raises(ConfigError, match="rule too-much: ") as raised:
-        build([rule("too-much", when)])
+        matcher.build([rule("too-much", when)])
     assert says in str(raised.value)
 
 
 @each_matcher
-def test_depth_and_number_are_limited(build: BuildRulebook) -> None:
+def test_depth_and_number_are_limited(matcher: Matcher) -> None:
     """The depth of nesting and the number of rules are limited."""
     deep: dict[str, Any] = {"symptom": "u"}
     for _ in range(10):
         deep = {"all": [{"symptom": "v"}, deep]}
     with pytest.raises(ConfigError, match="8 levels"):
-        build([rule("deep", deep)])
+        matcher.build([rule("deep", deep)])
     with pytest.raises(ConfigError, match="4001 rules"):
-        build([rule(f"r{number}", {"symptom": "u"}) for number in range(4001)])
+        matcher.build([rule(f"r{number}", {"symptom": "u"}) for number in range(4001)])
 
 
 @each_matcher
-def test_reload_does_not_grow(build: BuildRulebook) -> None:
+def test_reload_does_not_grow(matcher: Matcher) -> None:
     """300 reloads, closed or just dropped, leave nothing behind."""
     rules = [rule(f"r{number}", {"symptom": f"y{number}", "code": [1, 2, "x"]}) for number in range(100)]
 
     def reload(times: int) -> None:
         for number in range(times):
-            book = build(rules)
+            book = matcher.build(rules)
             assert book.match("gpu", {"s_y7": 1, "code": 2}) == ["r7"]
             if number % 2:
                 book.close()
@@ -241,12 +237,12 @@ def test_reload_does_not_grow(build: BuildRulebook) -> None:
 
 
 @each_matcher
-def test_speed(build: BuildRulebook) -> None:
+def test_speed(matcher: Matcher) -> None:
     """100 rules and twelve fields: far faster than the brain needs (the benchmark measures it)."""
     rules = [
         rule(f"r{n}", {"symptom": f"y{n}", "not": {"symptom": f"y{n + 1}"}, "code": [n]}) for n in range(100)
     ]
-    book = build(rules)
+    book = matcher.build(rules)
     common: dict[str, Scalar] = {f"f{n}": n for n in range(8)}
     situations: list[dict[str, Scalar]] = [
         {**common, f"s_y{n}": 1, "code": n, "job": "4711", "node": "n1"} for n in range(100)
