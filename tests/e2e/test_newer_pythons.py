@@ -34,6 +34,10 @@ def _programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     there = Path(f"/var/cache/gpuward-python{request.param}")
     if not (there / "installed.txt").exists():
         pytest.skip(f"needs Python {request.param}: deploy/dev/components.sh looks for it")
+    lock = (ROOT / "deploy" / "release" / "brain.lock").read_text()
+    assert (there / "installed.txt").read_text() == lock, (
+        "the pinned versions have changed: deploy/dev/components.sh"
+    )
     folder = tmp_path_factory.mktemp("newer")
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
     (wheel,) = folder.glob("*.whl")
