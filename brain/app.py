@@ -40,6 +40,7 @@ from brain.config import BrainConfig
 from brain.console.feed import Feed
 from brain.console.server import Console
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.rulebook import MATCHER
 from brain.core.rehearsal import proof
 from brain.leader.account_keeper import AccountKeeper
 from brain.leader.alert_refresh import AlertRefresh
@@ -354,6 +355,7 @@ async def run(
         events_loop.add_signal_handler(signal.SIGHUP, watch.check_now)
         stack.callback(events_loop.remove_signal_handler, signal.SIGHUP)
         nats_url = server.url if server else config.nats.url
+        _log.info("rules are matched by %s", MATCHER)
         _log.info("cell %s: console %s, NATS %s", config.cell, url, nats_url)
         ready(Running(console_url=url, nats_url=nats_url, server=server, signer=signer()))
         stopping = background.start(stop.wait(), "stop")

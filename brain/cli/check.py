@@ -12,6 +12,7 @@ from brain.adapters.marked_yaml import Diagnostic
 from brain.cli.terminal import print_json
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.rulebook import MATCHER
 from brain.core.pack.spec import Pack
 from brain.core.rehearsal import examples
 
@@ -33,6 +34,7 @@ class Report:
     runbooks: int = 0
     examples: int = 0
     examples_passed: int = 0
+    matcher: str = str(MATCHER)
     # Rules with a positive and a negative example
     rules_with_examples: int = 0
     symptoms_used: int = 0
@@ -106,7 +108,7 @@ def _text(report: Report) -> str:
             f"  {counted(report.rules, 'rule')}, {report.rules_with_examples} with a positive and a negative example",
             f"  {counted(report.symptoms, 'symptom')}, {report.symptoms_used} used by rules",
             f"  {counted(report.runbooks, 'runbook')}, {report.runbooks_reachable} reachable",
-            f"  {report.examples} examples run, {report.examples_passed} passed",
+            f"  {report.examples} examples run, {report.examples_passed} passed; matched by {report.matcher}",
         ]
     if report.faults:
         many = len(report.faults)

@@ -162,7 +162,8 @@ def _role(found: dict[str, Any]) -> str:
 
 
 def _rules(found: dict[str, Any]) -> str:
-    return f"{counted(found['rules'], 'rule')}, {counted(found['runbooks'], 'runbook')}"
+    many = f"{counted(found['rules'], 'rule')}, {counted(found['runbooks'], 'runbook')}"
+    return f"{many}; matched by {found['matcher']}"
 
 
 def _reading(found: dict[str, Any]) -> str:

@@ -28,6 +28,7 @@ from brain.console.brain_view import BrainView
 from brain.console.explain import explain
 from brain.console.verbs import check_words
 from brain.core.effects import Note
+from brain.core.pack.rulebook import MATCHER
 
 MAX_BODY = 65_536
 PING_S = 15.0
@@ -185,6 +186,7 @@ class Console:
                 "pack": state.pack.version if state.pack else "",
                 "rules": len(state.pack.rules) if state.pack else 0,
                 "runbooks": len(state.pack.runbooks) if state.pack else 0,
+                "matcher": str(MATCHER),
                 "nodes": len(nodes),
                 "nodes_unreachable": unreachable,
                 "nodes_silent": unreachable,  # its name in version 0.1, kept until 0.3

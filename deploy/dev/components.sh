@@ -11,10 +11,14 @@ missing=""
 for package in $packages; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
-prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the identity provider: in its own environment
+prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the identity provider and what gpuward needs on
+             # newer Pythons, where there are any: in environments of their own
   [ "$(id -u)" = 0 ] || return 0
   "$(dirname "$0")/../../tests/real/qemu/prepare.sh" /var/cache/gpuward-guest >/dev/null
   "$(dirname "$0")/../../tests/real/canaille/prepare.sh" /var/cache/gpuward-canaille >/dev/null
+  for version in 3.13 3.14; do
+    "$(dirname "$0")/../../tests/real/newer_python/prepare.sh" "$version" "/var/cache/gpuward-python$version" >/dev/null
+  done
 }
 [ -n "$missing" ] || { prepare; exit 0; }
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then

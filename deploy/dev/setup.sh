@@ -6,29 +6,31 @@ cd "$(dirname "$0")/../.."
 
 stop() { echo "gpuward setup: $1" >&2; exit 1; }
 
+suits='import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))'
 python=${PYTHON:-}
 if [ -z "$python" ]; then
-  for candidate in python3.12 python3.11 python3; do
-    if command -v "$candidate" >/dev/null 2>&1 &&
-      "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null; then
+  for candidate in python3.12 python3.11 python3 python3.13 python3.14; do
+    if command -v "$candidate" >/dev/null 2>&1 && "$candidate" -c "$suits" 2>/dev/null; then
       python=$candidate
       break
     fi
   done
 fi
-[ -n "$python" ] || stop "needs Python 3.11 or 3.12: apt-get install python3 (Debian 12, Ubuntu 24.04), or python3.11 (Ubuntu 22.04)"
-"$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' ||
-  stop "PYTHON=$python is not 3.11 or 3.12 (durable-rules does not run on others)"
+[ -n "$python" ] || stop "needs Python 3.11 to 3.14: apt-get install python3 (Debian 12, Ubuntu 24.04), or python3.11 (Ubuntu 22.04)"
+"$python" -c "$suits" || stop "PYTHON=$python is not 3.11 to 3.14"
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-
-command -v "${CC:-cc}" >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 ||
-  stop "needs a C compiler to build durable-rules: apt-get install gcc"
-"$python" -c 'import sys, sysconfig, pathlib; sys.exit(not (pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h").exists())' ||
-  stop "needs the Python headers to build durable-rules: apt-get install python$version-dev"
 "$python" -c 'import ensurepip, venv' 2>/dev/null ||
   stop "needs the venv module: apt-get install python$version-venv"
-echo 'int main(void){return 0;}' | "${CC:-cc}" -x c -o /dev/null - 2>/dev/null ||
-  stop "the C compiler cannot link a program: apt-get install libc6-dev"
+
+case $version in 3.11 | 3.12)  # newer ones have no durable-rules (docs/decisions/0034-a-plain-matcher-for-newer-pythons.md)
+  command -v "${CC:-cc}" >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 ||
+    stop "needs a C compiler to build durable-rules: apt-get install gcc"
+  "$python" -c 'import sys, sysconfig, pathlib; sys.exit(not (pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h").exists())' ||
+    stop "needs the Python headers to build durable-rules: apt-get install python$version-dev"
+  echo 'int main(void){return 0;}' | "${CC:-cc}" -x c -o /dev/null - 2>/dev/null ||
+    stop "the C compiler cannot link a program: apt-get install libc6-dev"
+  ;;
+esac
 
 want=$("$python" - <<'PY'
 import hashlib, pathlib, sys

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import cell, engine, events, flood, footprint, healing, latency, live, remedies
+from tests.benchmarks import cell, engine, events, flood, footprint, healing, latency, live, matchers, remedies
 from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {
@@ -16,6 +16,7 @@ SUITES: dict[str, Callable[[], list[Figure]]] = {
     "healing": healing.run,
     "latency": latency.run,
     "live": live.run,
+    "matchers": matchers.run,
     "remedies": remedies.run,
 }
 ROOT_ONLY = ("events", "healing", "latency", "live")

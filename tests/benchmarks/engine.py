@@ -4,6 +4,7 @@ import random
 import resource
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from brain.adapters import pack as packs
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input, Leader, PackLoaded
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import Compiled
 from brain.core.pack.spec import Mode, ModeSetting, Pack, Settings
 from tests.benchmarks.figures import Figure
 
@@ -61,9 +63,9 @@ def pack() -> Pack:
     )
 
 
-def leading_engine(rules: Pack, nodes: int) -> Engine:
+def leading_engine(rules: Pack, nodes: int, compile_pack: Callable[[Pack], Compiled] = Compiled) -> Engine:
     """An engine that leads and has an event of each node."""
-    engine = Engine(actions=ACTIONS)
+    engine = Engine(actions=ACTIONS, compile_pack=compile_pack)
     engine.handle(PackLoaded(id="p", pack=rules), 0)
     engine.handle(Leader(id="l", epoch=1, brain="bench"), 0)
     for number in range(nodes):

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.rulebook import Matcher
 from brain.core.pack.spec import Example, Expect, Given, Mode, ModeSetting, Pack, Place, Settings
 from brain.core.rehearsal import examples
+from tests.matchers import each_matcher
 from tests.shipped import shipped_pack
 
 XID_79 = Given(kernel="NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")
@@ -32,9 +34,10 @@ def pack() -> Pack:
     return shipped_pack()
 
 
-def test_every_example_of_our_rules_holds(pack: Pack) -> None:
-    """Law coverage: each rule has an example that matches and one that does not."""
-    results = examples.run_all(pack, ACTIONS)
+@each_matcher
+def test_every_example_of_our_rules_holds(pack: Pack, matcher: Matcher) -> None:
+    """Law coverage: each rule has an example that matches and one that does not; whichever matcher is in use."""
+    results = examples.run_all(pack, ACTIONS, matcher=matcher)
     assert [result for result in results if not result.ok] == []
     assert {result.rule for result in results} == {rule.name for rule in pack.rules}
 

@@ -108,6 +108,7 @@ def test_the_status_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) 
     found = {
         "brain": "b1", "cell": "c1", "connected": True, "leads": True, "leader": "b1", "seq": 1, "log_time": None,
         "caught_up": True, "pack": "36309a064ce7", "rules": 1, "runbooks": 37, "nodes": 1, "nodes_unreachable": 0,
+        "matcher": "plain Python (durable_rules cannot be had: No module named 'durable_rules_engine')",
         "incidents_open": 0, "stopped": "", "troubles": [], "malformed": 1, "holds": [hold], "modes": [], "proposals": [],
     }  # fmt: skip
     monkeypatch.setattr(Client, "get", lambda *_, **__: found)
@@ -116,5 +117,5 @@ def test_the_status_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) 
     assert max(map(len, output.splitlines())) <= 40
     text = " ".join(output.split())
     assert "log 1 input, newest at none" in text
-    assert "36309a064ce7: 1 rule, 37 runbooks" in text
+    assert "36309a064ce7: 1 rule, 37 runbooks; matched by plain Python (durable_rules cannot be had: " in text
     assert "node/gpu-0017: a person looks at it" in text

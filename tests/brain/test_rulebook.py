@@ -1,7 +1,9 @@
-"""The matcher agrees with brain/core/pack/conditions.py, within the limits of its safe subset."""
+"""Both matchers agree with brain/core/pack/conditions.py, within the limits of durable_rules' safe subset."""
 
 import gc
 import resource
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -10,13 +12,12 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from agent.contract.errors import ConfigError
-from brain.core.pack import rulebook
 from brain.core.pack.conditions import holds
-from brain.core.pack.rulebook import Rulebook
+from brain.core.pack.rulebook import MATCHER, PLAIN, Matcher
 from brain.core.pack.spec import Knowledge, Priority, Rule, Scalar, Text
+from tests.matchers import MATCHERS, each_matcher
 from tests.yardstick import slowness
 
-ENGINE: Any = vars(rulebook)["engine"]  # the C module
 _NOTHING = Text(en="-", zh="-")
 FIELDS = ("a", "b", "job", "s_u")
 TEXTS = ("", "a", "ab", "b", "é", "中", '"q"', "x\ny", "\\", "A" * 60)
@@ -27,7 +28,7 @@ OPERANDS: tuple[Scalar, ...] = (
 # Values that a situation may have and no rule may name: beyond every range, and unpaired surrogates.
 ODD: tuple[Scalar, ...] = (
     *(1e300, -1e300, float("inf"), 10**30, -(10**25), 5e-324, -1e-20, 1e-13, 1e-5, 2**53 - 1, 2**60),
-    *("\ud800", "a" * 3000, "\x00", "ab\x00"),
+    *("\ud800", "a" * 3000, "\x00", "ab\x00", float("nan")),
 )
 
 
@@ -87,21 +88,29 @@ SITUATIONS = st.builds(
     whens=st.lists(CONDITIONS, min_size=1, max_size=8),
     situations=st.lists(SITUATIONS, min_size=4, max_size=12),
 )
-def test_the_matcher_and_the_oracle_agree(
+def test_the_matchers_and_the_definition_agree(
     whens: list[dict[str, Any]], situations: list[dict[str, Scalar]]
 ) -> None:
-    """For any rules and situations the same rules match, in the same order."""
+    """For any rules and situations the same rules match, in the same order; and the same rules are refused."""
     rules = [rule(f"r{number}", when) for number, when in enumerate(whens)]
-    try:
-        book = Rulebook(rules)
-    except ConfigError as error:
-        if "at most" not in str(error):  # only what is too large may be refused
-            raise
+    books, refused = [], []
+    for matcher in MATCHERS.values():
+        try:
+            books.append(matcher.build(rules))
+        except ConfigError as error:
+            refused.append(str(error))
+    if refused:
+        assert books == []
+        assert len({*refused}) == 1
+        assert "at most" in refused[0], "only what is too large may be refused"
         reject()
     for situation in situations:
-        expected = [one.name for one in rules if holds(one.when, situation)]
-        assert book.match("gpu", situation) == expected, situation
-    book.close()
+        there = {field: value for field, value in situation.items() if value == value}
+        expected = [one.name for one in rules if holds(one.when, there)]
+        for book in books:
+            assert book.match("gpu", situation) == expected, situation
+    for book in books:
+        book.close()
 
 
 TABLE: tuple[tuple[dict[str, Any], dict[str, Scalar], bool], ...] = (
@@ -124,6 +133,10 @@ TABLE: tuple[tuple[dict[str, Any], dict[str, Scalar], bool], ...] = (
     ({"name": {"lt": "b"}}, {"name": "azzz"}, True),
     ({"symptom": "u"}, {"s_u": 1}, True),
     ({"not": {"symptom": "u"}}, {"s_v": 1}, True),
+    ({"rate": {"exists": True}}, {"rate": float("nan")}, False),
+    ({"any": [{"symptom": "u"}, {"code": 79}]}, {"code": 79}, True),
+    ({"symptom": "u", "any": [{"symptom": "v"}, {"symptom": "w"}]}, {"s_v": 1}, False),
+    ({"not": {"not": {"symptom": "u"}}}, {"s_u": 1}, True),
     ({}, {}, True),
     ({"code": {}}, {}, True),
     (
@@ -134,29 +147,33 @@ TABLE: tuple[tuple[dict[str, Any], dict[str, Scalar], bool], ...] = (
 )
 
 
+@each_matcher
 @pytest.mark.parametrize(("when", "situation", "true"), TABLE)
-def test_meaning(when: dict[str, Any], situation: dict[str, Scalar], true: bool) -> None:
-    """The cases that a matcher with untyped fields, or without negation, gets wrong."""
-    assert holds(when, situation) is true
-    book = Rulebook([rule("r", when)])
+def test_meaning(matcher: Matcher, when: dict[str, Any], situation: dict[str, Scalar], true: bool) -> None:
+    """The cases that a matcher with untyped fields, without negation, or with too hasty an index, gets wrong."""
+    book = matcher.build([rule("r", when)])
     assert book.match("gpu", situation) == (["r"] if true else [])
     assert book.match("gpu", situation) == (["r"] if true else []), "no fact is left behind"
     book.close()
 
 
-def test_scopes_do_not_mix() -> None:
-    """A rule matches at its own scope type only; a scope without rules has no matches."""
-    book = Rulebook([rule("g", {"symptom": "u"}, "gpu"), rule("n", {"symptom": "u"}, "node")])
+@each_matcher
+def test_scopes_do_not_mix(matcher: Matcher) -> None:
+    """A rule matches at its own scope type only; a scope without rules has no matches, nor has a closed rulebook."""
+    book = matcher.build([rule("g", {"symptom": "u"}, "gpu"), rule("n", {"symptom": "u"}, "node")])
     assert book.match("gpu", {"s_u": 1}) == ["g"]
     assert book.match("node", {"s_u": 1}) == ["n"]
     assert book.match("rack", {"s_u": 1}) == []
     book.close()
+    assert book.match("gpu", {"s_u": 1}) == []
+    book.close()
 
 
-def test_more_rules_than_one_ruleset_takes_may_match_at_once() -> None:
+@each_matcher
+def test_more_rules_than_one_ruleset_takes_may_match_at_once(matcher: Matcher) -> None:
     """durable_rules reports none of 65 rules that match one fact; here all 500 are reported, in order."""
     rules = [rule(f"r{number}", {"symptom": f"y{number}"}) for number in range(500)]
-    book = Rulebook(rules)
+    book = matcher.build(rules)
     assert book.match("gpu", {f"s_y{number}": 1 for number in range(500)}) == [one.name for one in rules]
     assert book.match("gpu", {"s_y3": 1, "s_y499": 1}) == ["r3", "r499"]
     book.close()
@@ -175,32 +192,36 @@ LIMITS: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
+@each_matcher
 @pytest.mark.parametrize(("when", "says"), LIMITS)
-def test_limits(when: dict[str, Any], says: str) -> None:
-    """What the matcher cannot compile is refused with the rule's name and a reason, before it is in force."""
+def test_limits(matcher: Matcher, when: dict[str, Any], says: str) -> None:
+    """What durable_rules cannot compile is refused with the rule's name and a reason, before it is in force; also by the
+    plain matcher, as another brain of the cell may have durable_rules."""
     with pytest.raises(ConfigError, match="rule too-much: ") as raised:
-        Rulebook([rule("too-much", when)])
+        matcher.build([rule("too-much", when)])
     assert says in str(raised.value)
 
 
-def test_depth_and_number_are_limited() -> None:
+@each_matcher
+def test_depth_and_number_are_limited(matcher: Matcher) -> None:
     """The depth of nesting and the number of rules are limited."""
     deep: dict[str, Any] = {"symptom": "u"}
     for _ in range(10):
         deep = {"all": [{"symptom": "v"}, deep]}
     with pytest.raises(ConfigError, match="8 levels"):
-        Rulebook([rule("deep", deep)])
+        matcher.build([rule("deep", deep)])
     with pytest.raises(ConfigError, match="4001 rules"):
-        Rulebook([rule(f"r{number}", {"symptom": "u"}) for number in range(4001)])
+        matcher.build([rule(f"r{number}", {"symptom": "u"}) for number in range(4001)])
 
 
-def test_reload_does_not_grow() -> None:
+@each_matcher
+def test_reload_does_not_grow(matcher: Matcher) -> None:
     """300 reloads, closed or just dropped, leave nothing behind."""
     rules = [rule(f"r{number}", {"symptom": f"y{number}", "code": [1, 2, "x"]}) for number in range(100)]
 
     def reload(times: int) -> None:
         for number in range(times):
-            book = Rulebook(rules)
+            book = matcher.build(rules)
             assert book.match("gpu", {"s_y7": 1, "code": 2}) == ["r7"]
             if number % 2:
                 book.close()
@@ -215,58 +236,13 @@ def test_reload_does_not_grow() -> None:
     )  # KiB; one ruleset takes about 300
 
 
-class _Flaky:
-    """The C module, failing once after `calls` evaluations."""
-
-    def __init__(self, real: Any, calls: int, times: int = 1) -> None:
-        self._real, self._calls, self._times = real, calls, times
-        self.error = real.error
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def assert_fact(self, handle: int, fact: str) -> Any:
-        self._calls -= '"_e"' in fact
-        if self._calls < 0 < self._times and '"_e"' in fact:
-            self._times -= 1
-            self._real.assert_fact(
-                handle, fact
-            )  # the fact stays in the matcher: the handle is not safe to use
-            raise self._real.error("out of luck")
-        return self._real.assert_fact(handle, fact)
-
-
-def test_a_failing_matcher_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an error a new handle matches the same situation, with the right result."""
-    monkeypatch.setattr(rulebook, "engine", _Flaky(ENGINE, calls=3))
-    book = Rulebook([rule("r", {"symptom": "u"})])
-    assert [book.match("gpu", {"s_u": 1}) for _ in range(5)] == [["r"]] * 5
-    book.close()
-
-
-def test_an_interrupted_evaluation_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal between two calls of the C module leaves a fact behind; the next evaluation uses a new handle."""
-    book = Rulebook([rule("r", {"symptom": "u"})])
-    real = rulebook._evaluate
-
-    def interrupted(handle: int, fact: str) -> list[str]:
-        ENGINE.assert_fact(handle, fact)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(rulebook, "_evaluate", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        book.match("gpu", {"s_u": 1})
-    monkeypatch.setattr(rulebook, "_evaluate", real)
-    assert book.match("gpu", {"s_u": 1}) == ["r"]
-    book.close()
-
-
-def test_speed() -> None:
+@each_matcher
+def test_speed(matcher: Matcher) -> None:
     """100 rules and twelve fields: far faster than the brain needs (the benchmark measures it)."""
     rules = [
         rule(f"r{n}", {"symptom": f"y{n}", "not": {"symptom": f"y{n + 1}"}, "code": [n]}) for n in range(100)
     ]
-    book = Rulebook(rules)
+    book = matcher.build(rules)
     common: dict[str, Scalar] = {f"f{n}": n for n in range(8)}
     situations: list[dict[str, Scalar]] = [
         {**common, f"s_y{n}": 1, "code": n, "job": "4711", "node": "n1"} for n in range(100)
@@ -277,3 +253,21 @@ def test_speed() -> None:
             book.match("gpu", situation)
     assert 5000 / (time.process_time() - began) * slowness() > 10_000
     book.close()
+
+
+def test_which_matcher_is_in_use() -> None:
+    """durable_rules wherever its package is for this Python; a quiet fall back to the other one would be a surprise."""
+    assert MATCHER.name == ("durable_rules" if sys.version_info < (3, 13) else PLAIN.name)
+
+
+def test_without_durable_rules_the_plain_matcher_says_so() -> None:
+    """On any Python: `gpuward check` runs, names the matcher, and why it is that one."""
+    absent = "import sys; sys.modules['durable_rules_engine'] = None; from brain.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", absent, "check"], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (
+        "; matched by plain Python (durable_rules cannot be had: import of durable_rules_engine"
+        in done.stdout
+    )

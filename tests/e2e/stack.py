@@ -26,10 +26,11 @@ BIN = Path(sys.executable).parent
 
 
 class Stack:
-    """See the module's docstring. `folder` holds all of its files."""
+    """See the module's docstring. `folder` holds all of its files; `programs`: where gpuward is installed."""
 
-    def __init__(self, folder: Path, node: str = "lab-1") -> None:
+    def __init__(self, folder: Path, node: str = "lab-1", programs: Path = BIN) -> None:
         self.folder = folder
+        self.programs = programs
         self.node = node
         self.nats = NatsServer(folder / "nats", nodes=[node])
         self.port = free_port()
@@ -55,7 +56,9 @@ class Stack:
         return path
 
     def start_standby(self) -> str:
-        """A second brain on the same log, with the same signing key; the URL of its API once it has read everything."""
+        """A second brain of this Python on the same log, with the same signing key; the URL of its API once it has read
+        everything.
+        """
         port = free_port()
         text = (self.folder / "brain.toml").read_text()
         text = text.replace(f"port = {self.port}", f"port = {port}").replace(
@@ -97,7 +100,9 @@ class Stack:
 
     def start_brain(self) -> None:
         """The brain, until its API answers and it leads."""
-        self._spawn("brain", [str(BIN / "gpuward"), "run", "--config", str(self.folder / "brain.toml")])
+        self._spawn(
+            "brain", [str(self.programs / "gpuward"), "run", "--config", str(self.folder / "brain.toml")]
+        )
         self.wait_for(self._ready, "the brain leads and has its rules")
 
     def _ready(self) -> bool:
@@ -106,7 +111,8 @@ class Stack:
 
     def start_agent(self) -> None:
         """The agent, until the brain has heard it."""
-        self._spawn("agent", [str(BIN / "gpuward-agent"), "run", "--config", str(self.folder / "agent.toml")])
+        program = str(self.programs / "gpuward-agent")
+        self._spawn("agent", [program, "run", "--config", str(self.folder / "agent.toml")])
         self.wait_for(
             lambda: any(
                 node["name"] == self.node and node["boot"] for node in self.get("/api/nodes").get("nodes", ())
@@ -158,7 +164,7 @@ class Stack:
     def gpuward(self, *args: str) -> str:
         """What the command prints; the test fails when it fails."""
         done = subprocess.run(
-            [str(BIN / "gpuward"), *args],
+            [str(self.programs / "gpuward"), *args],
             env=os.environ | {"GPUWARD_URL": self.url, "GPUWARD_TOKEN_FILE": str(self.ann)},
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
@@ -209,9 +215,11 @@ class Stack:
 
 
 @contextlib.contextmanager
-def stack(folder: Path, *, brain: str = "", agent: str = "", node: str = "lab-1") -> Iterator[Stack]:
+def stack(
+    folder: Path, *, brain: str = "", agent: str = "", node: str = "lab-1", programs: Path = BIN
+) -> Iterator[Stack]:
     """A running stack: broker, receiver, brain, agent."""
-    whole = Stack(folder, node)
+    whole = Stack(folder, node, programs)
     try:
         whole.nats.start()
         whole.start_receiver()

@@ -21,6 +21,7 @@ from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input, PackLoaded
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled, CompiledCache
+from brain.core.pack.rulebook import MATCHER, Matcher
 from brain.core.pack.spec import Pack
 from tests.replay import words
 
@@ -61,8 +62,9 @@ def message(given: Input, now: float, known: dict[str, Plain]) -> list[Any]:
 class Player:
     """Plays logs; each pack is parsed and compiled once. `close` frees them."""
 
-    def __init__(self, known: Mapping[str, Plain]) -> None:
+    def __init__(self, known: Mapping[str, Plain], *, matcher: Matcher = MATCHER) -> None:
         self._known = known
+        self._matcher = matcher
         self._parsed: dict[str, Pack] = {}
         # id of a pack object -> its cache: packs of different tests may have the same version
         self._caches: dict[int, CompiledCache] = {}
@@ -73,7 +75,7 @@ class Player:
             cache.close()
 
     def _compiled(self, pack: Pack) -> Compiled:
-        return self._caches.setdefault(id(pack), CompiledCache())(pack)
+        return self._caches.setdefault(id(pack), CompiledCache(matcher=self._matcher))(pack)
 
     def _inputs(self, log: list[list[Any]]) -> Iterable[tuple[Input, float]]:
         for seq, (subject, body, now) in enumerate(log):

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from brain.core.pack.rulebook import Matcher
+from tests.matchers import each_matcher
 from tests.replay import recording, words
 
 WHAT_TO_DO = """\
@@ -13,11 +15,15 @@ If only a word or a key was renamed: a row in tests/replay/words.py."""
 GROUPS = ("drills", "examples", "stories", "random")
 
 
+@each_matcher
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_recorded_log_gives_what_it_gave(group: str) -> None:
-    """Effect by effect and state by state. A change that is meant to differ makes the recordings again, and says why."""
+def test_a_recorded_log_gives_what_it_gave(group: str, matcher: Matcher) -> None:
+    """Effect by effect and state by state, whichever matcher a brain has: two brains of a cell may differ in it.
+
+    A change that is meant to differ makes the recordings again, and says why.
+    """
     found, packs = recording.load(group)
-    player = recording.Player(packs)
+    player = recording.Player(packs, matcher=matcher)
     for one in found:
         now = player.play(one.name, one.log, observe_all=one.observe_all)
         for number, (was, came) in enumerate(zip(one.effects, now.effects, strict=True), 1):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.feeds import Feed, Feeds
-from brain.core.pack.rulebook import Rulebook
+from brain.core.pack.rulebook import MATCHER, Matcher
 from brain.core.pack.spec import (
     Knowledge,
     Override,
@@ -38,7 +38,7 @@ LEAF_HOLD_OFF_S = 2.0  # hold-off of a leaf's or rack's shared cause: one of the
 class Compiled:
     """Everything that the engine looks up in a pack. Derived from the pack, so a snapshot does not keep it."""
 
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: Pack, *, matcher: Matcher = MATCHER) -> None:
         symptoms, rules = _with_shared(pack)
         self.pack = pack
         self.settings = pack.settings
@@ -70,7 +70,7 @@ class Compiled:
                 scopes = self.rule_scopes.setdefault(name, [])
                 if rule.scope not in scopes:
                     scopes.append(rule.scope)
-        self._rulebook = Rulebook(rules)
+        self._rulebook = matcher.build(rules)
 
     def match(self, scope: str, situation: dict[str, str | int | float | bool]) -> list[str]:
         """Names of the rules that match the situation of `scope`, in the pack's order."""
@@ -89,7 +89,8 @@ class Compiled:
 class CompiledCache:
     """Compiles each pack once for many engines. Only the cache's `close` frees the matchers, not the engines'."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, matcher: Matcher = MATCHER) -> None:
+        self._matcher = matcher
         self._packs: dict[tuple[object, ...], _Shared] = {}
 
     def __call__(self, pack: Pack) -> Compiled:
@@ -103,7 +104,7 @@ class CompiledCache:
         )
         key = (pack.version, *counters)  # what the counters of shared causes are made of
         if key not in self._packs:
-            self._packs[key] = _Shared(pack)
+            self._packs[key] = _Shared(pack, matcher=self._matcher)
         shared = self._packs[key]
         if shared.topology.places is not pack.places:
             shared.topology = Topology(pack.places)

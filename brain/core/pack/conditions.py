@@ -1,4 +1,4 @@
-"""The language of `when` and `where`, evaluated in plain Python. Tests check the matcher against it.
+"""The language of `when` and `where`, evaluated in plain Python. It defines what a condition means.
 
 `when` of a rule or rung, on a situation (a flat dict):
 

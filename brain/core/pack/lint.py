@@ -10,7 +10,7 @@ from agent.contract.errors import ConfigError
 from brain.core.pack import lint_overrides, lint_rules, lint_runbooks, lint_symptoms
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.finding import Finding
-from brain.core.pack.rulebook import Rulebook
+from brain.core.pack.rulebook import MATCHER
 from brain.core.pack.spec import Pack, Rule
 
 
@@ -39,6 +39,6 @@ def _matcher(pack: Pack) -> Iterator[Finding]:
     """Rules that the matcher cannot compile."""
     for rule in pack.rules:
         try:
-            Rulebook((rule,)).close()
+            MATCHER.build((rule,)).close()
         except ConfigError as error:
             yield Finding(path=("rules", rule.name, "when"), text=str(error))

@@ -11,6 +11,7 @@ from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, NodeState, PackLoaded
 from brain.core.pack.compiled import Compiled, CompiledCache
 from brain.core.pack.lint_symptoms import KINDS
+from brain.core.pack.rulebook import MATCHER, Matcher
 from brain.core.pack.spec import Example, Expect, Given, Pack, Place, Settings
 from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import Incident, IncidentState
@@ -32,10 +33,12 @@ class ExampleResult:
     text: str
 
 
-def run_all(pack: Pack, actions: Mapping[str, ActionSpec]) -> list[ExampleResult]:
+def run_all(
+    pack: Pack, actions: Mapping[str, ActionSpec], *, matcher: Matcher = MATCHER
+) -> list[ExampleResult]:
     """Runs all examples of all rules, each on a new engine. Lint must find nothing in the pack."""
     results = []
-    cache = CompiledCache()
+    cache = CompiledCache(matcher=matcher)
     for rule in pack.rules:
         for number, example in enumerate(rule.examples):
             text = run(pack, actions, example, cache)
