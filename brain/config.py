@@ -27,7 +27,7 @@ from brain.core.pack.spec import Digest, EscalationStep, ModeSetting, Place, Pri
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _BESIDE = Path(__file__).resolve().parents[1]  # rules/ and runbooks/ are installed beside this package
-_PLUG_INS = (
+PLUG_INS = (
     "channels",
     "bmc",
     "schedulers",
@@ -364,7 +364,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
             subjects.token(node, "nats.embedded.nodes: node")
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error
-    tables = {name: options.placed(getattr(config, name), folder) for name in _PLUG_INS}
+    tables = {name: options.placed(getattr(config, name), folder) for name in PLUG_INS}
     return _absolute(config, folder).model_copy(update=tables)
 
 

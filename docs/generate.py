@@ -68,7 +68,7 @@ COMMAND_LINE = """\
 | exit status of `gpuward` | meaning |
 |---|---|
 | 0 | done |
-| 1 | failed, or refused |
+| 1 | failed, or refused; `check` and `doctor` have found an error |
 | 2 | an option or a file must be corrected |
 | 3 | nothing has happened yet: a second person must say the same (`console.two_persons`) |
 | 130 | interrupted |
@@ -151,12 +151,14 @@ A **step** of it: `id`, `rung`, `action`, `params`, `outcome`, `why`, `verified`
 
 A **note** (`gpuward watch`): `id`, `kind`, `text`, `incident`, `run`, `scope`, `caused_by`, `data`, `at`.
 
-The **status**: `brain`, `cell`, `leads`, `leader`, `epoch`, `connected`, `caught_up`, `stopped`, `troubles`, `seq`, `log_time`,
-`started_at`, `pack`, `rules`, `runbooks`, `nodes`, `nodes_unreachable`, `nodes_silent`, `incidents_open`, `inputs`,
+The **status**: `brain`, `version`, `cell`, `leads`, `leader`, `epoch`, `connected`, `caught_up`, `stopped`, `troubles`, `seq`,
+`log_time`, `started_at`, `pack`, `rules`, `runbooks`, `nodes`, `nodes_unreachable`, `nodes_silent`, `incidents_open`, `inputs`,
 `malformed`, `busy_s`, `holds`, `modes`.
 
-A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `chassis`, `leaf`,
-`rack`, `pod`.
+A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `clock_ahead_s`,
+`chassis`, `leaf`, `rack`, `pod`.
+
+The **doctor** (`gpuward doctor`): `ok`, `checks`; a check: `check`, `health` (`ok`, `warn`, `fail`, `unchecked`), `text`, `action`.
 """
 
 

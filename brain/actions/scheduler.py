@@ -31,6 +31,13 @@ LISTED = 8  # jobs that one sentence lists
 class Closing(Scheduler, Protocol):
     """A scheduler with connections."""
 
+    async def lacking(self) -> list[str]:
+        """Returns the rights that gpuward needs there and does not have, in the scheduler's own words; nothing is changed.
+
+        Unreachable and its kin: it does not answer. Refused: it lets our account do nothing.
+        """
+        ...
+
     async def close(self) -> None:
         """Closes them."""
         ...
@@ -47,13 +54,19 @@ def choose(
     tables: Mapping[str, Mapping[str, Any]], on_close: Callable[[Callable[[], Awaitable[object]]], object]
 ) -> Choice:
     """Builds the schedulers of a configuration; ConfigError names `schedulers.<name>.<key>`."""
-    built: list[tuple[str, Scheduler]] = []
+    choices: list[tuple[str, Scheduler]] = []
     for name, table in tables.items():
-        where = f"schedulers.{name}"
-        scheduler: Closing = plug_in(table, where, TYPES)(name, table, where)
+        scheduler = built(name, table)
         on_close(scheduler.close)
-        built.append((str(table.get("nodes", "*")), scheduler))
-    return lambda node: next((found for glob, found in built if fnmatchcase(node, glob)), None)
+        choices.append((str(table.get("nodes", "*")), scheduler))
+    return lambda node: next((found for glob, found in choices if fnmatchcase(node, glob)), None)
+
+
+def built(name: str, table: Mapping[str, Any]) -> Closing:
+    """Builds one scheduler of a configuration; ConfigError names `schedulers.<name>.<key>`."""
+    where = f"schedulers.{name}"
+    found: Closing = plug_in(table, where, TYPES)(name, table, where)
+    return found
 
 
 def area(site: Site) -> list[Action]:

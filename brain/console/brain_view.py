@@ -19,6 +19,8 @@ class NodeBeat:
     version: str
     spooled: int
     dropped: int
+    # So far was its wall clock ahead of this machine's; None: an older agent does not tell
+    clock_ahead_s: float | None = None
 
 
 class History(Protocol):

@@ -107,6 +107,7 @@ class LiveBrainView:
                 version=last.beat.version,
                 spooled=last.beat.spooled,
                 dropped=last.beat.dropped,
+                clock_ahead_s=last.ahead_s,
             )
             for node, last in self.beats.newest.items()
         }
