@@ -158,7 +158,8 @@ The **status**: `brain`, `version`, `cell`, `leads`, `leader`, `epoch`, `connect
 A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `clock_ahead_s`,
 `chassis`, `leaf`, `rack`, `pod`.
 
-The **doctor** (`gpuward doctor`): `ok`, `checks`; a check: `check`, `health` (`ok`, `warn`, `fail`, `unchecked`), `text`, `action`.
+The **doctor** (`gpuward doctor`): `ok`, `checks`; each of these: `check`, `health` (`ok`, `warn`, `fail`, `unchecked`), `text`,
+`action`.
 """
 
 

@@ -8,7 +8,7 @@ _STA_UNSYNC, _STA_NANO, _TIME_ERROR = 0x0040, 0x2000, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelClock:
+class ClockDiscipline:
     """The answer of adjtimex."""
 
     synchronised: bool
@@ -33,13 +33,13 @@ class _Timex(ctypes.Structure):
     )
 
 
-def read() -> KernelClock | None:
+def read() -> ClockDiscipline | None:
     """Returns it, which changes nothing and needs no privileges; None: the kernel does not tell."""
     timex = _Timex()
     state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
     if state < 0:
         return None
-    return KernelClock(
+    return ClockDiscipline(
         synchronised=state != _TIME_ERROR and not timex.status & _STA_UNSYNC,
         offset_s=timex.offset / (1e9 if timex.status & _STA_NANO else 1e6),
         max_error_s=timex.maxerror / 1e6,

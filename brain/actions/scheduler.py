@@ -32,10 +32,7 @@ class Closing(Scheduler, Protocol):
     """A scheduler with connections."""
 
     async def lacking(self) -> list[str]:
-        """Returns the rights that gpuward needs there and does not have, in the scheduler's own words; nothing is changed.
-
-        Unreachable and its kin: it does not answer. Refused: it lets our account do nothing.
-        """
+        """Returns the rights that our account lacks there; nothing is changed. Errors as in `Action`."""
         ...
 
     async def close(self) -> None:
@@ -54,18 +51,15 @@ def choose(
     tables: Mapping[str, Mapping[str, Any]], on_close: Callable[[Callable[[], Awaitable[object]]], object]
 ) -> Choice:
     """Builds the schedulers of a configuration; ConfigError names `schedulers.<name>.<key>`."""
-    choices: list[tuple[str, Scheduler]] = []
-    for name, table in tables.items():
-        scheduler = built(name, table)
+    choices = [(str(table.get("nodes", "*")), built(name, table)) for name, table in tables.items()]
+    for _, scheduler in choices:
         on_close(scheduler.close)
-        choices.append((str(table.get("nodes", "*")), scheduler))
     return lambda node: next((found for glob, found in choices if fnmatchcase(node, glob)), None)
 
 
 def built(name: str, table: Mapping[str, Any]) -> Closing:
     """Builds one scheduler of a configuration; ConfigError names `schedulers.<name>.<key>`."""
-    where = f"schedulers.{name}"
-    found: Closing = plug_in(table, where, TYPES)(name, table, where)
+    found: Closing = plug_in(table, f"schedulers.{name}", TYPES)(name, table, f"schedulers.{name}")
     return found
 
 

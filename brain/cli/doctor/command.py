@@ -116,11 +116,11 @@ def _warnings() -> Iterator[list[str]]:
     """What brain/config.py warns of meanwhile: old names. Our lines say the rest, so nothing is logged beside them."""
     texts: list[str] = []
 
-    class Kept(logging.Handler):
+    class _Kept(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             texts.append(record.getMessage())
 
-    handler, log = Kept(), logging.getLogger(brain_config.__name__)
+    handler, log = _Kept(), logging.getLogger(brain_config.__name__)
     log.addHandler(handler)
     logging.getLogger().addHandler(logging.NullHandler())
     try:
