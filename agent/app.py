@@ -33,6 +33,7 @@ from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
 from agent.remembered.trusted import of_config
 from agent.shared import files, inert_log
+from agent.shared.inert_log import LogFormat
 from agent.shared.memory import give_back, one_arena
 from agent.shared.nats_connection import NatsConnection
 from agent.shared.rhythm import pause, until_next
@@ -61,8 +62,9 @@ _log = logging.getLogger(__name__)
 
 def run(config: AgentConfig) -> int:
     """Runs the agent until SIGTERM or SIGINT; the exit status."""
+    layout = "%(levelname)s %(name)s: %(message)s"
     logging.basicConfig(
-        level=logging.INFO, handlers=[inert_log.handler("%(levelname)s %(name)s: %(message)s")]
+        level=logging.INFO, handlers=[inert_log.handler(layout, LogFormat(config.log_format))]
     )
     files.keep_private()
     one_arena()

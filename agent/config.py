@@ -15,6 +15,7 @@ from agent import acceptance, dbus
 from agent.contract.actions import ACTIONS
 from agent.host import Host
 from agent.options import Chosen, absolute_path, chosen, option
+from agent.shared.inert_log import LogFormat
 
 EVIDENCE_TOOLS = {
     "nvidia-smi": "/usr/bin/nvidia-smi",
@@ -57,6 +58,11 @@ def _known_tools(key: str, paths: Mapping[str, str]) -> str:
     return ""
 
 
+def _known_format(key: str, value: str) -> str:
+    known = [one.value for one in LogFormat]
+    return "" if value in known else f"{key} must be {' or '.join(known)}, not {value!r}"
+
+
 def _absolute_path_or_empty(key: str, path: str) -> str:
     return absolute_path(key, path) if path else ""
 
@@ -88,6 +94,11 @@ class AgentConfig:
     )
     data_dir: Path = option(
         Path("/var/lib/gpuward-agent"), "folder of the spool, the command journal and the evidence bundles"
+    )
+    log_format: str = option(
+        LogFormat.TEXT.value,
+        "text, or json: each line of the log is an object, with the ids of incident, run and step as keys",
+        check=_known_format,
     )
     root: Path = option(Path("/"), "root of the machine; anything but / is a recording, which is only read")
     beat_interval_s: float = option(

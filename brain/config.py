@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
+from agent.shared.inert_log import LogFormat
 from brain import options, renamed, toml_lines, zones
 from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
@@ -143,6 +144,8 @@ class BrainConfig(_Model):
     cell: str = "default"
     # This brain's name in notes; empty: the host name
     brain: str = ""
+    # text, or json: each line of the log is an object, with the ids of incident, run and step as keys; the leader's notes too
+    log_format: LogFormat = LogFormat.TEXT
     # Folder of the snapshot, read model, keys and embedded NATS
     data_dir: Path = Path("/var/lib/gpuward")
     nats: NatsConfig = NatsConfig()
