@@ -58,6 +58,12 @@ def _known_tools(key: str, paths: Mapping[str, str]) -> str:
     return ""
 
 
+def _prom_file_or_empty(key: str, path: str) -> str:
+    if path and not path.endswith(".prom"):
+        return f"{key} must end with .prom: node_exporter reads no other file"
+    return _absolute_path_or_empty(key, path)
+
+
 def _known_format(key: str, value: str) -> str:
     known = [one.value for one in LogFormat]
     return "" if value in known else f"{key} must be {' or '.join(known)}, not {value!r}"
@@ -100,6 +106,13 @@ class AgentConfig:
         "text, or json: each line of the log is an object, with the ids of incident, run and step as keys",
         check=_known_format,
     )
+    metrics_file: str = option(
+        "",
+        "file in the folder of node_exporter's textfile collector, for metrics of the agent itself; empty: none is written",
+        example="/var/lib/prometheus/node-exporter/gpuward.prom",
+        check=_prom_file_or_empty,
+    )
+    metrics_interval_s: float = option(15.0, "pause between writing them", unit="s", least=1)
     root: Path = option(Path("/"), "root of the machine; anything but / is a recording, which is only read")
     beat_interval_s: float = option(
         2.0, "pause between beats; the brain takes a longer silence for a fault", unit="s", least=0.05

@@ -15,6 +15,7 @@ from agent.contract import kinds
 from agent.contract.actions.spec import ActionSpec, Disrupts, Repeat, Right
 from agent.contract.kinds import Kind
 from agent.contract.look import RESTATED
+from agent.metrics_file import AGENT_METRICS
 from agent.options import Option
 from brain import renamed
 from brain.cli.main import COMMANDS
@@ -57,6 +58,7 @@ def reference() -> str:
     lines += ["## Command line\n", COMMAND_LINE]
     lines += ["## JSON output\n", JSON_KEYS]
     lines += ["## Metrics of the brain\n", METRICS_HEAD, *_metrics()]
+    lines += ["## Metrics of the agent\n", AGENT_METRICS_HEAD, *_metrics_of_agent()]
     lines += ["## Keys of rules and runbooks\n", *_pack_keys()]
     lines += ["## Configuration of the brain\n", *_brain_options()]
     lines += ["## Configuration of the agent\n", *_agent_options()]
@@ -85,6 +87,19 @@ METRICS_HEAD = """\
 `GET /metrics` of each brain, in Prometheus' text format or OpenMetrics, for viewers (a token: `gpuward token create prometheus`).
 `GET /healthz` answers 200 while the process lives; `GET /readyz` 503 with the reason while it could not lead. Both are open.
 """
+
+
+AGENT_METRICS_HEAD = """\
+Off by default. With `metrics_file` in agent.toml the agent writes them for node_exporter's textfile collector, which adds
+`node_textfile_mtime_seconds`, by which a file is seen to be old. The agent removes the file when it is stopped.
+"""
+
+
+def _metrics_of_agent() -> Iterable[str]:
+    yield "| metric | type | labels | what |\n|---|---|---|---|"
+    for one in AGENT_METRICS:
+        yield f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {one.help} |"
+    yield ""
 
 
 def _metrics() -> Iterable[str]:

@@ -76,6 +76,8 @@ class Runner:
         self._bundle_made = bundle_made
         self._stopping = False
         self.running: dict[str, Execution] = {}
+        # Outcome -> how many commands have ended so since the start; for the metrics.
+        self.ended: dict[str, int] = {}
 
     def start(self, command: Command, action: Action) -> None:
         """Begins an accepted command."""
@@ -272,6 +274,8 @@ class Runner:
 
     def _finish(self, command: str, result: Result) -> None:
         """Journal first: a result that was reported but not recorded could become another one after a crash."""
+        outcome = result.outcome.value
+        self.ended[outcome] = self.ended.get(outcome, 0) + 1
         with about(step=command):
             self._told(command, result)
         self.report_result(self._journal[command])

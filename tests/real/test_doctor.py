@@ -16,9 +16,9 @@ from agent import __version__
 from agent.contract.errors import Unreachable
 from brain import config as brain_config
 from brain.actions import kube, rmcp, slurm
-from brain.cli.doctor import broker, counterparts
-from brain.cli.doctor.installation import BrainAnswers, Installation
-from brain.cli.doctor.lines import Health, HealthLine
+from brain.cli.checkup import broker, counterparts
+from brain.cli.checkup.installation import BrainAnswers, Installation
+from brain.cli.checkup.lines import Health, HealthLine
 from docs.generate import _toml
 from tests.brain.notify.receivers import receiving
 from tests.real import ipmi_host, kube_plane, slurm_cluster

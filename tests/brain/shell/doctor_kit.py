@@ -6,8 +6,8 @@ from typing import Any
 
 from agent import __version__
 from brain import config as brain_config
-from brain.cli.doctor.installation import BrainAnswers, Installation
-from brain.cli.doctor.lines import Health, HealthLine
+from brain.cli.checkup.installation import BrainAnswers, Installation
+from brain.cli.checkup.lines import Health, HealthLine
 
 NOW = 1_790_000_000.0
 DAY_S = 86_400.0

@@ -10,9 +10,10 @@ from click.testing import CliRunner, Result
 from agent.shared import kernel_clock
 from agent.shared.kernel_clock import ClockDiscipline
 from brain.adapters import keys
-from brain.cli.doctor import command, counterparts, fleet, machine
-from brain.cli.doctor import keys as key_checks
-from brain.cli.doctor.lines import Health
+from brain.cli import doctor
+from brain.cli.checkup import counterparts, fleet, machine
+from brain.cli.checkup import keys as key_checks
+from brain.cli.checkup.lines import Health
 from brain.cli.main import group
 from tests.brain.shell.doctor_kit import NOBODY, answers, lines, site
 
@@ -72,7 +73,7 @@ def test_an_old_name_is_a_warning(tmp_path: Path) -> None:
 
 def test_every_check_stands_in_the_list() -> None:
     """A function of a check module that nobody calls would check nothing."""
-    listed = {one.__name__ for one in (*command.READING, *command.ASKING)}
+    listed = {one.__name__ for one in (*doctor.READING, *doctor.ASKING)}
     for module in (machine, key_checks, fleet, counterparts):
         own = {
             name

@@ -8,9 +8,9 @@ from brain.adapters.rotation import KeyRotation
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
-from brain.cli.doctor import counterparts, fleet
-from brain.cli.doctor import keys as key_checks
-from brain.cli.doctor.lines import Health
+from brain.cli.checkup import counterparts, fleet
+from brain.cli.checkup import keys as key_checks
+from brain.cli.checkup.lines import Health
 from tests.brain.shell.doctor_kit import DAY_S, NOBODY, NOW, PUBLIC, answers, gathered, lines, node, site
 
 # --- keys and certificates ---

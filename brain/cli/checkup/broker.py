@@ -14,8 +14,8 @@ from agent.shared import nats_connection
 from agent.shared.nats_connection import LOST, NatsConnection
 from brain.adapters import broker_rights, log, nats_server, operator_mode, server_check
 from brain.adapters.broker import brain_connection
-from brain.cli.doctor.installation import NO_BRAIN, Installation
-from brain.cli.doctor.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.cli.checkup.installation import NO_BRAIN, Installation
+from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.config import BrainConfig
 
 WITHIN_S = 15.0

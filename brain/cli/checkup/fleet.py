@@ -7,8 +7,8 @@ from typing import Any
 from agent import __version__
 from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
-from brain.cli.doctor.installation import NO_BRAIN, BrainAnswers, Installation
-from brain.cli.doctor.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.cli.checkup.installation import NO_BRAIN, BrainAnswers, Installation
+from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.core.pack.spec import Mode
 
 AHEAD_S = 2.0  # a beat may have waited on its way

@@ -12,9 +12,9 @@ from brain.cell import authority
 from brain.cell.authority import Authority
 from brain.cell.trust import KeyKind
 from brain.cli import cell_rotate
-from brain.cli.doctor.installation import Installation
-from brain.cli.doctor.lines import HealthLine, fail, ok, some, unchecked, warn
-from brain.cli.doctor.secrets import named_files
+from brain.cli.checkup.installation import Installation
+from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.cli.checkup.secrets import named_files
 
 SOON_S = 30 * 86_400.0
 LATE_S = 3600.0  # a rotation's next step is taken within seconds of its time while a brain runs

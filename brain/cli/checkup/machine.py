@@ -11,9 +11,9 @@ from agent.contract.errors import ConfigError
 from agent.shared import kernel_clock
 from brain.adapters import pack as packs
 from brain.cli import check
-from brain.cli.doctor.installation import Installation
-from brain.cli.doctor.lines import HealthLine, fail, ok, some, unchecked, warn
-from brain.cli.doctor.secrets import secret_files
+from brain.cli.checkup.installation import Installation
+from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.cli.checkup.secrets import secret_files
 from brain.config import BrainConfig
 
 LEAST_FREE_BYTES = 256 * 1024**2

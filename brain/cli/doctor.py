@@ -15,10 +15,10 @@ from agent.contract.errors import ConfigError
 from agent.contract.inert import inert
 from brain import config as brain_config
 from brain.cli.brain_toml import chosen, in_config, in_data, load
+from brain.cli.checkup import broker, counterparts, fleet, keys, machine
+from brain.cli.checkup.installation import Installation, ask, client_of
+from brain.cli.checkup.lines import Health, HealthLine, fail, unchecked
 from brain.cli.client import Client, for_client
-from brain.cli.doctor import broker, counterparts, fleet, keys, machine
-from brain.cli.doctor.installation import Installation, ask, client_of
-from brain.cli.doctor.lines import Health, HealthLine, fail, unchecked
 from brain.cli.terminal import as_json, print_json
 
 # What is looked at, in the order in which it is shown. The first ones read files and what the brain has said ...

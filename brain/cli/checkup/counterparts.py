@@ -12,8 +12,8 @@ from brain import actions
 from brain.actions import bmc_tables, scheduler
 from brain.actions.base import Order
 from brain.actions.bmc_tables import Bmcs
-from brain.cli.doctor.installation import Installation
-from brain.cli.doctor.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.cli.checkup.installation import Installation
+from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.core.inputs import StepResult
 from brain.notify import dead_mans_switch, notifier
 from brain.ufm import client as ufm_client
