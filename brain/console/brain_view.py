@@ -161,6 +161,10 @@ class BrainView(Protocol):
         """Returns the open alerts about this brain itself: cause, text, since when (seconds since 1970)."""
         ...
 
+    def log_room(self) -> tuple[int, int] | None:
+        """Returns the bytes that the log takes, and that it may take; None: the server has not said."""
+        ...
+
     def node_jwt(self, name: str, node: CellNode) -> str:
         """The JWT by which a node logs in; empty where the servers are not in operator mode."""
         ...
