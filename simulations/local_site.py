@@ -179,6 +179,7 @@ def write_configs(site: LocalSite, server: NatsServer, *, pace: float = 1.0) -> 
         "nats_url": server.url,
         "nats_seed_file": str(server.node_seed_file(site.node)),
         "data_dir": str(site.data / "agent"),
+        "metrics_file": str(site.data / "agent" / "gpuward.prom"),
         "kmsg_facilities": [0],
         "trusted_keys": {signer.key_id: signer.public},
     }
