@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs safety dist audit lock clean
+.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs dashboards safety dist audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -63,6 +63,10 @@ chaos: setup     ## a cell of real processes is killed, stopped, cut off, filled
 
 docs: setup      ## regenerates docs/reference.md, docs/actions.md and deploy/agent.toml
 	@$(BIN)/python -m docs.generate
+
+dashboards: setup ## regenerates deploy/grafana (installs Grafana's builders)
+	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r deploy/dev/grafana.txt
+	@$(BIN)/python -m docs.dashboards
 
 safety: setup    ## regenerates docs/safety.md: plays its situations (some seconds)
 	@$(BIN)/python -m tests.situations --write

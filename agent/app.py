@@ -11,6 +11,7 @@ import logging
 import secrets
 import signal
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent import __version__
@@ -27,12 +28,14 @@ from agent.contract.errors import ConfigError
 from agent.contract.messages import Severity, UnsentEvent
 from agent.host import Host
 from agent.look import Looker
+from agent.metrics_file import AgentView, keep_writing
 from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
 from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
 from agent.remembered.trusted import of_config
 from agent.shared import files, inert_log
+from agent.shared.inert_log import LogFormat
 from agent.shared.memory import give_back, one_arena
 from agent.shared.nats_connection import NatsConnection
 from agent.shared.rhythm import pause, until_next
@@ -40,7 +43,7 @@ from agent.shared.tasks import run_together
 from agent.sources import sources
 from agent.sources.base import Source, SourceSetup
 from agent.sources.kmsg import KmsgSource
-from agent.supervisor import Feeder, keep_going
+from agent.supervisor import Feeder, Kept, keep_going
 from agent.uplink.connection import node_connection
 from agent.uplink.heartbeat import Heartbeat
 from agent.uplink.publisher import Publisher
@@ -54,6 +57,9 @@ POSITION_EVERY_S = 10.0
 DISK_EVERY_S = 60.0
 CALM_S, CALM_TICK_S = 60.0, 2.0
 BOOT = "boot"  # key of the checkpoint: the boot id of the agent's last start
+METRICS_NEED = (
+    "metrics_file in a folder that the agent's unit lets it write: gpuward-agent.service.d/metrics.conf"
+)
 DRAIN_S = 2.0  # at the end, for what still waits for the broker
 
 _log = logging.getLogger(__name__)
@@ -61,8 +67,9 @@ _log = logging.getLogger(__name__)
 
 def run(config: AgentConfig) -> int:
     """Runs the agent until SIGTERM or SIGINT; the exit status."""
+    layout = "%(levelname)s %(name)s: %(message)s"
     logging.basicConfig(
-        level=logging.INFO, handlers=[inert_log.handler("%(levelname)s %(name)s: %(message)s")]
+        level=logging.INFO, handlers=[inert_log.handler(layout, LogFormat(config.log_format))]
     )
     files.keep_private()
     one_arena()
@@ -173,10 +180,24 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             )
         )
         keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander, known), feeder, host)
+        running: dict[str, Kept] = {}
+        if config.metrics_file:
+            view = AgentView(
+                node=config.node,
+                cell=config.cell,
+                started_at=host.wall().timestamp(),
+                spool=spool,
+                connected=lambda: connection.connected,
+                feeder=feeder,
+                sources=running,
+                runner=commander.runner,
+            )
+            keep_going(undo, "metrics", _writing_metrics(config, view), feeder, host, needs=METRICS_NEED)
         for source in found:
             if isinstance(source, KmsgSource):
                 keep_going(undo, "position", _saving_position(spool, source), feeder, host)
             kept = keep_going(undo, source.name, _following(source, feeder), feeder, host, needs=source.needs)
+            running[source.name] = kept
             looker.watch(source, kept)
         keep_going(undo, "first looks", looker.after_start, feeder, host)
         # Every source takes its first step: the kernel log is at the position from which it is followed.
@@ -205,6 +226,10 @@ def _saving_position(spool: Spool, kmsg: KmsgSource) -> Callable[[], Awaitable[N
 
 def _following(source: Source, feeder: Feeder) -> Callable[[], Awaitable[None]]:
     return lambda: source.run(feeder.emit)
+
+
+def _writing_metrics(config: AgentConfig, view: AgentView) -> Callable[[], Awaitable[None]]:
+    return lambda: keep_writing(Path(config.metrics_file), config.metrics_interval_s, view)
 
 
 async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander, known: LastKnown) -> None:

@@ -15,6 +15,7 @@ from agent import acceptance, dbus
 from agent.contract.actions import ACTIONS
 from agent.host import Host
 from agent.options import Chosen, absolute_path, chosen, option
+from agent.shared.inert_log import LogFormat
 
 EVIDENCE_TOOLS = {
     "nvidia-smi": "/usr/bin/nvidia-smi",
@@ -57,6 +58,17 @@ def _known_tools(key: str, paths: Mapping[str, str]) -> str:
     return ""
 
 
+def _prom_file_or_empty(key: str, path: str) -> str:
+    if path and not path.endswith(".prom"):
+        return f"{key} must end with .prom: node_exporter reads no other file"
+    return _absolute_path_or_empty(key, path)
+
+
+def _known_format(key: str, value: str) -> str:
+    known = [one.value for one in LogFormat]
+    return "" if value in known else f"{key} must be {' or '.join(known)}, not {value!r}"
+
+
 def _absolute_path_or_empty(key: str, path: str) -> str:
     return absolute_path(key, path) if path else ""
 
@@ -89,6 +101,18 @@ class AgentConfig:
     data_dir: Path = option(
         Path("/var/lib/gpuward-agent"), "folder of the spool, the command journal and the evidence bundles"
     )
+    log_format: str = option(
+        LogFormat.TEXT.value,
+        "text, or json: each line of the log is an object, with the ids of incident, run and step as keys",
+        check=_known_format,
+    )
+    metrics_file: str = option(
+        "",
+        "file in the folder of node_exporter's textfile collector, for metrics of the agent itself; empty: none is written",
+        example="/var/lib/prometheus/node-exporter/gpuward.prom",
+        check=_prom_file_or_empty,
+    )
+    metrics_interval_s: float = option(15.0, "pause between writing them", unit="s", least=1)
     root: Path = option(Path("/"), "root of the machine; anything but / is a recording, which is only read")
     beat_interval_s: float = option(
         2.0, "pause between beats; the brain takes a longer silence for a fault", unit="s", least=0.05

@@ -50,6 +50,8 @@ class Feeder:
         # How far the other sources have read, where that is not stored yet.
         self._checkpoints: dict[str, str] = {}
         self._reported: set[tuple[str, str]] = set()
+        # Source, collector or other part -> how often it has failed, each cause once; for the metrics.
+        self.failures: dict[str, int] = {}
         # Set whenever a collector has told something.
         self.told = asyncio.Event()
 
@@ -126,6 +128,7 @@ class Feeder:
             return
         if len(self._reported) < MAX_CAUSES:
             self._reported.add(cause)
+        self.failures[source] = self.failures.get(source, 0) + 1
         _log.warning("%s failed: %s", source, reason)
         unsent = UnsentEvent(
             kind="agent.source_failed",

@@ -57,6 +57,7 @@ from brain.leader.jobs import JobQuestions
 from brain.leader.leader_watch import LeaderWatch
 from brain.leader.leadership import Leadership
 from brain.leader.liveness import LivenessService
+from brain.leader.log_size import LogSize
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
 from brain.leader.node_reports import NodeReports
@@ -245,6 +246,7 @@ async def run(
             alerts=alerts,
             when_leading=(due_timers.restart, liveness.restart, watch.report_again),
         )
+        log_size = LogSize(config.cell)
         session = Session(
             config=config,
             nats=nats,
@@ -259,6 +261,7 @@ async def run(
             liveness=liveness,
             packs=packs,
             pulse=PulseService(loop=loop, leadership=leadership, writer=writer),
+            log_size=log_size,
             notes=notes,
         )
         supervisor = Supervisor(
@@ -315,6 +318,7 @@ async def run(
             writer=writer,
             notes=notes,
             alerts=alerts,
+            log_size=log_size,
             jwts=jwts,
         )
         console = Console(brain)

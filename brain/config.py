@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
+from agent.shared.inert_log import LogFormat
 from brain import options, renamed, toml_lines, zones
 from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
@@ -27,7 +28,7 @@ from brain.core.pack.spec import Digest, EscalationStep, ModeSetting, Place, Pri
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _BESIDE = Path(__file__).resolve().parents[1]  # rules/ and runbooks/ are installed beside this package
-_PLUG_INS = (
+PLUG_INS = (
     "channels",
     "bmc",
     "schedulers",
@@ -143,6 +144,8 @@ class BrainConfig(_Model):
     cell: str = "default"
     # This brain's name in notes; empty: the host name
     brain: str = ""
+    # text, or json: each line of the log is an object, with the ids of incident, run and step as keys; the leader's notes too
+    log_format: LogFormat = LogFormat.TEXT
     # Folder of the snapshot, read model, keys and embedded NATS
     data_dir: Path = Path("/var/lib/gpuward")
     nats: NatsConfig = NatsConfig()
@@ -364,7 +367,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
             subjects.token(node, "nats.embedded.nodes: node")
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error
-    tables = {name: options.placed(getattr(config, name), folder) for name in _PLUG_INS}
+    tables = {name: options.placed(getattr(config, name), folder) for name in PLUG_INS}
     return _absolute(config, folder).model_copy(update=tables)
 
 

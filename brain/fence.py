@@ -72,6 +72,17 @@ class _Nobody:
         return False
 
 
+class _Harmless:
+    """Around a request that changes nothing, whatever its method."""
+
+    async def confirm(self) -> bool:
+        return True
+
+    def holds(self) -> bool:
+        return True
+
+
+CHANGES_NOTHING: Fence = _Harmless()
 outside: Fence = _Nobody()
 _fence: ContextVar[Fence | None] = ContextVar("fence", default=None)
 

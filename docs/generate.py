@@ -15,6 +15,7 @@ from agent.contract import kinds
 from agent.contract.actions.spec import ActionSpec, Disrupts, Repeat, Right
 from agent.contract.kinds import Kind
 from agent.contract.look import RESTATED
+from agent.metrics_file import AGENT_METRICS
 from agent.options import Option
 from brain import renamed
 from brain.cli.main import COMMANDS
@@ -57,6 +58,7 @@ def reference() -> str:
     lines += ["## Command line\n", COMMAND_LINE]
     lines += ["## JSON output\n", JSON_KEYS]
     lines += ["## Metrics of the brain\n", METRICS_HEAD, *_metrics()]
+    lines += ["## Metrics of the agent\n", AGENT_METRICS_HEAD, *_metrics_of_agent()]
     lines += ["## Keys of rules and runbooks\n", *_pack_keys()]
     lines += ["## Configuration of the brain\n", *_brain_options()]
     lines += ["## Configuration of the agent\n", *_agent_options()]
@@ -68,7 +70,7 @@ COMMAND_LINE = """\
 | exit status of `gpuward` | meaning |
 |---|---|
 | 0 | done |
-| 1 | failed, or refused |
+| 1 | failed, or refused; `check` and `doctor` have found an error |
 | 2 | an option or a file must be corrected |
 | 3 | nothing has happened yet: a second person must say the same (`console.two_persons`) |
 | 130 | interrupted |
@@ -85,6 +87,19 @@ METRICS_HEAD = """\
 `GET /metrics` of each brain, in Prometheus' text format or OpenMetrics, for viewers (a token: `gpuward token create prometheus`).
 `GET /healthz` answers 200 while the process lives; `GET /readyz` 503 with the reason while it could not lead. Both are open.
 """
+
+
+AGENT_METRICS_HEAD = """\
+Off by default. With `metrics_file` in agent.toml the agent writes them for node_exporter's textfile collector, which adds
+`node_textfile_mtime_seconds`, by which a file is seen to be old. The agent removes the file when it is stopped.
+"""
+
+
+def _metrics_of_agent() -> Iterable[str]:
+    yield "| metric | type | labels | what |\n|---|---|---|---|"
+    for one in AGENT_METRICS:
+        yield f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {one.help} |"
+    yield ""
 
 
 def _metrics() -> Iterable[str]:
@@ -151,12 +166,15 @@ A **step** of it: `id`, `rung`, `action`, `params`, `outcome`, `why`, `verified`
 
 A **note** (`gpuward watch`): `id`, `kind`, `text`, `incident`, `run`, `scope`, `caused_by`, `data`, `at`.
 
-The **status**: `brain`, `cell`, `leads`, `leader`, `epoch`, `connected`, `caught_up`, `stopped`, `troubles`, `seq`, `log_time`,
-`started_at`, `pack`, `rules`, `runbooks`, `matcher`, `nodes`, `nodes_unreachable`, `nodes_silent`, `incidents_open`, `inputs`,
-`malformed`, `busy_s`, `holds`, `modes`.
+The **status**: `brain`, `version`, `cell`, `leads`, `leader`, `epoch`, `connected`, `caught_up`, `stopped`, `troubles`, `seq`,
+`log_time`, `started_at`, `pack`, `rules`, `runbooks`, `matcher`, `nodes`, `nodes_unreachable`, `nodes_silent`, `incidents_open`,
+`inputs`, `malformed`, `busy_s`, `holds`, `modes`.
 
-A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `chassis`, `leaf`,
-`rack`, `pod`.
+A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `clock_ahead_s`,
+`chassis`, `leaf`, `rack`, `pod`.
+
+The **doctor** (`gpuward doctor`): `ok`, `checks`; each of these: `check`, `health` (`ok`, `warn`, `fail`, `unchecked`), `text`,
+`action`.
 """
 
 

@@ -64,7 +64,7 @@ def prepare(data: Path, *, console_port: int, nodes: int) -> LocalSite:
     site = LocalSite(data=data, console_port=console_port, node=this_node(platform.node()), simulated=names)
     try:
         for folder in ("logs", "config", "keys", "brain", "agent", "fleet"):
-            (data / folder).mkdir(parents=True, exist_ok=True)
+            (data / folder).mkdir(mode=0o750, parents=True, exist_ok=True)
             if not os.access(data / folder, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
         (data / "keys").chmod(0o700)
@@ -179,6 +179,7 @@ def write_configs(site: LocalSite, server: NatsServer, *, pace: float = 1.0) -> 
         "nats_url": server.url,
         "nats_seed_file": str(server.node_seed_file(site.node)),
         "data_dir": str(site.data / "agent"),
+        "metrics_file": str(site.data / "agent" / "gpuward.prom"),
         "kmsg_facilities": [0],
         "trusted_keys": {signer.key_id: signer.public},
     }

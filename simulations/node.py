@@ -168,6 +168,7 @@ class SimulatedNode:
             spooled=len(self._waiting),
             dropped=self._dropped,
             trust=self._trusted.serial,
+            wall_s=self._host.wall().timestamp(),
         )
         return orjson.dumps(encode_beat(beat))
 

@@ -25,6 +25,7 @@ from agent.contract.messages import Severity, UnsentEvent, clip
 from agent.contract.trust import Announcement, unpack_announcements
 from agent.host import Host
 from agent.remembered.trusted import Trusted
+from agent.shared.log_fields import about
 from agent.uplink.port import Uplink
 
 if TYPE_CHECKING:
@@ -195,8 +196,9 @@ class Commander:
             raise BadCommand(
                 f"the journal cannot be written ({error}): nothing was done", command.id
             ) from error
-        _log.info("command %s: %s %s (%s)", command.id, command.action, dict(command.params), command.why)
-        self.runner.start(command, action)
+        with about(incident=command.incident, run=command.run, step=command.id):
+            _log.info("command %s: %s %s (%s)", command.id, command.action, dict(command.params), command.why)
+            self.runner.start(command, action)
         return self._reply(Answer.ACCEPTED)
 
     async def _cancel(self, command: Command) -> Reply:
@@ -210,7 +212,8 @@ class Commander:
         execution = self.runner.running.get(entry.id)
         if execution is None or execution.cancelled:
             return self._known(entry)
-        _log.info("command %s: to be cancelled (%s)", entry.id, command.why)
+        with about(incident=command.incident, run=command.run, step=entry.id):
+            _log.info("command %s: to be cancelled (%s)", entry.id, command.why)
         self.runner.cancel(entry.id, command.why)
         return self._reply(Answer.ACCEPTED, f"{entry.id} is being cancelled")
 
@@ -243,7 +246,8 @@ class Commander:
         return self._reply(Answer.KNOWN, f"it ended: {entry.result.outcome.value}")
 
     def _refused(self, command: str, why: str) -> None:
-        _log.warning("command %s refused: %s", command or "(unreadable)", why)
+        with about(step=command):
+            _log.warning("command %s refused: %s", command or "(unreadable)", why)
         self._refusals += 1
         self._last_refusal = (clip(command, 80), clip(why))
         self.report_refusals()

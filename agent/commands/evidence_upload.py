@@ -21,6 +21,7 @@ from agent.contract.bundle_parts import (
     encode_part,
 )
 from agent.contract.errors import ActionError, ContractError, Refused, Unreachable
+from agent.shared.log_fields import about
 from agent.shared.nats_connection import LOST
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class EvidenceUpload:
             self._wake.clear()
             try:
                 for entry in self._journal.to_upload():
-                    await self._upload(client, entry)
+                    with about(step=entry.id):
+                        await self._upload(client, entry)
             except (*LOST, ActionError) as error:
                 if client.is_closed:
                     raise

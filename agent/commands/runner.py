@@ -25,6 +25,7 @@ from agent.contract.commands import Command, Outcome
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 from agent.host import Host
+from agent.shared.log_fields import about
 from agent.uplink.port import Uplink
 
 PROGRESS_EVERY_S = 10.0  # a command that runs for longer reports its progress, each time that this is over
@@ -75,6 +76,8 @@ class Runner:
         self._bundle_made = bundle_made
         self._stopping = False
         self.running: dict[str, Execution] = {}
+        # Outcome -> how many commands have ended so since the start; for the metrics.
+        self.ended: dict[str, int] = {}
 
     def start(self, command: Command, action: Action) -> None:
         """Begins an accepted command."""
@@ -271,6 +274,15 @@ class Runner:
 
     def _finish(self, command: str, result: Result) -> None:
         """Journal first: a result that was reported but not recorded could become another one after a crash."""
+        outcome = result.outcome.value
+        self.ended[outcome] = self.ended.get(outcome, 0) + 1
+        with about(step=command):
+            self._told(command, result)
+        self.report_result(self._journal[command])
+        if result.evidence:
+            self._bundle_made()
+
+    def _told(self, command: str, result: Result) -> None:
         try:
             self._journal.finish(command, result)
         except OSError:
@@ -278,9 +290,6 @@ class Runner:
                 "the journal cannot be written; after a restart the result of %s is unknown", command
             )
         _log.info("command %s: %s: %s", command, result.outcome.value, result.why)
-        self.report_result(self._journal[command])
-        if result.evidence:
-            self._bundle_made()
 
 
 def _result(outcome: Outcome, done: Done) -> Result:

@@ -40,6 +40,9 @@ class Command:
     plan: bool = False
     # Id of a running command of the same action, which is cancelled; nothing else is done.
     cancels: str = ""
+    # Whose step it is, for the node's own log; older brains do not say.
+    incident: str = ""
+    run: str = ""
 
     def payload(self) -> bytes:
         """The bytes that are signed and sent.
@@ -88,7 +91,10 @@ def decode_command(payload: bytes) -> Command:
     """Decodes the signed bytes; ContractError when they do not fit."""
     try:
         raw = json.loads(payload)
-        cancels = _want(raw, "cancels", str) if "cancels" in raw else ""  # older brains do not send it
+        # Older brains do not send these.
+        cancels, incident, run = (
+            _want(raw, name, str) if name in raw else "" for name in ("cancels", "incident", "run")
+        )
         params = _want(raw, "params", dict)
         if cancels:
             check_action(_want(raw, "action", str))
@@ -106,6 +112,8 @@ def decode_command(payload: bytes) -> Command:
             why=_want(raw, "why", str),
             plan=_want(raw, "plan", bool),
             cancels=cancels,
+            incident=incident,
+            run=run,
         )
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ContractError(f"not a command: {str(error)[:120]}") from error

@@ -99,6 +99,8 @@ class Beat:
     dropped: int
     # The newest announcement of keys that it trusts (agent/contract/trust.py); 0: none, or an older agent.
     trust: int = 0
+    # By the node's wall clock, seconds since 1970; it explains, it never decides. 0: an older agent.
+    wall_s: float = 0.0
 
 
 def encode_event(event: Event) -> dict[str, Any]:
@@ -183,6 +185,7 @@ def encode_beat(beat: Beat) -> dict[str, Any]:
         "spooled": beat.spooled,
         "dropped": beat.dropped,
         "trust": beat.trust,
+        "wall_s": beat.wall_s,
     }
 
 
@@ -196,6 +199,9 @@ def decode_beat(raw: Any, node: str) -> Beat:
     trust = raw.get("trust", 0)
     if not isinstance(trust, int) or isinstance(trust, bool) or trust < 0:
         raise ContractError("beat: trust must be a number, 0 or more")
+    wall_s = raw.get("wall_s", 0.0)
+    if not isinstance(wall_s, (int, float)) or isinstance(wall_s, bool) or not 0 <= wall_s < 1e11:
+        raise ContractError("beat: wall_s must be seconds since 1970")
     session, boot, version = (_text(raw, key) for key in ("session", "boot", "version"))
     return Beat(
         node=node,
@@ -206,6 +212,7 @@ def decode_beat(raw: Any, node: str) -> Beat:
         spooled=spooled,
         dropped=dropped,
         trust=trust,
+        wall_s=float(wall_s),
     )
 
 

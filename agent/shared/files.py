@@ -22,15 +22,24 @@ def belongs_as(handle: int, folder: Path) -> None:
 
 
 def write(
-    path: Path, data: bytes, *, sync: bool = False, mode: int = 0o666, like: Path | None = None
+    path: Path,
+    data: bytes,
+    *,
+    sync: bool = False,
+    mode: int = 0o666,
+    whatever_umask: bool = False,
+    like: Path | None = None,
 ) -> None:
     """Replaces a file atomically: a reader sees the old content or the new one, never a part of it.
 
-    `sync`: the new content is on the disk when this returns, so it survives a power failure. `mode`: as of `os.open`.
-    `like`: a folder to whose owner it belongs when root writes it. OSError: the file is as it was before.
+    `sync`: the new content is on the disk when this returns, so it survives a power failure. `mode`: as of `os.open`; with
+    `whatever_umask` exactly this, for what others are to read. `like`: a folder to whose owner it belongs when root writes it.
+    OSError: the file is as it was before.
     """
     part = path.with_name(path.name + ".part")
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as sink:
+        if whatever_umask:
+            os.fchmod(sink.fileno(), mode)
         if like is not None:
             belongs_as(sink.fileno(), like)
         sink.write(data)

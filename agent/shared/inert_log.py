@@ -1,8 +1,20 @@
-"""Log lines of which nobody but us decides where they begin and what they do to a terminal."""
+"""The log on stderr, as text or as JSON. Nobody but us decides where a line begins and what it does to a terminal."""
 
+import json
 import logging
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
 
-from agent.contract.inert import inert
+from agent.contract.inert import inert, inert_json
+from agent.shared.log_fields import fields
+
+
+class LogFormat(StrEnum):
+    """How a line of the log is written."""
+
+    TEXT = "text"  # for people: one line, and the lines of a traceback below it
+    JSON = "json"  # for collectors of logs: an object on one line
 
 
 class InertFormatter(logging.Formatter):
@@ -21,10 +33,28 @@ class InertFormatter(logging.Formatter):
         return _marked(super().formatStack(stack_info))
 
 
-def handler(layout: str) -> logging.Handler:
-    """Returns the handler that writes to stderr in this layout (as of logging.Formatter)."""
+class JsonFormatter(logging.Formatter):
+    """One record is one object on one line, with what it is about (agent/shared/log_fields.py) as keys of their own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Formats the line. Its texts are exact; what would act on a terminal is escaped."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        found: dict[str, Any] = {
+            "at": at.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "text": record.getMessage(),
+            **fields(),
+        }
+        if record.exc_info:
+            found["traceback"] = self.formatException(record.exc_info)
+        return inert_json(json.dumps(found, ensure_ascii=False, default=str))
+
+
+def handler(layout: str, form: LogFormat = LogFormat.TEXT) -> logging.Handler:
+    """Returns the handler that writes to stderr. `layout`: of a line of text (as of logging.Formatter)."""
     found = logging.StreamHandler()
-    found.setFormatter(InertFormatter(layout))
+    found.setFormatter(JsonFormatter() if form is LogFormat.JSON else InertFormatter(layout))
     return found
 
 

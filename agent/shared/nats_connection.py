@@ -60,10 +60,12 @@ class NatsConnection:
         validate_subjects: bool = True,
         look_s: float = 1.0,
         ping_s: float = PING_S,
+        on_error: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`name`: what the server's connection list shows. `identity`: asked before each attempt, as keys and authorities
         are exchanged while we run. `validate_subjects`: has nats-py check each subject. `look_s`: how often the state of the
-        connection is checked. `ping_s`: how often the server is asked for an answer. ConfigError: what `servers` has is not
+        connection is checked. `ping_s`: how often the server is asked for an answer. `on_error`: hears what the server
+        refuses besides. ConfigError: what `servers` has is not
         a URL of a server, or as of `identity`.
         """
         self._servers = [_checked(url) for url in servers]
@@ -75,6 +77,7 @@ class NatsConnection:
         self._validate_subjects = validate_subjects
         self._look_s = look_s
         self._ping_s = ping_s
+        self._told_error = on_error
         self._server = ""
         self._announced = False
         self._last_error = ""
@@ -102,7 +105,7 @@ class NatsConnection:
         pause_s = FIRST_PAUSE_S
         while True:
             try:
-                client = await self._connect()
+                client = await self.connect()
             except LOST as error:
                 self._report(_text(error))
             else:
@@ -119,7 +122,8 @@ class NatsConnection:
             await asyncio.sleep(pause_s)
             pause_s = min(MAX_PAUSE_S, pause_s * 2)
 
-    async def _connect(self) -> Client:
+    async def connect(self) -> Client:
+        """Connects once. `LOST`: it could not. Whoever calls it closes the client (`close`)."""
         try:
             identity = self._identity()
         except ConfigError as error:  # a file that is being exchanged, or was taken away
@@ -190,6 +194,7 @@ class NatsConnection:
             task.result()
 
     async def _on_error(self, error: Exception) -> None:
+        self._told_error(str(error))
         self._report(_text(error))
 
     def _report(self, error: str) -> None:

@@ -1,6 +1,5 @@
 """Modules, memory, pressure and the clock of the machine: a handful of small files, not read often."""
 
-import ctypes
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -9,12 +8,11 @@ from agent.collectors.samples import Sample
 from agent.collectors.samples_node import LoadedModules, Memory, Pressure, WallClock
 from agent.host import Host
 from agent.options import option
+from agent.shared import kernel_clock
 from agent.sources.base import Emit, Source, SourceSetup
 from agent.sources.poll import Poller
 
 _RESOURCES = ("memory", "io")
-# include/uapi/linux/timex.h
-_STA_UNSYNC, _STA_NANO, _TIME_ERROR = 0x0040, 0x2000, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,34 +114,16 @@ def _pressure(host: Host, resource: str, mono_s: float) -> Pressure | None:
     )
 
 
-class _Timex(ctypes.Structure):
-    """struct timex of 64-bit Linux."""
-
-    _fields_ = (
-        ("modes", ctypes.c_uint),
-        *((name, ctypes.c_long) for name in ("offset", "freq", "maxerror", "esterror")),
-        ("status", ctypes.c_int),
-        *((name, ctypes.c_long) for name in ("constant", "precision", "tolerance", "sec", "usec", "tick")),
-        *((name, ctypes.c_long) for name in ("ppsfreq", "jitter")),
-        ("shift", ctypes.c_int),
-        *((name, ctypes.c_long) for name in ("stabil", "jitcnt", "calcnt", "errcnt", "stbcnt")),
-        ("tai", ctypes.c_int),
-        ("reserved", ctypes.c_int * 11),
-    )
-
-
 def _clock(host: Host) -> WallClock | None:
-    """The answer of adjtimex when it changes nothing (no privileges needed)."""
-    timex = _Timex()
-    state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
-    if state < 0:
+    """The answer of adjtimex."""
+    found = kernel_clock.read()
+    if found is None:
         return None
-    unit = 1e9 if timex.status & _STA_NANO else 1e6
     mono_s = host.mono_s()
     return WallClock(
-        synchronised=state != _TIME_ERROR and not timex.status & _STA_UNSYNC,
-        offset_s=timex.offset / unit,
-        max_error_s=timex.maxerror / 1e6,
+        synchronised=found.synchronised,
+        offset_s=found.offset_s,
+        max_error_s=found.max_error_s,
         ahead_s=host.wall().timestamp() - mono_s,
         mono_s=mono_s,
     )

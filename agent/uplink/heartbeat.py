@@ -53,6 +53,7 @@ class Heartbeat:
                 spooled=self._spool.spooled,
                 dropped=self._spool.dropped,
                 trust=self._trusts(),
+                wall_s=round(self._host.wall().timestamp(), 3),
             )
             await client.publish(self._subject, orjson.dumps(encode_beat(beat)))
             await pause(self._interval_s)

@@ -51,6 +51,8 @@ class Spool:
         # False: the store is known to have none that are not reported.
         self._unreported = True
         self._spool, self._next, self._count, self._bytes = "", 1, 0, 0
+        # Events since the start, by kind; for the metrics.
+        self.kinds: dict[str, int] = {}
         # Called after each put; set by the publisher.
         self.on_put: Callable[[], None] = _nothing
         self._store = self._open()
@@ -71,8 +73,11 @@ class Spool:
         """Keeps all of them, or none if the process is killed meanwhile. `checkpoints`: how far their sources were read;
         kept in the same transaction, so that nothing is lost or read again.
         """
+        unsent_events = tuple(unsent_events)
         stamped = [self._stamp(unsent, mono_s) for unsent in unsent_events]
         self._guarded(lambda: self._add(stamped, checkpoints or {}))
+        for unsent in unsent_events:
+            self.kinds[unsent.kind] = self.kinds.get(unsent.kind, 0) + 1
         if stamped:
             self.on_put()
 

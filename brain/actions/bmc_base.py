@@ -104,6 +104,10 @@ class Backend(Protocol):
         """
         ...
 
+    async def reach(self, node: str) -> str:
+        """Looks whether the node's BMC answers, without logging in. Returns its address. Errors as of `open`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BmcTiming:

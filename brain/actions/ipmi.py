@@ -17,7 +17,7 @@ from pydantic import Field
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, clip
 from agent.shared import tool
-from brain.actions import tools
+from brain.actions import rmcp, tools
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, Power, Readings
 from brain.actions.bmc_tables import Addresses, password
 from brain.options import options
@@ -71,6 +71,12 @@ class Ipmi:
         self._given, self._where = given, where
         self._addresses = Addresses(given, where)
         self._refused: dict[str, str] = {}  # node -> the password that its BMC refused; it is not tried again
+
+    async def reach(self, node: str) -> str:
+        """As in Backend."""
+        host, port = _split(await asyncio.to_thread(self._addresses.address_of, node), self._where)
+        await rmcp.ping(host, port, within_s=self._given.connect_s, tries=self._given.tries)
+        return f"{host}:{port}"
 
     @asynccontextmanager
     async def open(self, node: str) -> AsyncIterator["_Host"]:

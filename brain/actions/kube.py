@@ -31,6 +31,14 @@ CONFLICTS = 5  # how often a change is decided again
 PAGE = 500  # pods in one response
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _MIRROR = "kubernetes.io/config.mirror"
+# What is done here, as RBAC names it: verb, resource, subresource.
+RIGHTS = (
+    ("get", "nodes", ""),
+    ("patch", "nodes", ""),
+    ("get", "pods", ""),
+    ("list", "pods", ""),
+    ("create", "pods", "eviction"),
+)
 _TAINT = {"key": DRAINED, "value": "true", "effect": "NoSchedule"}
 
 Node = Mapping[str, Any]
@@ -161,6 +169,14 @@ class Kubernetes:
     async def reboot(self, node: str, mark: Mark) -> None:
         """Refused: Kubernetes cannot reboot nodes."""
         raise Refused(f"Kubernetes does not reboot nodes: {node} needs another remedy for: {mark.why}")
+
+    async def lacking(self) -> list[str]:
+        """As in Closing: a SelfSubjectAccessReview for each verb that is used, over all namespaces."""
+        return [
+            f"{verb} {resource}{'/' if part else ''}{part}"
+            for verb, resource, part in RIGHTS
+            if not await self._api.may(verb, resource, part)
+        ]
 
     async def close(self) -> None:
         """Closes connections."""

@@ -26,6 +26,7 @@ MANAGER = "gpuward"  # the field manager that owns the fields we set
 MERGE = "application/merge-patch+json"
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NOT_FOUND, CONFLICT, TOO_MANY = 404, 409, 429
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _VERBS = {"GET": "get", "PATCH": "patch", "POST": "create"}
 
 
@@ -91,6 +92,18 @@ class KubeApi:
         if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT, TOO_MANY):
             return answer
         raise Refused(text)
+
+    async def may(self, verb: str, resource: str, subresource: str) -> bool:
+        """Asks whether our account may do this in every namespace (a SelfSubjectAccessReview). Errors as of `request`."""
+        wanted = {"verb": verb, "resource": resource, "subresource": subresource}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": wanted},
+        }
+        with fence.around(fence.CHANGES_NOTHING):  # it is a question that is asked by POST: nothing is stored
+            answer = await self.request("POST", _REVIEWS, body=body)
+        return bool((answer.body.get("status") or {}).get("allowed"))
 
     async def close(self) -> None:
         """Closes the connections; the next request opens new ones."""
@@ -187,7 +200,8 @@ def _fenced(client: Any) -> Any:
 
 def _right(method: str, path: str) -> str:
     """Returns what a role must allow for a request, in the words of RBAC: `patch nodes`, `create pods/eviction`."""
-    where = path.strip("/").split("/")[2:]  # after api/v1
+    where = path.strip("/").split("/")
+    where = where[3 if where[0] == "apis" else 2 :]  # after api/v1, or apis/<group>/v1
     if where[:1] == ["namespaces"]:
         where = where[2:]
     resource = "/".join(where[::2])

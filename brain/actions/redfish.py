@@ -21,7 +21,7 @@ from sushy.resources.system.system import System
 from urllib3 import exceptions as wire
 
 from agent.contract.errors import ConfigError, Refused, Unreachable
-from brain import fence
+from brain import fence, reach
 from brain.actions import redfish_readings
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, BmcTiming, Power, Readings
 from brain.actions.bmc_tables import Addresses, password
@@ -73,6 +73,13 @@ class Redfish:
         self._verify: bool | str = False if given.insecure else trusted
         self._refused: dict[str, str] = {}  # node -> the password that its BMC refused; it is not tried again
 
+    async def reach(self, node: str) -> str:
+        """As in Backend."""
+        url = await asyncio.to_thread(self._addresses.address_of, node)
+        _check(url, self._where, insecure=self._given.insecure)
+        await reach.connects_to(url, within_s=self._given.connect_s, tls=self._context())
+        return url
+
     @asynccontextmanager
     async def open(self, node: str) -> AsyncIterator["_Session"]:
         """As in Backend."""
@@ -99,6 +106,12 @@ class Redfish:
             yield session
         finally:
             await session.leave()
+
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self._given.ca_file) if self._given.ca_file else None)
+        if self._given.insecure:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
 
 
 class _Session:

@@ -31,6 +31,10 @@ LISTED = 8  # jobs that one sentence lists
 class Closing(Scheduler, Protocol):
     """A scheduler with connections."""
 
+    async def lacking(self) -> list[str]:
+        """Returns the rights that our account lacks there; nothing is changed. Errors as in `Action`."""
+        ...
+
     async def close(self) -> None:
         """Closes them."""
         ...
@@ -47,13 +51,16 @@ def choose(
     tables: Mapping[str, Mapping[str, Any]], on_close: Callable[[Callable[[], Awaitable[object]]], object]
 ) -> Choice:
     """Builds the schedulers of a configuration; ConfigError names `schedulers.<name>.<key>`."""
-    built: list[tuple[str, Scheduler]] = []
-    for name, table in tables.items():
-        where = f"schedulers.{name}"
-        scheduler: Closing = plug_in(table, where, TYPES)(name, table, where)
+    choices = [(str(table.get("nodes", "*")), built(name, table)) for name, table in tables.items()]
+    for _, scheduler in choices:
         on_close(scheduler.close)
-        built.append((str(table.get("nodes", "*")), scheduler))
-    return lambda node: next((found for glob, found in built if fnmatchcase(node, glob)), None)
+    return lambda node: next((found for glob, found in choices if fnmatchcase(node, glob)), None)
+
+
+def built(name: str, table: Mapping[str, Any]) -> Closing:
+    """Builds one scheduler of a configuration; ConfigError names `schedulers.<name>.<key>`."""
+    found: Closing = plug_in(table, f"schedulers.{name}", TYPES)(name, table, f"schedulers.{name}")
+    return found
 
 
 def area(site: Site) -> list[Action]:

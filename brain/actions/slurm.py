@@ -225,6 +225,13 @@ class Slurm:
                     await self._cli.cancel_reboot(slurms)
             raise
 
+    async def lacking(self) -> list[str]:
+        """As in Closing. With slurmrestd alone that sets the state of nodes, only reading is tried."""
+        await self._reader.answers()
+        if self._writer is self._cli and not await self._cli.may_change():
+            return ["update nodes and jobs (AdminLevel operator)"]
+        return []
+
     async def close(self) -> None:
         """Closes connections."""
         if self._rest is not None:

@@ -4,6 +4,7 @@ Without --json, which scontrol 22.05 lacks. A job name may contain any character
 separated by a token that is drawn for each query.
 """
 
+import contextlib
 import re
 import secrets
 from collections.abc import Awaitable, Callable
@@ -46,6 +47,7 @@ _PASSING = (
     "Protocol authentication error",
 )
 
+NO_NODE = "gpuward-doctor-asks"  # the name of no node
 _MAX_OUTPUT_BYTES = 8 * 1024 * 1024  # of squeue, on a large cluster
 
 
@@ -101,6 +103,24 @@ class Cli:
     async def cancel_reboot(self, node: str) -> None:
         """Withdraws a reboot that has not begun."""
         await self._write("cancel_reboot", node)
+
+    async def may_change(self) -> bool:
+        """May our account set the state of nodes? Asked with a node that is in no cluster: slurmctld looks at the right first.
+
+        Errors as in `Action`.
+        """
+        try:
+            await self._run(self.scontrol, ("update", f"NodeName={NO_NODE}", "State=RESUME"))
+        except _NoSuch:
+            return True
+        except Refused:
+            return False
+        return True
+
+    async def answers(self) -> None:
+        """Returns when slurmctld has shown its nodes. Errors as in `Action`."""
+        with contextlib.suppress(_NoSuch):
+            await self.node(NO_NODE)
 
     async def _squeue(self, *which: str) -> list[JobRow]:
         token = secrets.token_hex(8)

@@ -88,6 +88,10 @@ class Rest:
         body = {"state": [state]} | ({"reason": reason} if reason else {})
         await self._request("POST", f"node/{node}", body)
 
+    async def answers(self) -> None:
+        """Returns when slurmctld has answered through it. Errors as in `Action`."""
+        await self._request("GET", "ping")
+
     async def close(self) -> None:
         """Closes the HTTP session."""
         if self._session is not None:

@@ -93,6 +93,10 @@ class SlurmAccess(Protocol):
         """Returns the jobs that have the node now."""
         ...
 
+    async def answers(self) -> None:
+        """Returns when slurmctld has answered."""
+        ...
+
     async def set_state(self, node: str, state: str, reason: str) -> None:
         """Sets DRAIN with a reason, or RESUME with an empty one."""
         ...

@@ -1,5 +1,6 @@
 """How the brain connects to its NATS servers."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
@@ -19,9 +20,11 @@ def brain_connection(
     seed: str = "",
     jwt: str = "",
     ca_file: Path | None = None,
+    on_error: Callable[[str], None] = lambda _: None,
 ) -> NatsConnection:
     """The brain's connection. `url`, `seed_file` and `ca_file` replace the configured ones (embedded server). The files are read
-    at each attempt. `seed` and `jwt`: of its user, where the servers are in operator mode. ConfigError: a file cannot be read.
+    at each attempt. `seed` and `jwt`: of its user, where the servers are in operator mode. `on_error`: hears
+    what the server refuses. ConfigError: a file cannot be read.
     """
     servers = [one.strip() for one in (url or config.url).split(",") if one.strip()]
     contexts = TlsContexts(servers, "nats.ca_file")
@@ -31,7 +34,7 @@ def brain_connection(
         own = seed or nkey_seed(seed_file or config.seed_file, "nats.seed_file")
         return Identity(seed=own, jwt=jwt, tls=contexts.of(_read(trusted) if trusted else ""))
 
-    return NatsConnection(servers, name=name, identity=identity, look_s=_LOOK_S)
+    return NatsConnection(servers, name=name, identity=identity, look_s=_LOOK_S, on_error=on_error)
 
 
 def _read(ca_file: Path) -> str:

@@ -67,6 +67,16 @@ def load_signer(path: Path) -> Signer:
     """Loads the signing key from `path` or creates it; writes its public half to `<path>.pub`."""
     if not path.exists():
         _write(path, base64.b64encode(os.urandom(_SEED_BYTES)) + b"\n")
+    signer = read_signer(path)
+    public = path.with_name(path.name + ".pub")
+    line = f"{signer.key_id} = {signer.public}\n"
+    if not public.exists() or public.read_text(encoding="ascii") != line:
+        files.write(public, line.encode("ascii"), mode=0o644, like=public.parent)
+    return signer
+
+
+def read_signer(path: Path) -> Signer:
+    """Reads the signing key in `path`, and writes nothing. ConfigError: it holds none."""
     try:
         seed = base64.b64decode(path.read_bytes().strip(), validate=True)
     except (OSError, binascii.Error) as error:
@@ -74,12 +84,7 @@ def load_signer(path: Path) -> Signer:
     if len(seed) != _SEED_BYTES:
         raise ConfigError(f"{path}: a signing key has 32 bytes in base64, this has {len(seed)}")
     key = SigningKey(seed)
-    signer = Signer(key_id=hashlib.sha256(bytes(key.verify_key)).hexdigest()[:12], key=key)
-    public = path.with_name(path.name + ".pub")
-    line = f"{signer.key_id} = {signer.public}\n"
-    if not public.exists() or public.read_text(encoding="ascii") != line:
-        files.write(public, line.encode("ascii"), mode=0o644, like=public.parent)
-    return signer
+    return Signer(key_id=hashlib.sha256(bytes(key.verify_key)).hexdigest()[:12], key=key)
 
 
 def load_nkey(path: Path) -> str:

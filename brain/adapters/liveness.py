@@ -26,13 +26,18 @@ class LastBeat:
 
     beat: Beat
     at: float
+    # So far was the node's wall clock ahead of this machine's; None: an older agent does not tell
+    ahead_s: float | None = None
 
 
 class Beats:
     """The newest beat of each node."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
         self._clock = clock
+        self._wall = wall
         self.newest: dict[str, LastBeat] = {}
         self.malformed = 0  # messages that could not be decoded
 
@@ -43,7 +48,8 @@ class Beats:
         except (ContractError, ValueError):
             self.malformed += 1
             return None
-        self.newest[node] = LastBeat(beat, self._clock())
+        ahead_s = beat.wall_s - self._wall() if beat.wall_s else None
+        self.newest[node] = LastBeat(beat, self._clock(), ahead_s)
         return beat
 
     def forget(self, node: str) -> None:

@@ -65,6 +65,9 @@ class LogInfo:
     identity: str
     first_seq: int
     last_seq: int
+    # What it takes, and what it may
+    bytes: int
+    max_bytes: int
 
 
 async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1) -> LogInfo:
@@ -152,7 +155,11 @@ async def info(client: Client, cell: str) -> LogInfo:
     """Returns the present extent of the log."""
     found = await client.jsm().stream_info(subjects.stream(cell))
     return LogInfo(
-        identity=str(found.created), first_seq=found.state.first_seq, last_seq=found.state.last_seq
+        identity=str(found.created),
+        first_seq=found.state.first_seq,
+        last_seq=found.state.last_seq,
+        bytes=found.state.bytes,
+        max_bytes=found.config.max_bytes or 0,
     )
 
 

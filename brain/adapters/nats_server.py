@@ -285,19 +285,24 @@ class NatsServer:
             os.kill(pid, signal.SIGKILL)
 
 
-@contextlib.contextmanager
-def embedded(config: BrainConfig) -> Iterator[NatsServer]:
-    """The server of a configuration, with the nodes that it lists, while the context is open."""
+def of(config: BrainConfig) -> NatsServer:
+    """The server of a configuration, not started."""
     settings = config.nats.embedded
     authority = Authority(config.cell_dir)
-    server = NatsServer(
+    return NatsServer(
         settings.store or config.data_dir / "nats",
         cell=config.cell,
         host=settings.host,
         port=settings.port,
         authority=authority if authority.exists() else None,
     )
-    for node, public in settings.nodes.items():
+
+
+@contextlib.contextmanager
+def embedded(config: BrainConfig) -> Iterator[NatsServer]:
+    """The server of a configuration, with the nodes that it lists, while the context is open."""
+    server = of(config)
+    for node, public in config.nats.embedded.nodes.items():
         server.allow(Member(name=node, public=public, nodes=(node,)))
     server.start()
     try:

@@ -138,6 +138,8 @@ class Nodes:
             why=cancels or step.why,
             plan=plan,
             cancels=step.id if cancels else "",
+            incident=step.incident,
+            run=step.run,
         ).payload()
         signer = self._signer()
         return orjson.dumps({"payload": payload.decode(), "key": signer.key_id, "sig": signer.sign(payload)})

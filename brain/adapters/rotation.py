@@ -149,7 +149,7 @@ class KeyRotation:
     def _held(self) -> list[Signer]:
         """The signing keys that are there, the one in use first."""
         files = (self._signing, *(beside(self._signing, what) for what in ("next", "old")))
-        return [keys.load_signer(file) for file in files if file.exists()]
+        return [keys.read_signer(file) for file in files if file.exists()]
 
     def _ca(self) -> str:
         return self._authority.bundle() if self._embedded and self._authority.exists() else ""

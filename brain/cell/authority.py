@@ -183,6 +183,15 @@ class Authority:
         return key
 
 
+def all_end(file: Path) -> float:
+    """When the first of the certificates in a PEM file ends, seconds since 1970. ConfigError: it has none, or cannot be read."""
+    try:
+        found = x509.load_pem_x509_certificates(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file}: not certificates that can be read: {error}") from error
+    return min(one.not_valid_after_utc.timestamp() for one in found)
+
+
 def fingerprint(der: bytes) -> str:
     """SHA-256 of a certificate, hexadecimal."""
     return hashlib.sha256(der).hexdigest()

@@ -13,7 +13,6 @@ import orjson
 
 from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
-from brain import config as brain_config
 from brain.adapters import keys, nats_accounts, nkey
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import NkeyKind
@@ -22,25 +21,13 @@ from brain.cell.invitation import invitation
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
 from brain.cli import cell_export, cell_rotate
+from brain.cli.brain_toml import in_config, in_data, load
 from brain.cli.operator_commands import Duration
 from brain.cli.terminal import print_json
 from brain.config import BrainConfig
 from brain.console_config import is_address
 
 USER = "gpuward"  # of the brain's unit
-DEFAULT_CONFIG = Path("/etc/gpuward/brain.toml")
-in_config = click.option(
-    "--config",
-    "path",
-    type=click.Path(path_type=Path),
-    help=f"brain.toml; default: {DEFAULT_CONFIG} if it exists.",
-)
-in_data = click.option("--data", type=click.Path(path_type=Path), help="The brain's data folder, instead.")
-
-
-def _load(path: Path | None, data: Path | None) -> BrainConfig:
-    found = brain_config.load(path or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None))
-    return found.model_copy(update={"data_dir": data.resolve()}) if data else found
 
 
 def _registry(config: BrainConfig) -> CellRegistry:
@@ -88,7 +75,7 @@ def cell() -> None:
 @in_data
 def init(names: tuple[str, ...], path: Path | None, data: Path | None) -> None:
     """Makes the authority, and the certificate of NATS and of the console. Prints what to write into brain.toml."""
-    config = _load(path, data)
+    config = load(path, data)
     authority = Authority(config.cell_dir)
     authority.check(names)
     _make_folder(config)
@@ -122,7 +109,7 @@ def _made(folder: Path) -> None:
 @in_data
 def add_node(name: str, public: str, path: Path | None, data: Path | None) -> None:
     """Lets the node NAME in by its PUBLIC NKEY (U...), which somebody has made there."""
-    _registry(_load(path, data)).add(name, public, now=time.time())
+    _registry(load(path, data)).add(name, public, now=time.time())
     click.echo(f"node {name} may connect")
 
 
@@ -151,7 +138,7 @@ def token(
     data: Path | None,
 ) -> None:
     """Makes a join token: `gpuward-agent join TOKEN` on each node. It is shown once."""
-    config = _load(path, data)
+    config = load(path, data)
     registry, authority = _registry(config), Authority(config.cell_dir)
     fingerprint = authority.fingerprint() if authority.exists() else ""
     if not urls:
@@ -171,7 +158,7 @@ def token(
 @in_data
 def revoke(what: str, path: Path | None, data: Path | None) -> None:
     """Takes a node or a join token (its id) away, at once: a node's connection is closed, and the brain forgets it."""
-    registry = _registry(_load(path, data))
+    registry = _registry(load(path, data))
     click.echo(f"revoked: {registry.revoke(what, by=_operator(), now=time.time())}")
 
 
@@ -220,7 +207,7 @@ def rotate(
     """
     if only and not names:
         raise click.UsageError("--only needs --name")
-    config = _load(path, data)
+    config = load(path, data)
     if what == "server":
         _rotate_server(Authority(config.cell_dir), names, only=only)
         return
@@ -263,7 +250,7 @@ def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) 
 @in_data
 def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> None:
     """Shows the authority, the nodes and the join tokens."""
-    config = _load(path, data)
+    config = load(path, data)
     registry, authority = _registry(config), Authority(config.cell_dir)
     if accounts:
         click.echo(_accounts(config, registry))
@@ -328,7 +315,7 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
 @in_data
 def export(folder: Path, seed: Path | None, path: Path | None, data: Path | None) -> None:
     """Writes what a NATS cluster of your own in operator mode needs: its README.txt says what to do with it."""
-    config = _load(path, data)
+    config = load(path, data)
     count = cell_export.export(config, _registry(config), folder, seed)
     click.echo(f"{count} accounts written: {folder / 'README.txt'} says what to do with them")
 

@@ -37,6 +37,11 @@ class Client:
         self._ca_file = ca_file
         self._faithful = faithful
 
+    @property
+    def url(self) -> str:
+        """Where the brain is."""
+        return self._url
+
     def at(
         self,
         url: str = "",

@@ -40,6 +40,7 @@ COMMANDS: dict[str, Lazy] = {
     ),
     "token": lazy("brain.cli.tokens:token", "Who may come in: makes, lists and revokes tokens."),
     "cell": lazy("brain.cli.cell:cell", "Who belongs to a cell: its certificates, nodes and join tokens."),
+    "doctor": lazy("brain.cli.doctor:doctor", "Looks over a whole installation, and says what to do."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }

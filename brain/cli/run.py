@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 
 from agent.shared import inert_log
+from agent.shared.inert_log import LogFormat
 from brain import app, config
 from brain.actions import BuildActions, build_real
 from brain.adapters import files
+from brain.leader import executor
 
 
 @click.command()
@@ -32,8 +34,11 @@ def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbos
     """Runs the brain until SIGTERM or SIGINT, with its log on stderr."""
     layout = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.INFO, handlers=[inert_log.handler(layout)]
+        level=logging.DEBUG if verbose else logging.INFO,
+        handlers=[inert_log.handler(layout, loaded.log_format)],
     )
+    if loaded.log_format is LogFormat.TEXT:  # people read the notes elsewhere (`gpuward watch`)
+        logging.getLogger(executor.NOTES).setLevel(logging.WARNING)
     logging.getLogger("nats").setLevel(logging.WARNING)
     files.keep_private()
     asyncio.run(_run(loaded, make))

@@ -19,6 +19,8 @@ class NodeBeat:
     version: str
     spooled: int
     dropped: int
+    # So far was its wall clock ahead of this machine's; None: an older agent does not tell
+    clock_ahead_s: float | None = None
 
 
 class History(Protocol):
@@ -157,6 +159,10 @@ class BrainView(Protocol):
 
     def troubles(self) -> Sequence[tuple[str, str, float]]:
         """Returns the open alerts about this brain itself: cause, text, since when (seconds since 1970)."""
+        ...
+
+    def log_room(self) -> tuple[int, int] | None:
+        """Returns the bytes that the log takes, and that it may take; None: the server has not said."""
         ...
 
     def node_jwt(self, name: str, node: CellNode) -> str:

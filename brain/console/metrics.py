@@ -4,6 +4,7 @@ Labels are bounded: no node, incident or person is one. Which node it is stands 
 Every brain answers; what only the leader knows (beats of nodes) is left out elsewhere, so that sums over brains are right.
 """
 
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -69,6 +70,15 @@ def _beats(brain: BrainView) -> list[NodeBeat]:
     return list(brain.newest_beats().values()) if brain.live.leads() else []
 
 
+def _off(beat: NodeBeat) -> float:
+    return abs(beat.clock_ahead_s or 0.0)
+
+
+def _room(brain: BrainView, which: int) -> Samples:
+    room = brain.log_room()
+    return [((), room[which])] if room else []
+
+
 METRICS: tuple[Metric, ...] = (
     Metric(
         name="gpuward_brain",
@@ -117,6 +127,21 @@ METRICS: tuple[Metric, ...] = (
         samples=_one(lambda brain: brain.live.state.now),
     ),
     Metric(
+        name="gpuward_log_bytes",
+        help="What the log takes on NATS; absent while that is not known.",
+        samples=lambda brain: _room(brain, 0),
+    ),
+    Metric(
+        name="gpuward_log_max_bytes",
+        help="What it may take; beyond it the oldest inputs go.",
+        samples=lambda brain: _room(brain, 1),
+    ),
+    Metric(
+        name="gpuward_data_free_bytes",
+        help="Space left on the disk of the brain's data folder.",
+        samples=_one(lambda brain: shutil.disk_usage(brain.config.data_dir).free),
+    ),
+    Metric(
         name="gpuward_inputs",
         help="Inputs that this brain has handled since its start.",
         kind="counter",
@@ -152,6 +177,11 @@ METRICS: tuple[Metric, ...] = (
         name="gpuward_beat_age_max_seconds",
         help="Age of the oldest of the nodes' newest beats.",
         samples=lambda brain: [((), max((beat.age_s for beat in _beats(brain)), default=0.0))],
+    ),
+    Metric(
+        name="gpuward_agents_clock_off_max_seconds",
+        help="The largest difference of a node's wall clock to this brain's, as its newest beat came.",
+        samples=lambda brain: [((), max((_off(beat) for beat in _beats(brain)), default=0.0))],
     ),
     Metric(
         name="gpuward_agents_spooled_events",

@@ -9,6 +9,7 @@ from typing import Any, cast
 import orjson
 from aiohttp import hdrs, web
 
+from agent import __version__
 from agent.contract.errors import ConfigError
 from agent.contract.inert import inert
 from agent.contract.messages import clip
@@ -169,6 +170,7 @@ class Console:
         return json_answer(
             {
                 "brain": brain.name,
+                "version": __version__,
                 "cell": brain.config.cell,
                 "leads": live.leads(),
                 "leader": state.leader,
@@ -248,6 +250,9 @@ class Console:
                     "version": beat.version if beat else "",
                     "spooled": beat.spooled if beat else None,
                     "dropped": beat.dropped if beat else None,
+                    "clock_ahead_s": round(beat.clock_ahead_s, 3)
+                    if beat and beat.clock_ahead_s is not None
+                    else None,
                     "chassis": place.chassis if place else "",
                     "leaf": place.leaf if place else "",
                     "rack": place.rack if place else "",

@@ -19,6 +19,7 @@ from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.current_client import CurrentClient
 from brain.leader.history import HistoryWriter
 from brain.leader.leadership import Leadership
+from brain.leader.log_size import LogSize
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
 from brain.leader.notes import BrainNotes
@@ -89,6 +90,7 @@ class LiveBrainView:
     writer: LogWriter
     notes: BrainNotes
     alerts: BrainAlerts
+    log_size: LogSize
     # where the servers are in operator mode
     jwts: OperatorMode | None
     # by this machine's wall clock
@@ -107,6 +109,7 @@ class LiveBrainView:
                 version=last.beat.version,
                 spooled=last.beat.spooled,
                 dropped=last.beat.dropped,
+                clock_ahead_s=last.ahead_s,
             )
             for node, last in self.beats.newest.items()
         }
@@ -122,6 +125,11 @@ class LiveBrainView:
     def troubles(self) -> list[tuple[str, str, float]]:
         """This brain's own open alerts: cause, text, since when (seconds since 1970)."""
         return [(alert.cause, alert.text, alert.since) for alert in self.alerts.open_now]
+
+    def log_room(self) -> tuple[int, int] | None:
+        """Bytes that the log takes, and that it may take; None: the server has not said."""
+        found = self.log_size.info
+        return (found.bytes, found.max_bytes) if found else None
 
     def node_jwt(self, name: str, node: CellNode) -> str:
         """The JWT by which a node logs in; empty where the servers are not in operator mode."""

@@ -1,7 +1,9 @@
 """Executes the engine's effects, while this brain leads."""
 
+import logging
 from collections.abc import Iterable
 
+from agent.shared.log_fields import about
 from brain.adapters.timers import Timers
 from brain.core.effects import (
     AskJobs,
@@ -23,6 +25,9 @@ from brain.leader.leadership import Leadership
 from brain.leader.log_writer import LogWriter
 from brain.leader.pages import PageSender
 from brain.leader.steps import StepDispatcher
+
+NOTES = "brain.notes"  # the logger of what the engine notes, while this brain leads (brain/cli/run.py)
+_notes = logging.getLogger(NOTES)
 
 
 class EffectExecutor:
@@ -70,5 +75,12 @@ class EffectExecutor:
                     self._jobs.ask(node)
                 case SendPage():
                     self._pages.send(effect)
-                case Note() | ShowIncident() | ShowRun():
-                    continue  # HistoryWriter shows them
+                case Note():
+                    self._logged(effect)
+                case ShowIncident() | ShowRun():
+                    continue  # HistoryWriter shows them, and notes too
+
+    def _logged(self, note: Note) -> None:
+        if _notes.isEnabledFor(logging.INFO):
+            with about(incident=note.incident, run=note.run, scope=note.scope, kind=note.kind):
+                _notes.info("%s", note.text)

@@ -11,6 +11,7 @@ from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
 from brain.leader.intake import Intake
 from brain.leader.liveness import LivenessService
+from brain.leader.log_size import LogSize
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
 from brain.leader.notes import BrainNotes
@@ -39,6 +40,7 @@ class Session:
         liveness: LivenessService,
         packs: PackUpdates,
         pulse: PulseService,
+        log_size: LogSize,
         notes: BrainNotes,
     ) -> None:
         self._config = config
@@ -54,6 +56,7 @@ class Session:
         self._liveness = liveness
         self._packs = packs
         self._pulse = pulse
+        self._log_size = log_size
         self._notes = notes
 
     async def run(self, client: Client) -> None:
@@ -77,6 +80,7 @@ class Session:
                     tasks.start(self._liveness.serve(), "liveness")
                     tasks.start(self._packs.serve(), "packs")
                     tasks.start(self._pulse.serve(), "pulse")
+                    tasks.start(self._log_size.serve(client), "size of the log")
                     await tasks.wait()
         finally:
             self._lease.drop()

@@ -1,9 +1,11 @@
 """Sends each step to whoever performs it: an agent on its node, or the brain itself."""
 
 import asyncio
+from contextlib import AbstractContextManager
 
 from agent.contract.errors import ActionError
 from agent.contract.messages import clip
+from agent.shared.log_fields import about
 from agent.shared.tasks import Tasks
 from brain.adapters.nodes import Nodes
 from brain.core.effects import Step
@@ -54,6 +56,10 @@ class StepDispatcher:
             self._background.start(self._nodes.cancel(client, step, epoch, why), f"cancel {step.id}")
 
     async def _perform(self, step: Step, epoch: int) -> None:
+        with _about(step):
+            await self._performed(step, epoch)
+
+    async def _performed(self, step: Step, epoch: int) -> None:
         if step.where != "node":
             result = await self._performer.perform(step, epoch)
         elif (client := self._nats.client) is not None:
@@ -64,6 +70,10 @@ class StepDispatcher:
             self._writer.append(result)
 
     async def _plan(self, step: Step) -> None:
+        with _about(step):
+            await self._planned(step)
+
+    async def _planned(self, step: Step) -> None:
         if step.where != "node":
             answer = self._performer.plan(step)
         elif self._nats.client is not None:
@@ -83,3 +93,7 @@ class StepDispatcher:
                 lines=tuple(clip(line, MAX_PLAN_LINE) for line in lines[:MAX_PLAN_LINES]),
             )
         )
+
+
+def _about(step: Step) -> AbstractContextManager[None]:
+    return about(incident=step.incident, run=step.run, step=step.id, node=step.node)

@@ -87,6 +87,10 @@ class Alertmanager:
             for first in range(0, len(messages), _BATCH):
                 await self._post(messages[first : first + _BATCH])
 
+    async def reach(self) -> str:
+        """As in Channel: every instance, since each may be the only one that is left."""
+        return ", ".join([await poster.reach() for poster in self._http])
+
     async def close(self) -> None:
         """Closes the HTTP sessions."""
         for poster in self._http:

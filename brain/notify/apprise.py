@@ -82,6 +82,10 @@ class Apprise:
         text = f"{self._what()} did not take it" + (f" ({status})" if status else "")
         raise Refused(text) if 400 <= status < 500 and status not in http.RETRIED else Unreachable(text)
 
+    async def reach(self) -> str:
+        """As in Channel: the library has no way to look."""
+        return ""
+
     async def close(self) -> None:
         """Does not wait for threads that hang: they end at their own deadline."""
         self._threads.shutdown(wait=False, cancel_futures=True)

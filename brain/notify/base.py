@@ -22,6 +22,12 @@ class Channel(Protocol):
         """
         ...
 
+    async def reach(self) -> str:
+        """Looks whether its receiver can be reached, and tells it nothing. Returns whom it has reached; empty: that cannot be
+        known without sending a page. Unreachable: it cannot be reached.
+        """
+        ...
+
     async def close(self) -> None:
         """Closes connections."""
         ...

@@ -100,6 +100,15 @@ class DeadMansSwitch:
                 self._tell(await self._called())
             await asyncio.sleep(self._call.every_s)
 
+    @property
+    def name(self) -> str:
+        """What the configuration calls it."""
+        return self._name
+
+    async def reach(self) -> str:
+        """Connects and does not call it; returns whom it has reached. Unreachable: it cannot."""
+        return ", ".join([await poster.reach() for poster in self._call.posters])
+
     async def close(self) -> None:
         """Closes the HTTP sessions."""
         for poster in self._call.posters:

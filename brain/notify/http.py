@@ -10,6 +10,7 @@ import aiohttp
 
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
+from brain import reach
 
 MAX_QUOTED = 200  # characters of the receiver's answer in an error
 MAX_ANSWER = 65_536  # bytes of the answer that are read
@@ -52,6 +53,11 @@ class Poster:
             return answer
         text = f"{self.host} answered {status}: {clip(answer.decode(errors='replace').strip(), MAX_QUOTED)}"
         raise Unreachable(text) if status >= 500 or status in RETRIED else Refused(text)
+
+    async def reach(self) -> str:
+        """Connects, over TLS to an https:// URL, and asks nothing; returns whom it has reached. Unreachable: it cannot."""
+        await reach.connects_to(self._url, within_s=self._timeout_s, tls=self._tls)
+        return self.host
 
     async def close(self) -> None:
         """Closes the HTTP session."""

@@ -1,6 +1,7 @@
 """Appends pages to a text file. The default when no channel is configured: a page is never dropped."""
 
 import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,13 @@ class PageLog:
             await asyncio.to_thread(self._append, text)
         except OSError as error:
             raise Unreachable(f"{self._path}: {error.strerror}") from error
+
+    async def reach(self) -> str:
+        """As in Channel: may the file be written?"""
+        place = self._path if self._path.exists() else self._path.parent
+        if not os.access(place, os.W_OK):
+            raise Unreachable(f"{self._path} cannot be written")
+        return str(self._path)
 
     async def close(self) -> None:
         """Does nothing: the file is open only while a page is written."""

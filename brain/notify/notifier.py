@@ -76,6 +76,11 @@ class Notifier:
                 why.append(f"{name}: {error}")
         return why
 
+    @property
+    def channels(self) -> Mapping[str, Channel]:
+        """Name → channel."""
+        return self._channels
+
     async def close(self) -> None:
         """Closes every channel."""
         for channel in self._channels.values():

@@ -61,6 +61,10 @@ class PagerDuty:
         """As in Channel. The same event sent twice is harmless: the key is the same."""
         await self._http.post(_body(event(message, self._key, self._want)), {}, "/v2/enqueue")
 
+    async def reach(self) -> str:
+        """As in Channel."""
+        return await self._http.reach()
+
     async def close(self) -> None:
         """Closes the HTTP session."""
         await self._http.close()

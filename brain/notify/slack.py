@@ -90,6 +90,10 @@ class Slack:
             raise Unreachable(f"slack: {code}") if code in _LATER else Refused(f"slack: {code}")
         self._remember(message, thread or str(answer.get("ts", "")))
 
+    async def reach(self) -> str:
+        """As in Channel."""
+        return await self._http.reach()
+
     async def close(self) -> None:
         """Closes the HTTP session."""
         await self._http.close()

@@ -72,6 +72,10 @@ class Webhook:
             headers["Ward-Signature"] = "v1=" + sign(self._secret, stamp, body)
         await self._http.post(body, headers)
 
+    async def reach(self) -> str:
+        """As in Channel."""
+        return await self._http.reach()
+
     async def close(self) -> None:
         """Closes the HTTP session."""
         await self._http.close()

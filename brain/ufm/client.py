@@ -25,7 +25,7 @@ from pydantic import Field
 
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from agent.shared.secret_file import secret
-from brain import fence
+from brain import fence, reach
 from brain.console_config import LOOPBACK
 from brain.options import options
 
@@ -93,6 +93,12 @@ class Ufm:
     def system(self, node: str) -> str:
         """Returns UFM's name of a node."""
         return next((ufm for ufm, ours in self.options.nodes.items() if ours == node), node)
+
+    async def reach(self) -> str:
+        """Connects over TLS and asks nothing; returns whom it has reached. Unreachable: it cannot."""
+        tls = self._tls if isinstance(self._tls, ssl.SSLContext) else None
+        await reach.connects_to(self.options.url, within_s=self.options.timeout_s, tls=tls)
+        return self.options.url
 
     async def events(self) -> list[dict[str, Any]]:
         """GET /app/events: all events that UFM remembers."""

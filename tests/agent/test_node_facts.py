@@ -22,8 +22,9 @@ from agent.collectors.samples_node import (
 from agent.contract import kinds
 from agent.contract.messages import UnsentEvent
 from agent.host import Host
+from agent.shared import kernel_clock
 from agent.sources.inventory import InventorySource, InventorySourceOptions
-from agent.sources.node import NodeSource, NodeSourceOptions, _Timex
+from agent.sources.node import NodeSource, NodeSourceOptions
 from tests.agent.following import once
 from tests.agent.golden import FIXTURES
 
@@ -122,7 +123,7 @@ def test_a_step_of_the_clock_is_reported_at_once() -> None:
 
 async def test_this_machine_is_read() -> None:
     """Memory, modules and clock of the machine that the test runs on; adjtimex fills the structure we think it does."""
-    assert ctypes.sizeof(_Timex) == 208  # struct timex on 64-bit Linux
+    assert ctypes.sizeof(kernel_clock._Timex) == 208  # struct timex on 64-bit Linux
     emitted = {
         type(sample).__name__: sample for sample in await once(NodeSource(Host(), NodeSourceOptions()))
     }

@@ -4,7 +4,18 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import cell, engine, events, flood, footprint, healing, latency, live, matchers, remedies
+from tests.benchmarks import (
+    cell,
+    engine,
+    events,
+    flood,
+    footprint,
+    healing,
+    latency,
+    live,
+    matchers,
+    remedies,
+)
 from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {

@@ -31,6 +31,8 @@ class Node:
     def __init__(self, name: str, client: Client, key: VerifyKey) -> None:
         self.name = name
         self.session = "s1"
+        self.version = "1"
+        self.ahead_s = 0.0  # of its wall clock
         self.again_s = 5.0  # an event that is not acknowledged for so long is offered again
         self.commands: list[Command] = []
         self.answer = Answer.ACCEPTED
@@ -73,9 +75,10 @@ class Node:
             session=self.session,
             boot="b",
             mono_s=time.monotonic(),
-            version="1",
+            version=self.version,
             spooled=0,
             dropped=0,
+            wall_s=time.time() + self.ahead_s,
         )
         await self._client.publish(self._offer(subjects.BEAT), orjson.dumps(encode_beat(beat)))
 

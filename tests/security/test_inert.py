@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from agent.contract.inert import MARKS, inert, inert_data, inert_json
 from agent.shared import inert_log
+from agent.shared.inert_log import LogFormat
 from brain.cli import diagnose, watch
 from brain.cli.explain import render
 from brain.cli.main import group
@@ -115,9 +116,9 @@ def test_json_means_the_same_and_does_nothing(value: Any) -> None:
     assert not acts(json.dumps(inert_data(value), ensure_ascii=False))
 
 
-def _logged(text: str) -> str:
+def _logged(text: str, form: LogFormat = LogFormat.TEXT) -> str:
     sink = io.StringIO()
-    handler = inert_log.handler("%(levelname)s %(name)s: %(message)s")
+    handler = inert_log.handler("%(levelname)s %(name)s: %(message)s", form)
     assert isinstance(handler, logging.StreamHandler)
     handler.setStream(sink)
     try:
@@ -135,6 +136,14 @@ def test_a_log_line_is_one_line(text: str) -> None:
     assert first.startswith("INFO n: says ")
     assert all(line.startswith("  | ") for line in others)
     assert not acts(_logged(text))
+
+
+@given(TEXT)
+def test_a_log_line_of_json_is_exact_and_one_line(text: str) -> None:
+    """A collector reads what was written; whoever looks at the file is safe from it."""
+    (line,) = _logged(text, LogFormat.JSON).rstrip("\n").split("\n")
+    assert json.loads(line)["text"] == f"says {text}"
+    assert not acts(line)
 
 
 INCIDENT: dict[str, Any] = {

@@ -27,6 +27,9 @@ class Pager:
             raise self.fails
         self.pages.append(message)
 
+    async def reach(self) -> str:
+        return self.name
+
     async def close(self) -> None:
         return
 

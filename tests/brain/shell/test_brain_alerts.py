@@ -35,6 +35,10 @@ class Pager:
             raise Unreachable("away")
         self.pages.append(message)
 
+    async def reach(self) -> str:
+        """As Channel.reach."""
+        return self.name
+
     async def close(self) -> None:
         """As Channel.close."""
 

@@ -1,0 +1,152 @@
+"""NATS: is it there, is it one that keeps nodes apart, what may the brain do there, and is there room?"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from nats.aio.client import Client
+from nats.js.errors import NotFoundError
+
+from agent.contract import subjects
+from agent.contract.errors import ConfigError
+from agent.shared import nats_connection
+from agent.shared.nats_connection import LOST, NatsConnection
+from brain.adapters import broker_rights, log, nats_server, operator_mode, server_check
+from brain.adapters.broker import brain_connection
+from brain.cli.checkup.installation import NO_BRAIN, Installation
+from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.config import BrainConfig
+
+WITHIN_S = 15.0
+FULL = 0.9  # of what the server lets the brain's account keep
+SHORT_S = (
+    3 * 86_400.0
+)  # a full log that reaches back less is short: incidents of a weekend are gone on Monday
+_GIB = 1024**3
+
+
+async def broker(found: Installation) -> AsyncIterator[HealthLine]:
+    """Connects as the brain does, a second time beside it, and reads."""
+    name, config = "broker", found.config
+    denied: list[str] = []
+    if config.embedded and found.brain is None:
+        yield unchecked(
+            name, f"{NO_BRAIN}, and its NATS server runs while it does", "start it: `gpuward run`"
+        )
+        return
+    try:
+        connection = _connection(config, denied)
+        client = await connection.connect()
+    except ConfigError as error:
+        yield fail(name, str(error), "correct [nats] of brain.toml, or the file")
+        return
+    except LOST as error:
+        yield fail(
+            name, f"{_where(config)} does not let us in: {error or type(error).__name__}", _UNREACHABLE
+        )
+        return
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            async for line in _looked(client, config, denied):
+                yield line
+    except LOST as error:
+        yield fail(name, f"{_where(config)}: {error or type(error).__name__}", _UNREACHABLE)
+    finally:
+        await nats_connection.close(client)
+
+
+_UNREACHABLE = "start the servers, or correct nats.url and nats.seed_file"
+
+
+async def _looked(client: Client, config: BrainConfig, denied: list[str]) -> AsyncIterator[HealthLine]:
+    try:
+        await server_check.check(client)
+    except ConfigError as error:
+        yield fail("broker", str(error), "update or reconfigure each server of the cluster")
+    else:
+        version = client.connected_server_version
+        yield ok(
+            "broker",
+            f"{_where(config)}: NATS {version.major}.{version.minor}.{version.patch}, strict, JetStream",
+        )
+    denied.clear()
+    await broker_rights.try_all(client, config.cell)
+    refused = [text for text in denied if "permissions violation" in text.lower()]
+    if refused:
+        yield fail(
+            "rights on NATS",
+            some(text.removeprefix("nats: ") for text in refused),
+            "give the brain's user the account that `gpuward cell show --nats-accounts` prints",
+        )
+    else:
+        yield ok("rights on NATS", "the brain's user may do all that the brain does")
+    async for line in _kept(client, config):
+        yield line
+
+
+async def _kept(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine]:
+    """The log, and the room that JetStream has."""
+    manager = client.jsm()
+    try:
+        info = await log.info(client, config.cell)
+    except NotFoundError:
+        yield warn("log", f"cell {config.cell} has none yet", "the brain makes it at its first start")
+    else:
+        yield await _log(client, config, info)
+    account = await manager.account_info()
+    most = account.limits.max_storage if account.limits else 0
+    if most > 0:
+        share = account.storage / most
+        text = f"JetStream has {account.storage / _GIB:.1f} of {most / _GIB:.1f} GiB of this account"
+        full = share > FULL
+        yield (
+            warn("room on NATS", text, "raise the account's limit, or lower log.max_bytes")
+            if full
+            else ok("room on NATS", text)
+        )
+
+
+async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> HealthLine:
+    name = "log"
+    text = f"{info.bytes / _GIB:.2f} of {info.max_bytes / _GIB:.2f} GiB"
+    if info.max_bytes < config.log.max_bytes:
+        wanted = f"{config.log.max_bytes / _GIB:.2f} GiB are configured (log.max_bytes)"
+        return warn(
+            name, f"{text}, and {wanted}: the server had no room", "make room there, restart the brain"
+        )
+    if info.bytes <= FULL * info.max_bytes:
+        return ok(name, text)
+    back_s = await _reaches_back_s(client, config.cell, info.first_seq)
+    if back_s >= min(SHORT_S, config.log.max_age_s / 2):
+        return ok(name, f"{text}, of the last {back_s / 86_400:.0f} days: the oldest goes")
+    return warn(name, f"{text}: full, and only of the last {back_s / 3600:.0f} hours", "raise log.max_bytes")
+
+
+async def _reaches_back_s(client: Client, cell: str, first: int) -> float:
+    try:
+        oldest = (await client.jsm().get_msg(subjects.stream(cell), first)).time
+    except NotFoundError:  # dropped meanwhile
+        oldest = None
+    return time.time() - oldest.timestamp() if oldest else 0.0
+
+
+def _where(config: BrainConfig) -> str:
+    return config.nats.url or nats_server.of(config).url
+
+
+def _connection(config: BrainConfig, denied: list[str]) -> NatsConnection:
+    """As the brain connects (brain/app.py). ConfigError: a file cannot be read."""
+    server = nats_server.of(config) if config.embedded else None
+    jwts = operator_mode.of(config)
+    seed: Path | None = server.brain_seed_file if server else None
+    return brain_connection(
+        config.nats,
+        name="gpuward doctor",
+        url=server.url if server else "",
+        seed_file=seed,
+        seed=jwts.user.seed if jwts else "",
+        jwt=jwts.brain_jwt(time.time()) if jwts else "",
+        ca_file=server.ca_file if server else None,
+        on_error=denied.append,
+    )

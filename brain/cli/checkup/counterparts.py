@@ -1,0 +1,175 @@
+"""Whom the brain talks to: channels, switches outside, BMCs, schedulers, UFM. Nobody is told or asked to do anything."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from agent.contract.counted import counted
+from agent.contract.errors import ActionError, ConfigError, Refused
+from agent.contract.messages import Scalar
+from brain import actions
+from brain.actions import bmc_tables, scheduler
+from brain.actions.base import Order
+from brain.actions.bmc_tables import Bmcs
+from brain.cli.checkup.installation import Installation
+from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.core.inputs import StepResult
+from brain.notify import dead_mans_switch, notifier
+from brain.ufm import client as ufm_client
+
+MOST_AT_ONCE = 50
+_CORRECT = "correct it in brain.toml"
+
+
+async def channels(found: Installation) -> AsyncIterator[HealthLine]:
+    """Each channel's receiver can be reached from here."""
+    config = found.config
+    try:
+        built = notifier.build(config.channels, config.groups, config.data_dir)
+        outside = dead_mans_switch.dead_mans_switches(
+            config.dead_mans_switches, cell=config.cell, works=bool, note=lambda _kind, _text: None
+        )
+    except ConfigError as error:
+        yield fail("channels", str(error), _CORRECT)
+        return
+    try:
+        for name, channel in built.channels.items() if config.channels else ():
+            yield await _reached(f"channel {name}", channel)
+        for switch in outside:
+            yield await _reached(f"dead man's switch {switch.name}", switch)
+    finally:
+        await built.close()
+        for switch in outside:
+            await switch.close()
+
+
+async def _reached(name: str, other: Any) -> HealthLine:
+    """`other` has `reach`."""
+    try:
+        where = await other.reach()
+    except ActionError as error:
+        return fail(name, str(error), "look at name, port, firewall and certificate from this machine")
+    if not where:
+        return unchecked(
+            name, "it cannot be known without sending a page", "send one: `gpuward drill`, on simulated nodes"
+        )
+    return ok(name, f"{where} can be reached; no page was sent")
+
+
+async def fabric_managers(found: Installation) -> AsyncIterator[HealthLine]:
+    """Each UFM can be reached."""
+    config = found.config
+    try:
+        for name, ufm in ufm_client.ufms(config.ufm).items():
+            yield await _reached(f"ufm {name}", ufm)
+            await ufm.close()
+    except ConfigError as error:
+        yield fail("ufm", str(error), _CORRECT)
+
+
+async def schedulers(found: Installation) -> AsyncIterator[HealthLine]:
+    """Each scheduler answers, and our account may do there what runbooks do."""
+    for name, table in found.config.schedulers.items():
+        yield await _scheduler(name, table)
+    if not found.config.schedulers:
+        yield ok("schedulers", "none is configured: jobs are not asked about, and nothing is drained")
+
+
+async def _scheduler(name: str, table: Mapping[str, Any]) -> HealthLine:
+    check = f"scheduler {name}"
+    try:
+        built = scheduler.built(name, table)
+    except ConfigError as error:
+        return fail(check, str(error), _CORRECT)
+    try:
+        lacking = await built.lacking()
+    except Refused as error:
+        return fail(check, str(error), "give gpuward's account its rights there: docs/actions.md")
+    except ActionError as error:
+        return fail(
+            check, f"it does not answer: {error}", "look at its server, and at the table of brain.toml"
+        )
+    finally:
+        await built.close()
+    if lacking:
+        return fail(check, f"our account may not {some(lacking)}", "give it these rights there")
+    return ok(check, f"{table['type']} answers, and our account may do what is needed")
+
+
+async def bmcs(found: Installation) -> AsyncIterator[HealthLine]:
+    """Each node's BMC answers from here. With `--login` one of each table is logged in to, and its power state is read."""
+    if not found.config.bmc:
+        yield ok("bmc", "none is configured: no node is power cycled")
+        return
+    try:
+        tables = bmc_tables.build(found.config.bmc)
+    except ConfigError as error:
+        yield fail("bmc", str(error), _CORRECT)
+        return
+    nodes: dict[str, list[str]] = {name: [] for name in found.config.bmc}
+    for node in found.node_names():
+        try:
+            nodes[tables.tables_of(node)[0].name].append(node)
+        except Refused:
+            continue  # a node without a BMC
+    for name, of_table in nodes.items():
+        if of_table:
+            async for line in _bmcs_of(f"bmc {name}", tables, of_table, login=found.login):
+                yield line
+        else:
+            yield unchecked(
+                f"bmc {name}", "no known node is one of its first choice", "say it again when nodes are heard"
+            )
+
+
+async def _bmcs_of(check: str, tables: Bmcs, nodes: list[str], *, login: bool) -> AsyncIterator[HealthLine]:
+    some_at_once = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def trouble(node: str) -> str:
+        async with some_at_once:
+            try:
+                await tables.tables_of(node)[0].backend.reach(node)
+            except ActionError as error:
+                return str(error)
+            return ""
+
+    why = dict(zip(nodes, await asyncio.gather(*map(trouble, nodes)), strict=True))
+    dead = [node for node in nodes if why[node]]
+    if dead:
+        text = f"{len(dead)} of {len(nodes)} do not answer: {some(dead)} ({why[dead[0]]})"
+        action = "look at the BMCs, the management network, and the addresses in brain.toml"
+        yield fail(check, text, action) if len(dead) == len(nodes) else warn(check, text, action)
+    else:
+        yield ok(check, f"{counted(len(nodes), 'BMC')} answer")
+    well = next((node for node in nodes if not why[node]), "")
+    if login and well:
+        try:
+            async with tables.open(well) as bmc:
+                yield ok(check, f"{bmc.where}: logged in; {well} is {await bmc.power()!s}")
+        except ActionError as error:
+            yield fail(
+                check, f"login for {well}: {error}", "correct user, password_file, or the BMC's account"
+            )
+
+
+class _Nobody:
+    """In place of the nodes: actions are built here, and none is performed."""
+
+    async def perform(
+        self, node: str, action: str, params: Mapping[str, Scalar], *, of: Order, part: str
+    ) -> StepResult:
+        """Never called."""
+        raise NotImplementedError(f"the doctor performs nothing: {action} on {node}, {params}, {of}, {part}")
+
+
+async def own_actions(found: Installation) -> AsyncIterator[HealthLine]:
+    """What the brain does by itself can be built from the configuration, as at its start."""
+    name = "actions of the brain"
+    async with AsyncExitStack() as stack:
+        try:
+            built = actions.build(found.config, _Nobody(), stack)
+        except ConfigError as error:
+            yield fail(name, str(error), _CORRECT)
+        else:
+            yield ok(name, f"{len(built.actions)} can be performed with this configuration")

@@ -1,0 +1,155 @@
+"""What the brain says: does it lead, does it hear its nodes, do the versions fit, and how far may runbooks go?"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from agent import __version__
+from agent.contract.counted import counted
+from agent.contract.errors import ConfigError
+from brain.cli.checkup.installation import NO_BRAIN, BrainAnswers, Installation
+from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.core.pack.spec import Mode
+
+AHEAD_S = 2.0  # a beat may have waited on its way
+_NAMES = ("agents", "nodes", "clocks of nodes", "modes")
+
+
+def brain(found: Installation) -> Iterator[HealthLine]:
+    """A brain answers, leads or follows, and has no trouble; nothing else can be known without it."""
+    name = "brain"
+    if found.brain is None:
+        yield fail(
+            name, f"{NO_BRAIN}: {found.silent_why}", "start it: `systemctl start gpuward`, or `gpuward run`"
+        )
+        for other in _NAMES:
+            yield unchecked(other, NO_BRAIN)
+        return
+    status = found.brain.status
+    if status["stopped"]:
+        yield fail(name, f"it has stopped acting: {status['stopped']}", "see its log, then restart it")
+    for trouble in status["troubles"]:
+        yield fail(name, f"{trouble['cause']}: {trouble['text']}", "as the page says")
+    if status["version"] != __version__:
+        yield warn(
+            name, f"it is of version {status['version']}, and this is {__version__}", "restart the brain"
+        )
+    if status["leads"]:
+        yield ok(name, f"{status['brain']} leads cell {status['cell']}, version {status['version']}")
+    elif status["leader"]:
+        yield ok(name, f"{status['brain']} follows; {status['leader']} leads cell {status['cell']}")
+    else:
+        yield fail(name, f"{status['brain']}: nobody leads cell {status['cell']}", "see its log")
+    yield from _nodes(found, found.brain)
+    yield from _agents(found.brain)
+    yield from _clocks(found.brain)
+    yield from _modes(status)
+
+
+def _nodes(found: Installation, answers: BrainAnswers) -> Iterator[HealthLine]:
+    name = "nodes"
+    if not answers.nodes:
+        yield warn(name, "none was ever heard", "install agents: docs/cell.md says how nodes join")
+        return
+    silent = [str(node["name"]) for node in answers.nodes if not node["alive"]]
+    known = {node["name"] for node in answers.nodes}
+    try:
+        never = [one for one in found.registered() if one not in known]
+    except ConfigError as error:
+        yield unchecked(name, str(error), "run this as root, or restore the file")
+        never = []
+    if silent:
+        yield warn(
+            name,
+            f"{len(silent)} of {len(known)} are not heard: {some(silent)}",
+            "look there (`systemctl status gpuward-agent`); one that is gone for good: `gpuward forget NODE`",
+        )
+    if never:
+        yield warn(
+            name,
+            f"joined and never heard: {some(never)}",
+            "start their agents, or `gpuward cell revoke NODE`",
+        )
+    late = [str(node["name"]) for node in answers.nodes if node["dropped"]]
+    if late:
+        yield warn(
+            name, f"have dropped events: {some(late)}", "they were cut off for long, or flood: see their logs"
+        )
+    if not silent and not never:
+        yield ok(name, f"all {len(known)} are heard")
+
+
+def _agents(answers: BrainAnswers) -> Iterator[HealthLine]:
+    """Brain and agents may differ by one minor version."""
+    name, ours = "agents", answers.status["version"]
+    told = (str(node["version"]) for node in answers.nodes if node["version"])
+    versions = Counter(version.partition(" ")[0] for version in told)  # of "0.1.0 (simulated)" the number
+    if not versions:
+        leader = "" if answers.status["leads"] else ": only the leader hears the nodes"
+        yield unchecked(name, f"no node has told its version to this brain{leader}")
+        return
+    far = {version: count for version, count in versions.items() if not _fit(version, ours)}
+    if far:
+        yield fail(
+            name, f"too far from the brain's {ours}: {_counts(far)}", "upgrade them, one version at a time"
+        )
+    elif set(versions) != {ours}:
+        yield warn(name, f"the brain is {ours}, the agents: {_counts(versions)}", "finish the upgrade")
+    else:
+        yield ok(name, f"all {versions.total()} are {ours}, as the brain")
+
+
+def _counts(versions: dict[str, int]) -> str:
+    return some(f"{count} × {version}" for version, count in sorted(versions.items()))
+
+
+def _fit(one: str, other: str) -> bool:
+    try:
+        (a, b), (c, d) = (tuple(map(int, text.split(".")[:2])) for text in (one, other))
+    except ValueError:
+        return False
+    return a == c and abs(b - d) <= 1
+
+
+def _clocks(answers: BrainAnswers) -> Iterator[HealthLine]:
+    """Compared with this brain's clock, as each node's newest beat came."""
+    name = "clocks of nodes"
+    told = {
+        str(node["name"]): float(node["clock_ahead_s"])
+        for node in answers.nodes
+        if node["clock_ahead_s"] is not None
+    }
+    if not told:
+        yield unchecked(name, "no node has told its time to this brain")
+        return
+    off = {node: ahead_s for node, ahead_s in told.items() if abs(ahead_s) > AHEAD_S}
+    if not off:
+        yield ok(name, f"{counted(len(told), 'node')} within {AHEAD_S:g} s of the brain's")
+        return
+    worst = sorted(off, key=lambda node: -abs(off[node]))
+    text = some(f"{node} {off[node]:+.1f} s" for node in worst)
+    most = len(off) > len(told) / 2
+    action = "look at the brain's own clock first: most nodes differ" if most else "start chronyd there"
+    yield warn(name, f"off: {text}", action)
+
+
+def _modes(status: Any) -> Iterator[HealthLine]:
+    """Which runbooks run by themselves, and which only say what they would do."""
+    shown = [
+        f"{one['mode']}: {one['runbook']} on {one['nodes'] or 'wider scopes than a node'}"
+        + (f" ({one['who']})" if one["who"] else "")
+        for one in status["modes"]
+        if (one["mode"], one["runbook"], one["nodes"]) != (Mode.OBSERVE.value, "*", "*")
+    ]
+    acts = any(one["mode"] != Mode.OBSERVE.value for one in status["modes"])
+    rest = "" if acts else "; nothing is healed, people are told"
+    yield ok(
+        "modes",
+        f"observe everywhere, then {'; '.join(shown)}{rest}" if shown else f"observe everywhere{rest}",
+    )
+    if status["holds"]:
+        yield warn(
+            "modes",
+            f"{counted(len(status['holds']), 'hold')} in force: {some(one['scope'] for one in status['holds'])}",
+            "`gpuward release SCOPE` when they have served",
+        )

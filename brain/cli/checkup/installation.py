@@ -1,0 +1,80 @@
+"""What the checks look at: the configuration, and what the brain answers if it does."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent.contract.errors import ConfigError
+from brain.cell.authority import Authority
+from brain.cell.registry import CellRegistry
+from brain.cli.client import DEFAULT_URL, Client
+from brain.config import BrainConfig
+
+NO_BRAIN = "the brain does not answer"
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrainAnswers:
+    """What a brain says of itself and of its nodes."""
+
+    status: Mapping[str, Any]
+    nodes: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """One brain's machine, at one moment."""
+
+    # None: defaults
+    file: Path | None
+    config: BrainConfig
+    # Warnings about the configuration: old names
+    warnings: Sequence[str]
+    # None: it does not answer
+    brain: BrainAnswers | None
+    # Why it does not
+    silent_why: str
+    # May a BMC be logged in to?
+    login: bool
+    # Seconds since 1970, by this machine's clock
+    now: float
+
+    def registered(self) -> Sequence[str]:
+        """Names of the nodes that belong to the cell. ConfigError: its registry cannot be read."""
+        if not self.config.cell_dir.is_dir():
+            return sorted(self.config.nats.embedded.nodes)
+        registry = CellRegistry(self.config.registry_file, self.config.nats.embedded.nodes)
+        return sorted({*registry.nodes(), *self.config.nats.embedded.nodes})
+
+    def node_names(self) -> Sequence[str]:
+        """Names of the nodes, as the brain knows them; those that belong to the cell while it does not answer."""
+        if self.brain is not None:
+            return [str(node["name"]) for node in self.brain.nodes]
+        try:
+            return self.registered()
+        except ConfigError:
+            return []
+
+
+def ask(client: Client) -> tuple[BrainAnswers | None, str]:
+    """Returns what the brain answers, or None and why it does not."""
+    try:
+        return BrainAnswers(status=client.get("status"), nodes=client.get("nodes")["nodes"]), ""
+    except click.ClickException as error:
+        return None, error.message
+
+
+def client_of(client: Client, config: BrainConfig) -> Client:
+    """Returns the client of the console in this configuration, unless another place was named."""
+    console = config.console
+    if client.url != DEFAULT_URL or not console.port:
+        return client
+    host = _EVERYWHERE.get(console.host, console.host)
+    scheme = "https" if console.tls_cert_file else "http"
+    authority = Authority(config.cell_dir)
+    own = authority.ca_file if console.tls_cert_file == authority.certificate_file else None
+    return client.at(url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{console.port}", ca_file=own)

@@ -1,0 +1,130 @@
+"""The keys of a cell, a rotation that is under way, and when certificates end."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from agent.contract.counted import counted
+from agent.contract.errors import ConfigError
+from brain.adapters import keys
+from brain.adapters.rotation import KeyRotation
+from brain.cell import authority
+from brain.cell.authority import Authority
+from brain.cell.trust import KeyKind
+from brain.cli import cell_rotate
+from brain.cli.checkup.installation import Installation
+from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.cli.checkup.secrets import named_files
+
+SOON_S = 30 * 86_400.0
+LATE_S = 3600.0  # a rotation's next step is taken within seconds of its time while a brain runs
+
+
+def signing(found: Installation) -> Iterator[HealthLine]:
+    """The key that signs commands is there."""
+    name, path = "signing key", found.config.signing_key
+    if not path.exists():
+        if found.brain is not None:
+            yield fail(
+                name,
+                f"{path} is not there, and a brain answers",
+                "is this brain's brain.toml the one that runs?",
+            )
+        else:
+            yield unchecked(
+                name, f"{path} is not there", "the brain makes it at its first start; a restored one is lost"
+            )
+        return
+    try:
+        yield ok(name, f"{keys.read_signer(path).key_id} in {path}")
+    except ConfigError as error:
+        yield fail(name, str(error), "restore it: no node obeys another one; or run this as root")
+
+
+def rotation(found: Installation) -> Iterator[HealthLine]:
+    """Rotations go on, and every node knows the keys in force."""
+    name = "key rotation"
+    try:
+        state = KeyRotation(found.config).file.state()
+        shown = cell_rotate.shown(found.config, found.registered())
+    except ConfigError as error:
+        yield unchecked(name, str(error), "run this as root, or restore the file")
+        return
+    for kind, one in state.rotations.items():
+        text = f"{kind.value}: under way since {_day(one.since)}, {one.stage.value}, goes on by {_day(one.switch_at)}"
+        if kind is KeyKind.BRAIN and not found.config.embedded:
+            yield warn(
+                name, text, "reload the servers with the accounts, then `gpuward cell rotate brain --now`"
+            )
+        elif found.now > one.switch_at + LATE_S:
+            yield fail(name, f"{text}: that is over", "start the brain: it takes the next step; see its log")
+        else:
+            yield ok(name, text)
+    if not state.rotations:
+        yield ok(name, "none is under way")
+    yield from _told(shown)
+
+
+def _told(shown: dict[str, Any]) -> Iterator[HealthLine]:
+    name = "keys of nodes"
+    again, behind = shown["join_again"], shown["unconfirmed"]
+    if again:
+        yield fail(
+            name,
+            f"{counted(len(again), 'node')} must join again: {some(again)}",
+            "`gpuward cell token`, then `gpuward-agent join TOKEN` on each",
+        )
+    if behind:
+        yield warn(
+            name,
+            f"announcement {shown['announcement']} is not confirmed by {counted(len(behind), 'node')}: {some(behind)}",
+            "they do when they are heard; see `gpuward cell show`",
+        )
+    if not again and not behind:
+        yield ok(
+            name,
+            f"announcement {shown['announcement']} is confirmed"
+            if shown["announcement"]
+            else "never exchanged",
+        )
+
+
+def certificates(found: Installation) -> Iterator[HealthLine]:
+    """None has ended, or ends soon."""
+    name, config, own = "certificates", found.config, Authority(found.config.cell_dir)
+    ends: dict[str, float] = {}
+    renew: dict[str, str] = {}
+    if own.exists():
+        try:
+            ends["the authority's"], ends["the server's"] = own.ends()
+        except ConfigError as error:
+            yield fail(name, str(error), "restore the folder `cell`, or `gpuward cell rotate server`")
+        renew = {
+            "the authority's": "gpuward cell rotate authority",
+            "the server's": "gpuward cell rotate server; the brain does it by itself while it runs and has ca.key",
+        }
+    for key, path in named_files(config, public=True):
+        if path in (own.ca_file, own.certificate_file):
+            continue
+        try:
+            ends[key] = authority.all_end(path)
+        except ConfigError as error:
+            yield fail(name, f"{key}: {error}", "correct the file, or the key of brain.toml")
+    soon = {key: at for key, at in ends.items() if at - found.now < SOON_S}
+    for key, at in soon.items():
+        action = renew.get(key, "renew it")
+        ended = at <= found.now
+        text = f"{key} {'ended' if ended else 'ends'} {_day(at)}"
+        yield fail(name, text, action) if ended else warn(name, text, action)
+    if ends and not soon:
+        first = min(ends, key=lambda key: ends[key])
+        yield ok(name, f"{counted(len(ends), 'file')}; the first to end, {first}, {_day(ends[first])}")
+    if not ends:
+        yield ok(name, "none: everything is on loopback, or another program has TLS")
+
+
+def _day(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, ValueError):
+        return "never"

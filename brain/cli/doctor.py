@@ -1,0 +1,129 @@
+"""The command: which checks there are, and how their lines are shown."""
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from agent.contract.errors import ConfigError
+from agent.contract.inert import inert
+from brain import config as brain_config
+from brain.cli.brain_toml import chosen, in_config, in_data, load
+from brain.cli.checkup import broker, counterparts, fleet, keys, machine
+from brain.cli.checkup.installation import Installation, ask, client_of
+from brain.cli.checkup.lines import Health, HealthLine, fail, unchecked
+from brain.cli.client import Client, for_client
+from brain.cli.terminal import as_json, print_json
+
+# What is looked at, in the order in which it is shown. The first ones read files and what the brain has said ...
+READING: Sequence[Callable[[Installation], Iterator[HealthLine]]] = (
+    machine.configuration,
+    machine.rules,
+    machine.files,
+    machine.disk,
+    machine.clock,
+    keys.signing,
+    keys.rotation,
+    keys.certificates,
+    machine.group_names,
+    fleet.brain,
+)
+# ... and these talk to others.
+ASKING: Sequence[Callable[[Installation], AsyncIterator[HealthLine]]] = (
+    broker.broker,
+    counterparts.own_actions,
+    counterparts.channels,
+    counterparts.schedulers,
+    counterparts.bmcs,
+    counterparts.fabric_managers,
+)
+_WIDTH = max(map(len, Health))
+
+
+@click.command()
+@in_config
+@in_data
+@click.option(
+    "--login", is_flag=True, help="Also logs in to one BMC of each table, and reads its power state."
+)
+@as_json
+@for_client
+def doctor(client: Client, path: Path | None, data: Path | None, login: bool, plain: bool) -> None:
+    """Looks over a whole installation: a line for each check, with what to do. Exit status 1 when something fails.
+
+    Run it on the brain's machine, as root or as the brain's user, while the brain runs or not. It changes nothing and tells
+    nobody anything.
+    """
+    lines = _examined(client, path, data, login=login)
+    ill = any(line.health is Health.FAIL for line in lines)
+    if plain:
+        print_json({"ok": not ill, "checks": [asdict(line) for line in lines]})
+    else:
+        for line in lines:
+            click.echo(_text(line))
+    if ill:
+        sys.exit(1)
+
+
+def _text(line: HealthLine) -> str:
+    action = f" → {line.action}" if line.action else ""
+    return inert(f"{line.health.value:<{_WIDTH}}  {line.check}: {line.text}{action}")
+
+
+def _examined(client: Client, path: Path | None, data: Path | None, *, login: bool) -> list[HealthLine]:
+    try:
+        with _warnings() as warnings:
+            config = load(path, data)
+    except ConfigError as error:
+        return [
+            fail(
+                "configuration",
+                "; ".join(str(error).splitlines()),
+                "correct it: the brain does not start with it",
+            ),
+            unchecked("all that it configures", "the configuration cannot be read"),
+        ]
+    brain, why = ask(client_of(client, config))
+    found = Installation(
+        file=chosen(path),
+        config=config,
+        warnings=warnings,
+        brain=brain,
+        silent_why=why,
+        login=login,
+        now=time.time(),
+    )
+    return [line for check in READING for line in check(found)] + asyncio.run(_asked(found))
+
+
+async def _asked(found: Installation) -> list[HealthLine]:
+    """All at once: some wait for their deadlines."""
+
+    async def all_of(check: Callable[[Installation], AsyncIterator[HealthLine]]) -> list[HealthLine]:
+        return [line async for line in check(found)]
+
+    return [line for lines in await asyncio.gather(*map(all_of, ASKING)) for line in lines]
+
+
+@contextmanager
+def _warnings() -> Iterator[list[str]]:
+    """What brain/config.py warns of meanwhile: old names. Our lines say the rest, so nothing is logged beside them."""
+    texts: list[str] = []
+
+    class _Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            texts.append(record.getMessage())
+
+    handler, log = _Kept(), logging.getLogger(brain_config.__name__)
+    log.addHandler(handler)
+    logging.getLogger().addHandler(logging.NullHandler())
+    try:
+        yield texts
+    finally:
+        log.removeHandler(handler)

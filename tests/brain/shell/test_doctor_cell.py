@@ -1,0 +1,190 @@
+"""What `gpuward doctor` says of keys and certificates, of what a brain answers, and of whom the brain talks to."""
+
+from pathlib import Path
+
+import pytest
+
+from brain.adapters.rotation import KeyRotation
+from brain.cell.authority import Authority
+from brain.cell.registry import CellRegistry
+from brain.cell.trust import KeyKind
+from brain.cli.checkup import counterparts, fleet
+from brain.cli.checkup import keys as key_checks
+from brain.cli.checkup.lines import Health
+from tests.brain.shell.doctor_kit import DAY_S, NOBODY, NOW, PUBLIC, answers, gathered, lines, node, site
+
+# --- keys and certificates ---
+
+
+def test_a_rotation_that_does_not_go_on(tmp_path: Path) -> None:
+    """While it waits it is told; when its time is over and nobody has taken the next step, it fails."""
+    found = site(tmp_path)
+    assert lines(key_checks.rotation(found), Health.OK, "key rotation") == ["none is under way → "]
+    KeyRotation(found.config).begin(KeyKind.SIGNING, now=NOW, overlap_s=DAY_S)
+    (text,) = lines(key_checks.rotation(found), Health.OK, "key rotation")
+    assert text.startswith("signing: under way since 2026-09-21")
+    late = site(tmp_path, now=NOW + 2 * DAY_S)
+    (text,) = lines(key_checks.rotation(late), Health.FAIL)
+    assert "that is over → start the brain" in text
+
+
+def test_nodes_that_do_not_know_the_new_key(tmp_path: Path) -> None:
+    """Those of the cell that have not confirmed what was announced."""
+    found = site(tmp_path)
+    CellRegistry(found.config.registry_file).add("gpu001", PUBLIC, now=NOW)
+    KeyRotation(found.config).begin(KeyKind.SIGNING, now=NOW, overlap_s=DAY_S)
+    (text,) = lines(key_checks.rotation(found), Health.WARN)
+    assert text.startswith("announcement 1 is not confirmed by 1 node: gpu001")
+
+
+def test_a_signing_key_that_is_not_the_brains(tmp_path: Path) -> None:
+    """A brain answers, and the configuration names a key that is not there: it is another brain's configuration."""
+    assert [one.health for one in key_checks.signing(site(tmp_path))] == [Health.UNCHECKED]
+    (text,) = lines(key_checks.signing(site(tmp_path, brain=answers())), Health.FAIL)
+    assert "is this brain's brain.toml the one that runs?" in text
+    assert not (tmp_path / "data/signing.key").exists()
+
+
+@pytest.mark.parametrize(
+    ("days", "health", "says"),
+    [(100, Health.OK, "first to end"), (380, Health.WARN, "ends"), (400, Health.FAIL, "ended")],
+)
+def test_when_certificates_end(tmp_path: Path, days: int, health: Health, says: str) -> None:
+    """The server's lasts 397 days; thirty days before it is a warning."""
+    found = site(tmp_path, now=NOW + days * DAY_S)
+    Authority(found.config.cell_dir).make("default", ["brain.example"], NOW)
+    (text,) = lines(key_checks.certificates(found), health)
+    assert says in text
+    assert "the server's" in text
+
+
+# --- what the brain says ---
+
+
+def test_a_brain_that_is_well(tmp_path: Path) -> None:
+    """Only lines that say so, one for each thing that only a brain knows."""
+    said = list(fleet.brain(site(tmp_path, brain=answers(node("n1"), node("n2")))))
+    assert [(one.check, one.health) for one in said] == [
+        (check, Health.OK) for check in ("brain", "nodes", "agents", "clocks of nodes", "modes")
+    ]
+    assert not any(one.action for one in said)
+
+
+def test_nodes_versions_and_clocks(tmp_path: Path) -> None:
+    """Silent nodes, those that joined and were never heard, dropped events, other versions, clocks that are off."""
+    found = site(
+        tmp_path,
+        nats={"embedded": {"nodes": {"n9": PUBLIC}}},
+        brain=answers(
+            node("n1"),
+            node("n2", alive=False),
+            node("n3", dropped=7),
+            node("n4", version="0.0.9", clock_ahead_s=-61.0),
+            node("n5", version="0.1.0 (simulated)", clock_ahead_s=None),
+        ),
+    )
+    said = list(fleet.brain(found))
+    silent, never, late = lines(iter(said), Health.WARN, "nodes")
+    assert silent.startswith("1 of 5 are not heard: n2 → look there")
+    assert never.startswith("joined and never heard: n9")
+    assert late.startswith("have dropped events: n3")
+    (text,) = lines(iter(said), Health.WARN, "agents")
+    assert text.startswith("the brain is 0.1.0, the agents: 1 × 0.0.9, 4 × 0.1.0")
+    (text,) = lines(iter(said), Health.WARN, "clocks of nodes")
+    assert text == "off: n4 -61.0 s → start chronyd there"
+
+
+def test_an_agent_that_is_two_versions_behind(tmp_path: Path) -> None:
+    """Brain and agents may differ by one."""
+    found = site(tmp_path, brain=answers(node("n1", version="0.1.3"), version="0.3.0"))
+    (text,) = lines(fleet.brain(found), Health.FAIL, "agents")
+    assert text == "too far from the brain's 0.3.0: 1 × 0.1.3 → upgrade them, one version at a time"
+
+
+def test_when_most_clocks_differ_it_is_the_brains(tmp_path: Path) -> None:
+    """Three of three nodes are off by the same."""
+    found = site(tmp_path, brain=answers(*(node(f"n{number}", clock_ahead_s=9.0) for number in range(3))))
+    (text,) = lines(fleet.brain(found), Health.WARN, "clocks of nodes")
+    assert text.endswith("→ look at the brain's own clock first: most nodes differ")
+
+
+def test_troubles_modes_and_holds(tmp_path: Path) -> None:
+    """What the brain pages about itself fails; modes are told in the order in which they count; a hold is seen."""
+    modes = [
+        {"runbook": "*", "nodes": "*", "mode": "observe", "who": ""},
+        {"runbook": "link-bounce", "nodes": "*", "mode": "auto", "who": "ann"},
+    ]
+    found = site(
+        tmp_path,
+        brain=answers(
+            node("n1"),
+            troubles=[{"cause": "log_gap", "text": "inputs are missing"}],
+            modes=modes,
+            holds=[{"scope": "node/n1"}],
+        ),
+    )
+    said = list(fleet.brain(found))
+    assert lines(iter(said), Health.FAIL) == ["log_gap: inputs are missing → as the page says"]
+    assert lines(iter(said), Health.OK, "modes") == [
+        "observe everywhere, then auto: link-bounce on * (ann) → "
+    ]
+    (text,) = lines(iter(said), Health.WARN, "modes")
+    assert text.startswith("1 hold in force: node/n1")
+
+
+@pytest.mark.parametrize(
+    ("leads", "leader", "health"),
+    [(True, "b1", Health.OK), (False, "b2", Health.OK), (False, "", Health.FAIL)],
+)
+def test_who_leads(tmp_path: Path, leads: bool, leader: str, health: Health) -> None:
+    """This brain, another one, or nobody."""
+    found = site(tmp_path, brain=answers(node("n1"), leads=leads, leader=leader))
+    assert [one.health for one in fleet.brain(found) if one.check == "brain"] == [health]
+
+
+# --- whom the brain talks to ---
+
+
+async def test_a_channel_that_nobody_can_reach(tmp_path: Path) -> None:
+    """It is connected to, and no page is sent; a file is looked at."""
+    found = site(
+        tmp_path,
+        channels={
+            "hook": {"type": "webhook", "url": f"{NOBODY}/page"},
+            "file": {"type": "log", "path": str(tmp_path / "pages.txt")},
+        },
+        dead_mans_switches={"outside": {"type": "url", "url": f"{NOBODY}/ping/secret"}},
+    )
+    said = list(await gathered(counterparts.channels(found)))
+    assert [(one.check, one.health) for one in said] == [
+        ("channel hook", Health.FAIL),
+        ("channel file", Health.OK),
+        ("dead man's switch outside", Health.FAIL),
+    ]
+    assert not any("secret" in one.text for one in said)
+    assert not (tmp_path / "pages.txt").exists()
+
+
+async def test_tables_that_cannot_be_built(tmp_path: Path) -> None:
+    """As at the start: the key is named."""
+    found = site(
+        tmp_path,
+        channels={"hook": {"type": "pigeon"}},
+        switches={"s": {"type": "hammer"}},
+        schedulers={"x": {"type": "cron"}},
+    )
+    for check, key in (
+        (counterparts.channels, "channels.hook.type"),
+        (counterparts.own_actions, "schedulers.x.type"),
+        (counterparts.schedulers, "schedulers.x.type"),
+    ):
+        (text,) = lines(await gathered(check(found)), Health.FAIL)
+        assert text.startswith(f"{key}: unknown type")
+
+
+async def test_bmcs_before_any_node_is_known(tmp_path: Path) -> None:
+    """Whose BMC would it be?"""
+    (tmp_path / "word").write_text("x")
+    table = {"type": "redfish", "address": "https://{node}-bmc.example", "user": "u", "password_file": "word"}
+    (line,) = await gathered(counterparts.bmcs(site(tmp_path, bmc={"racks": table})))
+    assert (line.check, line.health) == ("bmc racks", Health.UNCHECKED)
