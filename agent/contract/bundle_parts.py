@@ -10,10 +10,9 @@ order. A node sends the next part when the brain has answered the one before. Th
 | refused | gives up: the bundle cannot be kept, `why` says it |
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from agent.contract.errors import ContractError
 
@@ -103,13 +102,14 @@ def decode_part_answer(message: bytes) -> PartAnswer:
 
 
 def _dump(fields: dict[str, Any]) -> bytes:
-    return orjson.dumps(fields)
+    return json.dumps(fields, separators=(",", ":")).encode()
 
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        raw = orjson.loads(text)  # takes no lone surrogates, which no subject and no file can hold
-    except ValueError as error:
+        raw = json.loads(text)
+        json.dumps(raw, ensure_ascii=False).encode()  # JSON allows half a character, which no subject and no file can hold
+    except (ValueError, RecursionError) as error:
         raise ContractError(f"not JSON: {error}") from error
     if not isinstance(raw, dict):
         raise ContractError("not an object")
