@@ -17,10 +17,10 @@ VERSIONS = ("3.13", "3.14")
 PLAIN = "plain Python (durable_rules cannot be had: No module named 'durable_rules_engine')"
 
 
-def run(*argv: str | Path, **more: str) -> str:
-    """What a program prints; the test fails when it fails."""
+def run(*argv: str | Path, given: str = "") -> str:
+    """What a program prints when it reads `given`; the test fails when it fails."""
     done = subprocess.run(
-        argv, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False, input=more.get("given")
+        argv, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False, input=given
     )
     assert done.returncode == 0, f"{argv}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     return done.stdout
