@@ -231,11 +231,14 @@ class GpuEvent:
 class NvmlState:
     """State of the NVML child process."""
 
-    # absent | hung | answers | ready | blind (killed children do not die, no new one is started)
+    # absent | refused (it cannot be opened, and GPUs have the driver) | hung | answers | ready | blind (killed children do
+    # not die, no new one is started)
     state: str
     reason: str = ""
     call: str = ""
     waited_s: float = 0.0
+    # nvmlReturn_t of nvmlInit.
+    code: int = 0
     gpus: int = 0
     # The GPU on which a call hangs, where it is known.
     bdf: str = ""

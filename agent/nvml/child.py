@@ -4,7 +4,7 @@ agent/nvml/start.py runs it. It imports little: of the agent only `wire`, of the
 enum (2 MB). Before each call it writes the call's name and start on the board, a page of memory that it shares with the
 agent; that costs no system call. On stdout it writes one JSON object per line:
 
-    {"absent": why}                    there is no library or driver; the process ends
+    {"absent": why, "code": n}         NVML cannot be opened: mostly there is no library or driver; the process ends
     {"at": s, "gpus": [GPU, ...], "skipped": [...], "look": n}
                                        one sample; see SampledGpu.sample; look: the latest one that was asked for
     {"at": s, "event": [bdf, type, data, count]}
@@ -105,6 +105,10 @@ _VALUE = tuple(struct.Struct(f"={code}") for code in "dIQQqiH")  # by nvmlValueT
 class GoneError(Exception):
     """There is no NVML here, or no longer."""
 
+    def __init__(self, error: pynvml.NVMLError) -> None:
+        super().__init__(str(error))
+        self.code: int = error.value
+
 
 class Nvml:
     """Calls into the library, each announced on the board."""
@@ -143,7 +147,7 @@ class Nvml:
         try:
             self.call(-1, "nvmlInit", strict=True)
         except pynvml.NVMLError as error:
-            raise GoneError(str(error)) from error
+            raise GoneError(error) from error
 
     def call(self, index: int, name: str, *args: Any, allowed_s: float = 0.0, strict: bool = False) -> Any:
         """`pynvml.<name>(*args)`; None where the driver does not support it, or NVMLError when `strict`.
@@ -161,7 +165,7 @@ class Nvml:
             return answer
         except pynvml.NVMLError as error:
             if error.value in _GONE:
-                raise GoneError(str(error)) from error
+                raise GoneError(error) from error
             self.note(name, error.value)
             if error.value == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
                 self._missing.add(name)
@@ -497,7 +501,7 @@ def main(board_fd: int, interval_s: float, pace: Pace, skips: list[str]) -> None
                 session = NvmlSession(nvml)
                 pace.restart()
     except GoneError as error:
-        send(absent=str(error))
+        send(absent=str(error), code=error.code)
     except (BrokenPipeError, KeyboardInterrupt):
         os._exit(0)  # there is nothing to flush
 

@@ -34,7 +34,11 @@ class Hung(Exception):  # not an error of ours: the driver does not answer
 
 
 class Absent(Exception):  # not an error: a machine without GPUs
-    """The child found no library or no driver."""
+    """The child could not open NVML: mostly there is no library or no driver."""
+
+    def __init__(self, why: str, code: int) -> None:
+        super().__init__(why)
+        self.code = code  # nvmlReturn_t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +152,7 @@ class Child:
             self._last_s = now_s()
             message: dict[str, Any] = orjson.loads(line)
             if "absent" in message:
-                raise Absent(message["absent"])
+                raise Absent(message["absent"], message["code"])
             return message
 
     def _check_hung(self, at_s: float) -> None:
