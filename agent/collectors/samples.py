@@ -152,7 +152,7 @@ class Gpu:
     serial: str = ""
     # Empty when it answers, else lost | not_found | reset_required | unknown_error | unbound.
     lost: str = ""
-    # False: it is lost, or more of what it was asked failed than worked.
+    # False: it is lost, more of what it was asked failed than worked, or it supports nothing at all.
     answers: bool = True
     # Percent, at this sample; the highest and the lowest since the one before: the child leaves out some while all is calm.
     utilization_now: int | None = None

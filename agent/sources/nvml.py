@@ -89,6 +89,8 @@ class NvmlSource(Source):
         self._known: dict[str, Gpu] = {}
         # Address → everything that was reported about it.
         self._health: dict[str, dict[str, Any]] = {}
+        # Addresses, as NVML writes them, of those that have answered something.
+        self._answered: set[str] = set()
         # pid → name of the process and its owner.
         self._owners: dict[int, tuple[str, Owner]] = {}
         self._state = ""
@@ -148,7 +150,7 @@ class NvmlSource(Source):
         hangs = 0
         while True:
             try:
-                async with Child(self._timing, self._env, self._unkillable, self._skip_list()) as child:
+                async with self._new_child() as child:
                     with self._looking_through(child):
                         while True:
                             self._take(await child.receive(), emit)
@@ -243,6 +245,9 @@ class NvmlSource(Source):
             emit, "hung", reason=reason, call=hung.call, waited_s=hung.waited_s, bdf=gpu.bdf if gpu else ""
         )
 
+    def _new_child(self) -> Child:
+        return Child(self._timing, self._env, self._unkillable, self._skip_list(), self._answered)
+
     def _skip_list(self) -> Skips:
         now_s = self._host.mono_s()
         return [
@@ -302,10 +307,13 @@ class NvmlSource(Source):
                 present[bdf] = raw
             else:
                 nameless[raw["index"]] = raw["lost"]
+        doubtful: list[str] = []
         for bdf, gpu in self._known.items():
             if bdf not in present:
-                lost = nameless.pop(gpu.index, "not_found")
-                if lost:  # else the call is skipped because it hung: nothing is known
+                lost = nameless.pop(gpu.index, "not_found") or gpu.lost
+                if not lost:  # it is not opened, or the call is skipped because it hung: nothing is known
+                    doubtful.append(bdf)
+                else:
                     self._known[bdf] = Gpu(
                         index=gpu.index,
                         bdf=bdf,
@@ -318,12 +326,15 @@ class NvmlSource(Source):
         pids = {pid for raw in present.values() for pid, _ in raw["procs"] or ()}
         self._owners = {pid: known for pid, known in self._owners.items() if pid in pids}
         unasked = {index for index, _ in skipped}
+        self._answered |= {raw["bdf"] for raw in present.values() if raw["answers"]}
         for bdf, raw in present.items():
             before = self._known.get(bdf)
             if before is not None and before.lost and not raw["lost"]:
                 # A new child, or NVML opened again, knows nothing of it; what is not called since it hung may still fail.
                 still = not raw["answers"] or raw["index"] in unasked
                 raw |= {"lost": before.lost if still else "", "answers": not still}
+            if raw["answers"] is False and not raw["lost"]:
+                doubtful.append(bdf)
             self._known[bdf] = self._gpu(bdf, raw, message["at"])
             emit(self._known[bdf])
             if raw["health"] or (look is not None and not raw["lost"]):
@@ -334,7 +345,6 @@ class NvmlSource(Source):
         again = look is not None
         if count := self._roll.counted(self._known, len(unseen), message["at"], at_once=at_once, again=again):
             emit(count)
-        doubtful = [bdf for bdf, raw in present.items() if not (raw["answers"] or raw["lost"])]
         if look is not None and self._skips:
             look.fail(f"not called, as it hung: {', '.join(sorted({call for _, call in self._skips}))}")
         elif look is not None and doubtful:
@@ -358,7 +368,7 @@ class NvmlSource(Source):
             uuid=raw["uuid"],
             serial=raw["serial"],
             lost=raw["lost"],
-            answers=raw["answers"],
+            answers=bool(raw["answers"]),
             utilization_now=raw["now"],
             utilization=raw["util"],
             utilization_least=raw["least"],
