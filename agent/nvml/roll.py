@@ -1,6 +1,6 @@
 """Which GPUs the machine should have, against those that NVML shows: by the PCI bus, the configuration, and what was seen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent.collectors.samples import Gpu, GpuCount
 from agent.host import Host
@@ -28,6 +28,9 @@ class Roll:
         # Since when NVML cannot be opened; what was told of it: NVML's code, and how many GPUs have the driver.
         self._closed_s: float | None = None
         self._refused = (0, 0)
+        # Until when a known GPU may still come after NVML could be opened again, and which have come.
+        self._reopens, self._coming_s = False, 0.0
+        self._come: set[str] = set()
 
     def look_again(self) -> None:
         """The bus is read when next something is asked."""
@@ -81,12 +84,20 @@ class Roll:
     def closed(self, at_s: float) -> float:
         """NVML cannot be opened: for how many seconds already."""
         self._closed_s = at_s if self._closed_s is None else self._closed_s
+        self._reopens = True
         self._read_bus(at_s)
         return at_s - self._closed_s
 
-    def opened(self) -> None:
-        """It can."""
+    def opened(self, present: Iterable[str], at_s: float) -> None:
+        """It can, and shows GPUs with these addresses."""
+        if self._reopens:
+            self._reopens, self._coming_s, self._come = False, at_s + self._settle_s, set()
         self._closed_s, self._refused = None, (0, 0)
+        self._come.update(present)
+
+    def may_come(self, bdf: str, at_s: float) -> bool:
+        """Has a GPU that NVML showed before it was closed still time to appear?"""
+        return at_s < self._coming_s and bdf not in self._come
 
     def refused(self, code: int) -> int:
         """How many GPUs have a driver that lets nobody in, when that has not been told yet with NVML's `code`."""

@@ -292,7 +292,6 @@ class NvmlSource(Source):
         emit = emit if look is None else look.emit
         skipped = {(index, call) for index, call in message["skipped"]}
         self._skips = {call: since for call, since in self._skips.items() if call in skipped}
-        self._roll.opened()
         if self._state in ("", *_CLOSED):
             self._emit_state(emit, "ready", gpus=len(message["gpus"]))
         elif self._state in ("hung", "blind") and not self._skips:
@@ -307,11 +306,13 @@ class NvmlSource(Source):
                 present[bdf] = raw
             else:
                 nameless[raw["index"]] = raw["lost"]
+        self._roll.opened(present, message["at"])
         doubtful: list[str] = []
         for bdf, gpu in self._known.items():
             if bdf not in present:
-                lost = nameless.pop(gpu.index, "not_found") or gpu.lost
-                if not lost:  # it is not opened, or the call is skipped because it hung: nothing is known
+                not_found = "" if self._roll.may_come(bdf, message["at"]) else "not_found"
+                lost = nameless.pop(gpu.index, not_found) or gpu.lost
+                if not lost:  # it still loads or is not opened, or the call is skipped because it hung: nothing is known
                     doubtful.append(bdf)
                 else:
                     self._known[bdf] = Gpu(

@@ -98,6 +98,43 @@ async def test_a_driver_that_is_still_loading(fake: FakeNvml, bus: Path) -> None
     assert told(machine) == {"nvml.absent"}
 
 
+async def test_known_gpus_that_come_back_one_after_another(fake: FakeNvml, bus: Path) -> None:
+    """A person reloads the driver: a GPU that was there before has time to come back, and none is lost meanwhile."""
+    plug(bus, FIRST)
+    plug(bus, SECOND)
+    async with running(fake, bus, timing=replace(PATIENT, settle_s=60.0)) as machine:
+        await machine.next_samples(2, SECOND)
+        await reload(machine, fake, gpus=1)
+        await machine.next_samples(10)
+        with pytest.raises(OSError, match=f"answers too little of what it is asked: {SECOND}"):
+            await machine.source.look(lambda _: None)  # it does not say either that the GPU is well
+        fake.set_count(2)
+        await machine.next_samples(2, SECOND)
+        # Now it is there: if it falls off, it has no time to settle any more.
+        fake.set_count(1)
+        assert (await machine.says("gpu.lost", f"gpu/{SECOND}")).data["reason"] == "not_found"
+    assert told(machine) == {"nvml.absent", "gpu.lost"}
+
+
+async def test_a_known_gpu_that_does_not_come_back(fake: FakeNvml, bus: Path) -> None:
+    """When it has had its time it is lost."""
+    async with running(fake, bus) as machine:
+        await machine.next_samples(2, SECOND)
+        await reload(machine, fake, gpus=1)
+        lost = await machine.says("gpu.lost", f"gpu/{SECOND}")
+    assert lost.data["reason"] == "not_found"
+
+
+async def reload(machine: Machine, fake: FakeNvml, *, gpus: int) -> None:
+    """The driver is unloaded, and loaded again with so many GPUs at first."""
+    fake.refuse(DRIVER_NOT_LOADED)
+    fake.fail(0, NO_MORE)
+    await machine.says("nvml.absent", "node")
+    fake.set_count(gpus)
+    fake.fail(0, 0)
+    fake.refuse(0)
+
+
 async def test_gpus_that_are_not_even_on_the_bus(fake: FakeNvml, bus: Path) -> None:
     """Without a GPU the driver does not load: what the configuration expects is missing, and has no name."""
     fake.refuse(DRIVER_NOT_LOADED)
