@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass
 
 from agent.actions.network_cards import NetworkCards
+from agent.collectors.ib_speed import ib_speed
 from agent.host import Host
 
 _PCI = "/sys/bus/pci/devices"
 _NET = "/sys/class/net"
-_RATE = re.compile(r"([0-9.]+) Gb/sec")  # `400 Gb/sec (4X NDR)`
-_SPEED = re.compile(r"([0-9.]+) GT/s")  # `16.0 GT/s PCIe`
+_SPEED = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?) GT/s")  # `16.0 GT/s PCIe`
 _IFF_UP = 1
 
 
@@ -102,7 +102,7 @@ class PortReader:
 
     def _port(self, device: str, number: str) -> Port:
         base = f"{self._ib_root}/{device}/ports/{number}"
-        rate = _RATE.match(self._host.read(f"{base}/rate"))
+        speed = ib_speed(self._host.read(f"{base}/rate"))
         return Port(
             device=device,
             number=number,
@@ -110,7 +110,7 @@ class PortReader:
             layer=self._host.read(f"{base}/link_layer"),
             state=self._host.read(f"{base}/state").rpartition(": ")[2],
             physical=self._host.read(f"{base}/phys_state").rpartition(": ")[2],
-            gbit_per_s=float(rate[1]) if rate else 0.0,
+            gbit_per_s=speed.gbps if speed else 0.0,
         )
 
     def _slot(self, device: str) -> Slot:

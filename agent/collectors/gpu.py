@@ -1,4 +1,4 @@
-"""What NVML reports about GPUs and about itself: lost, returned, hung, absent."""
+"""What NVML reports about GPUs and about itself: lost, returned, hung, absent, refused."""
 
 from collections.abc import Iterable
 from typing import ClassVar, Self
@@ -15,6 +15,9 @@ REASONS = {
     "unknown_error": "NVML: nothing that the GPU is asked is answered",
     "unbound": "the GPU is on the PCI bus and no driver is bound to it",
 }
+# nvmlReturn_t of nvmlInit where not the driver or a GPU is at fault. "Driver not loaded" is said of a driver that has GPUs when
+# /dev/nvidiactl is missing.
+_WHY_REFUSED = {4: "no_permission", 9: "no_device_files", 12: "no_library", 18: "other_version"}
 # A lost GPU has returned when it answers in so many samples in a row: one that is dying answers now and then.
 STEADY_SAMPLES = 5
 _BEFORE = "reported before the agent's start"
@@ -32,6 +35,7 @@ class GpuCollector(Collector):
         "nvml.hung",
         "nvml.answers",
         "nvml.absent",
+        "nvml.refused",
         "nvml.blind",
     )
 
@@ -119,8 +123,21 @@ class GpuCollector(Collector):
         if state.state == "blind":
             evidence = f"NVML is not asked any more: {state.reason}"
             return [_of_node("nvml.blind", Severity.ERROR, {"reason": clip(state.reason)}, evidence, age_s)]
+        if state.state == "refused":
+            if self._unanswered_since_s is None:
+                self._unanswered_since_s = state.mono_s - state.waited_s
+            reason = clip(state.reason)
+            data = {
+                "what": _WHY_REFUSED.get(state.code, "driver"),
+                "code": state.code,
+                "reason": reason,
+                "gpus": state.gpus,
+            }
+            evidence = (
+                f"NVML cannot be opened, and NVIDIA's driver has {state.gpus} GPUs: {reason} ({state.code})"
+            )
+            return [_of_node("nvml.refused", Severity.ERROR, data, evidence, age_s)]
         if state.state == "absent":
-            self._unanswered_since_s = None
             return [
                 _of_node(
                     "nvml.absent", Severity.INFO, {"reason": clip(state.reason)}, clip(state.reason), age_s

@@ -1,17 +1,16 @@
 """Ports that are slower, narrower or further down than expected, or than the node's cards of the same model."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from agent.collectors.base import Collector, CollectorSetup
+from agent.collectors.ib_speed import ib_speed
 from agent.collectors.samples import IbDevices, IbPort, Sample, Tick
 from agent.contract.messages import Severity, UnsentEvent
 from agent.options import option
 
-_RATE = re.compile(r"([0-9.]+) Gb/sec(?: \(([0-9]+)X)?")  # `400 Gb/sec (4X NDR)`
 _ACTIVE = "ACTIVE"
 _PEERS = 2  # so many ports of the same kind must agree before another is compared with them
 
@@ -171,10 +170,10 @@ class IbRateCollector(Collector):
 
 def _shape(port: IbPort) -> _Shape:
     shape = {"state": port.state}
-    if port.state == _ACTIVE and (match := _RATE.match(port.rate)):
-        shape["rate"] = f"{float(match[1]):g}"
-        if match[2]:
-            shape["width"] = f"{match[2]}X"
+    if port.state == _ACTIVE and (speed := ib_speed(port.rate)):
+        shape["rate"] = f"{speed.gbps:g}"
+        if speed.lanes:
+            shape["width"] = f"{speed.lanes}X"
     return shape
 
 

@@ -1,11 +1,11 @@
 """Facts about InfiniBand and RoCE ports: growing errors, saturated counters, states, subnet manager."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.congestion import CongestionOptions, CongestionWindow
+from agent.collectors.ib_speed import ib_speed
 from agent.collectors.samples import IbDevices, IbPort, Sample
 from agent.contract.messages import Scalar, Severity, UnsentEvent
 
@@ -26,8 +26,7 @@ LIMITS = {
 }
 # Of four bits: they are full after weeks on any port, so one that is full when the agent starts says nothing.
 _SMALL = 0xF
-# `400 Gb/sec (4X NDR)`. From HDR on (50 Gb/s a lane) every link corrects errors, and counts those that are left.
-_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?) Gb/sec(?: \([0-9]{1,2}X ([A-Z0-9]{2,5})\))?")
+# From HDR on (50 Gb/s a lane) every link corrects errors, and counts those that are left.
 _CORRECTING = ("HDR", "NDR", "XDR")
 # The bit error rate that the InfiniBand specification allows and ibdiagnet takes by default; and the rate at which it gives
 # the 120 errors an hour of many guides (QDR's data), for a port whose rate is not known.
@@ -131,8 +130,7 @@ class InfinibandCollector(Collector):
         self._ports[key] = now
         if before is None:
             for counter, value in now.counters.items():
-                yield from self._limit(now, counter, value, at_start=True)
-            yield from self._cleared(now)
+                yield from self._first(now, counter, value)
         else:
             yield from self._state(before, now)
             if before.counters != now.counters:
@@ -192,10 +190,11 @@ class InfinibandCollector(Collector):
         for counter, value in now.counters.items():
             old = before.counters.get(counter)
             if old is None:  # it has become readable: a baseline, like the first sample
-                yield from self._limit(now, counter, value, at_start=True)
+                yield from self._first(now, counter, value)
             if old is None or old == value:
                 continue
-            if value < old:
+            # One that was full and has grown is wider than others of its name, and was never full.
+            if value < old or (now.device, now.port, counter) in self._saturated:
                 yield self._reset(now, counter, old, value)
             delta = value - old if value > old else value  # after a reset all that it shows is new
             if delta:
@@ -214,17 +213,15 @@ class InfinibandCollector(Collector):
                 )
             yield from self._limit(now, counter, value)
 
-    def _cleared(self, now: IbPort) -> Iterator[UnsentEvent]:
-        """Counters of a port that was not seen for a while that were full then, and are not now."""
-        known = {
-            key
-            for key in self._saturated_before
-            if key[:2] == (now.device, now.port) and key[2] in now.counters
-        }
-        self._saturated_before -= known
-        for _, _, counter in sorted(known):
-            if now.counters[counter] != LIMITS.get(counter):
-                yield self._reset(now, counter, LIMITS.get(counter, 0), now.counters[counter])
+    def _first(self, now: IbPort, counter: str, value: int) -> Iterator[UnsentEvent]:
+        """A counter that was not seen for a while. Of one that was full, and told to be, the end is told too."""
+        key = (now.device, now.port, counter)
+        told = key in self._saturated or key in self._saturated_before
+        self._saturated_before.discard(key)
+        if told and value != LIMITS.get(counter):
+            yield self._reset(now, counter, LIMITS.get(counter, 0), value)
+        if told or LIMITS.get(counter) != _SMALL:
+            yield from self._limit(now, counter, value)
 
     def _reset(self, now: IbPort, counter: str, old: int, value: int) -> UnsentEvent:
         return UnsentEvent(
@@ -236,21 +233,18 @@ class InfinibandCollector(Collector):
         )
 
     def _blind(self, port: IbPort, *, but: str) -> int:
-        """How many other counters of the port are at their maximum."""
+        """How many other counters of the port are at their maximum, or were when they were last seen."""
         return sum(
             1
-            for device, number, counter in self._saturated
+            for device, number, counter in self._saturated | self._saturated_before
             if (device, number) == (port.device, port.port) and counter != but
         )
 
-    def _limit(
-        self, now: IbPort, counter: str, value: int, *, at_start: bool = False
-    ) -> Iterator[UnsentEvent]:
+    def _limit(self, now: IbPort, counter: str, value: int) -> Iterator[UnsentEvent]:
         key = (now.device, now.port, counter)
-        if now.link_layer == "Ethernet" or (at_start and LIMITS.get(counter) == _SMALL):
-            return  # cards serve these counters for Ethernet ports too, and nothing counts there
-        # Equal, not greater: some adapters serve wider counters under the same names, and those go on.
-        if value != LIMITS.get(counter, -1):
+        # Cards serve these counters for Ethernet ports too, and nothing counts there. Equal, not greater: some adapters serve
+        # wider counters under the same names, and those go on.
+        if now.link_layer == "Ethernet" or value != LIMITS.get(counter, -1):
             self._saturated.discard(key)
         elif key not in self._saturated:
             self._saturated.add(key)
@@ -296,11 +290,11 @@ def spec_s(errors: int, rate_gbps: float = _UNKNOWN_GBPS) -> float:
 def _weight(port: IbPort, counter: str, delta: int) -> dict[str, Scalar]:
     """What the growth of a counter is worth on this port."""
     data: dict[str, Scalar] = {}
-    match = _RATE.match(port.rate)  # as the kernel prints it
-    if match is not None:
-        data |= {"rate_gbps": float(match[1]), "corrects": match[2] in _CORRECTING}
+    speed = ib_speed(port.rate)
+    if speed is not None:
+        data |= {"rate_gbps": speed.gbps, "corrects": speed.generation in _CORRECTING}
     if counter == "symbol_error":
-        data["spec_s"] = spec_s(delta, float(match[1]) if match else _UNKNOWN_GBPS)
+        data["spec_s"] = spec_s(delta, speed.gbps if speed else _UNKNOWN_GBPS)
     if port.link_layer == "Ethernet" and counter in LIMITS:
         data["ethernet"] = True
     return data

@@ -152,7 +152,7 @@ class Gpu:
     serial: str = ""
     # Empty when it answers, else lost | not_found | reset_required | unknown_error | unbound.
     lost: str = ""
-    # False: it is lost, or more of what it was asked failed than worked.
+    # False: it is lost, more of what it was asked failed than worked, or it supports nothing at all.
     answers: bool = True
     # Percent, at this sample; the highest and the lowest since the one before: the child leaves out some while all is calm.
     utilization_now: int | None = None
@@ -231,11 +231,14 @@ class GpuEvent:
 class NvmlState:
     """State of the NVML child process."""
 
-    # absent | hung | answers | ready | blind (killed children do not die, no new one is started)
+    # absent | refused (it cannot be opened, and GPUs have the driver) | hung | answers | ready | blind (killed children do
+    # not die, no new one is started)
     state: str
     reason: str = ""
     call: str = ""
     waited_s: float = 0.0
+    # nvmlReturn_t of nvmlInit.
+    code: int = 0
     gpus: int = 0
     # The GPU on which a call hangs, where it is known.
     bdf: str = ""

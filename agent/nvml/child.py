@@ -4,7 +4,7 @@ agent/nvml/start.py runs it. It imports little: of the agent only `wire`, of the
 enum (2 MB). Before each call it writes the call's name and start on the board, a page of memory that it shares with the
 agent; that costs no system call. On stdout it writes one JSON object per line:
 
-    {"absent": why}                    there is no library or driver; the process ends
+    {"absent": why, "code": n}         NVML cannot be opened: mostly there is no library or driver; the process ends
     {"at": s, "gpus": [GPU, ...], "skipped": [...], "look": n}
                                        one sample; see SampledGpu.sample; look: the latest one that was asked for
     {"at": s, "event": [bdf, type, data, count]}
@@ -40,8 +40,9 @@ _LOST = {
     pynvml.NVML_ERROR_RESET_REQUIRED: "reset_required",
     pynvml.NVML_ERROR_GPU_NOT_FOUND: "not_found",
 }
-# After these a call that is supported did not work. A GPU that answers nothing but these for MUTE samples is lost; it is back
-# when more of all that it is asked works than fails.
+# After these a call that is supported did not work. After any other code it is not supported, unless it worked before. A GPU
+# of which nothing works for MUTE samples is lost; it is back when more of all that it is asked works than fails. One that
+# never answered anything may support nothing: nothing is claimed of it.
 _FAILED = (
     pynvml.NVML_ERROR_UNKNOWN,
     pynvml.NVML_ERROR_TIMEOUT,
@@ -105,26 +106,39 @@ _VALUE = tuple(struct.Struct(f"={code}") for code in "dIQQqiH")  # by nvmlValueT
 class GoneError(Exception):
     """There is no NVML here, or no longer."""
 
+    def __init__(self, error: pynvml.NVMLError) -> None:
+        super().__init__(str(error))
+        self.code: int = error.value
+
 
 class Nvml:
     """Calls into the library, each announced on the board."""
 
-    def __init__(self, board: mmap.mmap, skips: list[tuple[int, str, float]] | None = None) -> None:
-        """`skips`: calls that are not made for a while: NVML index, name, seconds."""
+    def __init__(
+        self,
+        board: mmap.mmap,
+        skips: list[tuple[int, str, float]] | None = None,
+        answered: list[str] | None = None,
+    ) -> None:
+        """`skips`: calls that are not made for a while: NVML index, name, seconds. `answered`: addresses, as NVML writes them,
+        of GPUs that have answered something.
+        """
         now_s = time.monotonic()
         self.skips = {(index, name): now_s + for_s for index, name, for_s in skips or ()}
         self.board = board
-        self._missing: set[str] = set()  # functions that this driver's library does not have
+        self.answered = set(answered or ())
+        self.shown: set[str] = set()  # those that are found since NVML was opened
         # Calls about a GPU, see `watch`.
+        self.asked: set[str] = set()
         self.worked: set[str] = set()
         self.failed: set[str] = set()
         self.lost_by: set[str] = set()
 
     def watch(self) -> None:
-        """From now on `worked` and `failed` have the calls about a GPU that did, and `lost_by` those that answered that it is
-        lost. What is not supported is in none.
+        """From now on `asked`, `worked` and `failed` have the calls about a GPU that were made and did, and `lost_by` those that
+        answered that it is lost. What is not supported is in `asked` alone.
         """
-        self.worked, self.failed, self.lost_by = set(), set(), set()
+        self.asked, self.worked, self.failed, self.lost_by = set(), set(), set(), set()
 
     def note(self, name: str, error: int) -> None:
         """That call, or a field of it, did not work."""
@@ -140,20 +154,23 @@ class Nvml:
 
     def open(self) -> None:
         """nvmlInit; any error of it is a GoneError."""
+        self.shown = set()
         try:
             self.call(-1, "nvmlInit", strict=True)
         except pynvml.NVMLError as error:
-            raise GoneError(str(error)) from error
+            raise GoneError(error) from error
 
     def call(self, index: int, name: str, *args: Any, allowed_s: float = 0.0, strict: bool = False) -> Any:
         """`pynvml.<name>(*args)`; None where the driver does not support it, or NVMLError when `strict`.
 
         NVMLError for a lost GPU, GoneError for a lost driver. `allowed_s`: how long the call may wait by design.
         """
-        if name in self._missing or (self.skips and self._skipped(index, name)):
+        if self.skips and self._skipped(index, name):
             return None
         started = time.monotonic_ns() + int(allowed_s * 1e9)
         BOARD.pack_into(self.board, 0, started, index, name.encode())
+        if index >= 0:
+            self.asked.add(name)
         try:
             answer = getattr(pynvml, name)(*args)
             if index >= 0:
@@ -161,11 +178,12 @@ class Nvml:
             return answer
         except pynvml.NVMLError as error:
             if error.value in _GONE:
-                raise GoneError(str(error)) from error
+                raise GoneError(error) from error
             self.note(name, error.value)
-            if error.value == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
-                self._missing.add(name)
-            elif strict or error.value in _LOST:
+            unknown = (
+                error.value == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
+            )  # an older driver's library; some GPUs say so as well
+            if error.value in _LOST or (strict and not unknown):
                 raise
             return None
         finally:
@@ -186,16 +204,17 @@ class SampledGpu:
         self.nvml, self.index = nvml, index
         self.slow_due = False  # an event came: the next sample has the counters
         self.handle: Any = None
-        # answers: of what it was asked, more worked than failed. health: what changed since the last sample, by key; null: it
-        # is not reported any more.
+        # answers: of what it was asked, more worked than failed; null: nothing ever worked, and nothing failed. health: what
+        # changed since the last sample, by key; null: it is not reported any more.
         self.sample: dict[str, Any] = {
-            "index": index, "bdf": "", "uuid": "", "serial": "", "lost": "", "answers": True, "now": None, "util": None,
+            "index": index, "bdf": "", "uuid": "", "serial": "", "lost": "", "answers": None, "now": None, "util": None,
             "least": None, "mem": None, "power": None, "temp": None, "reasons": None, "procs": None, "health": {},
         }  # fmt: skip
         self._reported: dict[str, dict[str, Any]] = {}  # tier → values of its latest reading
         self._fields: dict[str, list[tuple[int, int]]] = {}  # tier → fields that this card supports
         self.sent = True  # the sample: the next one begins anew
-        self._mute = 0  # samples in a row in which nothing worked and something failed
+        self._works: set[str] = set()  # calls that worked when they were made last, or fail
+        self._mute = 0  # samples in a row in which nothing worked that should
         self._blamed: set[str] = set()  # calls that answered that it is lost: each must work again
         nvml.watch()
         try:
@@ -208,6 +227,7 @@ class SampledGpu:
         if self.handle is not None:
             pci = self._ask("nvmlDeviceGetPciInfo")
             self.sample["bdf"] = _text(pci.busId) if pci is not None else ""
+            self.nvml.shown.add(self.sample["bdf"])
             self.sample["uuid"] = _text(self._ask("nvmlDeviceGetUUID"))
             self.sample["serial"] = _text(self._ask("nvmlDeviceGetSerial"))  # only boards have one
 
@@ -222,7 +242,7 @@ class SampledGpu:
         lost = self.sample["lost"]
         if self.handle is None and lost not in ("", _UNKNOWN):
             return  # only opening NVML again shows it
-        everything = bool(lost) or not self.sample["answers"]
+        everything = bool(lost) or self.sample["answers"] is False
         self.nvml.watch()
         try:
             if self.handle is None:
@@ -237,10 +257,16 @@ class SampledGpu:
         except pynvml.NVMLError as error:
             self._is_lost(_LOST[error.value])
             return
-        worked, failed = self.nvml.worked - _IDENTITY, self.nvml.failed - self.nvml.worked
-        self._mute = self._mute + 1 if failed and not worked else 0
-        if worked or failed:  # else nothing of what it was asked is supported
+        worked = self.nvml.worked - _IDENTITY
+        failed = (self.nvml.failed | (self.nvml.asked & self._works)) - self.nvml.worked
+        silent = not worked and (bool(failed) or self._should_answer(rare or everything))
+        self._mute = self._mute + 1 if silent else 0
+        if worked or silent:  # else nothing of what it was asked is supported
             self.sample["answers"] = len(worked) > len(failed) and self._blamed <= self.nvml.worked
+        if self.sample["answers"]:
+            self.nvml.answered.add(self.sample["bdf"])
+            # What no longer works, while most does, is not supported any more: another mode, other rights.
+            self._works = self._works - self.nvml.asked | worked
         if self._mute >= MUTE:
             self._is_lost(_UNKNOWN)
         elif lost and not self.sample["answers"]:
@@ -248,6 +274,14 @@ class SampledGpu:
         else:
             self.sample["lost"] = ""
             self._blamed = set()
+
+    def _should_answer(self, everything: bool) -> bool:
+        """Something must work of what it was asked: it did, in an earlier session or an earlier child."""
+        if self.handle is None:  # it may be the one that is not found
+            return (
+                "nvmlDeviceGetHandleByIndex" in self.nvml.asked and not self.nvml.answered <= self.nvml.shown
+            )
+        return everything and self.sample["bdf"] in self.nvml.answered
 
     def _is_lost(self, why: str) -> None:
         self.sample |= dict.fromkeys(("now", "util", "least", "power", "temp", "reasons", "procs")) | {
@@ -464,12 +498,16 @@ def send(**values: Any) -> None:
     sys.stdout.flush()
 
 
-def main(board_fd: int, interval_s: float, pace: Pace, skips: list[str]) -> None:
-    """The arguments of start.py. `skips`: `NVML_INDEX:CALL:SECONDS`, calls that hung and are not made for this time."""
+def main(board_fd: int, interval_s: float, pace: Pace, answered: str, skips: list[str]) -> None:
+    """The arguments of start.py. `answered`: addresses with commas, of GPUs that have answered an earlier child; `skips`:
+    `NVML_INDEX:CALL:SECONDS`, calls that hung and are not made for this time.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # no orphan keeps the driver open
     calls = [skip.split(":") for skip in skips]
     nvml = Nvml(
-        mmap.mmap(board_fd, BOARD_BYTES), [(int(index), name, float(for_s)) for index, name, for_s in calls]
+        mmap.mmap(board_fd, BOARD_BYTES),
+        [(int(index), name, float(for_s)) for index, name, for_s in calls],
+        answered.split(",") if answered else [],
     )
     try:
         session = NvmlSession(nvml)
@@ -497,7 +535,7 @@ def main(board_fd: int, interval_s: float, pace: Pace, skips: list[str]) -> None
                 session = NvmlSession(nvml)
                 pace.restart()
     except GoneError as error:
-        send(absent=str(error))
+        send(absent=str(error), code=error.code)
     except (BrokenPipeError, KeyboardInterrupt):
         os._exit(0)  # there is nothing to flush
 

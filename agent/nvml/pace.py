@@ -59,5 +59,7 @@ class Pace:
 
 def _troubled(sample: dict[str, Any]) -> bool:
     return bool(
-        not sample["answers"] or (sample["reasons"] or 0) & _SLOWED or sample["health"].keys() - _RESTLESS
+        sample["answers"] is False
+        or (sample["reasons"] or 0) & _SLOWED
+        or sample["health"].keys() - _RESTLESS
     )

@@ -5,7 +5,7 @@ import mmap
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +34,11 @@ class Hung(Exception):  # not an error of ours: the driver does not answer
 
 
 class Absent(Exception):  # not an error: a machine without GPUs
-    """The child found no library or no driver."""
+    """The child could not open NVML: mostly there is no library or no driver."""
+
+    def __init__(self, why: str, code: int) -> None:
+        super().__init__(why)
+        self.code = code  # nvmlReturn_t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +100,17 @@ class Unkillable:
 class Child:
     """One child process, watched."""
 
-    def __init__(self, timing: Timing, env: Mapping[str, str], unkillable: Unkillable, skips: Skips) -> None:
+    def __init__(
+        self,
+        timing: Timing,
+        env: Mapping[str, str],
+        unkillable: Unkillable,
+        skips: Skips,
+        answered: Iterable[str] = (),
+    ) -> None:
+        """`answered`: addresses, as NVML writes them, of the GPUs that have answered something."""
         self._timing, self._env, self._unkillable, self._skips = timing, env, unkillable, skips
+        self._answered = ",".join(answered)
         self._last_s = 0.0
 
     async def __aenter__(self) -> "Child":
@@ -117,6 +130,7 @@ class Child:
                 str(self._timing.slow_every),
                 str(self._timing.rare_every),
                 str(self._timing.calm_s),
+                self._answered,
                 *(f"{index}:{call}:{for_s}" for index, call, for_s in self._skips),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -148,7 +162,7 @@ class Child:
             self._last_s = now_s()
             message: dict[str, Any] = orjson.loads(line)
             if "absent" in message:
-                raise Absent(message["absent"])
+                raise Absent(message["absent"], message["code"])
             return message
 
     def _check_hung(self, at_s: float) -> None:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 from agent.collectors.samples import (
     Gpu,
-    GpuCount,
     GpuEvent,
     GpuHealth,
     GpuProcess,
@@ -17,17 +16,18 @@ from agent.collectors.samples import (
 )
 from agent.contract.owner import Owner
 from agent.host import Host
-from agent.nvml.bus import address, gpus_on_bus
+from agent.nvml.bus import address
 from agent.nvml.pause import NvmlPause
 from agent.nvml.process import MAX_UNKILLABLE, Absent, Child, Hung, Kill, Skips, Timing, Unkillable, kill
+from agent.nvml.roll import Roll
 from agent.options import option
 from agent.process_owner import owner_of
 from agent.sources.base import Emit, Source, SourceSetup
 
 _PAUSES_S = (0.5, 2.0, 10.0, 30.0, 60.0)  # after the first, second, ... hang without an answer in between
 _LIKE_READY = ("ready", "answers")
+_CLOSED = ("absent", "refused")
 _TEMPERATURES = {"margin", "memory_temp"}
-_BUS_EVERY_S = 300.0  # between looks at the PCI bus; udev reports at once what leaves it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,28 +79,23 @@ class NvmlSource(Source):
 
         For tests: `env` is added to the child's environment (a library path), `bus` has the PCI bus, `kill` kills.
         """
-        self._host, self._bus_host = host, bus or host
+        self._host = host
         self._timing = timing or Timing()
         self._env = dict(env or {})
-        self._expected = expected
+        self._roll = Roll(bus or host, expected=expected, settle_s=self._timing.settle_s)
         self._pause = pause or NvmlPause()
         self._unkillable = Unkillable(kill=kill)
         # Address → last sample; survives the child.
         self._known: dict[str, Gpu] = {}
         # Address → everything that was reported about it.
         self._health: dict[str, dict[str, Any]] = {}
+        # Addresses, as NVML writes them, of those that have answered something.
+        self._answered: set[str] = set()
         # pid → name of the process and its owner.
         self._owners: dict[int, tuple[str, Owner]] = {}
         self._state = ""
         # Call → how often it hung, and until when it is not made.
         self._skips: dict[tuple[int, str], tuple[int, float]] = {}
-        self._bus: dict[str, str] = {}
-        self._bus_s: float | None = None
-        # On the bus and never shown by NVML → since when.
-        self._unseen_s: dict[str, float] = {}
-        self._count = (0, 0, 0)
-        # Since when; None: it was emitted.
-        self._count_s: float | None = None
         self._look: _Look | None = None
         self._looks = 0
         # Ends the pause after a hang, or until a missing library is looked for again.
@@ -133,7 +128,7 @@ class NvmlSource(Source):
         look = self._look = _Look(
             number=self._looks, emit=emit, done=asyncio.get_running_loop().create_future()
         )
-        self._bus_s = None
+        self._roll.look_again()
         self._wake.set()
         if self._child is not None:
             self._child.look(look.number)
@@ -144,6 +139,7 @@ class NvmlSource(Source):
 
     async def _follow(self, emit: Emit) -> None:
         self._following = True
+        self._roll.begin_anew()
         try:
             await self._follow_children(emit)
         finally:
@@ -154,17 +150,16 @@ class NvmlSource(Source):
         hangs = 0
         while True:
             try:
-                async with Child(self._timing, self._env, self._unkillable, self._skip_list()) as child:
+                async with self._new_child() as child:
                     with self._looking_through(child):
                         while True:
                             self._take(await child.receive(), emit)
                             hangs = 0
             except Absent as absent:
                 self._skips = {}
-                if self._state != "absent":
-                    self._emit_state(emit, "absent", reason=str(absent))
+                settling_s = self._absent(absent, emit)
                 self._nothing_to_look_at(str(absent))
-                await self._sleep(self._timing.retry_s)
+                await self._sleep(min(self._timing.retry_s, settling_s or self._timing.retry_s))
             except Hung as hung:
                 self._hung(hung, emit)
                 self._cannot_look(f"{hung.call} did not return within {hung.waited_s:.1f} s")
@@ -204,7 +199,7 @@ class NvmlSource(Source):
         """Without a library there is nothing to miss, unless there are GPUs."""
         if self._look is None:
             return
-        if self._known or gpus_on_bus(self._bus_host):
+        if self._known or self._roll.on_bus():
             self._look.fail(why)
         elif not self._look.done.done():
             self._look.done.set_result(None)
@@ -217,9 +212,26 @@ class NvmlSource(Source):
             async with Child(self._timing, self._env, self._unkillable, []) as child:
                 self._take(await child.receive(), emit, at_once=True)
         except Absent as absent:
-            self._emit_state(emit, "absent", reason=str(absent))
+            self._absent(absent, emit, at_once=True)
         except Hung as hung:
             self._hung(hung, emit)
+
+    def _absent(self, absent: Absent, emit: Emit, *, at_once: bool = False) -> float:
+        """What a driver that has GPUs and lets nobody in means; the seconds that it still has to load, where it has GPUs."""
+        if self._state not in _CLOSED:
+            self._emit_state(emit, "absent", reason=str(absent))
+        at_s = self._host.mono_s()
+        closed_s = self._roll.closed(at_s)
+        settling_s = self._timing.settle_s - closed_s
+        if settling_s > 0 and not at_once:
+            return settling_s if self._roll.on_bus() else 0.0
+        if gpus := self._roll.refused(absent.code):
+            self._emit_state(
+                emit, "refused", reason=str(absent), code=absent.code, waited_s=closed_s, gpus=gpus
+            )
+        if count := self._roll.none_answers(self._known, at_s):
+            emit(count)
+        return 0.0
 
     def _hung(self, hung: Hung, emit: Emit) -> None:
         gpu = next((gpu for gpu in self._known.values() if gpu.index == hung.index), None)
@@ -232,6 +244,9 @@ class NvmlSource(Source):
         self._emit_state(
             emit, "hung", reason=reason, call=hung.call, waited_s=hung.waited_s, bdf=gpu.bdf if gpu else ""
         )
+
+    def _new_child(self) -> Child:
+        return Child(self._timing, self._env, self._unkillable, self._skip_list(), self._answered)
 
     def _skip_list(self) -> Skips:
         now_s = self._host.mono_s()
@@ -247,14 +262,21 @@ class NvmlSource(Source):
         reason: str = "",
         call: str = "",
         waited_s: float = 0.0,
+        code: int = 0,
         gpus: int = 0,
         bdf: str = "",
     ) -> None:
         self._state = state
-        mono_s = self._host.mono_s()
         emit(
             NvmlState(
-                state=state, reason=reason, call=call, waited_s=waited_s, gpus=gpus, bdf=bdf, mono_s=mono_s
+                state=state,
+                reason=reason,
+                call=call,
+                waited_s=waited_s,
+                code=code,
+                gpus=gpus,
+                bdf=bdf,
+                mono_s=self._host.mono_s(),
             )
         )
 
@@ -270,7 +292,7 @@ class NvmlSource(Source):
         emit = emit if look is None else look.emit
         skipped = {(index, call) for index, call in message["skipped"]}
         self._skips = {call: since for call, since in self._skips.items() if call in skipped}
-        if self._state in ("", "absent"):
+        if self._state in ("", *_CLOSED):
             self._emit_state(emit, "ready", gpus=len(message["gpus"]))
         elif self._state in ("hung", "blind") and not self._skips:
             self._emit_state(emit, "answers", gpus=len(message["gpus"]))
@@ -284,10 +306,15 @@ class NvmlSource(Source):
                 present[bdf] = raw
             else:
                 nameless[raw["index"]] = raw["lost"]
+        self._roll.opened(present, message["at"])
+        doubtful: list[str] = []
         for bdf, gpu in self._known.items():
             if bdf not in present:
-                lost = nameless.pop(gpu.index, "not_found")
-                if lost:  # else the call is skipped because it hung: nothing is known
+                not_found = "" if self._roll.may_come(bdf, message["at"]) else "not_found"
+                lost = nameless.pop(gpu.index, not_found) or gpu.lost
+                if not lost:  # it still loads or is not opened, or the call is skipped because it hung: nothing is known
+                    doubtful.append(bdf)
+                else:
                     self._known[bdf] = Gpu(
                         index=gpu.index,
                         bdf=bdf,
@@ -300,19 +327,25 @@ class NvmlSource(Source):
         pids = {pid for raw in present.values() for pid, _ in raw["procs"] or ()}
         self._owners = {pid: known for pid, known in self._owners.items() if pid in pids}
         unasked = {index for index, _ in skipped}
+        self._answered |= {raw["bdf"] for raw in present.values() if raw["answers"]}
         for bdf, raw in present.items():
             before = self._known.get(bdf)
             if before is not None and before.lost and not raw["lost"]:
                 # A new child, or NVML opened again, knows nothing of it; what is not called since it hung may still fail.
                 still = not raw["answers"] or raw["index"] in unasked
                 raw |= {"lost": before.lost if still else "", "answers": not still}
+            if raw["answers"] is False and not raw["lost"]:
+                doubtful.append(bdf)
             self._known[bdf] = self._gpu(bdf, raw, message["at"])
             emit(self._known[bdf])
             if raw["health"] or (look is not None and not raw["lost"]):
                 emit(self._merged(bdf, raw, message["at"], whole=look is not None))
-        unseen = self._unseen(nameless, message["at"], emit, at_once=at_once)
-        self._counted(unseen, message["at"], emit, at_once=at_once, again=look is not None)
-        doubtful = [bdf for bdf, raw in present.items() if not (raw["answers"] or raw["lost"])]
+        unseen = self._roll.unseen(self._known, nameless, message["at"], at_once=at_once)
+        for gpu in unseen:
+            emit(gpu)
+        again = look is not None
+        if count := self._roll.counted(self._known, len(unseen), message["at"], at_once=at_once, again=again):
+            emit(count)
         if look is not None and self._skips:
             look.fail(f"not called, as it hung: {', '.join(sorted({call for _, call in self._skips}))}")
         elif look is not None and doubtful:
@@ -329,37 +362,6 @@ class NvmlSource(Source):
         made = GpuHealth if whole or raw["health"].keys() - _TEMPERATURES else GpuTemperatures
         return made(index=raw["index"], bdf=bdf, values=self._health[bdf], mono_s=at_s)
 
-    def _unseen(self, nameless: Mapping[int, str], at_s: float, emit: Emit, *, at_once: bool) -> int:
-        """How many GPUs on the bus NVML never showed; each is reported lost when it has had time to appear."""
-        if self._bus_s is None or at_s - self._bus_s >= _BUS_EVERY_S:
-            self._bus, self._bus_s = gpus_on_bus(self._bus_host), at_s
-        unseen = sorted(bdf for bdf in self._bus if bdf not in self._known)
-        self._unseen_s = {bdf: self._unseen_s.get(bdf, at_s) for bdf in unseen}
-        if not all(nameless.values()):  # one whose address was not queried; it may be this one
-            return 0
-        late = [bdf for bdf in unseen if at_once or at_s - self._unseen_s[bdf] >= self._timing.settle_s]
-        reasons = list(nameless.values())
-        for number, bdf in enumerate(late):
-            why = reasons[number] if len(reasons) == len(unseen) else "not_found"
-            if not self._bus[bdf]:
-                why = "unbound"
-            emit(Gpu(index=-1, bdf=bdf, uuid="", lost=why, answers=False, mono_s=at_s))
-        return len(late)
-
-    def _counted(self, unseen: int, at_s: float, emit: Emit, *, at_once: bool, again: bool = False) -> None:
-        lost = sum(1 for gpu in self._known.values() if gpu.lost) + unseen
-        answering = sum(1 for gpu in self._known.values() if not gpu.lost)
-        expected = self._expected or len(self._bus.keys() | self._known.keys())
-        count = (answering, lost, expected)
-        if count != self._count:
-            self._count, self._count_s = count, at_s
-        settling = self._count_s is not None and at_s - self._count_s < self._timing.settle_s and not at_once
-        if settling or (self._count_s is None and not again):
-            return
-        self._count_s = None
-        basis = "config" if self._expected else "pci" if self._bus else "seen"
-        emit(GpuCount(answering=answering, lost=lost, expected=expected, basis=basis, mono_s=at_s))
-
     def _gpu(self, bdf: str, raw: dict[str, Any], at_s: float) -> Gpu:
         return Gpu(
             index=raw["index"],
@@ -367,7 +369,7 @@ class NvmlSource(Source):
             uuid=raw["uuid"],
             serial=raw["serial"],
             lost=raw["lost"],
-            answers=raw["answers"],
+            answers=bool(raw["answers"]),
             utilization_now=raw["now"],
             utilization=raw["util"],
             utilization_least=raw["least"],

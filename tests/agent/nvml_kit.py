@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from agent.collectors import collectors
+from agent.collectors.base import CollectorSetup
 from agent.collectors.samples import Gpu, Sample
 from agent.contract import kinds
 from agent.contract.messages import UnsentEvent
@@ -41,11 +42,12 @@ def plug(bus: Path, bdf: str, driver: str = "nvidia", *, excluded: bool = False)
 class Machine:
     """A running source, and what the collectors make of its samples."""
 
-    def __init__(self, source: NvmlSource) -> None:
+    def __init__(self, source: NvmlSource, *, lost_before: Iterable[str] = ()) -> None:
+        """`lost_before`: addresses of GPUs that an earlier run of the agent had reported lost."""
         self.source = source
         self.samples: list[Sample] = []
         self.unsent_events: list[UnsentEvent] = []
-        self._collectors = collectors()
+        self._collectors = collectors(CollectorSetup(lost_before=frozenset(lost_before)))
         self.task = asyncio.create_task(source.run(self.take))
 
     def take(self, sample: Sample) -> None:
@@ -92,10 +94,15 @@ class Machine:
 
 @contextlib.asynccontextmanager
 async def running(
-    fake: FakeNvml, bus: Path, *, expected: int = 0, timing: Timing = PATIENT
+    fake: FakeNvml,
+    bus: Path,
+    *,
+    expected: int = 0,
+    timing: Timing = PATIENT,
+    lost_before: Iterable[str] = (),
 ) -> AsyncIterator[Machine]:
     source = NvmlSource(Host(), timing=timing, expected=expected, env=fake.env, bus=Host(root=bus))
-    machine = Machine(source)
+    machine = Machine(source, lost_before=lost_before)
     try:
         yield machine
     finally:

@@ -70,6 +70,34 @@ def test_no_library_is_reported() -> None:
     assert events_of(absent) == [("nvml.absent", {"reason": "NVML Shared Library Not Found"})]
 
 
+def test_a_hang_that_ends_with_another_driver_has_ended() -> None:
+    """A person unloads the driver that hung, and loads it again: what the hang had opened must close."""
+    hung = NvmlState(state="hung", call="nvmlInit", waited_s=10.0, mono_s=110.0)
+    absent = NvmlState(state="absent", reason="Driver Not Loaded", mono_s=120.0)
+    told = events_of(hung, absent, NvmlState(state="ready", gpus=8, mono_s=160.0))
+    assert told[-1] == ("nvml.answers", {"after_s": 60.0})
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        (999, "driver"),
+        (15, "driver"),
+        (4, "no_permission"),
+        (9, "no_device_files"),
+        (12, "no_library"),
+        (18, "other_version"),
+    ],
+)
+def test_why_nvml_cannot_be_opened(code: int, what: str) -> None:
+    """The driver's fault, the agent's own trouble, or an upgrade: each is for somebody else. Its end says how long it took."""
+    refused = NvmlState(state="refused", reason="says NVML", code=code, gpus=8, waited_s=30.0, mono_s=110.0)
+    assert events_of(refused, NvmlState(state="ready", gpus=8, mono_s=130.0)) == [
+        ("nvml.refused", {"what": what, "code": code, "reason": "says NVML", "gpus": 8}),
+        ("nvml.answers", {"after_s": 50.0}),
+    ]
+
+
 def test_the_declared_reasons_are_those_that_it_reports() -> None:
     """tests/brain/test_pack.py demands a rule for each declared one."""
     (reason,) = [field for field in KINDS["gpu.lost"].fields if field.name == "reason"]

@@ -1,5 +1,7 @@
 """Ports that are less than their like cards."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.collectors.ibrate import IbRateCollector, IbRateOptions
@@ -65,6 +67,16 @@ def reported(collector: IbRateCollector, *ports: IbPort) -> list[str]:
 def test_like_cards_are_compared(ports: list[IbPort], says: list[str]) -> None:
     """A port should have what the majority of its peers has; where none has a cable, none is missing."""
     assert reported(IbRateCollector(IbRateOptions()), *ports) == says
+
+
+@pytest.mark.parametrize(
+    "rate", ["", "0 Gb/sec (0X SDR)", ".. Gb/sec", "1.2.3 Gb/sec (4X NDR)", "Gb/sec", "400 Gb/sec (0X NDR)"]
+)
+def test_a_rate_that_is_none_is_compared_with_nothing(rate: str) -> None:
+    """A driver that knows no rate writes 0, or what it likes: neither its port nor the others are less for it."""
+    odd = replace(port(3), rate=rate)
+    assert reported(IbRateCollector(IbRateOptions()), port(0), port(1), port(2), odd) == []
+    assert reported(IbRateCollector(IbRateOptions()), odd, replace(odd, device="mlx5_4")) == []
 
 
 def test_it_is_reported_once_and_taken_back() -> None:

@@ -216,6 +216,12 @@ def test_an_ethernet_port_has_no_legacy_counters() -> None:
         ("10 Gb/sec", {"rate_gbps": 10.0, "corrects": False}),
         ("", {}),
         ("fast", {}),
+        ("0 Gb/sec (0X SDR)", {}),
+        ("0 Gb/sec", {}),
+        ("0.0 Gb/sec (4X NDR)", {}),
+        (".. Gb/sec", {}),
+        ("1e999 Gb/sec (4X NDR)", {}),
+        ("400 Gb/sec (0X NDR)", {"rate_gbps": 400.0, "corrects": True}),
     ],
 )
 def test_errors_are_judged_by_the_rate(rate: str, fields: dict[str, object]) -> None:
@@ -245,6 +251,51 @@ def test_saturation_is_reported_once_although_the_file_comes_and_goes() -> None:
     full = {"symbol_error": 0xFFFF}
     samples = [port(1.0), port(2.0, of=full), port(3.0), port(4.0, of=full)]
     assert [d.kind for d in events_of(collector, *samples)] == ["ib.saturated"]
+
+
+def test_a_full_counter_that_is_cleared_while_it_cannot_be_read_is_told() -> None:
+    """Else its incident would stay open for a week."""
+    collector = InfinibandCollector(CongestionOptions())
+    events_of(collector, port(1.0, symbol_error=0xFFFF))
+    (reset,) = events_of(collector, port(2.0), port(3.0, symbol_error=0))
+    assert (reset.kind, reset.data["before"], reset.data["value"]) == ("ib.counter_reset", 0xFFFF, 0)
+    collector = InfinibandCollector(CongestionOptions(), before={"mlx5_0.1": ["symbol_error"]})
+    (reset,) = events_of(collector, port(4.0), port(5.0, symbol_error=7))
+    assert reset.data == {"counter": "symbol_error", "before": 0xFFFF, "value": 7, "blind": 0}
+
+
+def test_a_counter_that_stopped_at_the_limit_and_is_wider_counts_again() -> None:
+    """One sample shows it just there; the next takes back that it is full."""
+    collector = InfinibandCollector(CongestionOptions())
+    samples = [port(1.0, link_downed=254), port(2.0, link_downed=255), port(3.0, link_downed=256)]
+    told = [(unsent.kind, unsent.data.get("value")) for unsent in events_of(collector, *samples)]
+    assert told == [
+        ("ib.errors", 255),
+        ("ib.saturated", 255),
+        ("ib.counter_reset", 256),
+        ("ib.errors", 256),
+    ]
+    assert events_of(collector, port(4.0, link_downed=256)) == []
+    assert collector.remembered() == {}
+
+
+def test_a_small_counter_that_was_told_to_be_full_is_kept_over_restarts() -> None:
+    """One that fills up while the agent runs is told, and so is its end, however many restarts later."""
+    small, large = "local_link_integrity_errors", "symbol_error"
+    collector = InfinibandCollector(CongestionOptions())
+    events_of(collector, port(1.0, of={small: 14, large: 0xFFFF}), port(2.0, of={small: 15, large: 0xFFFF}))
+
+    def restarted() -> InfinibandCollector:
+        return InfinibandCollector(CongestionOptions(), before=json.loads(json.dumps(collector.remembered())))
+
+    collector = restarted()
+    events_of(collector, port(3.0, of={small: 15, large: 0xFFFF}))
+    assert collector.remembered() == {"mlx5_0.1": [small, large]}
+    (reset,) = events_of(collector, port(4.0, of={small: 15, large: 0}))
+    assert reset.data == {"counter": large, "before": 0xFFFF, "value": 0, "blind": 1}
+    collector = restarted()
+    (reset,) = events_of(collector, port(5.0, of={small: 0, large: 0}))
+    assert reset.data == {"counter": small, "before": 15, "value": 0, "blind": 0}
 
 
 def test_a_port_goes_down_and_comes_back() -> None:

@@ -313,6 +313,9 @@ UNREAD_VALUES: dict[tuple[str, str], dict[str, str]] = {
     ("job.nccl_error", "what"): dict.fromkeys(
         ("warning", "system_error", "remote_error", "ib_error"), "a job's word: evidence of what nodes tell"
     ),
+    ("nvml.refused", "what"): {
+        "other_version": "driver_mismatch reads the kernel's line about each such try, and waits while people upgrade"
+    },
     ("node.pressure", "resource"): {"io": "a busy filesystem is no fault of the node"},
     ("cpu.machine_check", "class"): dict.fromkeys(
         ("corrected", "logged", "deferred"), "nothing was lost yet"

@@ -58,7 +58,7 @@ KINDS: tuple[Kind, ...] = (
         component="port",
         severity=INFO,
         source="/sys/class/infiniband",
-        summary="A counter went down: it was cleared.",
+        summary="A counter went down: it was cleared. Also one that seemed full, and is wider than its name says: it counts on.",
         fields=(
             field("counter", "text", "file name"),
             field("before", "int", "value before"),

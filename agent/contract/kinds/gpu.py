@@ -205,7 +205,7 @@ KINDS: tuple[Kind, ...] = (
         summary="There is no NVML library or driver here; reported once per agent start, not an error by itself.",
         fields=(field("reason", "text", "the library's answer"),),
         example={"reason": "NVML Shared Library Not Found"},
-        no_rule="a node without GPUs; GPUs that are missing are gpu.count.",
+        no_rule="a node without GPUs; where the driver has GPUs it is nvml.refused, and GPUs that are missing are gpu.count.",
     ),
     Kind(
         name="gpu.init_failed",

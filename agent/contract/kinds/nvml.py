@@ -317,6 +317,25 @@ KINDS: tuple[Kind, ...] = (
         example={"gpus": 7, "expected": 8, "missing": 1, "unnamed": 1, "basis": "config"},
     ),
     Kind(
+        name="nvml.refused",
+        component="node",
+        severity=ERROR,
+        source="agent",
+        summary="NVML cannot be opened, though GPUs are bound to NVIDIA's driver and it has had time to load. Told again "
+        "when code or number change; ends with nvml.answers.",
+        fields=(
+            field(
+                "what",
+                "text",
+                "what is the matter: driver | no_permission | no_device_files | no_library | other_version",
+            ),
+            field("code", "int", "nvmlReturn_t"),
+            field("reason", "text", "the library's answer"),
+            field("gpus", "int", "GPUs on the PCI bus that are bound to the driver"),
+        ),
+        example={"what": "driver", "code": 999, "reason": "Unknown Error", "gpus": 8},
+    ),
+    Kind(
         name="nvml.blind",
         component="node",
         severity=ERROR,
