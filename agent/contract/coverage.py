@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from agent.contract.kernel_text import KERNEL, MAX_TEXT, Line, has_unknown_form, is_rest
+from agent.contract.kernel_spread import is_rest
+from agent.contract.kernel_text import KERNEL, MAX_TEXT, Line, has_unknown_form
 from agent.contract.lines import KernelReader, areas
 from agent.contract.messages import Severity
 
