@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from agent.contract.kernel_line import MAX_TEXT, Line
+from agent.contract.kernel_line import KERNEL, MAX_TEXT, Line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,8 @@ class Joiner:
     def take(self, number: int, line: Line) -> None:
         """A record that belongs to no other."""
         begun = next((spread for spread in _SPREADS if spread.begins.fullmatch(line.text)), None)
-        if begun is not None and begun.ends not in line.text:
+        # A program's lines are not read at all: each stays one, so that what it repeats is noticed.
+        if begun is not None and begun.ends not in line.text and line.facility == KERNEL:
             self._spread = None if self._held else begun
         self._held.append((number, line))
         if len(self._held) > _MOST_BETWEEN:
@@ -82,7 +83,6 @@ class Joiner:
         return found
 
 
-def is_rest(line: Line) -> bool:
-    """Is this the end of a message of several lines? As a record of its own it lacks the others."""
-    text = line.text.lstrip()
-    return any(text.startswith(spread.goes_on) and spread.ends in text for spread in _SPREADS)
+def holds_rest(text: str) -> bool:
+    """Does a text hold the end of a message of several lines, wherever it stands? Alone it lacks the others."""
+    return any(spread.ends in text and any(part in text for part in spread.goes_on) for spread in _SPREADS)

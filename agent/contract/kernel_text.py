@@ -50,12 +50,11 @@ _FULL = re.compile(
 _UNIX = re.compile(r"([0-9]{9,11}\.[0-9]{6}) ")
 _ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8})([.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? ")
 _SYSLOG = re.compile(rf"{_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}})(\.[0-9]{{1,9}})? ")
-# The host, what BusyBox and syslog-ng add, and who spoke.
-_TAG = re.compile(
-    rf"[\w.-]{{1,255}} (?:\[?({_FACILITY})\.({_LEVEL})\]? )?([\w./@-]{{1,100}})(\[[0-9]{{1,10}}\])?: ?"
-)
+# The host, what BusyBox and syslog-ng add, and who spoke. Relays may write the kernel's host as an address, or as the way here.
+_HOST = r"(?:[\w.-]{1,255}|[\w.:/@%-]{1,254}[\w.-](?= (?:\[?kern\.[a-z]{1,9}\]? )?kernel:))"
+_TAG = re.compile(rf"{_HOST} (?:\[?({_FACILITY})\.({_LEVEL})\]? )?([\w./@-]{{1,100}})(\[[0-9]{{1,10}}\])?: ?")
 _TAG_ALONE = re.compile(r"(kernel|[\w./@-]{1,100}\[[0-9]{1,10}\]): ?")  # --no-hostname
-_KERNEL_TAG = re.compile(r"(?:[\w.-]{1,255} )?kernel: ?")
+_KERNEL_TAG = re.compile(rf"(?:{_HOST} )?kernel: ?")
 _RFC5424 = re.compile(
     r"1 ([0-9][0-9T:.,Z+-]{18,40} )\S{1,255} (\S{1,48}) (\S{1,128}) \S{1,32} (?:-|(?:\[[^\]\n]{0,500}\]){1,9})(?: \ufeff?|$)"
 )
@@ -63,6 +62,7 @@ _RFC5424 = re.compile(
 _CRI = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\S{0,40} )std(?:out|err) [FP] ")
 _COMPOSE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,100} +\| ")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
+_CONTROL = re.compile(r"#0(1[0-5])")  # rsyslog's: three octal digits
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[mK]")
 # What stands before a line that was passed on: indentation, the quotes of a mail or a chat, numbers of `cat -n` and `grep -n`,
 # the host of pdsh and clush, the file of `grep -H`, the container of `kubectl logs --prefix`, what begins a streamed record.
@@ -167,7 +167,8 @@ def _framed(text: str) -> Line | None:
 def _recorded(text: str) -> Line:
     kmsg = _KMSG.match(text)
     if kmsg is None:
-        return _text_line(text)
+        line = _text_line(text)
+        return replace(line, text=_CONTROL.sub(_decoded, line.text).rstrip()) if "#01" in line.text else line
     number = int(kmsg[1])
     return Line(
         text=unescape(text[kmsg.end() :]),
@@ -176,6 +177,10 @@ def _recorded(text: str) -> Line:
         priority=number & 7,
         facility=number >> 3,
     )
+
+
+def _decoded(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 8))
 
 
 def _text_line(text: str) -> Line:
