@@ -52,7 +52,14 @@ _ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8})([.,][0-9]{1,9})?(Z
 _SYSLOG = re.compile(rf"{_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}})(\.[0-9]{{1,9}})? ")
 # The host, what BusyBox and syslog-ng add, and who spoke. Relays may write the kernel's host as an address, or as the way here.
 _HOST = r"(?:[\w.-]{1,255}|[\w.:/@%-]{1,254}[\w.-](?= (?:\[?kern\.[a-z]{1,9}\]? )?kernel:))"
-_TAG = re.compile(rf"{_HOST} (?:\[?({_FACILITY})\.({_LEVEL})\]? )?([\w./@-]{{1,100}})(\[[0-9]{{1,10}}\])?: ?")
+# What the kernel itself says in two words and a colon. A tag ends with a blank, so no PCI or SCSI address is one.
+_NO_TAG = (
+    r"(?!(?:(?:nvme|block) nvme[0-9]\w{0,20}|EDAC MC[0-9]{1,4}|mlx5_core\.sf\.[0-9]{1,5} [\w.@-]{1,31}|Memory failure"
+    r"|NETDEV WATCHDOG|NMI watchdog|Internal error|divide error|invalid opcode|stack segment): )"
+)
+_TAG = re.compile(
+    rf"{_NO_TAG}{_HOST} (?:\[?({_FACILITY})\.({_LEVEL})\]? )?([\w./@-]{{1,100}})(\[[0-9]{{1,10}}\])?:(?: |$|(?<= kernel:))"
+)
 _TAG_ALONE = re.compile(r"(kernel|[\w./@-]{1,100}\[[0-9]{1,10}\]): ?")  # --no-hostname
 _KERNEL_TAG = re.compile(rf"(?:{_HOST} )?kernel: ?")
 _RFC5424 = re.compile(
