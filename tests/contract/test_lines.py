@@ -30,6 +30,21 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     # --- NVIDIA modules ---
     ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x62:0x40:2393)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "RmInitAdapter failed! (0x62:0x40:2393)"}),
     ("NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 3", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {}),
+    ("NVRM: RmInitAdapter failed! (0x26:0xffffffff:1096)", "gpu.init_failed", "node", "fatal", {"message": "RmInitAdapter failed! (0x26:0xffffffff:1096)"}),
+    ("NVRM: rm_init_adapter(0) failed", "gpu.init_failed", "node", "fatal", {}),
+    ("nvidia: probe of 0000:3b:00.0 failed with error -1", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "failed with error -1"}),
+    ("nvidia 0000:3b:00.0: probe with driver nvidia failed with error -1", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "failed with error -1"}),
+    ("NVRM: BAR1 is 0M @ 0x0 (PCI:0000:3b:00.0)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "BAR1 is 0M @ 0x0 (PCI:0000:3b:00.0)"}),
+    ("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:\nNVRM: BAR0 is 0M @ 0x0 (PCI:0000:3b:00.0)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "BAR0 is 0M @ 0x0 (PCI:0000:3b:00.0)"}),
+    ("NVRM: The NVIDIA probe routine failed for 1 device(s).", "gpu.init_failed", "node", "fatal", {}),
+    ("NVRM: None of the NVIDIA devices were initialized.", "gpu.init_failed", "node", "fatal", {}),
+    ("NVRM: Attempting to remove device 0000:3b:00.0 with non-zero usage count!", "gpu.off_bus", "gpu/0000:3b:00", "fatal", {}),
+    ("NVRM: Attempting to remove minor device 3 with non-zero usage count!", "gpu.off_bus", "node", "fatal", {}),
+    ("nvidia 0000:3b:00.0: Unable to change power state from D3cold to D0, device inaccessible", "gpu.off_bus", "gpu/0000:3b:00", "fatal", {"message": "Unable to change power state from D3cold to D0, device inaccessible"}),
+    ("nvidia 0000:3b:00.0: can't change power state from D3cold to D0 (config space inaccessible)", "gpu.off_bus", "gpu/0000:3b:00", "fatal", {}),
+    ("nvidia 0000:3b:00.0: not ready 65535ms after FLR; giving up", "gpu.off_bus", "gpu/0000:3b:00", "fatal", {"message": "not ready 65535ms after FLR; giving up"}),
+    ("NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7", "gpu.locked", "node", "error", {"message": "GPU is probably locked!  Notify Timeout Seconds: 7"}),
+    ("NVRM: GPU0 krcWatchdogCallbackPerf_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7", "gpu.locked", "node", "error", {}),
     ("NVRM: API mismatch: the client has the version 570.86.10, but\nNVRM: this kernel module has the version 550.54.15.  Please\nNVRM: make sure that this kernel module and all NVIDIA driver", "gpu.version_mismatch", "node", "error", {"client": "570.86.10", "module": "550.54.15"}),
     ("NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)\nNVRM: has the version 570.86.15, but this kernel module has\nNVRM: the version 550.54.15.  Please make sure that this\nNVRM: kernel module and all NVIDIA driver components\nNVRM: have the same version.", "gpu.version_mismatch", "node", "error", {"client": "570.86.15", "module": "550.54.15"}),
     ("NVRM: API mismatch: the client has the version 470.129.06, but", "gpu.version_mismatch", "node", "error", {"client": "470.129.06", "module": "unknown"}),
@@ -254,6 +269,13 @@ ORDINARY = [
     "pcieport 0000:80:01.1: AER: enabled with IRQ 128",
     "pcieport 0000:3a:00.0: pciehp: Slot(4): Link Down",
     "pcieport 0000:3a:00.0: pciehp: Link Down",
+    "pcieport 0000:3a:00.0: pciehp: Slot(12): Card not present",  # which device it was is not said: its driver says what it lost
+    "nvidia: probe of 0000:3b:00.0 rejects match -19",
+    "nvidia 0000:3b:00.0: not ready 1023ms after FLR; waiting",
+    "nvidia 0000:3b:00.0: ready 2047ms after FLR",
+    "nvme 0000:02:00.0: Unable to change power state from D3hot to D0, device inaccessible",
+    "NVRM: The NVIDIA probe routine was not called for 1 device(s).",  # another driver has it: a person's choice
+    "NVRM: krcWatchdogInit_IMPL: RC watchdog: disabled",
     "mlx5_core 0000:17:00.0 mlx5_0: Port: 1 Link DOWN",
     "ice 0000:31:00.0 ens2f0: Changing Rx descriptor count from 512 to 2048, link down meanwhile",
     "IPv6: ADDRCONF(NETDEV_UP): eth0: link is not ready",
@@ -512,6 +534,31 @@ def test_a_port_keeps_its_link_when_it_is_renamed(driver: str, up: str, down: st
         reader = LineReader(kept=True)
         told = [one for text in lines for one in reader.read(text) if not one.data["up"]]
         assert [one.component for one in told] == ["link/ens3f0"]
+
+
+PROBED = "nvidia: probe of 0000:3b:00.0 failed with error -1"
+FAILED, NONE_LEFT = (
+    "NVRM: The NVIDIA probe routine failed for 1 device(s).",
+    "NVRM: None of the NVIDIA devices were initialized.",
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "components"),
+    [
+        ((PROBED, FAILED, NONE_LEFT), ["gpu/0000:3b:00"]),
+        ((PROBED, FAILED.replace("1", "2"), NONE_LEFT), ["gpu/0000:3b:00", "node"]),
+        ((FAILED, NONE_LEFT), ["node"]),
+        ((NONE_LEFT,), ["node"]),
+        ((PROBED, FAILED, NONE_LEFT, FAILED, NONE_LEFT), ["gpu/0000:3b:00", "node"]),
+    ],
+)
+def test_the_sum_of_gpus_that_did_not_start_is_told_where_not_all_were_named(
+    lines: tuple[str, ...], components: list[str]
+) -> None:
+    """What the driver says when it has tried all of them is news of those only of which no line was about."""
+    reader = LineReader()
+    assert [one.component for text in lines for one in reader.read(text)] == components
 
 
 ANNOUNCED = "pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: 0000:81:00.0"
