@@ -55,7 +55,8 @@ _HOST = r"(?:[\w.-]{1,255}|[\w.:/@%-]{1,254}[\w.-](?= (?:\[?kern\.[a-z]{1,9}\]? 
 # What the kernel itself says in two words and a colon. A tag ends with a blank, so no PCI or SCSI address is one.
 _NO_TAG = (
     r"(?!(?:(?:nvme|block) nvme[0-9]\w{0,20}|EDAC MC[0-9]{1,4}|mlx5_core\.sf\.[0-9]{1,5} [\w.@-]{1,31}|Memory failure"
-    r"|NETDEV WATCHDOG|NMI watchdog|Internal error|divide error|invalid opcode|stack segment): )"
+    r"|NETDEV WATCHDOG|NMI watchdog|Internal error|divide error|invalid opcode|stack segment|double fault|machine check"
+    r"|alignment check|invalid TSS|SIMD exception|fpu exception): )"
 )
 _TAG = re.compile(
     rf"{_NO_TAG}{_HOST} (?:\[?({_FACILITY})\.({_LEVEL})\]? )?([\w./@-]{{1,100}})(\[[0-9]{{1,10}}\])?:(?: |$|(?<= kernel:))"

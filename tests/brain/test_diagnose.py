@@ -347,6 +347,13 @@ def test_a_gpu_that_does_not_start_or_is_pulled_is_one_incident(texts: tuple[str
     )
 
 
+def test_a_slave_that_was_taken_out_of_its_bond_is_no_fault() -> None:
+    """Down, then released: the bond is whole. Down and not released: it is degraded."""
+    down = "[ 10.0] bond0: (slave eth2): link status definitely down, disabling slave\n"
+    assert [one["cause"] for one in ask_json(down)["incidents"]] == ["bond-degraded"]
+    assert ask_json(down + "[ 11.0] bond0: (slave eth2): Releasing backup interface\n" + BOOT)["ok"] is True
+
+
 def test_many_nodes_show_a_shared_cause(tmp_path: Path) -> None:
     """Logs on the wall clock are laid side by side: twelve of twelve nodes are one cause, two of them hours apart are not."""
     line = "2026-11-20T{}:00:00.5+00:00 host kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"

@@ -68,7 +68,7 @@ class NvidiaArea:
             "NVRM: The NVIDIA probe",
             "NVRM: None of ",
         ),
-        *(" inaccessible", "; giving up", "NVRM: Attempting to remove ", "GPU is probably locked"),
+        *(" change power state ", "; giving up", "NVRM: Attempting to remove ", "GPU is probably locked"),
         "API mismatch",
         "nvidia-peermem",
         "nvidia_peermem",
