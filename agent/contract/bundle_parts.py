@@ -108,7 +108,8 @@ def _dump(fields: dict[str, Any]) -> bytes:
 def _object(text: bytes) -> dict[str, Any]:
     try:
         raw = json.loads(text)
-        json.dumps(raw, ensure_ascii=False).encode()  # JSON allows half a character, which no subject and no file can hold
+        # JSON allows half a character, which no subject and no file can hold.
+        json.dumps(raw, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise ContractError(f"not JSON: {error}") from error
     if not isinstance(raw, dict):

@@ -3,9 +3,11 @@
 import re
 from dataclasses import dataclass
 
-from agent.contract.kernel_text import KERNEL, MAX_TEXT, Line, has_unknown_form, is_rest
+from agent.contract.kernel_spread import holds_rest
+from agent.contract.kernel_text import KERNEL, MAX_TEXT, Line, has_unknown_form
 from agent.contract.lines import KernelReader, areas
 from agent.contract.messages import Severity
+from agent.contract.xid import is_cut
 
 _MARKERS = ("NVRM: ", *dict.fromkeys(marker for area in areas(kept=True) for marker in area.markers))
 _BEFORE_MARKER = 200  # characters, at the most, from the beginning of a kernel line to what marks it
@@ -13,6 +15,7 @@ _WORD = re.compile(r"(?<!\w)[\w\[{]")
 _FORM = "its form is not known"
 _INSIDE = "the words of a kernel line stand behind others, and whose they are is not known"
 _REST = "the lines of this message before it are missing"
+_CUT = "a part of this message is missing"
 _PROGRAM = "a program says what the kernel may have said"
 
 
@@ -52,15 +55,25 @@ class Coverage:
 
 
 def _unread(line: Line) -> str:
+    why = _suspicion(line, line.text[:MAX_TEXT])
+    # What begins as a kernel line is read as one: its own end may look like another.
+    understood = (
+        bool(why) and line.facility == KERNEL and _means(KernelReader(kept=True), line.text[:MAX_TEXT])
+    )
+    return "" if understood else why
+
+
+def _suspicion(line: Line, text: str) -> str:
+    """Why a line may say more than what is read of it from its beginning."""
     if has_unknown_form(line):
         return _FORM
-    text = line.text[:MAX_TEXT]
     if line.facility != KERNEL:
-        return _PROGRAM if _cries(text, 0) else ""
-    if is_rest(line):
+        return _PROGRAM if holds_rest(text) or is_cut(text) or _cries(text, 0) else ""
+    if holds_rest(text):
         return _REST
-    # What begins as a kernel line is read as one: its own end may look like another.
-    return _INSIDE if _cries(text, 1) and not _means(KernelReader(kept=True), text) else ""
+    if _cries(text, 1):
+        return _INSIDE
+    return _CUT if is_cut(text) else ""
 
 
 def _cries(text: str, start: int) -> bool:

@@ -11,43 +11,16 @@ the name of a host). The same record gives the same text in all of them.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 
 from agent.contract.kernel_documents import unwrapped
-
-MAX_TEXT = 8192  # characters of one record; the kernel itself keeps about 1000
-KERNEL, USER = 0, 1  # syslog facilities
-
-
-class Clock(StrEnum):
-    """The clock of a line's time."""
-
-    MONOTONIC = "monotonic"  # seconds since the machine booted
-    WALL = "wall"  # Unix seconds; a time without a zone counts as UTC, without a year as one of the year 2000
-    DELTA = (
-        "delta"  # seconds since the record before (`dmesg -e`, `-t -d`); `records` makes it one of the others
-    )
-    NONE = "none"  # the encoding has no time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One record of the kernel log, decoded from any of its encodings."""
-
-    # May hold line breaks: one printk of several lines is one record.
-    text: str
-    # Seconds by `clock`; 0.0 where the encoding has no time.
-    mono_s: float
-    # /dev/kmsg sequence number; -1 where there is none.
-    seq: int = -1
-    # 0 emerg .. 7 debug; 6 where the encoding does not have it.
-    priority: int = 6
-    # Programs can write lines of other facilities only.
-    facility: int = KERNEL
-    clock: Clock = Clock.MONOTONIC
-
+from agent.contract.kernel_line import KERNEL as KERNEL
+from agent.contract.kernel_line import MAX_TEXT as MAX_TEXT
+from agent.contract.kernel_line import USER as USER
+from agent.contract.kernel_line import Clock as Clock
+from agent.contract.kernel_line import Line as Line
+from agent.contract.kernel_spread import Joiner
 
 _FACILITIES = (
     *("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp"),
@@ -77,12 +50,19 @@ _FULL = re.compile(
 _UNIX = re.compile(r"([0-9]{9,11}\.[0-9]{6}) ")
 _ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8})([.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? ")
 _SYSLOG = re.compile(rf"{_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}})(\.[0-9]{{1,9}})? ")
-# The host, what BusyBox and syslog-ng add, and who spoke.
+# The host, what BusyBox and syslog-ng add, and who spoke. Relays may write the kernel's host as an address, or as the way here.
+_HOST = r"(?:[\w.-]{1,255}|[\w.:/@%-]{1,254}[\w.-](?= (?:\[?kern\.[a-z]{1,9}\]? )?kernel:))"
+# What the kernel itself says in two words and a colon. A tag ends with a blank, so no PCI or SCSI address is one.
+_NO_TAG = (
+    r"(?!(?:(?:nvme|block) nvme[0-9]\w{0,20}|EDAC MC[0-9]{1,4}|mlx5_core\.sf\.[0-9]{1,5} [\w.@-]{1,31}|Memory failure"
+    r"|NETDEV WATCHDOG|NMI watchdog|Internal error|divide error|invalid opcode|stack segment|double fault|machine check"
+    r"|alignment check|invalid TSS|SIMD exception|fpu exception): )"
+)
 _TAG = re.compile(
-    rf"[\w.-]{{1,255}} (?:\[?({_FACILITY})\.({_LEVEL})\]? )?([\w./@-]{{1,100}})(\[[0-9]{{1,10}}\])?: ?"
+    rf"{_NO_TAG}{_HOST} (?:\[?({_FACILITY})\.({_LEVEL})\]? )?([\w./@-]{{1,100}})(\[[0-9]{{1,10}}\])?:(?: |$|(?<= kernel:))"
 )
 _TAG_ALONE = re.compile(r"(kernel|[\w./@-]{1,100}\[[0-9]{1,10}\]): ?")  # --no-hostname
-_KERNEL_TAG = re.compile(r"(?:[\w.-]{1,255} )?kernel: ?")
+_KERNEL_TAG = re.compile(rf"(?:{_HOST} )?kernel: ?")
 _RFC5424 = re.compile(
     r"1 ([0-9][0-9T:.,Z+-]{18,40} )\S{1,255} (\S{1,48}) (\S{1,128}) \S{1,32} (?:-|(?:\[[^\]\n]{0,500}\]){1,9})(?: \ufeff?|$)"
 )
@@ -90,6 +70,7 @@ _RFC5424 = re.compile(
 _CRI = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\S{0,40} )std(?:out|err) [FP] ")
 _COMPOSE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,100} +\| ")
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
+_CONTROL = re.compile(r"#0(1[0-5])")  # rsyslog's: three octal digits
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[mK]")
 # What stands before a line that was passed on: indentation, the quotes of a mail or a chat, numbers of `cat -n` and `grep -n`,
 # the host of pdsh and clush, the file of `grep -H`, the container of `kubectl logs --prefix`, what begins a streamed record.
@@ -105,43 +86,6 @@ _UNKNOWN_FORM = re.compile(
     rf"|{_DAY}[a-z]{{0,6}},? (?:[0-9]|{_MONTH})|{_MONTH}[a-z]{{0,6}} {{0,2}}[0-9]|[TC][0-9]{{1,10}}\])"
     r'|\s*[{<]\s{0,3}[?!/"a-z]|.{1,200}? kernel(?:\[[0-9]{1,10}\])?: |.{1,200}?\sNVRM: |.{0,200}?[\x00-\x08]'
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spread:
-    """One printk of several lines, which text encodings spread over several records."""
-
-    begins: re.Pattern[str]
-    goes_on: tuple[str, ...]
-    # What its last line holds.
-    ends: str
-
-
-_SPREADS = (
-    _Spread(
-        begins=re.compile(
-            r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}"
-            r"(?: \(PCI ID: [0-9a-fA-F:]{9}\)(?: installed in this system has)?)?"
-        ),
-        goes_on=("NVRM: (PCI ID", "NVRM: installed in this system", "NVRM: fallen off the bus"),
-        ends="fallen off the bus",
-    ),
-    _Spread(  # of old drivers, and of those that name the client's process
-        begins=re.compile(r"NVRM: API mismatch: the client .{0,200}"),
-        goes_on=(
-            *("NVRM: this kernel module", "NVRM: make sure that", "NVRM: components have"),
-            *(
-                "NVRM: has the version",
-                "NVRM: the version",
-                "NVRM: kernel module and all",
-                "NVRM: have the same",
-            ),
-        ),
-        ends="the same version",
-    ),
-)
-_MOST_LINES = 6
-_MOST_BETWEEN = 4
 
 
 def parse(text: str) -> Line | None:
@@ -171,7 +115,7 @@ def records(lines: Iterable[str], seen: Seen | None = None) -> Iterator[tuple[in
     """
     before: Line | None = None
     indent = 0  # of the newest line that is not indented below another
-    joiner = _Joiner()
+    joiner = Joiner()
     for number, text in unwrapped(lines):
         line = parse(text)
         deep = len(text) - len(text.lstrip())
@@ -194,51 +138,6 @@ def records(lines: Iterable[str], seen: Seen | None = None) -> Iterator[tuple[in
         joiner.take(number, line)
         yield from joiner.ready()
     yield from joiner.ready(ended=True)
-
-
-class _Joiner:
-    """Makes one record of the lines of one printk. On a console those of another processor may stand between them."""
-
-    def __init__(self) -> None:
-        # The message that is not complete, and records that came since.
-        self._spread: _Spread | None = None
-        self._held: list[tuple[int, Line]] = []
-
-    def joins(self, line: Line) -> bool:
-        """Does the line belong to the message that is held? Then it is taken."""
-        text = line.text.lstrip()
-        if self._spread is None or not text.startswith(self._spread.goes_on):
-            return False
-        number, opened = self._held[0]
-        if line.facility != opened.facility:
-            return False
-        opened = replace(opened, text=f"{opened.text}\n{text}"[:MAX_TEXT])
-        self._held[0] = (number, opened)
-        if self._spread.ends in text or opened.text.count("\n") >= _MOST_LINES:
-            self._spread = None
-        return True
-
-    def take(self, number: int, line: Line) -> None:
-        """A record that belongs to no other."""
-        begun = next((spread for spread in _SPREADS if spread.begins.fullmatch(line.text)), None)
-        if begun is not None and begun.ends not in line.text:
-            self._spread = None if self._held else begun
-        self._held.append((number, line))
-        if len(self._held) > _MOST_BETWEEN:
-            self._spread = None
-
-    def ready(self, *, ended: bool = False) -> list[tuple[int, Line]]:
-        """The records that wait for nothing, in order."""
-        if self._spread is not None and not ended:
-            return []
-        found, self._held = self._held, []
-        return found
-
-
-def is_rest(line: Line) -> bool:
-    """Is this the end of a message of several lines? As a record of its own it lacks the others."""
-    text = line.text.lstrip()
-    return any(text.startswith(spread.goes_on) and spread.ends in text for spread in _SPREADS)
 
 
 def has_unknown_form(line: Line | None) -> bool:
@@ -276,7 +175,8 @@ def _framed(text: str) -> Line | None:
 def _recorded(text: str) -> Line:
     kmsg = _KMSG.match(text)
     if kmsg is None:
-        return _text_line(text)
+        line = _text_line(text)
+        return replace(line, text=_CONTROL.sub(_decoded, line.text).rstrip()) if "#01" in line.text else line
     number = int(kmsg[1])
     return Line(
         text=unescape(text[kmsg.end() :]),
@@ -285,6 +185,10 @@ def _recorded(text: str) -> Line:
         priority=number & 7,
         facility=number >> 3,
     )
+
+
+def _decoded(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 8))
 
 
 def _text_line(text: str) -> Line:

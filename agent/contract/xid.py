@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agent.contract import components
 from agent.contract.errors import ContractError
+from agent.contract.xid_table import XIDS
 
 # The kernel prints no record longer than about 1,000 characters; programs may write longer ones.
 _LIMIT = 8000
@@ -39,9 +40,15 @@ _PROBE = re.compile(
     r"installed in this system has\s+fallen off the bus and is not responding to commands\.?"
 )
 _BUS_AND_SLOT = re.compile(
-    r"00([0-9a-fA-F]{2}):([0-9a-fA-F]{2})"
+    r"00([0-9a-fA-F]{2}):([01][0-9a-fA-F])"
 )  # before 256: no domain, a bus of four digits
-_JOIN = re.compile(r"\s*\n\s*(?:NVRM: )?")
+# Where the message goes on in another line: as it is, escaped as exports do, or with only a blank left of it.
+_JOIN = re.compile(r"(?:\s|\\[nrt])*(?:\n|\\n)(?:\s|\\[nrt])*(?:NVRM: )?|\s+NVRM: ")
+# What begins as a report that a GPU has failed, and has to be understood.
+_BEGUN = re.compile(
+    r"^\s*NVRM: Xid\b|NVRM: Xid \(|has fallen off the bus|NVRM: GPU\b[^\n]{0,60}?\bhas(?: f[a-z]{0,5})?(?: off[a-z ]{0,7})?$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +101,7 @@ def parse(text: str) -> Xid | None:
     if match is None:
         return None
     component = _component(match[1])
-    if component is None:
+    if component is None or (match.end(4) == len(text.rstrip()) and _may_be_longer(match[4])):
         return None
     for name, instance in (("gi", match[2]), ("ci", match[3])):
         if instance is not None:
@@ -133,6 +140,26 @@ def parse_off_bus(text: str) -> OffBus | None:
     else:
         return None
     return OffBus(component=component, message=message) if component else None
+
+
+def is_cut(text: str) -> bool:
+    """Does a report that a GPU has failed begin somewhere in a text, and is not whole?
+
+    >>> is_cut("NVRM: Xid (PCI:0000:3b:00): 7"), is_cut("NVRM: Xid (PCI:0000:3b:00): 43, pid=7, name=train, Ch 00000010")
+    (True, False)
+    """
+    text = text[:_LIMIT]
+    if parse(text) is not None or parse_off_bus(text) is not None:
+        return False
+    return any(
+        parse(text[at:]) is None and parse_off_bus(text[at:]) is None
+        for at in (begun.start() for begun in _BEGUN.finditer(text))
+    )
+
+
+def _may_be_longer(code: str) -> bool:
+    """Of a code that ends its record the last digits may be missing: is there a longer one that begins with it?"""
+    return any(len(known) > len(code) and known.startswith(code) for known in map(str, XIDS))
 
 
 def unbroken(text: str) -> str:

@@ -387,6 +387,51 @@ def test_the_driver_message_of_three_lines() -> None:
     assert incident["shown"][0].startswith("this-node:1: NVRM: The NVIDIA GPU 0000:5d:00.0 NVRM: (PCI ID")
 
 
+NO_PROBE = (
+    "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:",
+    "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:3b:00.0)",
+    "nvidia: probe of 0000:3b:00.0 failed with error -1",
+    "NVRM: The NVIDIA probe routine failed for 1 device(s).",
+    "NVRM: None of the NVIDIA devices were initialized.",
+)
+PULLED = (
+    "pcieport 0000:3a:00.0: pciehp: Slot(12): Link Down",
+    "pcieport 0000:3a:00.0: pciehp: Slot(12): Card not present",
+    "NVRM: Attempting to remove device 0000:3b:00.0 with non-zero usage count!",
+    "nvidia 0000:3b:00.0: Unable to change power state from D3cold to D0, device inaccessible",
+)
+LOST_AT_PROBE = (
+    "NVRM: The NVIDIA GPU 0000:3b:00.0 (PCI ID: 10de:2330)",
+    "NVRM: installed in this system has",
+    "NVRM: fallen off the bus and is not responding to commands.",
+    *NO_PROBE[2:],
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "cause"),
+    [(NO_PROBE, "gpu-init-failed"), (PULLED, "gpu-lost"), (LOST_AT_PROBE, "gpu-lost")],
+    ids=["probe", "pulled", "off the bus at probe"],
+)
+def test_a_gpu_that_does_not_start_or_is_pulled_is_one_incident(texts: tuple[str, ...], cause: str) -> None:
+    """However many lines the kernel, its PCI core and the driver write about it."""
+    (incident,) = ask_json("".join(f"[  905.1000{at:02}] {text}\n" for at, text in enumerate(texts)))[
+        "incidents"
+    ]
+    assert (incident["cause"], incident["scope"], incident["severity"]) == (
+        cause,
+        "gpu/this-node/0000:3b:00",
+        "P1",
+    )
+
+
+def test_a_slave_that_was_taken_out_of_its_bond_is_no_fault() -> None:
+    """Down, then released: the bond is whole. Down and not released: it is degraded."""
+    down = "[ 10.0] bond0: (slave eth2): link status definitely down, disabling slave\n"
+    assert [one["cause"] for one in ask_json(down)["incidents"]] == ["bond-degraded"]
+    assert ask_json(down + "[ 11.0] bond0: (slave eth2): Releasing backup interface\n" + BOOT)["ok"] is True
+
+
 def test_many_nodes_show_a_shared_cause(tmp_path: Path) -> None:
     """Logs on the wall clock are laid side by side: twelve of twelve nodes are one cause, two of them hours apart are not."""
     line = "2026-11-20T{}:00:00.5+00:00 host kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent.contract.xid_facts import XidReader
+from agent.contract.xid_table import XIDS
 from brain.core.pack.spec import Mode, ModeSetting, Pack, Settings
 from tests.brain.world import GPU, Story
 from tests.shipped import shipped_pack
@@ -95,6 +96,13 @@ IDLE = "scheduler.idle"
         ((HEAD + "92, High single-bit ECC error rate",), "gpu-ecc", []),
         ((HEAD + "122, SPI PMU RPC read failure",), "gpu-firmware-flash", [EVIDENCE, DRAIN]),
         ((HEAD + "123, SPI PMU RPC write failure",), "gpu-firmware-flash", [EVIDENCE, DRAIN]),
+        *(
+            ((HEAD + f"{code}, what it says",), "gpu-hardware-error", [EVIDENCE, DRAIN])
+            for code in (167, 168, 169, 173, 175)
+        ),
+        ((HEAD + "175, memory subsystem", WANTS + "0x1 (GPU Reset Required)"), "gpu-fatal-xid", IN_BAND),
+        ((HEAD + "145, what nobody can read",), "gpu-unknown-xid", []),
+        ((HEAD + "154, what nobody can read",), "gpu-unknown-xid", []),
         ((ON_LINK_4.format("0x10", "0x0"),), "gpu-nvlink-errors", [EVIDENCE]),
         ((ON_LINK_4.format("0x0", "0x40000"),), "gpu-nvlink-down", IN_BAND),
     ],
@@ -102,6 +110,15 @@ IDLE = "scheduler.idle"
 def test_what_an_xid_leads_to(lines: tuple[str, ...], cause: str, actions: list[str]) -> None:
     """One incident, and the vendor's remedy: a spent row is never reset and sent back to its jobs."""
     assert outcome(told(*lines)) == ([cause], actions)
+
+
+@pytest.mark.parametrize(
+    "code", [code for code, (_, _, severity) in XIDS.items() if severity in ("error", "fatal")]
+)
+def test_no_grave_code_of_the_catalogue_is_passed_over(code: int) -> None:
+    """A known error is never milder than an unknown one, also where its line has no details that decide what is done."""
+    causes, _ = outcome(told(f"{HEAD}{code}, what a driver says"))
+    assert len(causes) == 1, f"{code}: a symptom in rules/gpu*.yaml"
 
 
 def test_a_link_that_errs_again_is_reset_with_all_others() -> None:

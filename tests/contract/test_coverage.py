@@ -4,6 +4,7 @@ import pytest
 
 from agent.contract import kernel_text
 from agent.contract.coverage import Coverage
+from agent.contract.lines import KernelReader
 from agent.contract.messages import Severity
 from tests.contract.test_lines import ORDINARY, TABLE
 
@@ -81,6 +82,84 @@ def test_the_rest_of_a_message_is_no_message() -> None:
     )
     assert "the lines of this message before it are missing" in coverage_of(f"[ 1.0] {REST}").blind
     assert coverage_of(*(f"[ 1.0] {line}" for line in lines)).blind == ""
+
+
+PROBE = (
+    "NVRM: The NVIDIA GPU 0000:3b:00.0 (PCI ID: 10de:2330)",
+    "NVRM: installed in this system has",
+    REST,
+)
+# What stands before and behind each of its lines where nobody reads it as the kernel's.
+FOREIGN = {
+    "kernel-pid": "Nov 20 13:15:47 gpu-17 kernel[0]: {}",
+    "kern": "Nov 20 13:15:47 gpu-17 kern: {}",
+    "klogd": "Nov 20 13:15:47 gpu-17 klogd: {}",
+    "relayed twice": "Nov 20 13:15:47 relay Nov 20 13:15:46 gpu-17 kernel: {}",
+    "logfmt": 'ts=2026-11-20T13:15:47Z host=gpu-17 level=err msg="{}"',
+    "fluent": '2026-11-20 13:15:47.000000000 +0000 kernel.log: {{"message":"{}"}}',
+    "fluent-text": "2026-11-20 13:15:47 +0000 kernel.log: {}",
+    "esxi": "2026-11-20T13:15:47.123Z cpu3:2098765){}",
+    "conserver": "[Fri Nov 20 13:15:47 2026][2026-11-20 13:15:47] {}",
+    "level behind": "[  160.000000] <3> {}",
+    "ellipsis": "\u2026{}",
+    "dots": "... {}",
+    "prose": 'the console says "{}" and then nothing',
+}
+
+
+@pytest.mark.parametrize("form", FOREIGN)
+def test_a_message_of_several_lines_is_missed_in_any_form(form: str) -> None:
+    """None of its lines means anything alone, so each form must be noticed by the message's last line."""
+    coverage = coverage_of("[ 1.0] usb 1-1: new device", *(FOREIGN[form].format(line) for line in PROBE))
+    assert coverage.unread > 0
+    assert "could not be read" in coverage.blind
+    assert coverage_of(FOREIGN[form].format(REST)).unread == 1
+
+
+@pytest.mark.parametrize(
+    "host", ["10.1.2.3/gpu-17", "s_src@gpu-17", "relay/gpu-17", "fe80::1", "2001:db8::17"]
+)
+def test_a_host_may_be_an_address_or_a_way(host: str) -> None:
+    """As relays of syslog write it: the kernel's own lines are read, and a program's never as the kernel's."""
+    head = f"Nov 20 13:15:47 {host}"
+    found = [line.text for _, line in kernel_text.records(f"{head} kernel: {line}" for line in PROBE)]
+    assert found == ["\n".join(PROBE)]
+    for said in (
+        f"{head} train[7]: {XID}",
+        f"Nov 20 13:15:47 train[7]: kernel: {XID}",
+        f"{head} train: kernel: {XID}",
+    ):
+        for _, line in kernel_text.records([said]):
+            assert KernelReader(kept=True).read(line.text) == [] or line.facility != kernel_text.KERNEL
+        assert coverage_of(said).unread == 1
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        ("NVRM: Xid (PCI:0000:3b", ":00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."),
+        ("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."[:18],),
+        ("NVRM: Xid (PCI:0000:3b:00): 7",),
+        ("NVRM: Xid (PCI:0000:3b:00): 11",),
+        ("NVRM: Xid (PCI:0000:3b:00):",),
+        ("NVRM: GPU 0000:3b: GPU has fallen off the bus.",),
+        ("NVRM: GPU 0000", ":3b:00.0: GPU has fallen off the bus."),
+    ],
+)
+@pytest.mark.parametrize("head", ["[  160.000000] ", "Nov 20 13:17:35 gpu-17 kernel: ", ""])
+def test_a_line_that_was_cut_is_no_all_clear(head: str, cut: tuple[str, ...]) -> None:
+    """At the width of a terminal, or in the middle of a number: what is left of 79 is no XID 7."""
+    lines = [head + cut[0], *cut[1:]]
+    assert coverage_of(*lines).unread >= 1
+    assert [
+        one.data.get("code")
+        for _, line in kernel_text.records(lines)
+        for one in KernelReader().read(line.text)
+    ] == []
+    assert (
+        coverage_of(f"{head}NVRM: GPU at PCI:0000:3b:00: GPU-b4f3d1c2-0000-1111-2222-333344445555").unread
+        == 0
+    )
 
 
 def test_a_log_without_lines() -> None:

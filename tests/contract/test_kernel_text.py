@@ -18,6 +18,8 @@ from agent.contract.kernel_text import (
     records,
     unescape,
 )
+from agent.contract.xid import parse_off_bus
+from tests.contract.test_lines import TABLE
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 OFF_BUS = (
@@ -332,6 +334,62 @@ def test_drivers_break_the_off_bus_message_differently(breaks: tuple[str, ...]) 
         text = text.replace(f" {word}", f"\nNVRM: {word}")
     lines = text.split("\n")
     assert [line.text for _, line in records([f"[ 1.5] {line}" for line in lines])] == ["\n".join(lines)]
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-11-20T13:15:47.123456Z ",
+        "2026-11-20T13:15:47.123456789+00:00 stdout F ",
+        "Nov 20 13:15:47 ",
+        "1795180655.250000 ",
+        "Fri 2026-11-20 13:17:35 UTC ",
+    ],
+)
+def test_the_words_of_a_driver_are_no_host_and_program(time: str) -> None:
+    """A time and the bare message (`dmesg -t | ts`, a container's log): its first words may look like `host program:`."""
+    for text, *_ in TABLE:
+        # Of a process nobody can tell: `journalctl --no-hostname` writes a program's lines so.
+        if "\n" in text or "segfault" in text or text.startswith("["):
+            continue
+        line = parse(time + text)
+        assert line is not None
+        assert (line.text, line.facility) == (text.rstrip(), KERNEL), text
+
+
+@pytest.mark.parametrize("host", ["nvme", "EDAC", "Memory", "NETDEV", "sd", "block"])
+def test_a_host_may_be_called_as_a_driver(host: str) -> None:
+    """Its programs are still programs."""
+    for tag in ("sshd[7]", "train", "nvme-cli"):
+        line = parse(f"Nov 20 13:15:47 {host} {tag}: {XID}")
+        assert line is not None
+        assert (line.text, line.facility) == (XID, USER)
+
+
+@pytest.mark.parametrize("between", ["#012", "#015#012", "#012#011", r"\n", r"\r\n", " "])
+@pytest.mark.parametrize("breaks", [("installed", "fallen"), ("(PCI", "fallen"), ("fallen",)])
+def test_a_message_of_several_lines_may_be_written_in_one(breaks: tuple[str, ...], between: str) -> None:
+    """rsyslog writes a line break as #012, exports as a backslash and an n, and some as a blank: the same GPU is dead."""
+    text = OFF_BUS.replace("\nNVRM: ", " ")
+    for word in breaks:
+        text = text.replace(f" {word}", f"{between}NVRM: {word}")
+    for head in ("Nov 20 13:17:35 gpu-17 kernel: ", "2026-11-20T13:17:35.5Z ", "[ 1.5] ", ""):
+        (found,) = [line.text for _, line in records([head + text, "[ 2.5] usb 1-1: new device"])][:1]
+        off_bus = parse_off_bus(found)
+        assert off_bus is not None, head
+        assert off_bus.component == "gpu/0000:3b:00"
+        assert "#0" not in off_bus.message
+
+
+def test_the_escapes_of_rsyslog_are_undone_where_syslog_wrote_them() -> None:
+    """Also in a message of another driver; what /dev/kmsg itself holds is left as it is."""
+    beyond = (
+        "python3: attempt to access beyond end of device#012sda1: rw=2049, sector=9, nr_sectors = 8 limit=7"
+    )
+    for written, broken in ((f"Nov 20 13:17:35 gpu-17 kernel: {beyond}", True), (f"4,5,6,-;{beyond}", False)):
+        line = parse(written)
+        assert line is not None
+        assert ("\nsda1" in line.text) is broken
 
 
 def test_what_another_processor_prints_stands_between() -> None:

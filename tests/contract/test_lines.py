@@ -1,16 +1,19 @@
 # ruff: noqa: E501  # kernel lines stand as they are printed
 """Kernel lines by area: what each says, in the words that drivers really print, and what is none of our business."""
 
+import importlib
+import re
 import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from agent.contract import kernel_text, kinds
 from agent.contract.components import check
 from agent.contract.lines import KernelReader, LineReader, areas
+from agent.contract.lines.base import Area
 from agent.contract.lines.pcie import pci_drivers
 from agent.contract.messages import UnsentEvent
 from tests.fixtures import ordinary
@@ -30,6 +33,21 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     # --- NVIDIA modules ---
     ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x62:0x40:2393)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "RmInitAdapter failed! (0x62:0x40:2393)"}),
     ("NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 3", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {}),
+    ("NVRM: RmInitAdapter failed! (0x26:0xffffffff:1096)", "gpu.init_failed", "node", "fatal", {"message": "RmInitAdapter failed! (0x26:0xffffffff:1096)"}),
+    ("NVRM: rm_init_adapter(0) failed", "gpu.init_failed", "node", "fatal", {}),
+    ("nvidia: probe of 0000:3b:00.0 failed with error -1", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "failed with error -1"}),
+    ("nvidia 0000:3b:00.0: probe with driver nvidia failed with error -1", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "failed with error -1"}),
+    ("NVRM: BAR1 is 0M @ 0x0 (PCI:0000:3b:00.0)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "BAR1 is 0M @ 0x0 (PCI:0000:3b:00.0)"}),
+    ("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:\nNVRM: BAR0 is 0M @ 0x0 (PCI:0000:3b:00.0)", "gpu.init_failed", "gpu/0000:3b:00", "fatal", {"message": "BAR0 is 0M @ 0x0 (PCI:0000:3b:00.0)"}),
+    ("NVRM: The NVIDIA probe routine failed for 1 device(s).", "gpu.init_failed", "node", "fatal", {}),
+    ("NVRM: None of the NVIDIA devices were initialized.", "gpu.init_failed", "node", "fatal", {}),
+    ("NVRM: Attempting to remove device 0000:3b:00.0 with non-zero usage count!", "gpu.off_bus", "gpu/0000:3b:00", "fatal", {}),
+    ("NVRM: Attempting to remove minor device 3 with non-zero usage count!", "gpu.off_bus", "node", "fatal", {}),
+    ("nvidia 0000:3b:00.0: Unable to change power state from D3cold to D0, device inaccessible", "gpu.off_bus", "gpu/0000:3b:00", "fatal", {"message": "Unable to change power state from D3cold to D0, device inaccessible"}),
+    ("nvidia 0000:3b:00.0: can't change power state from D3cold to D0 (config space inaccessible)", "gpu.off_bus", "gpu/0000:3b:00", "fatal", {}),
+    ("nvidia 0000:3b:00.0: not ready 65535ms after FLR; giving up", "gpu.off_bus", "gpu/0000:3b:00", "fatal", {"message": "not ready 65535ms after FLR; giving up"}),
+    ("NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7", "gpu.locked", "node", "error", {"message": "GPU is probably locked!  Notify Timeout Seconds: 7"}),
+    ("NVRM: GPU0 krcWatchdogCallbackPerf_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7", "gpu.locked", "node", "error", {}),
     ("NVRM: API mismatch: the client has the version 570.86.10, but\nNVRM: this kernel module has the version 550.54.15.  Please\nNVRM: make sure that this kernel module and all NVIDIA driver", "gpu.version_mismatch", "node", "error", {"client": "570.86.10", "module": "550.54.15"}),
     ("NVRM: API mismatch: the client 'nvidia-smi' (pid 4711)\nNVRM: has the version 570.86.15, but this kernel module has\nNVRM: the version 550.54.15.  Please make sure that this\nNVRM: kernel module and all NVIDIA driver components\nNVRM: have the same version.", "gpu.version_mismatch", "node", "error", {"client": "570.86.15", "module": "550.54.15"}),
     ("NVRM: API mismatch: the client has the version 470.129.06, but", "gpu.version_mismatch", "node", "error", {"client": "470.129.06", "module": "unknown"}),
@@ -41,6 +59,13 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     # --- mlx5 and InfiniBand ---
     ("mlx5_core 0000:5e:00.0: poll_health:776:(pid 0): device's health compromised - reached miss count", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "health_compromised", "address": "0000:5e:00.0"}),
     ("mlx5_core 0000:5e:00.1: wait_func:1195:(pid 1967079): ENABLE_HCA(0x104) timeout. Will cause a leak of a command resource", "nic.driver", "nic/0000:5e:00.1", "fatal", {"what": "command_timeout", "command": "ENABLE_HCA"}),
+    ("mlx5_core 0000:5e:00.0: mlx5_function_setup:1198:(pid 1): Firmware over 120000 MS in pre-initializing state, aborting", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "start_failed"}),
+    ("mlx5_core 0000:5e:00.0: mlx5_function_enable:1089:(pid 1): Firmware over 120000 MS in initializing state, aborting", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "start_failed"}),
+    ("mlx5_core 0000:5e:00.0: mlx5_init_one failed with error code -110", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "start_failed"}),
+    ("mlx5_core 0000:5e:00.0: probe_one:1751:(pid 7): mlx5_init_one failed with error code -110", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "start_failed"}),
+    ("mlx5_core 0000:5e:00.0: init_one:1371:(pid 7): mlx5_load_one failed with error code -5", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "start_failed"}),
+    ("mlx5_core: probe of 0000:5e:00.0 failed with error -110", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "start_failed", "address": "0000:5e:00.0"}),
+    ("mlx5_core 0000:5e:00.0: probe with driver mlx5_core failed with error -110", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "start_failed"}),
     ("mlx5_core 0000:5e:00.0: mlx5_cmd_out_err:838:(pid 912): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter(0x3), syndrome (0x355), err(-22)", "nic.driver", "nic/0000:5e:00.0", "warning", {"what": "command_failed", "command": "ACCESS_REG"}),
     ("mlx5_core 0000:5e:00.0: print_health_info:408:(pid 0): synd 0x8: unrecoverable hardware error", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "hardware_error"}),
     ("mlx5_core 0000:5e:00.0 ens1np0: TX timeout detected", "nic.driver", "link/ens1np0", "error", {"what": "tx_timeout", "interface": "ens1np0"}),
@@ -48,6 +73,7 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("mlx5_core 0000:5e:00.0 ens1np0: RX timeout on channel: 4, ICOSQ: 0x11d4 RQ: 0x11d9, CQ: 0x1023", "nic.driver", "link/ens1np0", "error", {"what": "rx_timeout"}),
     ("NETDEV WATCHDOG: ens1np0 (mlx5_core): transmit queue 12 timed out", "nic.driver", "link/ens1np0", "error", {"what": "tx_timeout"}),
     ("mlx5_core 0000:5e:00.0 ens1np0: NETDEV WATCHDOG: CPU: 30: transmit queue 2 timed out 8448 ms", "nic.driver", "link/ens1np0", "error", {"what": "tx_timeout"}),
+    ("ib0: queue stopped 1, tx_head 128, tx_tail 0", "nic.driver", "link/ib0", "error", {"what": "tx_timeout"}),
     ("ib0: transmit timeout: latency 1840 msecs", "nic.driver", "link/ib0", "error", {"what": "tx_timeout"}),
     ("mlx5_core 0000:5e:00.0: Port module event: module 0, Cable unplugged", "nic.driver", "nic/0000:5e:00.0", "warning", {"what": "cable_unplugged", "module": 0}),
     ("mlx5_core 0000:5e:00.0: Port module event[error]: module 1, Cable error, Bus stuck (I2C or data shorted)", "nic.driver", "nic/0000:5e:00.0", "error", {"what": "module_error", "module": 1}),
@@ -112,9 +138,13 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("bond0: link status definitely down for interface eth0, disabling it", "bond.slaves", "bond/bond0", "warning", {"down": "eth0"}),
     ("bonding: bond0: link status definitely down for active interface eth0, disabling it", "bond.slaves", "bond/bond0", "warning", {"down": "eth0"}),
     ("bond0: (slave eth0): link status definitely up, 100000 Mbps full duplex", "bond.slaves", "bond/bond0", "info", {"up": 2, "down": "", "degraded": False}),
+    ("bond0: (slave eth2): Releasing backup interface", "bond.slaves", "bond/bond0", "info", {"down": "", "degraded": False}),
+    ("bonding: bond0: releasing active interface eth2", "bond.slaves", "bond/bond0", "info", {"down": "", "degraded": False}),
+    ("bond0 (unregistering): Released all slaves", "bond.slaves", "bond/bond0", "info", {"degraded": False}),
     ("bond0: now running without any active interface!", "bond.slaves", "bond/bond0", "error", {"up": 0, "degraded": True}),
     # --- PCI Express ---
     ("pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: 0000:81:00.0", "pcie.error", "pcie/0000:81:00", "fatal", {"class": "fatal", "port": None} | {"port": "0000:80:01.1"}),
+    ("pcieport 0000:80:01.1: PCIE Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)", "pcie.error", "pcie/0000:80:01", "fatal", {"class": "fatal"}),
     ("pcieport 0000:80:01.1: AER: Multiple Uncorrectable (Non-Fatal) error message received from 0000:81:00.0", "pcie.error", "pcie/0000:81:00", "error", {"class": "nonfatal"}),
     ("mlx5_core 0000:81:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)", "pcie.error", "nic/0000:81:00.0", "warning", {"class": "corrected", "layer": "Physical Layer", "role": "Receiver ID"}),
     ("nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)", "pcie.error", "gpu/0000:3b:00", "fatal", {"class": "fatal"}),
@@ -180,6 +210,16 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("md/raid:md1: Disk failure on sdb1, disabling device.", "disk.error", "disk/sdb1", "fatal", {"array": "md1"}),
     ("md: md0: raid0 array has a missing/failed member", "disk.error", "disk/md0", "fatal", {"what": "raid_failure", "array": "md0"}),
     ("md/raid:md0: Cannot continue operation (2/4 failed).", "disk.error", "disk/md0", "fatal", {"what": "raid_failure", "array": "md0"}),
+    ("md/raid:md127: not enough operational devices (3/8 failed)", "disk.error", "disk/md127", "fatal", {"what": "raid_failure", "array": "md127"}),
+    ("md/raid10:md0: not enough operational mirrors.", "disk.error", "disk/md0", "fatal", {"what": "raid_failure"}),
+    ("md/raid:md127: failed to run raid set.", "disk.error", "disk/md127", "fatal", {"what": "raid_failure"}),
+    ("md/raid:md127: cannot start dirty degraded array.", "disk.error", "disk/md127", "fatal", {"what": "raid_failure"}),
+    ("md/raid1:md0: active with 1 out of 2 mirrors", "disk.error", "disk/md0", "error", {"what": "raid_degraded", "array": "md0"}),
+    ("md/raid10:md0: active with 3 out of 4 devices", "disk.error", "disk/md0", "error", {"what": "raid_degraded"}),
+    ("md/raid:md127: raid level 6 active with 7 out of 8 devices, algorithm 2", "disk.error", "disk/md127", "error", {"what": "raid_degraded"}),
+    ("md/raid1:md0: sda1: unrecoverable I/O read error for block 1234", "disk.error", "disk/sda1", "error", {"what": "medium_error", "array": "md0", "sector": 1234}),
+    ("md/raid:md127: read error not correctable (sector 1234 on sda1).", "disk.error", "disk/sda1", "error", {"what": "medium_error", "array": "md127", "sector": 1234}),
+    ("ata1.00: disabled", "disk.error", "disk/ata1.00", "fatal", {"what": "offline"}),
     ("device-mapper: multipath: 253:3: Failing path 8:16.", "disk.error", "disk/dm-3", "warning", {"what": "path_failed", "path": "8:16"}),
     ("device-mapper: multipath: Failing path 65:32.", "disk.error", "disk/65:32", "warning", {"what": "path_failed", "path": "65:32"}),
     ("device-mapper: multipath: 253:3: queue_if_no_path timeout, failing queued IO", "disk.error", "disk/dm-3", "fatal", {"what": "no_path"}),
@@ -235,6 +275,14 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("general protection fault: 0000 [#1] SMP NOPTI", "kernel.oops", "node", "fatal", {"what": "oops"}),
     ("Unable to handle kernel NULL pointer dereference at virtual address 0000000000000008", "kernel.oops", "node", "fatal", {"what": "oops"}),
     ("Unable to handle kernel paging request at virtual address ffff800011223344", "kernel.oops", "node", "fatal", {"what": "oops"}),
+    ("divide error: 0000 [#1] PREEMPT SMP NOPTI", "kernel.oops", "node", "fatal", {"what": "oops"}),
+    ("invalid opcode: 0000 [#1]", "kernel.oops", "node", "fatal", {"what": "oops"}),
+    ("stack segment: 0000 [#1] SMP", "kernel.oops", "node", "fatal", {}),
+    ("double fault: 0000 [#1] SMP NOPTI", "kernel.oops", "node", "fatal", {}),
+    ("Internal error: Oops: 96000004 [#1] SMP", "kernel.oops", "node", "fatal", {}),
+    ("Internal error: synchronous external abort: 0000000096000410 [#1] SMP", "kernel.oops", "node", "fatal", {}),
+    ("Internal error: SP/PC alignment exception: 000000008a000000 [#2] PREEMPT SMP", "kernel.oops", "node", "fatal", {}),
+    ("SError Interrupt on CPU3, code 0x00000000be000011 -- SError", "kernel.oops", "node", "fatal", {"what": "oops"}),
     ("Kernel panic - not syncing: Fatal machine check", "kernel.oops", "node", "fatal", {"what": "panic"}),
     # --- crashes within our libraries ---
     ("python3[4711]: segfault at 7f31c0 ip 00007f31d2a1b3c4 sp 00007ffd1a2b error 4 in libnccl.so.2.18.5[7f31d0000000+9a8000] likely on CPU 3 (core 3, socket 0)", "job.crash", "node", "warning", {"what": "segfault", "process": "python3", "pid": 4711, "library": "libnccl.so.2.18.5"}),
@@ -254,6 +302,13 @@ ORDINARY = [
     "pcieport 0000:80:01.1: AER: enabled with IRQ 128",
     "pcieport 0000:3a:00.0: pciehp: Slot(4): Link Down",
     "pcieport 0000:3a:00.0: pciehp: Link Down",
+    "pcieport 0000:3a:00.0: pciehp: Slot(12): Card not present",  # which device it was is not said: its driver says what it lost
+    "nvidia: probe of 0000:3b:00.0 rejects match -19",
+    "nvidia 0000:3b:00.0: not ready 1023ms after FLR; waiting",
+    "nvidia 0000:3b:00.0: ready 2047ms after FLR",
+    "nvme 0000:02:00.0: Unable to change power state from D3hot to D0, device inaccessible",
+    "NVRM: The NVIDIA probe routine was not called for 1 device(s).",  # another driver has it: a person's choice
+    "NVRM: krcWatchdogInit_IMPL: RC watchdog: disabled",
     "mlx5_core 0000:17:00.0 mlx5_0: Port: 1 Link DOWN",
     "ice 0000:31:00.0 ens2f0: Changing Rx descriptor count from 512 to 2048, link down meanwhile",
     "IPv6: ADDRCONF(NETDEV_UP): eth0: link is not ready",
@@ -261,6 +316,20 @@ ORDINARY = [
     "ata5: SATA link down (SStatus 0 SControl 300)",
     "md/raid1:md0: Operation continuing on 1 devices.",
     "md/raid1:md0: active with 2 out of 2 mirrors",
+    "md/raid1:md0: active with 10 out of 10 mirrors",
+    "md/raid:md127: raid level 6 active with 8 out of 8 devices, algorithm 2",
+    "md/raid:md127: read error corrected (8 sectors at 2048 on sda1)",
+    "ata1: disabled by the user",
+    "ata1.00: disabled NCQ",
+    # Programs of these names: whoever runs one chooses at most 15 characters.
+    "divide error: 0[4711]: segfault at 0 ip 0000000000401136 sp 00007ffd1a2b error 6 in a.out[401000+1000]",
+    "invalid opcode:[4711]: segfault at 0 ip 0000000000401136 sp 00007ffd1a2b error 6 in a.out[401000+1000]",
+    "Internal error:[4711]: segfault at 0 ip 0000000000401136 sp 00007ffd1a2b error 6 in a.out[401000+1000]",
+    "SError Interrup[4711]: segfault at 0 ip 0000000000401136 sp 00007ffd1a2b error 6 in a.out[401000+1000]",
+    "traps: divide error[4711] trap invalid opcode ip:401136 sp:7ffd1a2b error:0 in a.out[401000+1000]",
+    "mlx5_core 0000:5e:00.0: wait_fw_init:199:(pid 7): Waiting for FW initialization, timeout abort in 100s (0xffffffff)",
+    "mlx5_core: probe of 0000:5e:00.0 rejects match -19",
+    "bond0: (slave eth2): making interface the new active one",
     "md: md0: recovery done.",
     "device-mapper: multipath: 253:3: Reinstating path 8:16.",
     "mpatha: remaining active paths: 3",
@@ -360,6 +429,42 @@ def test_every_area_and_kind_has_a_line_here() -> None:
                 for text in [row[0] for row in TABLE]
                 + [OOM_WHERE, OOM_WHY, OOM_TASK, RENAMED, *FIRMWARE, *ORDINARY]
             ), marker
+
+
+# Patterns that read a part of a line, or its head before its words: no marker has to be in them.
+PARTS = {
+    *(
+        "SxidArea._LINK",
+        "SxidArea._MORE",
+        "SxidArea._ENGINE",
+        "NicArea._MODULE",
+        "NicArea._COMMAND",
+        "PcieArea._NAMED",
+    ),
+    *("OomArea._RSS", "OomArea._UID", "FabricManagerArea._TROUBLE", "BondArea._HEAD"),
+}
+
+
+WHOLE = [
+    (area, name, pattern)
+    for area in areas(kept=True)
+    for name, pattern in vars(importlib.import_module(type(area).__module__)).items()
+    if isinstance(pattern, re.Pattern) and f"{type(area).__name__}.{name}" not in PARTS
+]
+
+
+@pytest.mark.parametrize(
+    ("area", "name", "pattern"), WHOLE, ids=[f"{type(row[0]).__name__}.{row[1]}" for row in WHOLE]
+)
+@settings(max_examples=30, derandomize=True, database=None, phases=[Phase.generate])
+@given(data=st.data())
+def test_every_form_that_an_area_knows_is_found_by_its_markers(
+    area: Area, name: str, pattern: re.Pattern[str], data: st.DataObject
+) -> None:
+    """A form without a marker would never be read. Texts are made from each pattern, with all that it allows."""
+    text = data.draw(st.from_regex(pattern, alphabet=st.characters(codec="ascii")))
+    if pattern.match(text):
+        assert any(marker in text for marker in area.markers), name
 
 
 def test_what_distinguishes_facts_is_a_field_of_them() -> None:
@@ -514,6 +619,31 @@ def test_a_port_keeps_its_link_when_it_is_renamed(driver: str, up: str, down: st
         assert [one.component for one in told] == ["link/ens3f0"]
 
 
+PROBED = "nvidia: probe of 0000:3b:00.0 failed with error -1"
+FAILED, NONE_LEFT = (
+    "NVRM: The NVIDIA probe routine failed for 1 device(s).",
+    "NVRM: None of the NVIDIA devices were initialized.",
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "components"),
+    [
+        ((PROBED, FAILED, NONE_LEFT), ["gpu/0000:3b:00"]),
+        ((PROBED, FAILED.replace("1", "2"), NONE_LEFT), ["gpu/0000:3b:00", "node"]),
+        ((FAILED, NONE_LEFT), ["node"]),
+        ((NONE_LEFT,), ["node"]),
+        ((PROBED, FAILED, NONE_LEFT, FAILED, NONE_LEFT), ["gpu/0000:3b:00", "node"]),
+    ],
+)
+def test_the_sum_of_gpus_that_did_not_start_is_told_where_not_all_were_named(
+    lines: tuple[str, ...], components: list[str]
+) -> None:
+    """What the driver says when it has tried all of them is news of those only of which no line was about."""
+    reader = LineReader()
+    assert [one.component for text in lines for one in reader.read(text)] == components
+
+
 ANNOUNCED = "pcieport 0000:80:01.1: AER: Uncorrected (Fatal) error received: 0000:81:00.0"
 OWN = "nvidia 0000:81:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)"
 
@@ -611,6 +741,23 @@ def test_a_bond_counts_the_slaves_that_its_log_names() -> None:
         (2, 3, "eth1"), (0, 3, "eth0,eth1,eth2"), (1, 3, "eth1,eth2"), (2, 3, "eth2"), (3, 3, ""),
     ]  # fmt: skip
     assert LineReader().read(lines[3]) == [], "the agent reads /proc/net/bonding"
+
+
+def test_a_slave_that_is_released_is_no_slave_any_more() -> None:
+    """On purpose, or with its card: what its link was says nothing of the bond, which is whole without it."""
+    reader = LineReader(kept=True)
+    lines = [
+        *(f"bond0: (slave eth{n}): Enslaving as a backup interface with an up link" for n in range(3)),
+        "bond0: (slave eth2): link status definitely down, disabling slave",
+        "bond0: (slave eth2): Releasing backup interface",
+        "bond0 (unregistering): (slave eth1): Releasing active interface",
+        "bond0 (unregistering): Released all slaves",
+        "bond0: (slave eth1): link status definitely down, disabling slave",
+    ]
+    told = [one.data for line in lines for one in reader.read(line)]
+    assert [(data["up"], data["slaves"], data["down"]) for data in told] == [
+        (2, 3, "eth2"), (2, 2, ""), (2, 2, ""), (2, 2, ""), (1, 2, "eth1"),
+    ]  # fmt: skip
 
 
 def test_an_aer_report_is_one_fact() -> None:

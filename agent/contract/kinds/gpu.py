@@ -89,10 +89,11 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="gpu.off_bus",
-        component="gpu",
+        component="gpu,node",
         severity=FATAL,
         source="kernel log",
-        summary="The driver reports without an XID that a GPU has fallen off the bus.",
+        summary="The driver, or the kernel for it, reports without an XID that a GPU has fallen off the bus, does not answer "
+        "there, or was taken away while in use; of the node, if the line names no GPU.",
         fields=(field("message", "text", "the line"),),
         example={"message": "GPU has fallen off the bus."},
     ),
@@ -209,12 +210,21 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="gpu.init_failed",
-        component="gpu",
+        component="gpu,node",
         severity=FATAL,
         source="kernel log",
-        summary="The NVIDIA driver could not initialise a GPU (RmInitAdapter failed).",
+        summary="The NVIDIA driver could not probe or initialise a GPU; of the node, if the line names none.",
         fields=(field("message", "text", "the driver's text"),),
         example={"message": "RmInitAdapter failed! (0x62:0x40:2393)"},
+    ),
+    Kind(
+        name="gpu.locked",
+        component="node",
+        severity=ERROR,
+        source="kernel log",
+        summary="The NVIDIA driver's watchdog has waited in vain for a GPU, which the line does not name.",
+        fields=(field("message", "text", "the driver's text"),),
+        example={"message": "GPU is probably locked!  Notify Timeout Seconds: 7"},
     ),
     Kind(
         name="gpu.version_mismatch",

@@ -15,7 +15,7 @@ KINDS: tuple[Kind, ...] = (
                 "text",
                 "hardware_error | health_compromised | fatal_error | firmware_error | recovery_failed | command_timeout | "
                 "command_failed | tx_timeout | rx_timeout | cable_unplugged | module_error | high_temperature | "
-                "insufficient_power | pcie_limited",
+                "insufficient_power | pcie_limited | start_failed (the driver did not start on the card)",
             ),
             field("message", "text", "the driver's text"),
             field("address", "text", "PCI address with the function", always=False),
@@ -113,7 +113,8 @@ KINDS: tuple[Kind, ...] = (
                 "what",
                 "text",
                 "io_error | medium_error | hardware_error | timeout | offline | controller_down | controller_lost | "
-                "raid_failure | ata_error | path_failed (others may be left) | no_path | beyond_end (of the device)",
+                "raid_failure | raid_degraded (it started so) | ata_error | path_failed (others may be left) | no_path | "
+                "beyond_end (of the device)",
             ),
             field("sector", "int", "first sector", always=False),
             field("operation", "text", "read | write | flush | ...", always=False),

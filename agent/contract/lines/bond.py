@@ -11,9 +11,12 @@ from agent.contract.lines.base import component, unsent
 from agent.contract.messages import Severity, UnsentEvent
 
 _NAME = r"[\w.@-]{1,31}"
-_HEAD = re.compile(rf"\s*(?:bonding: )?({_NAME}): (?:\(slave ({_NAME})\): )?(.{{1,160}})", re.DOTALL)
+_HEAD = re.compile(
+    rf"\s*(?:bonding: )?({_NAME})(?: \(unregistering\))?: (?:\(slave ({_NAME})\): )?(.{{1,160}})", re.DOTALL
+)
 _LINK = re.compile(rf"link status definitely (up|down)(?: for (?:active )?interface ({_NAME}))?\b")
 _ENSLAVED = re.compile(rf"[Ee]nslaving(?: ({_NAME}))? as an? \w{{1,10}} interface with an? (up|down) link")
+_RELEASED = re.compile(rf"[Rr]eleasing (?:active|backup) interface(?: ({_NAME}))?|Released all slaves")
 _NONE_LEFT = "now running without any active interface"
 _MOST = 64  # bonds of one machine that are remembered
 
@@ -21,7 +24,13 @@ _MOST = 64  # bonds of one machine that are remembered
 class BondArea:
     """bond.slaves, as the agent tells it."""
 
-    markers: ClassVar[tuple[str, ...]] = ("link status definitely ", "nslaving ", _NONE_LEFT)
+    markers: ClassVar[tuple[str, ...]] = (
+        "link status definitely ",
+        "nslaving ",
+        "eleasing ",
+        "Released all ",
+        _NONE_LEFT,
+    )
     kinds: ClassVar[tuple[str, ...]] = ("bond.slaves",)
     distinguishing: ClassVar[tuple[str, ...]] = ("down",)
 
@@ -41,6 +50,14 @@ class BondArea:
         if found := _ENSLAVED.match(said):
             slaves[slave or found[1] or "?"] = found[2] == "up"
             return None
+        if found := _RELEASED.match(
+            said
+        ):  # also of a bond that is taken apart: what is no slave is no slave that is down
+            if slave or found[1]:
+                slaves.pop(slave or found[1], None)
+            else:
+                slaves.clear()
+            return _told(bond, slaves, none_left=False, text=text)
         none_left = said.startswith(_NONE_LEFT)
         if none_left:
             slaves.update(dict.fromkeys(slaves, False))

@@ -23,7 +23,7 @@ _OFFLINE = re.compile(
     r"\s*sd ([0-9:]{5,30}): (?:\[(sd[a-z]{1,4})\] )?(?:rejecting I/O to offline device|Device offlined)"
 )
 _ATA = re.compile(
-    r"\s*(ata[0-9]{1,3}(?:\.[0-9]{1,2})?): (failed command: .{1,60}|exception Emask .{1,80}|disabled$)"
+    r"\s*(ata[0-9]{1,3}(?:\.[0-9]{1,2})?): (?:(?P<tried>failed command: .{1,60}|exception Emask .{1,80})|disabled(?!\s?\w))"
 )
 _NVME = re.compile(
     r"\s*nvme (nvme[0-9]{1,4}): (?:(?P<timeout>I/O (?:tag )?[0-9]{1,6}.{0,80}? timeout\b)"
@@ -36,7 +36,16 @@ _NVME_IO = re.compile(
 # Kernels differ in the colon before the array: md/raid1:md0, md/raid0md0.
 _RAID = re.compile(
     r"\s*md/(?:raid[0-9]{0,2}|linear|multipath):?(md\w{1,20}): "
-    r"(?:Disk failure on ([\w!-]{1,40})(?:, disabling device| detected, failing array)|Cannot continue operation)"
+    r"(?:Disk failure on ([\w!-]{1,40})(?:, disabling device| detected, failing array)|Cannot continue operation"
+    r"|not enough operational (?:devices|mirrors)|failed to run raid set|cannot start dirty degraded array)"
+)
+_RAID_STARTED = re.compile(
+    r"\s*md/raid[0-9]{0,2}:(md\w{1,20}): (?:raid level [0-9]{1,2} )?active with ([0-9]{1,4}) out of ([0-9]{1,4})"
+    r" (?:mirrors|devices)"
+)
+_RAID_READ = re.compile(
+    r"\s*md/raid[0-9]{0,2}:(md\w{1,20}): (?:(?P<disk>[\w!-]{1,40}): unrecoverable I/O read error for block (?P<at>[0-9]{1,20})"
+    r"|read error not correctable \(sector (?P<sector>[0-9]{1,20}) on (?P<member>[\w!-]{1,40})\))"
 )
 _RAID_MEMBER = re.compile(r"\s*md: (md\w{1,20}): \w{1,20} array has a missing/failed member")
 _DM_PATH = re.compile(
@@ -72,10 +81,17 @@ class DiskArea:
         "offline",
         "failed command: ",
         "exception Emask",
+        ": disabled",
         "nvme nvme",
         " (sct 0x",
         "Disk failure on ",
-        "Cannot continue operation",
+        *(
+            "Cannot continue operation",
+            "not enough operational ",
+            "failed to run raid set",
+            "dirty degraded array",
+        ),
+        *("active with ", "unrecoverable I/O read error", "read error not correctable"),
         "missing/failed member",
         "Failing path ",
         "queue_if_no_path timeout",
@@ -103,13 +119,25 @@ class DiskArea:
             )
         if match := _OFFLINE.match(text):
             return _error(match[2] or match[1], "offline", FATAL, text)
-        if match := _RAID.match(text):
-            return _error(match[2] or match[1], "raid_failure", FATAL, text, array=match[1])
-        if match := _RAID_MEMBER.match(text):
-            return _error(match[1], "raid_failure", FATAL, text, array=match[1])
         if match := _BEYOND.match(text):
             return _error(match[1], "beyond_end", ERROR, text, sector=number(match[2]))
-        return _path(text) or _nvme(text)
+        return _raid(text) or _path(text) or _nvme(text)
+
+
+def _raid(text: str) -> UnsentEvent | None:
+    """Software RAID: an array that lost a disk, does not start, or starts without all of its disks."""
+    if match := _RAID.match(text):
+        return _error(match[2] or match[1], "raid_failure", FATAL, text, array=match[1])
+    if match := _RAID_MEMBER.match(text):
+        return _error(match[1], "raid_failure", FATAL, text, array=match[1])
+    if match := _RAID_READ.match(text):
+        sector = number(match["at"] or match["sector"])
+        return _error(
+            match["disk"] or match["member"], "medium_error", ERROR, text, sector=sector, array=match[1]
+        )
+    if (match := _RAID_STARTED.match(text)) and int(match[2]) < int(match[3]):
+        return _error(match[1], "raid_degraded", ERROR, text, array=match[1])
+    return None
 
 
 def _path(text: str) -> UnsentEvent | None:
@@ -136,7 +164,8 @@ def _nvme(text: str) -> UnsentEvent | None:
         what = "medium_error" if match[2] in ("0x2", "0x02") else "io_error"
         return _error(match[1], what, ERROR, text)
     if match := _ATA.match(text):
-        return _error(match[1], "ata_error", WARNING, text)
+        # It is disabled when all attempts have failed.
+        return _error(match[1], *(("ata_error", WARNING) if match["tried"] else ("offline", FATAL)), text)
     return None
 
 

@@ -2,7 +2,7 @@
 
 Formats: Linux, drivers/net/ethernet/mellanox/mlx5/core (health.c, cmd.c, events.c, en/reporter_*.c, en_main.c),
 net/sched/sch_generic.c (before and after 6.8), drivers/infiniband/ulp/ipoib; i40e, ice, ixgbe, bnxt_en, ena and others under
-drivers/net/ethernet; drivers/pci/pci.c for the bandwidth of a slot.
+drivers/net/ethernet; drivers/pci/pci.c for the bandwidth of a slot, drivers/base/dd.c for a driver that does not start.
 """
 
 import re
@@ -28,6 +28,10 @@ _STUCK = re.compile(
     r"(?:[\w-]{1,20}: )?(?:tx_timeout: |TX timeout|[Ii]nitiating reset due to tx timeout|Detected Tx Unit Hang"
     r"|Found a Tx that wasn't completed on time|transmit timed out)"
 )
+# Where the driver did not start on the card, the driver core writes it in the driver's name.
+_PROBED = re.compile(
+    r"\s*mlx5_core: probe of ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) (failed with error -[0-9]{1,4})"
+)
 _MODULE = re.compile(r"Port module event(?:\[error\])?: module ([0-9]{1,3}), (.{1,120})", re.DOTALL)
 _COMMAND = re.compile(r"([A-Z][A-Z0-9_]{2,50})\(0x[0-9a-f]{1,4}\)")
 
@@ -45,6 +49,10 @@ _MESSAGES: tuple[tuple[str, str, Severity], ...] = (
     ("firmware internal error", "firmware_error", FATAL),
     ("health recovery flow aborted", "recovery_failed", FATAL),
     ("health recovery failed", "recovery_failed", FATAL),
+    ("initializing state, aborting", "start_failed", FATAL),
+    ("init_one failed with error", "start_failed", FATAL),
+    ("load_one failed with error", "start_failed", FATAL),
+    ("probe with driver mlx5_core failed with error", "start_failed", FATAL),
     ("TX timeout", "tx_timeout", ERROR),
     ("NETDEV WATCHDOG", "tx_timeout", ERROR),
     ("RX timeout on channel", "rx_timeout", ERROR),
@@ -57,7 +65,7 @@ class NicArea:
     """nic.driver: errors that a card's driver reports."""
 
     markers: ClassVar[tuple[str, ...]] = (
-        *("mlx5_core ", "NETDEV WATCHDOG: ", "ransmit timeout"),
+        *("mlx5_core ", "mlx5_core: probe of ", "NETDEV WATCHDOG: ", "ransmit timeout", ": queue stopped"),
         *(
             "tx_timeout: ",
             "TX timeout",
@@ -74,6 +82,9 @@ class NicArea:
         """See Area."""
         if match := _HEAD.match(text):
             return _mlx5(match[1].lower(), match[2] or "", match[3], text)
+        if match := _PROBED.match(text):
+            data = {"what": "start_failed", "message": match[2], "address": match[1].lower()}
+            return unsent("nic.driver", component("nic", match[1].lower()), FATAL, data, text)
         if (
             (match := _WATCHDOG.match(text))
             or (match := _NEW_WATCHDOG.match(text))

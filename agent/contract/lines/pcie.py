@@ -51,8 +51,8 @@ class PcieArea:
     """pcie.error."""
 
     markers: ClassVar[tuple[str, ...]] = (
-        *("PCIe Bus Error: ", "AER: ", " recovery failed", "containment event, "),
-        *("event severity: ", "]:  Error ", "section_type: ", "device_id: "),
+        *("PCIe Bus Error: ", "PCIE Bus Error: ", "AER: ", " recovery failed", "containment event, "),
+        *("event severity: ", ", type: ", "section_type: ", "device_id: "),
     )
     kinds: ClassVar[tuple[str, ...]] = ("pcie.error",)
     distinguishing: ClassVar[tuple[str, ...]] = ("class",)

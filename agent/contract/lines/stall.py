@@ -1,7 +1,8 @@
 """A kernel that hangs or fails: hung tasks, lockups, stalls, oopses, panics.
 
 Formats: Linux, kernel/hung_task.c, kernel/watchdog.c, kernel/watchdog_perf.c, kernel/rcu/tree_stall.h,
-kernel/panic.c, arch/x86/mm/fault.c, arch/x86/kernel/traps.c, arch/arm64/mm/fault.c, lib/bug.c.
+kernel/panic.c, arch/x86/mm/fault.c, arch/x86/kernel/traps.c, arch/arm64/mm/fault.c and
+kernel/traps.c, lib/bug.c.
 """
 
 import re
@@ -31,6 +32,10 @@ _OOPS = re.compile(
     r"|BUG: kernel NULL pointer|(?:Oops: )?general protection fault, probably"
     r"|general protection fault: [0-9a-f]{4} \[#[0-9]{1,5}\]"
     r"|Unable to handle kernel [^\n]{3,60} at virtual address|Internal error: Oops"
+    r"|Internal error: [^\n]{1,80}: [0-9a-f]{1,16} \[#[0-9]{1,5}\]|SError Interrupt on CPU[0-9]{1,5}, code 0x[0-9a-f]{1,16} -- "
+    r"|(?:divide error|invalid opcode|stack segment|segment not present|invalid TSS|alignment check|double fault|machine check"
+    r"|bounds|overflow|control protection fault|coprocessor segment overrun|SIMD exception|fpu exception): [0-9a-f]{4}"
+    r" \[#[0-9]{1,5}\]"
     r"|Oops: [^\n]{0,100}\[#[0-9]{1,5}\](?: [A-Z][A-Z_]{1,20}){0,10}\s*$))(.{0,200})",
     re.DOTALL,
 )
@@ -48,7 +53,7 @@ class StallArea:
         "Kernel panic",
         "BUG",
         *("general protection fault, p", "general protection fault: ", "Unable to handle kernel "),
-        "Oops: ",
+        *("Oops: ", "Internal error: ", "SError Interrupt on CPU", " [#"),
     )
     kinds: ClassVar[tuple[str, ...]] = ("kernel.stall", "kernel.oops")
     distinguishing: ClassVar[tuple[str, ...]] = ("what",)

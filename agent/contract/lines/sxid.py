@@ -17,8 +17,8 @@ from agent.contract.sxid_table import SXIDS
 
 _SXID = re.compile(
     r"\s*(nvidia-nvswitch[0-9]{1,3}): SXid \((?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?\):"
-    r"\s*([0-9]{1,6})(?![0-9]),?\s*(?:(Fatal|Non-fatal|Correctable)\b,?\s*)?(.*)",
-    re.DOTALL | re.IGNORECASE,
+    r"\s*([0-9]{1,6})(?![0-9]),?\s*(?:(?i:(Fatal|Non-fatal|Correctable))\b,?\s*)?(.*)",
+    re.DOTALL,
 )
 _LINK = re.compile(r"\blink (?:id )?([0-9]{1,3})\b", re.IGNORECASE)
 _MORE = re.compile(r"(?:Severity ([0-9]{1,2}) |Data \{)", re.IGNORECASE)
