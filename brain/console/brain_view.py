@@ -48,8 +48,8 @@ class History(Protocol):
         """Returns the notes of an incident, in order."""
         ...
 
-    def notes_caused_by(self, input_id: str) -> list[dict[str, Any]]:
-        """Returns the notes that one input caused, in order."""
+    def notes_caused_by(self, input_id: str, limit: int = 1000) -> list[dict[str, Any]]:
+        """Returns the first notes that one input caused, in order."""
         ...
 
     def symptom_notes(self, events: Sequence[str]) -> list[dict[str, Any]]:
@@ -123,7 +123,12 @@ class BrainView(Protocol):
 
     @property
     def readmodel(self) -> History:
-        """The read model."""
+        """The read model, for short questions from within the event loop."""
+        ...
+
+    @property
+    def reader(self) -> History:
+        """The read model over a connection of its own, for one thread beside the event loop."""
         ...
 
     @property

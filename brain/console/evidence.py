@@ -14,15 +14,17 @@ from agent.contract.messages import clip
 from brain.console import shapes
 from brain.console.access.route import Route, get
 from brain.console.brain_view import BrainView, History
+from brain.console.reading import Reading
 
 
-def routes(brain: BrainView) -> list[Route]:
+def routes(brain: BrainView, reading: Reading) -> list[Route]:
     """Returns the route."""
     one_at_a_time = asyncio.Lock()  # each is held in memory
 
     async def answer(request: web.Request) -> web.Response:
         id_ = request.match_info["id"]
-        name = bundle_of(brain.readmodel, id_)
+        async with reading.read(request, lambda history: bundle_of(history, id_).encode()) as found:
+            name = found.decode()
         if not name:
             raise web.HTTPNotFound(text=f"{clip(id_, 80)!r} has no evidence bundle: see `gpuward explain`")
         node, _, command = name.partition("/")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from agent.shared.nats_connection import NatsConnection
 from brain.adapters import evidence
+from brain.adapters.history_queries import HistoryQueries
 from brain.adapters.liveness import Beats
 from brain.adapters.node_requests import NodeRequests
 from brain.adapters.operator_mode import OperatorMode
@@ -80,6 +81,7 @@ class LiveBrainView:
     config: BrainConfig
     name: str
     readmodel: ReadModel
+    reader: HistoryQueries
     feed: Feed
     live: LiveView
     connection: NatsConnection

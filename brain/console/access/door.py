@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from aiohttp import hdrs, web
 
 from agent.contract.messages import clip
+from brain.console.access.addresses import counted
 from brain.console.access.connections import BODY_S
 from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
@@ -49,6 +50,11 @@ class Peer:
     # Did the client come by TLS, to us or to the proxy?
     secure: bool
 
+    @property
+    def counted(self) -> str:
+        """What stands for the address where somebody is counted."""
+        return counted(self.address)
+
 
 class Door:
     """Lets requests in, or says why not. `note(kind, text)` writes what people must be able to read later."""
@@ -79,7 +85,7 @@ class Door:
         peer = self._peer(request)
         self._check_host(request)
         self._check_origin(request, peer)
-        if self._limits.too_many(peer.address, self._clock()):
+        if self._limits.too_many(peer.counted, self._clock()):
             raise _slow_down(1, "too many requests")
         if request.match_info.http_exception is not None:
             return await handler(request)  # there is no such path: nothing to guard
@@ -127,8 +133,13 @@ class Door:
 
     def count_login(self, request: web.Request) -> None:
         """HTTPTooManyRequests: each login asks the provider, and holds a place among those under way."""
-        if self._logins.too_many(self._peer(request).address, self._clock()):
+        if self._logins.too_many(self._peer(request).counted, self._clock()):
             raise _slow_down(LOGINS_PER_S, "too many logins")
+
+    def payer(self, request: web.Request) -> str:
+        """Whom a request's cost is charged to: the person who showed a credential, else the address."""
+        known = request.get(PERSON)
+        return f"person {known.name}" if known and known.how else self._peer(request).counted
 
     def secure(self, request: web.Request) -> bool:
         """Did the client come by TLS?"""
@@ -179,7 +190,7 @@ class Door:
         elsewhere = site not in ("none", "same-origin") and not by_link
         if (origin is not None and origin.lower() != own) or elsewhere:
             self._tell(
-                "access.refused", peer.address, f"a page of {clip(origin or 'elsewhere', 80)} sent a request"
+                "access.refused", peer.counted, f"a page of {clip(origin or 'elsewhere', 80)} sent a request"
             )
             raise web.HTTPForbidden(text="requests of pages elsewhere are refused")
 
@@ -191,20 +202,20 @@ class Door:
                 raise web.HTTPForbidden(text="a session changes things only from a page of ours: use a token")
             return person or self._credentials.open_reader()
         known = self._credentials.tokens.known(shown)
-        counted = f"{peer.address} {taken_apart(shown)[0]}" if known else peer.address
+        whose = f"{peer.counted} {taken_apart(shown)[0]}" if known else peer.counted
         now = self._clock()
         person = None
-        if not known or not self._limits.locked_s(counted, now):
+        if not known or not self._limits.locked_s(whose, now):
             person = self._credentials.person(shown)
         if person is not None:
-            self._limits.was_right(counted)
+            self._limits.was_right(whose)
             return person
-        if left := self._limits.locked_s(counted, now):
+        if left := self._limits.locked_s(whose, now):
             raise _slow_down(left, "too many wrong credentials")
-        if self._limits.was_wrong(counted, now):
+        if self._limits.was_wrong(whose, now):
             self._tell(
                 "access.locked",
-                peer.address,
+                peer.counted,
                 f"too many wrong credentials from {peer.address}: locked for now",
             )
         raise _needs_credential("this token is wrong, revoked or expired")
