@@ -1,6 +1,6 @@
 """The port through which the console sees its brain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -58,6 +58,19 @@ class History(Protocol):
 
     def newest_notes(self, limit: int) -> list[dict[str, Any]]:
         """Returns the newest notes, the oldest of them first."""
+        ...
+
+
+class StoredBundle(Protocol):
+    """An evidence bundle that is read as it is sent."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        ...
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """Yields it. Unreachable, ActionError: it cannot be read to its end."""
         ...
 
 
@@ -153,7 +166,7 @@ class BrainView(Protocol):
         """Sends a node a request that is not stored and returns its answer. Unreachable when none arrives in time."""
         ...
 
-    async def evidence(self, node: str, command: str) -> bytes | None:
+    async def evidence(self, node: str, command: str) -> StoredBundle | None:
         """Returns the evidence bundle (a .tar.gz) that a command made on a node; None: there is none (yet).
 
         Unreachable: NATS does not answer. ActionError: the bundle is incomplete.

@@ -22,10 +22,10 @@ from brain.console import (
     shapes,
     token_routes,
 )
-from brain.console.access import connections
+from brain.console.access import connections, listening
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
-from brain.console.access.route import Handler, Route, add, get
+from brain.console.access.route import PERSON, Handler, Route, add, get
 from brain.console.access.sessions import Sessions
 from brain.console.access.tls import Certificate, client_context
 from brain.console.access.two_persons import Proposals
@@ -57,7 +57,8 @@ class Console:
         if config.tls_cert_file is not None and config.tls_key_file is not None:
             self._certificate = Certificate(config.tls_cert_file, config.tls_key_file)
         self._runner: web.AppRunner | None = None
-        self._listening: asyncio.Server | None = None
+        self._connections: connections.Connections | None = None
+        self._accepting = contextlib.AsyncExitStack()
 
     def routes(self) -> list[Route]:
         """Returns all routes: what is not here is refused."""
@@ -69,7 +70,7 @@ class Console:
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._proposals),
             *self._login(),
-            *evidence.routes(brain, self._reading),
+            *evidence.routes(brain, self._door, self._reading),
             *health_routes.routes(brain),
             *join_routes.routes(
                 brain,
@@ -97,7 +98,9 @@ class Console:
 
     def app(self) -> web.Application:
         """Returns the application with all routes."""
-        app = web.Application(client_max_size=MAX_BODY, middlewares=[self._errors, self._door.guard])
+        app = web.Application(
+            client_max_size=MAX_BODY, middlewares=[self._errors, self._door.guard, self._known]
+        )
         add(app, self.routes())
         app.on_response_prepare.append(add_headers)
         return app
@@ -123,19 +126,15 @@ class Console:
         http = cast("web.Server", self._runner.server)  # there is one after setup
         tls = self._certificate.context if self._certificate else None
         try:
-            self._listening = await asyncio.get_running_loop().create_server(
-                connections.Connections(http, self._config),
-                self._config.host,
-                self._config.port,
-                ssl=tls,
-                ssl_handshake_timeout=connections.HANDSHAKE_S if tls else None,
-            )
+            found = await listening.sockets(self._config.host, self._config.port)
         except OSError as error:
             await self.stop()
             raise ConfigError(
                 f"console.port {self._config.port} of {self._config.host}: {error.strerror}: set another port"
             ) from error
-        host, port = self._listening.sockets[0].getsockname()[:2]
+        host, port = found[0].getsockname()[:2]
+        self._connections = connections.Connections(http, self._config)
+        await self._accepting.enter_async_context(listening.accepting(found, self._connections, tls))
         try:
             self._credentials.publish_local(port)
         except ConfigError:
@@ -146,16 +145,22 @@ class Console:
     async def stop(self) -> None:
         """Ends it, and the watchers' connections."""
         self._credentials.withdraw_local()
-        if self._listening is not None:
-            self._listening.close()
-            self._listening = None
+        await self._accepting.aclose()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
         self._reading.close()
 
     @web.middleware
+    async def _known(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._connections is not None and (who := request.get(PERSON)) is not None and who.how:
+            self._connections.known(request)
+        return await handler(request)
+
+    @web.middleware
     async def _errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._connections is not None:
+            self._connections.heard(request)
         try:
             return await handler(request)
         except web.HTTPException as error:

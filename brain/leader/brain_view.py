@@ -117,9 +117,9 @@ class LiveBrainView:
         """A request to a node, and its answer. Unreachable when none comes in time."""
         return await self.requests.ask(node, body, timeout_s)
 
-    async def evidence(self, node: str, command: str) -> bytes | None:
+    async def evidence(self, node: str, command: str) -> evidence.StoredBundle | None:
         """An evidence bundle; None: there is none (yet). Unreachable, ActionError: see brain/adapters/evidence."""
-        return await evidence.fetch(self.nats.required(), self.config.cell, node, command)
+        return await evidence.find(self.nats.required(), self.config.cell, node, command)
 
     def troubles(self) -> list[tuple[str, str, float]]:
         """This brain's own open alerts: cause, text, since when (seconds since 1970)."""

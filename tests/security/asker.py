@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import contextlib
+import os
 import sqlite3
 import sys
 import time
@@ -13,7 +14,8 @@ import orjson
 
 ELSEWHERE = "127.0.0.2"
 SECRET = "SECRET"
-_ASK = "\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
+_ASK = "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
+_TELL = "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
 
 
 def many_incidents(file: Path, count: int) -> None:
@@ -38,10 +40,14 @@ def many_incidents(file: Path, count: int) -> None:
     db.close()
 
 
-async def ask_without_end(port: int, path: str, token: str, connections: int, for_s: float) -> dict[str, int]:
-    """The answers, by status, to whoever asks for a path over and over."""
+async def ask_without_end(
+    port: int, path: str, connections: int, for_s: float, *, token: str = "", body: str = ""
+) -> dict[str, int]:
+    """The answers, by status, to whoever asks for a path over and over; with a `body`, from another address on each
+    connection.
+    """
     program = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", __name__, str(port), path, str(connections), str(for_s),
+        sys.executable, "-m", __name__, str(port), path, str(connections), str(for_s), body,
         stdout=asyncio.subprocess.PIPE, env={SECRET: token, "PYTHONPATH": "."},
     )  # fmt: skip
     said, _ = await program.communicate()
@@ -74,11 +80,10 @@ async def gaps() -> AsyncIterator[Gaps]:
         task.cancel()
 
 
-async def _one(port: int, path: str, until: float, counts: collections.Counter[str]) -> None:
-    words = f"GET {path} HTTP/1.1{_ASK.format(token=_token())}".encode()
+async def _one(port: int, address: str, words: bytes, until: float, counts: collections.Counter[str]) -> None:
     while time.monotonic() < until:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(ELSEWHERE, 0))
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
             while time.monotonic() < until:
                 writer.write(words)
                 status = (await reader.readline())[9:12].decode()
@@ -89,7 +94,7 @@ async def _one(port: int, path: str, until: float, counts: collections.Counter[s
                 while (line := await reader.readline()) not in (b"\r\n", b""):
                     if line.lower().startswith(b"content-length"):
                         length = int(line.split(b":")[1])
-                if "watch" in path and status == "200":
+                if b"watch" in words and status == "200":
                     await reader.read(1000)
                     break
                 await reader.readexactly(length)
@@ -98,18 +103,18 @@ async def _one(port: int, path: str, until: float, counts: collections.Counter[s
             writer.close()
 
 
-def _token() -> str:
-    import os
-
-    return os.environ[SECRET]
-
-
-async def _attack(port: int, path: str, connections: int, for_s: float) -> None:
+async def _attack(port: int, path: str, connections: int, for_s: float, body: str) -> None:
     counts: collections.Counter[str] = collections.Counter()
     until = time.monotonic() + for_s
-    await asyncio.gather(*(_one(port, path, until, counts) for _ in range(connections)))
+    if body:
+        words = _TELL.format(path=path, length=len(body), body=body)
+        addresses = [f"127.1.{number // 250}.{number % 250 + 1}" for number in range(connections)]
+    else:
+        words = _ASK.format(path=path, token=os.environ[SECRET])
+        addresses = [ELSEWHERE] * connections
+    await asyncio.gather(*(_one(port, one, words.encode(), until, counts) for one in addresses))
     sys.stdout.buffer.write(orjson.dumps(counts))
 
 
 if __name__ == "__main__":
-    asyncio.run(_attack(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
+    asyncio.run(_attack(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), sys.argv[5]))

@@ -8,8 +8,8 @@ import pytest
 from brain.console_config import Role
 from tests import people
 from tests.real.brain_kit import lab
+from tests.security.asker import ask_without_end, gaps, many_incidents
 from tests.security.figures import Record, attacked
-from tests.security.reading_kit import ask_without_end, gaps, many_incidents
 
 FOR_S = 5.0
 USERS = {"users": {"ann": {"role": "administrator"}, "vic": {"role": "viewer"}}}
@@ -35,7 +35,7 @@ async def test_a_viewer_who_reads_without_end_costs_no_lease(
                 await node.event("agent.started", version="1")
                 await asyncio.sleep(0.5)
         async with gaps() as attacked_:
-            attack = asyncio.create_task(ask_without_end(port, path, token, 20, FOR_S))
+            attack = asyncio.create_task(ask_without_end(port, path, 20, FOR_S, token=token))
             while not attack.done():
                 await asyncio.wait_for(node.event("agent.started", version="1"), 10)
                 assert (await whole.get("/api/status"))["epoch"] == epoch, "the leader has lost its lease"

@@ -16,3 +16,11 @@ def counted(address: str) -> str:
     if found.is_loopback:
         return str(found)
     return str(ipaddress.ip_network((found, 64), strict=False))
+
+
+def is_loopback(address: str) -> bool:
+    """Is it this machine itself?"""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
