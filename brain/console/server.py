@@ -22,7 +22,7 @@ from brain.console import (
     shapes,
     token_routes,
 )
-from brain.console.access import connections, listening
+from brain.console.access import connections, listening, malformed
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
 from brain.console.access.route import PERSON, Handler, Route, add, get
@@ -120,7 +120,11 @@ class Console:
     async def start(self) -> str:
         """Starts to listen and returns the URL. ConfigError when the port is taken."""
         self._runner = web.AppRunner(
-            self.app(), access_log=None, shutdown_timeout=1.0, keepalive_timeout=connections.IDLE_S
+            self.app(),
+            access_log=None,
+            logger=malformed.logger(),
+            shutdown_timeout=1.0,
+            keepalive_timeout=connections.IDLE_S,
         )
         await self._runner.setup()
         http = cast("web.Server", self._runner.server)  # there is one after setup
