@@ -61,7 +61,7 @@ class History(Protocol):
         ...
 
 
-class StoredBundle(Protocol):
+class BundleView(Protocol):
     """An evidence bundle that is read as it is sent."""
 
     @property
@@ -166,7 +166,7 @@ class BrainView(Protocol):
         """Sends a node a request that is not stored and returns its answer. Unreachable when none arrives in time."""
         ...
 
-    async def evidence(self, node: str, command: str) -> StoredBundle | None:
+    async def evidence(self, node: str, command: str) -> BundleView | None:
         """Returns the evidence bundle (a .tar.gz) that a command made on a node; None: there is none (yet).
 
         Unreachable: NATS does not answer. ActionError: the bundle is incomplete.

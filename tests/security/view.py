@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from brain import config
 from brain.config import BrainConfig
-from brain.console.brain_view import BrainView, StoredBundle
+from brain.console.brain_view import BrainView, BundleView
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class FolderView:
     notes: list[tuple[str, str]] = field(default_factory=list)
     # What a test puts there
     reader: Any = None
-    bundles: Mapping[str, StoredBundle] = field(default_factory=dict)
+    bundles: Mapping[str, BundleView] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path, **more: Any) -> BrainView:
@@ -26,7 +26,7 @@ class FolderView:
         folder.mkdir(exist_ok=True)
         return cast(BrainView, cls(config=config.parse({"data_dir": str(folder)} | more, "test", folder)))
 
-    async def evidence(self, node: str, command: str) -> StoredBundle | None:
+    async def evidence(self, node: str, command: str) -> BundleView | None:
         """One of the test's."""
         return self.bundles.get(f"{node}/{command}")
 

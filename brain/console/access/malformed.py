@@ -20,11 +20,11 @@ def logger(clock: Callable[[], float] = time.monotonic) -> logging.Logger:
     """Returns a logger for one server: it is no part of the tree, and hands on what is left."""
     found = logging.Logger("brain.console.http")
     found.parent = logging.getLogger("brain.console")
-    found.addFilter(Malformed(clock).filter)
+    found.addFilter(NonsenseFilter(clock).filter)
     return found
 
 
-class Malformed:
+class NonsenseFilter:
     """Shortens the records of requests that cannot be read, and leaves most of them out."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
