@@ -38,6 +38,7 @@ from brain.adapters.timers import Timers
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.feed import Feed
+from brain.console.reading import Rests
 from brain.console.server import Console
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.rulebook import MATCHER
@@ -128,6 +129,8 @@ async def run(
         writer = LogWriter(codec, outbox)
         readmodel = ReadModel(config.data_dir / "history.sqlite")
         stack.callback(readmodel.close)
+        reader = readmodel.reader(Rests().pause)
+        stack.callback(reader.close)
         snapshots = Snapshots(config.data_dir / "state.snapshot")
 
         # Pages and notes.
@@ -309,6 +312,7 @@ async def run(
             config=config,
             name=name,
             readmodel=readmodel,
+            reader=reader,
             feed=feed,
             live=LiveView(replica=replica, history=history, leadership=leadership, loop=loop),
             connection=connection,

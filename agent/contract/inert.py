@@ -52,6 +52,8 @@ def inert_json(text: str) -> str:
     """JSON text that means the same, with what acts on a terminal written as `\\uXXXX`. Its own layout stays."""
     if text.isascii():
         return text.replace("\x7f", "\\u007f")
+    if text.isprintable() and not _HIDDEN.search(text):
+        return text
     return "".join(
         char if char == "\n" or (char.isprintable() and not _HIDDEN.match(char)) else _number(char)
         for char in text

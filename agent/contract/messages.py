@@ -18,6 +18,7 @@ MAX_EVENT_BYTES = 16_384  # of one event as it is sent: an agent cuts its texts 
 Scalar = str | int | float | bool
 _MAX_NAME = 80  # characters of a kind, a time, a boot id
 _ID = re.compile(r"([A-Za-z0-9_-]{1,63}):([A-Za-z0-9]{1,32}):([0-9]{1,18})")
+_WORD = re.compile(f"[ -~]{{0,{_MAX_NAME}}}")
 _KIND = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 
 
@@ -196,13 +197,17 @@ def decode_beat(raw: Any, node: str) -> Beat:
     mono_s, spooled, dropped = raw.get("mono_s"), raw.get("spooled"), raw.get("dropped")
     if not isinstance(mono_s, (int, float)) or not isinstance(spooled, int) or not isinstance(dropped, int):
         raise ContractError("beat: mono_s, spooled and dropped must be numbers")
+    if not (0 <= mono_s < 1e12 and 0 <= spooled < 2**53 and 0 <= dropped < 2**53):
+        raise ContractError(
+            "beat: mono_s, spooled and dropped must be 0 or more, and no more than a node can count"
+        )
     trust = raw.get("trust", 0)
     if not isinstance(trust, int) or isinstance(trust, bool) or trust < 0:
         raise ContractError("beat: trust must be a number, 0 or more")
     wall_s = raw.get("wall_s", 0.0)
     if not isinstance(wall_s, (int, float)) or isinstance(wall_s, bool) or not 0 <= wall_s < 1e11:
         raise ContractError("beat: wall_s must be seconds since 1970")
-    session, boot, version = (_text(raw, key) for key in ("session", "boot", "version"))
+    session, boot, version = (_word(raw, key) for key in ("session", "boot", "version"))
     return Beat(
         node=node,
         session=session,
@@ -225,6 +230,14 @@ def _text(raw: dict[str, Any], key: str) -> str:
     value = raw.get(key)
     if not isinstance(value, str):
         raise ContractError(f"{key} must be a string")
+    return value
+
+
+def _word(raw: dict[str, Any], key: str) -> str:
+    """A short text that an agent has made, not its machine."""
+    value = _text(raw, key)
+    if _WORD.fullmatch(value) is None:
+        raise ContractError(f"beat: {key} must be at most {_MAX_NAME} printable letters")
     return value
 
 

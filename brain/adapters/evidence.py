@@ -6,7 +6,8 @@ message of each subject. When it is full, the oldest bundles are dropped.
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 
 import orjson
 from nats.aio.client import Client
@@ -20,7 +21,7 @@ from brain.adapters import log
 from brain.config import BrainConfig, EvidenceConfig
 
 LEAST_BYTES = 16 * 1024**2
-MAX_BYTES = 64 * 1024**2  # of one bundle: it is held in memory while it is passed on
+MAX_BYTES = 64 * 1024**2  # of one bundle
 _MAX_CHUNKS = MAX_BYTES // subjects.MAX_BUNDLE_CHUNK
 
 
@@ -54,22 +55,42 @@ async def ensure(client: Client, cell: str, config: EvidenceConfig, replicas: in
     await log.ensure_stream(client, wanted, "evidence.max_bytes", least=LEAST_BYTES)
 
 
-async def fetch(client: Client, cell: str, node: str, command: str) -> bytes | None:
-    """Returns the bundle (a .tar.gz) that this command made on this node; None: not there, or not yet.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBundle:
+    """A bundle (a .tar.gz) in the bucket. It is read chunk by chunk: it is never in memory as a whole."""
 
-    Unreachable: NATS does not answer. ActionError: the bundle is incomplete, its oldest chunks were dropped.
+    client: Client
+    cell: str
+    node: str
+    command: str
+    size: int
+    chunks: int
+    digest: str
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yields its chunks. Unreachable: NATS does not answer. ActionError, at the end: it is incomplete, its oldest chunks
+        were dropped.
+        """
+        left, digest = self.size, hashlib.sha256()
+        for number in range(self.chunks):
+            chunk = await _last(
+                self.client, self.cell, subjects.bundle_chunk(self.cell, self.node, self.command, number)
+            )
+            if chunk is None or len(chunk) > left:
+                break
+            left -= len(chunk)
+            digest.update(chunk)
+            yield chunk
+        if "SHA-256=" + base64.urlsafe_b64encode(digest.digest()).decode() != self.digest:
+            raise ActionError(f"{self.node}/{self.command} is no longer complete: parts of it were dropped")
+
+
+async def find(client: Client, cell: str, node: str, command: str) -> StoredBundle | None:
+    """Returns the bundle that this command made on this node; None: not there, or not yet.
+
+    Unreachable: NATS does not answer. ActionError: it is incomplete, which it finds out by reading all of it.
     """
-    stream, manager = subjects.evidence_stream(cell), client.jsm()
-
-    async def last(subject: str) -> bytes | None:
-        try:
-            return (await manager.get_last_msg(stream, subject)).data or b""
-        except NotFoundError:
-            return None
-        except LOST as error:
-            raise Unreachable(f"NATS: {error or type(error).__name__}") from error
-
-    raw = await last(subjects.bundle_about(cell, node, command))
+    raw = await _last(client, cell, subjects.bundle_about(cell, node, command))
     if raw is None:
         return None
     try:
@@ -79,13 +100,18 @@ async def fetch(client: Client, cell: str, node: str, command: str) -> bytes | N
         raise ActionError(f"the description of {node}/{command} cannot be read") from None
     if not (0 <= size <= MAX_BYTES and 0 <= count <= _MAX_CHUNKS):
         raise ActionError(f"{node}/{command} has {size} bytes: larger than a bundle may be")
-    content = bytearray()
-    for number in range(count):
-        chunk = await last(subjects.bundle_chunk(cell, node, command, number))
-        if chunk is None or len(content) + len(chunk) > size:
-            break
-        content += chunk
-    found = "SHA-256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()
-    if found != digest:
-        raise ActionError(f"{node}/{command} is no longer complete: parts of it were dropped")
-    return bytes(content)
+    found = StoredBundle(
+        client=client, cell=cell, node=node, command=command, size=size, chunks=count, digest=digest
+    )
+    async for _ in found.pieces():
+        pass
+    return found
+
+
+async def _last(client: Client, cell: str, subject: str) -> bytes | None:
+    try:
+        return (await client.jsm().get_last_msg(subjects.evidence_stream(cell), subject)).data or b""
+    except NotFoundError:
+        return None
+    except LOST as error:
+        raise Unreachable(f"NATS: {error or type(error).__name__}") from error

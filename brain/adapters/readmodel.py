@@ -5,14 +5,14 @@ lost, reading the log from its beginning restores it.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from brain import renamed
 from brain.adapters.files import move_away
+from brain.adapters.history_queries import NOTE, OVER, HistoryQueries
 from brain.core.effects import Note
 from brain.core.state import Incident, IncidentState, Run
 
@@ -21,7 +21,6 @@ KEEP_NOTES = 1_000_000  # beyond that the oldest are deleted
 # Incidents that are over, with their runs; beyond that the oldest go of those nodes that have most.
 KEEP_OVER = 50_000
 _CHECK_EVERY = 1000  # incidents that are written
-OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS notes(
@@ -49,24 +48,15 @@ CREATE TABLE IF NOT EXISTS runs(
 CREATE INDEX IF NOT EXISTS runs_incident ON runs(incident);
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
-FAIR = 20  # open incidents of one node that are listed before any others
-_OPEN = f"""
-SELECT opened_at, id, body FROM (
-    SELECT opened_at, id, body, row_number() OVER (
-        PARTITION BY coalesce(nullif(json_extract(CAST(body AS TEXT), '$.node'), ''), id) ORDER BY opened_at DESC, id
-    ) AS nth FROM incidents WHERE state NOT IN {OVER}
-) ORDER BY nth > ?, opened_at DESC, id LIMIT ?
-"""  # noqa: S608 - constants
-_PAST = f"SELECT opened_at, id, body FROM incidents WHERE state IN {OVER} ORDER BY opened_at DESC, id LIMIT ?"  # noqa: S608 - constants
-_NOTE = ("id", "seq", "at", "kind", "text", "incident", "run", "scope", "caused_by", "data")
 
 
-class ReadModel:
-    """One file, written by the live loop in one transaction per batch of the log, and read by the API in between."""
+class ReadModel(HistoryQueries):
+    """One file, written by the live loop in one transaction per batch of the log. The API reads it by a `reader`."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
+        self._pause = _no_pause
         try:
             self._open()
         except sqlite3.DatabaseError:
@@ -138,70 +128,14 @@ class ReadModel:
                     )
             self._put((), incidents, runs)
 
-    def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
-        """Returns incidents, newest first, as the engine's fields.
-
-        Where there are more than `limit`: the open ones before those that are over, and of the open ones at most FAIR of
-        each node before any others. So what one node says hides no other node's incident.
+    def reader(self, pause: Callable[[], None]) -> HistoryQueries:
+        """Returns a reader with a connection of its own, which cannot write, for one thread beside the event loop. `pause`
+        is called between the rows that it reads.
         """
-        rows = self._db.execute(_OPEN, (FAIR, limit)).fetchall()
-        if not open_only:
-            rows += self._db.execute(_PAST, (limit - len(rows),)).fetchall()
-        rows.sort(key=lambda row: (-row[0], row[1]))
-        return [renamed.rename_in_incident(orjson.loads(body)) for _, _, body in rows]
-
-    def incident(self, id_: str) -> dict[str, Any] | None:
-        """Returns one incident; `id_` may be a prefix of its id that no other incident has."""
-        rows = self._db.execute(
-            "SELECT body FROM incidents WHERE substr(id, 1, ?) = ? ORDER BY id = ? DESC LIMIT 2",
-            (len(id_), id_, id_),
-        ).fetchall()
-        if not rows or (len(rows) > 1 and orjson.loads(rows[0][0])["id"] != id_):
-            return None
-        return renamed.rename_in_incident(orjson.loads(rows[0][0]))
-
-    def beginning(self, id_: str, limit: int = 20) -> list[str]:
-        """Returns the ids of the newest incidents whose id begins so."""
-        rows = self._db.execute(
-            "SELECT id FROM incidents WHERE substr(id, 1, ?) = ? ORDER BY opened_at DESC, id LIMIT ?",
-            (len(id_), id_, limit),
+        uri = f"{self._path.absolute().as_uri()}?mode=ro"
+        return HistoryQueries(
+            sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False), pause
         )
-        return [found for (found,) in rows]
-
-    def run(self, id_: str) -> dict[str, Any] | None:
-        """Returns one run, as the engine's fields."""
-        row = self._db.execute("SELECT body FROM runs WHERE id = ?", (id_,)).fetchone()
-        return orjson.loads(row[0]) if row else None
-
-    def runs_of(self, incident: str) -> list[dict[str, Any]]:
-        """Returns the runs of an incident, in order."""
-        rows = self._db.execute(
-            "SELECT body FROM runs WHERE incident = ? ORDER BY started_at, id", (incident,)
-        )
-        return [orjson.loads(body) for (body,) in rows]
-
-    def notes_of(self, incident: str, limit: int = 2000) -> list[dict[str, Any]]:
-        """Returns the notes of an incident, in order."""
-        return self._notes("WHERE incident = ? ORDER BY n LIMIT ?", (incident, limit))
-
-    def notes_caused_by(self, input_id: str) -> list[dict[str, Any]]:
-        """Returns the notes that one input caused, in order."""
-        return self._notes("WHERE caused_by = ? ORDER BY n", (input_id,))
-
-    def symptom_notes(self, events: Sequence[str]) -> list[dict[str, Any]]:
-        """Returns the notes on symptoms that any of these events caused."""
-        marks = ",".join("?" * len(events))
-        return self._notes(
-            f"WHERE caused_by IN ({marks}) AND kind GLOB 'symptom.*' ORDER BY n", tuple(events)
-        )
-
-    def newest_notes(self, limit: int) -> list[dict[str, Any]]:
-        """Returns the newest notes, the oldest of them first."""
-        return self._notes("ORDER BY n DESC LIMIT ?", (limit,))[::-1]
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._db.close()
 
     def _put(
         self, notes: Iterable[tuple[int, Note]], incidents: Iterable[Incident], runs: Iterable[Run]
@@ -223,7 +157,7 @@ class ReadModel:
         ]
         if rows:
             self._db.executemany(
-                f"INSERT OR IGNORE INTO notes({', '.join(_NOTE)}) VALUES(?,?,?,?,?,?,?,?,?,?)",
+                f"INSERT OR IGNORE INTO notes({', '.join(NOTE)}) VALUES(?,?,?,?,?,?,?,?,?,?)",
                 rows,
             )
             self._prune(len(rows))
@@ -259,16 +193,16 @@ class ReadModel:
         self._db.executemany("DELETE FROM runs WHERE incident = ?", gone)
         self._db.executemany("DELETE FROM incidents WHERE id = ?", gone)
 
-    def _notes(self, tail: str, args: tuple[Any, ...]) -> list[dict[str, Any]]:
-        rows = self._db.execute(f"SELECT {', '.join(_NOTE)} FROM notes {tail}", args)  # noqa: S608 - constants
-        return [dict(zip(_NOTE, row, strict=True)) | {"data": orjson.loads(row[-1])} for row in rows]
-
     def _meta(self, key: str) -> str:
         row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else ""
 
     def _set(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, value))
+
+
+def _no_pause() -> None:
+    return
 
 
 def _plain(value: Any) -> Any:

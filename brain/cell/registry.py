@@ -23,6 +23,7 @@ from agent.contract.messages import clip
 from brain.locked_file import LockedFile
 
 MOST_TOKENS = 1000
+UNKNOWN = "this join token is wrong or was revoked: make another (`gpuward cell token`)"
 MOST_REVOKED = 10_000  # a cell has no more nodes
 
 
@@ -127,6 +128,12 @@ class CellRegistry:
         self._file.change(add)
         return id_, secret
 
+    def knows(self, id_: str, secret: str) -> bool:
+        """Is it a token that is there, expired or not? Takes no lock, and an unknown id as long as a wrong secret. ConfigError:
+        the file cannot be read.
+        """
+        return _right(self._file.value(), id_, secret)
+
     def join(self, id_: str, secret: str, name: str, public: str, *, now: float) -> CellNode:
         """Lets a node in by a token, and returns its line. Refused, with what to do: the token is none, or not for this node. A
         node that joins again with the same key uses up nothing.
@@ -141,9 +148,8 @@ class CellRegistry:
 
         def take(found: _Registry) -> _Registry:
             token = found.tokens.get(id_)
-            known = token.hash if token else _hashed("")  # an unknown id takes as long as a wrong secret
-            if not hmac.compare_digest(_hashed(secret), known) or token is None:
-                raise Refused("this join token is wrong or was revoked: make another (`gpuward cell token`)")
+            if token is None or not _right(found, id_, secret):
+                raise Refused(UNKNOWN)
             if now >= token.expires_at:
                 raise Refused("this join token has expired: make another (`gpuward cell token`)")
             if not fnmatchcase(name, token.nodes):
@@ -224,6 +230,12 @@ def _check_revoked(found: _Registry, token: JoinToken, name: str, public: str) -
             raise Refused(
                 f"node {gone} was revoked after this join token was made: make another (`gpuward cell token`)"
             )
+
+
+def _right(found: _Registry, id_: str, secret: str) -> bool:
+    token = found.tokens.get(id_)
+    known = token.hash if token else _hashed("")  # an unknown id takes as long as a wrong secret
+    return hmac.compare_digest(_hashed(secret), known) and token is not None
 
 
 def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str, replace: bool) -> _Registry:

@@ -1,11 +1,28 @@
-"""The JSON answers of the API."""
+"""The JSON answers of the API: what acts on a terminal stands in them as `\\uXXXX`, which means the same."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
 from aiohttp import web
 
+from agent.contract.inert import inert_json
+
+
+def encoded(value: Any) -> bytes:
+    """Returns JSON."""
+    return inert_json(orjson.dumps(value).decode()).encode()
+
+
+def encoded_list(key: str, values: Iterable[Any], pause: Callable[[], None]) -> bytes:
+    """Returns `{key: [...]}`; `pause` is called between the values."""
+    parts = []
+    for value in values:
+        parts.append(encoded(value))
+        pause()
+    return encoded(key).join((b"{", b":[")) + b",".join(parts) + b"]}"
+
 
 def json_answer(value: Any, status: int = 200) -> web.Response:
     """Returns an answer with a JSON body."""
-    return web.Response(body=orjson.dumps(value), status=status, content_type="application/json")
+    return web.Response(body=encoded(value), status=status, content_type="application/json")

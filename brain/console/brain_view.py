@@ -1,6 +1,6 @@
 """The port through which the console sees its brain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -50,8 +50,8 @@ class History(Protocol):
         """Returns the notes of an incident, in order."""
         ...
 
-    def notes_caused_by(self, input_id: str) -> list[dict[str, Any]]:
-        """Returns the notes that one input caused, in order."""
+    def notes_caused_by(self, input_id: str, limit: int = 1000) -> list[dict[str, Any]]:
+        """Returns the first notes that one input caused, in order."""
         ...
 
     def symptom_notes(self, events: Sequence[str]) -> list[dict[str, Any]]:
@@ -60,6 +60,19 @@ class History(Protocol):
 
     def newest_notes(self, limit: int) -> list[dict[str, Any]]:
         """Returns the newest notes, the oldest of them first."""
+        ...
+
+
+class BundleView(Protocol):
+    """An evidence bundle that is read as it is sent."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        ...
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """Yields it. Unreachable, ActionError: it cannot be read to its end."""
         ...
 
 
@@ -125,7 +138,12 @@ class BrainView(Protocol):
 
     @property
     def readmodel(self) -> History:
-        """The read model."""
+        """The read model, for short questions from within the event loop."""
+        ...
+
+    @property
+    def reader(self) -> History:
+        """The read model over a connection of its own, for one thread beside the event loop."""
         ...
 
     @property
@@ -150,7 +168,7 @@ class BrainView(Protocol):
         """Sends a node a request that is not stored and returns its answer. Unreachable when none arrives in time."""
         ...
 
-    async def evidence(self, node: str, command: str) -> bytes | None:
+    async def evidence(self, node: str, command: str) -> BundleView | None:
         """Returns the evidence bundle (a .tar.gz) that a command made on a node; None: there is none (yet).
 
         Unreachable: NATS does not answer. ActionError: the bundle is incomplete.

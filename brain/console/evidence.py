@@ -3,50 +3,102 @@ incident.
 """
 
 import asyncio
+import contextlib
+import logging
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from agent.contract import subjects
 from agent.contract.errors import ActionError, ConfigError, Unreachable
 from agent.contract.messages import clip
 from brain.console import shapes
+from brain.console.access.door import Door
 from brain.console.access.route import Route, get
 from brain.console.brain_view import BrainView, History
+from brain.console.reading import Reading
+from brain.console.sending import send
+
+_log = logging.getLogger(__name__)
+AT_ONCE, OF_ONE = 6, 2  # downloads, and those of one person: each reads from NATS as it is read
+WAIT_S = 10.0  # for a place
 
 
-def routes(brain: BrainView) -> list[Route]:
+def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
     """Returns the route."""
-    one_at_a_time = asyncio.Lock()  # each is held in memory
+    places = asyncio.Semaphore(AT_ONCE)
+    held: Counter[str] = Counter()
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: web.Request) -> web.StreamResponse:
         id_ = request.match_info["id"]
-        name = bundle_of(brain.readmodel, id_)
+        async with reading.read(request, lambda history: bundle_of(history, id_).encode()) as found:
+            name = found.decode()
         if not name:
             raise web.HTTPNotFound(text=f"{clip(id_, 80)!r} has no evidence bundle: see `gpuward explain`")
+        who = door.payer(request)
+        if held[who] >= OF_ONE:
+            raise _later("your earlier downloads are not over")
+        held[who] += 1
+        try:
+            async with _place(places):
+                return await _sent(request, name)
+        finally:
+            held[who] -= 1
+            if not held[who]:
+                del held[who]
+
+    async def _sent(request: web.Request, name: str) -> web.StreamResponse:
         node, _, command = name.partition("/")
         try:
-            async with one_at_a_time:
-                content = await brain.evidence(subjects.token(node, "node"), command)
+            bundle = await brain.evidence(subjects.token(node, "node"), command)
         except Unreachable as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         except (ActionError, ConfigError) as error:
             raise web.HTTPNotFound(text=str(error)) from error
-        if content is None:
+        if bundle is None:
             raise web.HTTPNotFound(
                 text=f"{name} is not in the object store: not sent yet, too old, or the node is simulated and makes "
                 f"none; it may still be on {node}, in the "
                 f"`evidence` folder of the agent's data_dir"
             )
         file = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
-        return web.Response(
-            body=content,
-            content_type="application/gzip",
-            headers={"Content-Disposition": f'attachment; filename="{file}.tar.gz"'},
+        response = web.StreamResponse(
+            headers={
+                hdrs.CONTENT_TYPE: "application/gzip",
+                hdrs.CONTENT_DISPOSITION: f'attachment; filename="{file}.tar.gz"',
+            }
         )
+        response.content_length = bundle.size
+        try:
+            return await send(request, response, bundle.pieces())
+        except (Unreachable, ActionError) as error:
+            _log.warning("%s was not sent to its end: %s", name, error)
+            if request.transport is not None:
+                request.transport.abort()  # whoever gets it must not take it for whole
+            return response
 
     return [get("/api/evidence/{id:.+}", answer)]
+
+
+@contextlib.asynccontextmanager
+async def _place(places: asyncio.Semaphore) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await places.acquire()
+    except TimeoutError as error:
+        raise _later("others download bundles") from error
+    try:
+        yield
+    finally:
+        places.release()
+
+
+def _later(why: str) -> web.HTTPException:
+    return web.HTTPServiceUnavailable(
+        text=f"{why}: try again in {WAIT_S:.0f} s", headers={hdrs.RETRY_AFTER: f"{WAIT_S:.0f}"}
+    )
 
 
 def bundle_of(history: History, id_: str) -> str:

@@ -15,7 +15,7 @@ from aiohttp import web
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
 from brain.cell.authority import Authority
-from brain.cell.registry import CellRegistry
+from brain.cell.registry import UNKNOWN, CellRegistry
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.access.door import Door
@@ -35,15 +35,17 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
     async def join(request: web.Request) -> web.Response:
         door.count_login(request)
         given = await _given(request)
+        calls_itself = f"a node that calls itself {clip(given['node'], 63)!r} may not join"
         try:
+            if not registry.knows(given["id"], given["secret"]):
+                door.refused("join", f"{calls_itself}: {UNKNOWN}")
+                door.count_wrong_join()
+                raise web.HTTPForbidden(text=UNKNOWN)
             node = await asyncio.to_thread(
                 registry.join, given["id"], given["secret"], given["node"], given["public"], now=time.time()
             )
         except Refused as error:
-            brain.note(
-                "access.refused",
-                f"a node that calls itself {clip(given['node'], 63)!r} may not join: {error}",
-            )
+            door.refused(f"join {given['id']}", f"{calls_itself}: {error}")
             raise web.HTTPForbidden(text=str(error)) from error
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error

@@ -4,6 +4,7 @@ Labels are bounded: no node, incident or person is one. Which node it is stands 
 Every brain answers; what only the leader knows (beats of nodes) is left out elsewhere, so that sums over brains are right.
 """
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,7 @@ from brain.core.state import IncidentState, RunState
 Samples = Iterable[tuple[tuple[str, ...], float]]
 VERSIONS = 10  # versions of agents with a sample of their own; the rarer ones are together
 OTHERS = "other"
+_VERSION = re.compile(r"[0-9A-Za-z.+_-]{1,40}")
 _OVER = (RunState.SUCCEEDED, RunState.EXHAUSTED, RunState.OBSERVED, RunState.CANCELLED)
 
 
@@ -61,7 +63,15 @@ def _undelivered(brain: BrainView) -> float:
 
 def _agents(brain: BrainView) -> Samples:
     counts = Counter(beat.version for beat in _beats(brain))
-    common = counts.most_common(VERSIONS)
+    # What one node alone says makes no series: it could say another version each time.
+    told = Counter(
+        {
+            version: count
+            for version, count in counts.items()
+            if _VERSION.fullmatch(version) and (count > 1 or version == __version__)
+        }
+    )
+    common = told.most_common(VERSIONS)
     rest = counts.total() - sum(count for _, count in common)
     return [((version,), count) for version, count in common] + ([((OTHERS,), rest)] if rest else [])
 
@@ -169,7 +179,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(name="gpuward_nodes", help="Known nodes.", labels=("state",), samples=_nodes),
     Metric(
         name="gpuward_agents",
-        help=f"Nodes that beat, by the version of their agent: the {VERSIONS} most common, and all others.",
+        help=f"Nodes that beat, by their agent's version: the {VERSIONS} most common that several have, and all others.",
         labels=("version",),
         samples=_agents,
     ),

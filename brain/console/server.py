@@ -4,35 +4,42 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import cast
 
-import orjson
 from aiohttp import hdrs, web
 
 from agent import __version__
 from agent.contract.errors import ConfigError
-from agent.contract.inert import inert
-from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
-from brain.console import drill, evidence, health_routes, join_routes, operator_commands, shapes, token_routes
-from brain.console.access import connections
+from brain.console import (
+    drill,
+    evidence,
+    health_routes,
+    history_routes,
+    join_routes,
+    operator_commands,
+    shapes,
+    token_routes,
+)
+from brain.console.access import connections, listening, malformed
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
-from brain.console.access.route import Handler, Route, add, get
+from brain.console.access.route import PERSON, Handler, Route, add, get
 from brain.console.access.sessions import Sessions
 from brain.console.access.tls import Certificate, client_context
 from brain.console.access.two_persons import Proposals
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
-from brain.console.explain import explain
+from brain.console.reading import Reading
 from brain.console.verbs import check_words
-from brain.core.effects import Note
 from brain.core.pack.rulebook import MATCHER
+from brain.core.state import IncidentState
 
 MAX_BODY = 65_536
-PING_S = 15.0
+_OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
+_NODES_AT_ONCE = 200
 
 
 class Console:
@@ -47,27 +54,25 @@ class Console:
         self._proposals = Proposals()
         self._sessions = Sessions(config.oidc.session_s if config.oidc else 0)
         self._door = Door(config, self._credentials, self._sessions, clock=time.monotonic, note=brain.note)
+        self._reading = Reading(lambda: brain.reader, self._door.payer)
         self._certificate: Certificate | None = None
         if config.tls_cert_file is not None and config.tls_key_file is not None:
             self._certificate = Certificate(config.tls_cert_file, config.tls_key_file)
         self._runner: web.AppRunner | None = None
-        self._listening: asyncio.Server | None = None
+        self._connections: connections.Connections | None = None
+        self._accepting = contextlib.AsyncExitStack()
 
     def routes(self) -> list[Route]:
         """Returns all routes: what is not here is refused."""
         brain = self._brain
         return [
             get("/api/status", self._status),
-            get("/api/incidents", self._incidents),
-            get("/api/incidents/{id}", self._incident),
-            get("/api/explain/{id}", self._explain),
-            get("/api/runs/{id}", self._run),
             get("/api/nodes", self._nodes),
-            get("/api/watch", self._watch),
+            *history_routes.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._proposals),
             *self._login(),
-            *evidence.routes(brain),
+            *evidence.routes(brain, self._door, self._reading),
             *health_routes.routes(brain),
             *join_routes.routes(
                 brain,
@@ -95,7 +100,9 @@ class Console:
 
     def app(self) -> web.Application:
         """Returns the application with all routes."""
-        app = web.Application(client_max_size=MAX_BODY, middlewares=[self._errors, self._door.guard])
+        app = web.Application(
+            client_max_size=MAX_BODY, middlewares=[self._errors, self._door.guard, self._known]
+        )
         add(app, self.routes())
         app.on_response_prepare.append(add_headers)
         return app
@@ -115,25 +122,25 @@ class Console:
     async def start(self) -> str:
         """Starts to listen and returns the URL. ConfigError when the port is taken."""
         self._runner = web.AppRunner(
-            self.app(), access_log=None, shutdown_timeout=1.0, keepalive_timeout=connections.IDLE_S
+            self.app(),
+            access_log=None,
+            logger=malformed.logger(),
+            shutdown_timeout=1.0,
+            keepalive_timeout=connections.IDLE_S,
         )
         await self._runner.setup()
         http = cast("web.Server", self._runner.server)  # there is one after setup
         tls = self._certificate.context if self._certificate else None
         try:
-            self._listening = await asyncio.get_running_loop().create_server(
-                connections.Connections(http, self._config),
-                self._config.host,
-                self._config.port,
-                ssl=tls,
-                ssl_handshake_timeout=connections.HANDSHAKE_S if tls else None,
-            )
+            found = await listening.sockets(self._config.host, self._config.port)
         except OSError as error:
             await self.stop()
             raise ConfigError(
                 f"console.port {self._config.port} of {self._config.host}: {error.strerror}: set another port"
             ) from error
-        host, port = self._listening.sockets[0].getsockname()[:2]
+        host, port = found[0].getsockname()[:2]
+        self._connections = connections.Connections(http, self._config)
+        await self._accepting.enter_async_context(listening.accepting(found, self._connections, tls))
         try:
             self._credentials.publish_local(port)
         except ConfigError:
@@ -144,15 +151,22 @@ class Console:
     async def stop(self) -> None:
         """Ends it, and the watchers' connections."""
         self._credentials.withdraw_local()
-        if self._listening is not None:
-            self._listening.close()
-            self._listening = None
+        await self._accepting.aclose()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+        self._reading.close()
+
+    @web.middleware
+    async def _known(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._connections is not None and (who := request.get(PERSON)) is not None and who.how:
+            self._connections.known(request)
+        return await handler(request)
 
     @web.middleware
     async def _errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._connections is not None:
+            self._connections.heard(request)
         try:
             return await handler(request)
         except web.HTTPException as error:
@@ -192,7 +206,7 @@ class Console:
                 "nodes": len(nodes),
                 "nodes_unreachable": unreachable,
                 "nodes_silent": unreachable,  # its name in version 0.1, kept until 0.3
-                "incidents_open": len(brain.readmodel.incidents(open_only=True, limit=100_000)),
+                "incidents_open": sum(one.state not in _OVER for one in state.incidents.values()),
                 "inputs": live.inputs,
                 "malformed": state.malformed,
                 "busy_s": round(live.busy_s, 3),
@@ -204,42 +218,14 @@ class Console:
             }
         )
 
-    async def _incidents(self, request: web.Request) -> web.Response:
-        everything = request.query.get("all", "0") not in ("0", "", "false")
-        found = self._brain.readmodel.incidents(open_only=not everything)
-        return json_answer({"incidents": [shapes.incident(raw) for raw in found]})
-
-    async def _incident(self, request: web.Request) -> web.Response:
-        raw = self._brain.readmodel.incident(request.match_info["id"])
-        if raw is None:
-            raise self._unknown("incident", request.match_info["id"])
-        return json_answer(shapes.incident(raw))
-
-    async def _explain(self, request: web.Request) -> web.Response:
-        found = explain(self._brain.readmodel, self._brain.live.state, request.match_info["id"])
-        if found is None:
-            raise self._unknown("incident, run or page", request.match_info["id"])
-        return json_answer(found)
-
-    def _unknown(self, what: str, id_: str) -> web.HTTPNotFound:
-        """Also where several incidents begin with the id: which ones."""
-        several = self._brain.readmodel.beginning(id_.partition(".")[0])
-        if len(several) > 1:
-            return web.HTTPNotFound(text=f"{clip(id_, 80)!r} is ambiguous: it may be {', '.join(several)}")
-        return web.HTTPNotFound(text=f"no {what} {clip(id_, 80)!r}")
-
-    async def _run(self, request: web.Request) -> web.Response:
-        raw = self._brain.readmodel.run(request.match_info["id"])
-        if raw is None:
-            raise web.HTTPNotFound(text=f"no run {clip(request.match_info['id'], 80)!r}")
-        return json_answer(shapes.run(raw))
-
     async def _nodes(self, _: web.Request) -> web.Response:
         state = self._brain.live.state
         places = state.pack.places if state.pack else {}
         beats = self._brain.newest_beats()
         found = []
-        for name in sorted({*state.nodes, *beats}):
+        for number, name in enumerate(sorted({*state.nodes, *beats})):
+            if number % _NODES_AT_ONCE == 0:
+                await asyncio.sleep(0)
             node, beat, place = state.nodes.get(name), beats.get(name), places.get(name)
             found.append(
                 {
@@ -260,42 +246,3 @@ class Console:
                 }
             )
         return json_answer({"nodes": found})
-
-    async def _watch(self, request: web.Request) -> web.StreamResponse:
-        """Streams server-sent events: a `note` for each note from now on, after the last `?last=N` ones."""
-        response = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
-        )
-        last = min(1000, _number(request.query.get("last", "0"), "last"))
-        # Whoever leaves ends it: that is no error of ours.
-        with self._brain.feed.watch() as queue, contextlib.suppress(ConnectionError):
-            await response.prepare(request)
-            for raw in self._brain.readmodel.newest_notes(last) if last else ():
-                await response.write(_event(shapes.note(raw)))
-            while True:
-                try:
-                    async with asyncio.timeout(PING_S):
-                        note = await queue.get()
-                    told = _event(shapes.note(_raw(note))) if note else b"event: lost\ndata: {}\n\n"
-                except TimeoutError:
-                    note, told = None, b": still here\n\n"
-                if not self._door.still_welcome(request):
-                    break  # the token was revoked, or has expired
-                await response.write(told)
-                if note is None and told.startswith(b"event: lost"):
-                    break
-        return response
-
-
-def _event(note: dict[str, Any]) -> bytes:
-    return b"event: note\nid: %s\ndata: %s\n\n" % (inert(str(note["id"])).encode(), orjson.dumps(note))
-
-
-def _raw(note: Note) -> dict[str, Any]:
-    return {name: getattr(note, name) for name in Note.__slots__} | {"data": dict(note.data)}
-
-
-def _number(text: str, what: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise web.HTTPBadRequest(text=f"{what} must be a whole number")
-    return int(text)

@@ -24,7 +24,9 @@ from brain.console_config import ConsoleConfig, Role
 DAY_S = 86400.0
 LONGEST_S = 366 * DAY_S
 Body = TypeVar("Body", bound=BaseModel)
+# Every request that shows a token reads them: 20 of up to 200 letters, 4 KB at most.
 Glob = Annotated[str, Field(min_length=1, max_length=200)]
+Globs = Annotated[tuple[Glob, ...], Field(max_length=20)]
 
 
 class _Wanted(BaseModel):
@@ -35,8 +37,8 @@ class _Wanted(BaseModel):
     user: str = ""
     # What it may do at most; none: what its user may do
     role: Role | None = None
-    scopes: tuple[Glob, ...] = ()
-    runbooks: tuple[Glob, ...] = ()
+    scopes: Globs = ()
+    runbooks: Globs = ()
     lasts_s: float = Field(default=90 * DAY_S, ge=60, le=LONGEST_S)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from agent.shared.nats_connection import NatsConnection
 from brain.adapters import evidence
+from brain.adapters.history_queries import HistoryQueries
 from brain.adapters.liveness import Beats
 from brain.adapters.node_requests import NodeRequests
 from brain.adapters.operator_mode import OperatorMode
@@ -81,6 +82,7 @@ class LiveBrainView:
     config: BrainConfig
     name: str
     readmodel: ReadModel
+    reader: HistoryQueries
     feed: Feed
     live: LiveView
     connection: NatsConnection
@@ -118,9 +120,9 @@ class LiveBrainView:
         """A request to a node, and its answer. Unreachable when none comes in time."""
         return await self.requests.ask(node, body, timeout_s)
 
-    async def evidence(self, node: str, command: str) -> bytes | None:
+    async def evidence(self, node: str, command: str) -> evidence.StoredBundle | None:
         """An evidence bundle; None: there is none (yet). Unreachable, ActionError: see brain/adapters/evidence."""
-        return await evidence.fetch(self.nats.required(), self.config.cell, node, command)
+        return await evidence.find(self.nats.required(), self.config.cell, node, command)
 
     def troubles(self) -> list[tuple[str, str, float]]:
         """This brain's own open alerts: cause, text, since when (seconds since 1970)."""

@@ -21,6 +21,7 @@ from agent.uplink.connection import node_connection
 from brain.adapters import evidence
 from brain.adapters.nats_server import NatsServer
 from brain.config import EvidenceConfig
+from tests.bundles import fetch
 from tests.real.intake_kit import Reception, intake
 from tests.real.nats import free_port
 
@@ -139,12 +140,12 @@ async def test_a_bundle_waits_for_a_brain_and_arrives_whole(
             await until(lambda: bool(node.upload._last_error))
             async with taking(server):
                 await evidence.ensure(brain, "c", SMALL)
-                assert await evidence.fetch(brain, "c", "n1", "inc-9") is None
+                assert await fetch(brain, "c", "n1", "inc-9") is None
                 await until(lambda: not node.journal.to_upload())
                 second = node.collect(10, "other")  # while it waits for more
                 await until(lambda: not node.journal.to_upload())
-        assert await evidence.fetch(brain, "c", "n1", ID) == content
-        assert await evidence.fetch(brain, "c", "n1", "other") == second
+        assert await fetch(brain, "c", "n1", ID) == content
+        assert await fetch(brain, "c", "n1", "other") == second
         last_seq = (await brain.jsm().stream_info(subjects.evidence_stream("c"))).state.last_seq
         node.restart()
         assert node.journal.to_upload() == [], "also after a restart"
@@ -171,7 +172,7 @@ async def test_a_broker_that_dies_during_an_upload(server: NatsServer, tmp_path:
     async with taking(server), node.uploading():
         await until(lambda: not node.journal.to_upload())
     async with connected(server) as (brain, _):
-        assert await evidence.fetch(brain, "c", "n1", ID) == content
+        assert await fetch(brain, "c", "n1", ID) == content
         assert await stored() == chunks + 1
 
 
@@ -200,7 +201,7 @@ async def test_a_node_can_neither_read_nor_touch_the_bundles_of_others(
         await n2.subscribe("$O.>")
         await n2.flush()
         await until(lambda: len(refused) == len(forbidden) + 2)
-        assert await evidence.fetch(brain, "c", "n1", ID) == content
+        assert await fetch(brain, "c", "n1", ID) == content
 
 
 async def test_a_bundle_whose_parts_have_gone_is_not_handed_out(server: NatsServer, tmp_path: Path) -> None:
@@ -214,8 +215,8 @@ async def test_a_bundle_whose_parts_have_gone_is_not_handed_out(server: NatsServ
             subjects.evidence_stream("c"), subject=subjects.bundle_chunk("c", "n1", ID, 0)
         )
         with pytest.raises(ActionError, match="no longer complete"):
-            await evidence.fetch(brain, "c", "n1", ID)
+            await fetch(brain, "c", "n1", ID)
         for about in (b"\xff", b"[]", b'{"size": 1}', b'{"size": 1e12, "chunks": 9999999, "digest": ""}'):
             await brain.jetstream().publish(subjects.bundle_about("c", "n1", "odd"), about)
             with pytest.raises(ActionError, match=r"cannot be read|larger"):
-                await evidence.fetch(brain, "c", "n1", "odd")
+                await fetch(brain, "c", "n1", "odd")

@@ -67,7 +67,7 @@ async def test_a_fault_is_seen(tmp_path: Path) -> None:
         )
         assert after["gpuward_notes_total", "incident.opened"] == 1
         assert after["gpuward_inputs_total",] > before["gpuward_inputs_total",]
-        assert after["gpuward_agents", "1"] == after["gpuward_nodes", "reachable"] == 1
+        assert after["gpuward_agents", OTHERS] == after["gpuward_nodes", "reachable"] == 1
 
 
 async def test_both_formats_have_every_metric(tmp_path: Path) -> None:
@@ -87,13 +87,14 @@ async def test_both_formats_have_every_metric(tmp_path: Path) -> None:
 
 
 class Beats:
-    """A leader that hears a thousand nodes, which make up versions, and three of one version."""
+    """A leader that hears a thousand nodes, of which each makes up a version, and many pairs and three of one version."""
 
     live = SimpleNamespace(leads=lambda: True)
 
     def newest_beats(self) -> dict[str, NodeBeat]:
         """One for each node."""
         versions = [f"1.{number}" for number in range(1000)] + ["2.0"] * 3
+        versions += [f"3.{number}" for number in range(100)] * 2 + ["\x1b[2J"] * 5 + ["v" * 41] * 5
         return {
             str(number): NodeBeat(age_s=0, version=version, spooled=0, dropped=0)
             for number, version in enumerate(versions)
@@ -101,12 +102,13 @@ class Beats:
 
 
 def test_versions_are_bounded() -> None:
-    """The most common ones, and all others together."""
+    """The most common ones that several nodes have and that look like one, and all others together."""
     agents = next(metric for metric in METRICS if metric.name == "gpuward_agents")
     found = dict(agents.samples(cast(BrainView, Beats())))
     assert len(found) == VERSIONS + 1
     assert found["2.0",] == 3
-    assert found[OTHERS,] == 1003 - 3 - (VERSIONS - 1)
+    assert found[OTHERS,] == 1213 - 3 - 2 * (VERSIONS - 1)
+    assert not [version for (version,) in found if version.startswith(("1.", "\x1b", "v"))]
 
 
 async def test_health_and_readiness(tmp_path: Path) -> None:

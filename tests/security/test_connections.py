@@ -89,19 +89,58 @@ async def test_one_address_holds_few_connections_and_none_for_long(
 async def test_many_addresses_together_leave_the_brain_its_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Past the sum nobody is served, and the brain's own descriptors are untouched; then everybody is again."""
+    """Past the sum the oldest that has sent nothing goes, so the console is open to whoever says something."""
     monkeypatch.setattr(connections, "MOST", 30)
     async with console(tmp_path) as (url, _):
         with held(int(url.rpartition(":")[2]), 60, HALF) as opened:
             await come(opened, 30)
-            with pytest.raises(aiohttp.ClientError):
-                await ask(url)
-        async with asyncio.timeout(30):
-            while True:
-                with contextlib.suppress(aiohttp.ClientError):
-                    assert (await ask(url))[0] == 200
-                    break
-                await asyncio.sleep(0.05)
+            for _ in range(40):
+                assert (await ask(url))[0] == 200
+
+
+async def test_whoever_has_shown_a_credential_keeps_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against silent ones, and against strangers who ask; of those the silent ones go first."""
+    monkeypatch.setattr(connections, "MOST", 16)
+    ann = people.token_file(tmp_path / "d")
+    async with (
+        console(tmp_path / "d", users=people.ANN["users"]) as (url, _),
+        aiohttp.ClientSession(headers=people.bearer(ann)) as mine,
+        aiohttp.ClientSession() as stranger,
+    ):
+
+        async def place(of: aiohttp.ClientSession) -> object:
+            """The connection that it uses."""
+            async with of.get(f"{url}/healthz" if of is stranger else f"{url}/api/me") as answer:
+                assert answer.status == 200
+                await answer.read()
+            assert of.connector is not None
+            ((one,),) = of.connector._conns.values()
+            return one[0]
+
+        asking = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        port = int(url.rpartition(":")[2])
+        places = [await place(mine), await place(stranger)]
+        with held(port, 60, b"") as silent:
+            await come(silent, 14)
+            assert [await place(mine), await place(stranger)] == places
+            with held(port, 30, asking):
+                await come(silent, 0)
+                assert await place(mine) == places[0]
+                assert await place(stranger) != places[1]
+
+
+async def test_silent_ones_go_soon_where_many_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after the half minute that they have otherwise."""
+    monkeypatch.setattr(connections, "MOST", 16)
+    monkeypatch.setattr(connections, "FULL_IDLE_S", 0.2)
+    async with console(tmp_path) as (url, _):
+        with held(int(url.rpartition(":")[2]), 14, HALF) as opened:
+            await asyncio.sleep(0.5)
+            assert alive(opened) == 14
+            assert (await ask(url))[0] == 200
+            await come(opened, 0)
 
 
 async def test_a_body_comes_soon_and_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,9 +231,10 @@ async def test_a_lock_that_somebody_holds_stops_no_one(
     async with console(tmp_path) as (url, view):
         file = view.config.registry_file
         file.parent.mkdir(parents=True, exist_ok=True)
+        id_, secret = CellRegistry(file).make_token("n1", count=1, now=time.time(), lasts_s=3600)
+        given = {"id": id_, "secret": secret, "node": "n1", "public": public()}
         lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        given = {"id": "a", "secret": "b", "node": "n1", "public": public()}
         joining = asyncio.ensure_future(ask(url, "/api/join", given))
         await asyncio.sleep(0)
         answered = 0

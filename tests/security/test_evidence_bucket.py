@@ -13,6 +13,7 @@ from agent.contract.bundle_parts import KEPT, REFUSED, Bundle, Chunk, decode_par
 from brain.adapters import evidence, evidence_store
 from brain.adapters.evidence_store import EvidenceStore
 from brain.config import EvidenceConfig
+from tests.bundles import fetch
 from tests.fences import Open
 from tests.real.nats import client, nats_server
 from tests.security.figures import Record, attacked
@@ -82,7 +83,7 @@ async def test_a_deposed_brain_removes_and_writes_nothing(
     before = (await bus.jsm().stream_info("OBJ_evidence-default")).state.last_seq
     assert await old.take(bus, "n1", chunk if at == "chunk" else head) == b""
     assert lease.asked > 0
-    assert await evidence.fetch(bus, "default", "n1", "inc-1.r1.s1.a1") == CONTENT
+    assert await fetch(bus, "default", "n1", "inc-1.r1.s1.a1") == CONTENT
     assert (await bus.jsm().stream_info("OBJ_evidence-default")).state.last_seq == before
     attacked(record_property, 1)
 
@@ -129,5 +130,5 @@ async def test_the_oldest_bundles_of_the_node_make_room(bus: Client, monkeypatch
     monkeypatch.setattr(store, "_most", 3 * len(CONTENT))
     for command in ("a", "b", "c", "c", "d"):
         await _kept(store, bus, command)
-    found = [await evidence.fetch(bus, "default", "n1", command) for command in "abcd"]
+    found = [await fetch(bus, "default", "n1", command) for command in "abcd"]
     assert [one is not None for one in found] == [False, True, True, True]

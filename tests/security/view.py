@@ -1,12 +1,13 @@
 """A brain without a log, for tests of the console's door: what the door needs of a brain is its folder and its notes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from brain import config
 from brain.config import BrainConfig
-from brain.console.brain_view import BrainView
+from brain.console.brain_view import BrainView, BundleView
 
 
 @dataclass(slots=True, kw_only=True)
@@ -15,12 +16,19 @@ class FolderView:
 
     config: BrainConfig
     notes: list[tuple[str, str]] = field(default_factory=list)
+    # What a test puts there
+    reader: Any = None
+    bundles: Mapping[str, BundleView] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path, **more: Any) -> BrainView:
         """The view of a brain with this data folder."""
         folder.mkdir(exist_ok=True)
         return cast(BrainView, cls(config=config.parse({"data_dir": str(folder)} | more, "test", folder)))
+
+    async def evidence(self, node: str, command: str) -> BundleView | None:
+        """One of the test's."""
+        return self.bundles.get(f"{node}/{command}")
 
     def note(self, kind: str, text: str) -> None:
         """Keeps a note."""

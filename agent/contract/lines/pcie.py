@@ -16,7 +16,7 @@ from agent.contract.messages import Severity, UnsentEvent
 
 _BDF = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 _DEVICE = re.compile(
-    rf"\s*([\w-]{{1,40}}) {_BDF}: (?:AER: )?(?:PCIe Bus Error|aer_status|PCIE Bus Error): "
+    rf"\s*([\w-]{{1,40}}) {_BDF}: (?:AER: )?(?:PCIe Bus Error|PCIE Bus Error): "
     r"severity=([A-Za-z ()-]{1,40}), type=([A-Za-z /-]{1,40}), \(?([A-Za-z ]{0,40})\)?"
 )
 _ANNOUNCED = re.compile(

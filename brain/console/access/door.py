@@ -8,17 +8,19 @@ its body. What a client says about itself (a name, an address, a role) is never 
 import asyncio
 import ipaddress
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
 from agent.contract.messages import clip
+from brain.console.access import strangers
+from brain.console.access.addresses import counted
 from brain.console.access.connections import BODY_S
 from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import Person, Touched
+from brain.console.access.refusals import Refusals
 from brain.console.access.route import LEAST, PERSON, Handler
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
@@ -27,8 +29,7 @@ from brain.core.pack.spec import Place
 
 _log = logging.getLogger(__name__)
 LOGINS_PER_S, LOGINS_AT_ONCE = 1.0, 20  # of one address
-NOTE_EVERY_S = 60.0  # one note for each kind of refusal and address in this time
-_NOTES_KEPT = 1000
+WRONG_JOINS_PER_S, WRONG_JOINS_AT_ONCE = 10.0, 100  # joins with no token that we know, from wherever
 SESSION = "gpuward-session"  # the cookie of a browser that has logged in
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -49,6 +50,11 @@ class Peer:
     # Did the client come by TLS, to us or to the proxy?
     secure: bool
 
+    @property
+    def counted(self) -> str:
+        """What stands for the address where somebody is counted."""
+        return counted(self.address)
+
 
 class Door:
     """Lets requests in, or says why not. `note(kind, text)` writes what people must be able to read later."""
@@ -67,22 +73,36 @@ class Door:
         self._credentials = credentials
         self._sessions = sessions
         self._clock = clock
-        self._note = note
         self._limits = Limits(config.requests_per_s, max(1, round(2 * config.requests_per_s)))
         self._logins = Limits(LOGINS_PER_S, LOGINS_AT_ONCE)
-        self._noted: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._pace_of_strangers = strangers.Strangers()
+        self._wrong_joins = Limits(WRONG_JOINS_PER_S, WRONG_JOINS_AT_ONCE)
+        self._refusals = Refusals(note, clock)
         self._proxies = frozenset(ipaddress.ip_address(one) for one in config.trusted_proxies)
 
     @web.middleware
     async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Puts the person into the request, or refuses it with a status and a text."""
+        try:
+            known = self._let_in(request)
+        except web.HTTPException:
+            await self._hold_back(request)
+            raise
+        if not known:
+            await self._hold_back(request)
+        if request.can_read_body:
+            await _whole_body(request)
+        return await handler(request)
+
+    def _let_in(self, request: web.Request) -> bool:
+        """False: anybody may have this answer, and nobody has said who asks."""
         peer = self._peer(request)
         self._check_host(request)
         self._check_origin(request, peer)
-        if self._limits.too_many(peer.address, self._clock()):
+        if self._limits.too_many(peer.counted, self._clock()):
             raise _slow_down(1, "too many requests")
         if request.match_info.http_exception is not None:
-            return await handler(request)  # there is no such path: nothing to guard
+            return False  # there is no such path: nothing to guard
         person = self._identified(request, peer)
         if request.method == hdrs.METH_POST and (
             request.content_type != "application/json" or hdrs.CONTENT_ENCODING in request.headers
@@ -93,14 +113,22 @@ class Door:
         if route not in request.app[LEAST]:
             raise web.HTTPForbidden(text="nobody may use this route")
         least = request.app[LEAST][route]
-        if least is not None:
-            if person is None or (not person.how and request.method != hdrs.METH_GET):
-                raise _needs_credential()
-            self.demand(request, person, least)
-            request[PERSON] = person
-        if request.can_read_body:
-            await _whole_body(request)
-        return await handler(request)
+        if least is None:
+            return False
+        if person is None or (not person.how and request.method != hdrs.METH_GET):
+            raise _needs_credential()
+        self.demand(request, person, least)
+        request[PERSON] = person
+        return True
+
+    async def _hold_back(self, request: web.Request) -> None:
+        """Waits before the answer to a stranger: they share one pace."""
+        try:
+            address = self._peer(request).counted
+        except web.HTTPException:
+            address = counted(_address(request))
+        if wait_s := self._pace_of_strangers.wait_s(address, self._clock()):
+            await asyncio.sleep(wait_s)
 
     def demand(
         self,
@@ -112,7 +140,7 @@ class Door:
     ) -> None:
         """HTTPForbidden, and a note, when this person may not do it."""
         if why := person.refuses(least, touched, places or {}):
-            self._tell(
+            self._refusals.tell(
                 "access.refused",
                 person.name,
                 f"{person.name} ({person.how or 'no credential'}) may not {request.method} {request.path}: {why}",
@@ -127,16 +155,29 @@ class Door:
 
     def count_login(self, request: web.Request) -> None:
         """HTTPTooManyRequests: each login asks the provider, and holds a place among those under way."""
-        if self._logins.too_many(self._peer(request).address, self._clock()):
+        if self._logins.too_many(self._peer(request).counted, self._clock()):
             raise _slow_down(LOGINS_PER_S, "too many logins")
+
+    def count_wrong_join(self) -> None:
+        """HTTPTooManyRequests: beyond a pace of all together, whatever their addresses, nobody is told what is wrong."""
+        if self._wrong_joins.too_many("", self._clock()):
+            raise _slow_down(1 / WRONG_JOINS_PER_S, "too many joins with wrong tokens")
+
+    def refused(self, about: str, text: str) -> None:
+        """Notes a refusal, within what the notes hold."""
+        self._refusals.tell("access.refused", about, text)
+
+    def payer(self, request: web.Request) -> str:
+        """Whom a request's cost is charged to: the person who showed a credential, else the address."""
+        known = request.get(PERSON)
+        return f"person {known.name}" if known and known.how else self._peer(request).counted
 
     def secure(self, request: web.Request) -> bool:
         """Did the client come by TLS?"""
         return self._peer(request).secure
 
     def _peer(self, request: web.Request) -> Peer:
-        peername = request.transport.get_extra_info("peername") if request.transport else None
-        address = str(peername[0]).partition("%")[0] if peername else ""
+        address = _address(request)
         secure = request.secure
         forwarded = ",".join(request.headers.getall("X-Forwarded-For", ()))
         if self._trusted(address) and (forwarded or not self._config.loopback):
@@ -178,8 +219,8 @@ class Door:
         site = request.headers.get("Sec-Fetch-Site", "none").lower()
         elsewhere = site not in ("none", "same-origin") and not by_link
         if (origin is not None and origin.lower() != own) or elsewhere:
-            self._tell(
-                "access.refused", peer.address, f"a page of {clip(origin or 'elsewhere', 80)} sent a request"
+            self._refusals.tell(
+                "access.refused", peer.counted, f"a page of {clip(origin or 'elsewhere', 80)} sent a request"
             )
             raise web.HTTPForbidden(text="requests of pages elsewhere are refused")
 
@@ -191,20 +232,20 @@ class Door:
                 raise web.HTTPForbidden(text="a session changes things only from a page of ours: use a token")
             return person or self._credentials.open_reader()
         known = self._credentials.tokens.known(shown)
-        counted = f"{peer.address} {taken_apart(shown)[0]}" if known else peer.address
+        whose = f"{peer.counted} {taken_apart(shown)[0]}" if known else peer.counted
         now = self._clock()
         person = None
-        if not known or not self._limits.locked_s(counted, now):
+        if not known or not self._limits.locked_s(whose, now):
             person = self._credentials.person(shown)
         if person is not None:
-            self._limits.was_right(counted)
+            self._limits.was_right(whose)
             return person
-        if left := self._limits.locked_s(counted, now):
+        if left := self._limits.locked_s(whose, now):
             raise _slow_down(left, "too many wrong credentials")
-        if self._limits.was_wrong(counted, now):
-            self._tell(
+        if self._limits.was_wrong(whose, now):
+            self._refusals.tell(
                 "access.locked",
-                peer.address,
+                peer.counted,
                 f"too many wrong credentials from {peer.address}: locked for now",
             )
         raise _needs_credential("this token is wrong, revoked or expired")
@@ -212,21 +253,16 @@ class Door:
     def _in_session(self, request: web.Request) -> Person | None:
         return self._sessions.person(request.cookies.get(SESSION, ""), self._clock())
 
-    def _tell(self, kind: str, about: str, text: str) -> None:
-        now = self._clock()
-        if now - self._noted.get((kind, about), -NOTE_EVERY_S) < NOTE_EVERY_S:
-            return
-        self._noted[kind, about] = now
-        self._noted.move_to_end((kind, about))
-        while len(self._noted) > _NOTES_KEPT:
-            self._noted.popitem(last=False)
-        self._note(kind, text)
-
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     """Tells browsers to take nothing in an answer for more than it is (a signal handler of aiohttp)."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
+
+
+def _address(request: web.Request) -> str:
+    peername = request.transport.get_extra_info("peername") if request.transport else None
+    return str(peername[0]).partition("%")[0] if peername else ""
 
 
 async def _whole_body(request: web.Request) -> None:

@@ -30,7 +30,7 @@ class _Wrong:
 class Limits:
     """The requests and mistakes of each address. Times are seconds of any clock that does not run backwards."""
 
-    def __init__(self, per_s: float, burst: int) -> None:
+    def __init__(self, per_s: float, burst: float) -> None:
         self._per_s = per_s
         self._burst = burst
         self._asked: OrderedDict[str, _Asked] = OrderedDict()
@@ -38,14 +38,26 @@ class Limits:
 
     def too_many(self, who: str, now: float) -> bool:
         """Counts one request; is it one too many?"""
-        asked = self._asked.setdefault(who, _Asked(left=float(self._burst), at=now))
-        _keep(self._asked, who)
-        asked.left = min(self._burst, asked.left + (now - asked.at) * self._per_s)
-        asked.at = now
+        asked = self._of(who, now)
         if asked.left < 1:
             return True
         asked.left -= 1
         return False
+
+    def spent(self, who: str, cost: float, now: float) -> None:
+        """Counts what is known afterwards only: it may be more than what was left."""
+        self._of(who, now).left -= cost
+
+    def owed_s(self, who: str, now: float) -> float:
+        """Returns for how many seconds more nothing is left; 0: something is."""
+        return max(0.0, -self._of(who, now).left / self._per_s)
+
+    def _of(self, who: str, now: float) -> _Asked:
+        asked = self._asked.setdefault(who, _Asked(left=float(self._burst), at=now))
+        _keep(self._asked, who)
+        asked.left = min(self._burst, asked.left + (now - asked.at) * self._per_s)
+        asked.at = now
+        return asked
 
     def locked_s(self, who: str, now: float) -> float:
         """Returns for how many seconds more no credential is looked at; 0: they are."""

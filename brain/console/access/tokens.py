@@ -20,6 +20,8 @@ from brain.locked_file import LockedFile
 
 PREFIX = "gw_"
 MOST = 10_000  # tokens in one file
+FOR_ADMINISTRATORS = 500  # of them; nobody else's take these places
+MOST_OF_ONE = 20  # of one person
 
 
 class Token(BaseModel):
@@ -83,7 +85,7 @@ class Tokens:
         parent: str = "",
     ) -> tuple[Token, str]:
         """Makes a token, which does not outlive its parent; returns its line and the text that only its user gets, once.
-        ConfigError: it cannot be kept.
+        ConfigError: it cannot be kept. Refused: its user has too many, or its parent is gone.
         """
         id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         elder = self._file.value().get(parent)
@@ -105,8 +107,15 @@ class Tokens:
             if parent and parent not in found:
                 raise Refused("the token with which this one was asked for was revoked")
             kept = {id_: one for id_, one in found.items() if now < one.expires_at}
-            if len(kept) >= MOST:
-                raise ConfigError(f"{self._file.path} holds {MOST} tokens: revoke some")
+            if sum(one.user == user for one in kept.values()) >= MOST_OF_ONE:
+                raise Refused(
+                    f"{user} has {MOST_OF_ONE} tokens: revoke those that nobody uses (`gpuward token list`, then "
+                    "`gpuward token revoke ID`)"
+                )
+            if len(kept) >= (MOST if role is Role.ADMINISTRATOR else MOST - FOR_ADMINISTRATORS):
+                raise ConfigError(
+                    f"{self._file.path} holds {len(kept)} tokens: an administrator must revoke some"
+                )
             return kept | {token.id: token}
 
         self._file.change(add)

@@ -1,0 +1,109 @@
+"""What the read model is asked: notes, incidents and runs, as the engine's fields."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from brain import renamed
+from brain.core.state import IncidentState
+
+OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
+FAIR = 20  # open incidents of one node that are listed before any others
+_OPEN = f"""
+SELECT opened_at, id, body FROM (
+    SELECT opened_at, id, body, row_number() OVER (
+        PARTITION BY coalesce(nullif(json_extract(CAST(body AS TEXT), '$.node'), ''), id) ORDER BY opened_at DESC, id
+    ) AS nth FROM incidents WHERE state NOT IN {OVER}
+) ORDER BY nth > ?, opened_at DESC, id LIMIT ?
+"""  # noqa: S608 - constants
+_PAST = f"SELECT opened_at, id, body FROM incidents WHERE state IN {OVER} ORDER BY opened_at DESC, id LIMIT ?"  # noqa: S608 - constants
+NOTE = ("id", "seq", "at", "kind", "text", "incident", "run", "scope", "caused_by", "data")
+_BEGINS = "id >= ? AND id < ?"  # by the index: a search by substr() reads every incident
+_LAST = "\U0010ffff"  # behind whatever an id may go on with
+
+
+class HistoryQueries:
+    """The questions, over one connection."""
+
+    def __init__(self, db: sqlite3.Connection, pause: Callable[[], None]) -> None:
+        """`pause` is called between rows."""
+        self._db = db
+        self._pause = pause
+
+    def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
+        """Returns incidents, newest first, as the engine's fields.
+
+        Where there are more than `limit`: the open ones before those that are over, and of the open ones at most FAIR of
+        each node before any others. So what one node says hides no other node's incident.
+        """
+        rows = self._db.execute(_OPEN, (FAIR, limit)).fetchall()
+        if not open_only:
+            rows += self._db.execute(_PAST, (limit - len(rows),)).fetchall()
+        rows.sort(key=lambda row: (-row[0], row[1]))
+        return [renamed.rename_in_incident(orjson.loads(body)) for _, _, body in self._each(rows)]
+
+    def incident(self, id_: str) -> dict[str, Any] | None:
+        """Returns one incident; `id_` may be a prefix of its id that no other incident has."""
+        rows = self._db.execute(
+            f"SELECT body FROM incidents WHERE {_BEGINS} ORDER BY id = ? DESC LIMIT 2",  # noqa: S608 - constants
+            (id_, id_ + _LAST, id_),
+        ).fetchall()
+        if not rows or (len(rows) > 1 and orjson.loads(rows[0][0])["id"] != id_):
+            return None
+        return renamed.rename_in_incident(orjson.loads(rows[0][0]))
+
+    def beginning(self, id_: str, limit: int = 20) -> list[str]:
+        """Returns the ids of the newest incidents whose id begins so."""
+        rows = self._db.execute(
+            f"SELECT id FROM incidents WHERE {_BEGINS} ORDER BY opened_at DESC, id LIMIT ?",  # noqa: S608 - constants
+            (id_, id_ + _LAST, limit),
+        )
+        return [found for (found,) in rows]
+
+    def run(self, id_: str) -> dict[str, Any] | None:
+        """Returns one run, as the engine's fields."""
+        row = self._db.execute("SELECT body FROM runs WHERE id = ?", (id_,)).fetchone()
+        return orjson.loads(row[0]) if row else None
+
+    def runs_of(self, incident: str) -> list[dict[str, Any]]:
+        """Returns the runs of an incident, in order."""
+        rows = self._db.execute(
+            "SELECT body FROM runs WHERE incident = ? ORDER BY started_at, id", (incident,)
+        )
+        return [orjson.loads(body) for (body,) in self._each(rows)]
+
+    def notes_of(self, incident: str, limit: int = 2000) -> list[dict[str, Any]]:
+        """Returns the notes of an incident, in order."""
+        return self._notes("WHERE incident = ? ORDER BY n LIMIT ?", (incident, limit))
+
+    def notes_caused_by(self, input_id: str, limit: int = 1000) -> list[dict[str, Any]]:
+        """Returns the first notes that one input caused, in order."""
+        return self._notes("WHERE caused_by = ? ORDER BY n LIMIT ?", (input_id, limit))
+
+    def symptom_notes(self, events: Sequence[str]) -> list[dict[str, Any]]:
+        """Returns the notes on symptoms that any of these events caused."""
+        marks = ",".join("?" * len(events))
+        return self._notes(
+            f"WHERE caused_by IN ({marks}) AND kind GLOB 'symptom.*' ORDER BY n", tuple(events)
+        )
+
+    def newest_notes(self, limit: int) -> list[dict[str, Any]]:
+        """Returns the newest notes, the oldest of them first."""
+        return self._notes("ORDER BY n DESC LIMIT ?", (limit,))[::-1]
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._db.close()
+
+    def _notes(self, tail: str, args: tuple[Any, ...]) -> list[dict[str, Any]]:
+        rows = self._db.execute(f"SELECT {', '.join(NOTE)} FROM notes {tail}", args)  # noqa: S608 - constants
+        return [
+            dict(zip(NOTE, row, strict=True)) | {"data": orjson.loads(row[-1])} for row in self._each(rows)
+        ]
+
+    def _each(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            yield row
+            self._pause()
