@@ -35,6 +35,7 @@ from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.adapters.timers import Timers
+from brain.cell.authority import Authority
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.feed import Feed
@@ -47,6 +48,7 @@ from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.brain_view import LiveBrainView, LiveView
 from brain.leader.cell_members import CellMembers
+from brain.leader.certificate_keeper import CertificateKeeper
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
 from brain.leader.executor import EffectExecutor
@@ -340,6 +342,8 @@ async def run(
         if server is not None and server_keeper is not None:
             background.start(server_keeper.serve(), "server")
             background.start(CellMembers(config, server, notes).serve(), "members")
+        certificate = CertificateKeeper(Authority(config.cell_dir), notes=notes, alerts=alerts)
+        background.start(certificate.serve(), "certificate")
         if jwts is not None:
             background.start(AccountKeeper(config, jwts, notes).serve(), "accounts")
         revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer)

@@ -145,10 +145,31 @@ class Authority:
 
     def renew_if_due(self, now: float) -> bool:
         """Makes a new certificate for the same names when the present one ends soon. ConfigError as in `issue`."""
-        if self.ends()[1] - now > RENEW_DAYS * 86400:
+        if not ends_soon(self.ends()[1], now):
             return False
         self.issue(self.names(), now)
         return True
+
+    def trouble(self, now: float) -> str:
+        """What ends soon although it should have been renewed, and who must do what; empty: nothing."""
+        of_authority, of_certificate = self.ends()
+        if ends_soon(of_authority, now):
+            return (
+                f"the certificate authority of this cell {ended(of_authority, now)}: say `gpuward cell rotate authority`, or no "
+                "node and no person trusts this brain any more"
+            )
+        if not ends_soon(of_certificate, now):
+            return ""
+        here = self._ca_key_file.exists()
+        first = (
+            f"see that the brain can read {self._ca_key_file}"
+            if here
+            else f"put ca.key back in {self.ca_file.parent}"
+        )
+        return (
+            f"the certificate of NATS and of the console {ended(of_certificate, now)}: {first} and say `gpuward cell rotate "
+            "server`; agents and people cannot connect any more when it has ended"
+        )
 
     def _make_ca(self, cell: str, now: float, key_file: Path, ca_file: Path) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -181,6 +202,17 @@ class Authority:
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ConfigError(f"{self._ca_key_file}: not a key of ours")
         return key
+
+
+def ends_soon(at: float, now: float) -> bool:
+    """Is it time to renew what ends then?"""
+    return at - now <= RENEW_DAYS * 86400
+
+
+def ended(at: float, now: float) -> str:
+    """`ends on ...` or `ended on ...`."""
+    day = datetime.datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"{'ends' if now < at else 'ended'} on {day}"
 
 
 def fingerprint(der: bytes) -> str:

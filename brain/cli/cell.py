@@ -17,7 +17,7 @@ from brain import config as brain_config
 from brain.adapters import keys, nats_accounts, nkey
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import NkeyKind
-from brain.cell.authority import Authority
+from brain.cell.authority import Authority, ends_soon
 from brain.cell.invitation import invitation
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
@@ -69,6 +69,10 @@ def _operator() -> str:
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _marked(at: float, now: float) -> str:
+    return " EXPIRED" if at <= now else " ENDS SOON" if ends_soon(at, now) else ""
 
 
 @click.group()
@@ -298,9 +302,13 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
         f"cell {found['cell']}, authority {found['fingerprint'][:16] or 'none'}, names {', '.join(found['names']) or 'none'}"
     )
     if authority.exists():
-        click.echo(
-            f"certificate until {found['certificate_ends']}, authority until {found['authority_ends']}"
-        )
+        until = {
+            what: f"{what} until {_day(at)}{_marked(at, now)}"
+            for what, at in zip(("authority", "certificate"), authority.ends(), strict=True)
+        }
+        click.echo(f"{until['certificate']}, {until['authority']}")
+        if trouble := authority.trouble(now):
+            click.echo(trouble)
     click.echo(counted(len(found["nodes"]), "node"))
     for name, node in found["nodes"].items():
         click.echo(f"  {name:<24} since {node['since']} by {node['by']}")
