@@ -87,6 +87,7 @@ class NatsConnection:
         self._cause: Exception | None = None  # why the present attempt fails
         self._told: set[str] = set()  # errors since the last good session
         self.connected = False
+        self.why = ""  # it is not connected, or was not the last time
 
     @property
     def peer(self) -> tuple[str, int] | None:
@@ -212,6 +213,7 @@ class NatsConnection:
 
     def _report(self, error: str) -> None:
         """Logs each error once until a session was a good one, not once per attempt."""
+        self.why = error
         if error not in self._told:
             if len(self._told) >= _MOST_TOLD:
                 self._told.clear()
