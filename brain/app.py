@@ -43,6 +43,7 @@ from brain.console.server import Console
 from brain.core.pack.actions import ACTIONS
 from brain.core.rehearsal import proof
 from brain.leader.account_keeper import AccountKeeper
+from brain.leader.accounts_by_hand import AccountsByHand
 from brain.leader.alert_refresh import AlertRefresh
 from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
@@ -209,6 +210,7 @@ async def run(
             leadership=leadership,
             writer=writer,
         )
+        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer, leads=leadership.leads)
         intake = Intake(
             cell=config.cell,
             replicas=config.nats.replicas,
@@ -218,6 +220,7 @@ async def run(
             evidence=EvidenceStore(config.cell, config.evidence),
             interrupted=liveness.restart,
             log_now=clock.now,
+            shut_out=revoked.shut_out,
         )
         watch = PackWatch(config, partial(proof.failures, actions=ACTIONS))
         packs = PackUpdates(
@@ -346,7 +349,8 @@ async def run(
         background.start(certificate.serve(), "certificate")
         if jwts is not None:
             background.start(AccountKeeper(config, jwts, notes).serve(), "accounts")
-        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer)
+        elif server is None:
+            background.start(AccountsByHand(config, notes).serve(), "accounts")
         background.start(revoked.serve(), "revoked nodes")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")

@@ -99,6 +99,8 @@ def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
         f"{name} has joined cell {answer['cell']}: {config} has how. It only observes until its `allow` list says more.\n"
         "Start it: systemctl enable --now gpuward-agent (where it runs already: systemctl restart gpuward-agent)\n"
     )
+    if answer["todo"]:
+        sys.stdout.write(f"Not done yet: {inert(clip(answer['todo'], 1000))}.\n")
     return 0
 
 
@@ -233,6 +235,7 @@ def _answer(found: Mapping[str, Any]) -> dict[str, Any]:
     """The answer, if it is one."""
     texts = {key: found.get(key) for key in ("cell", "nats_url", "ca")}
     texts["nats_jwt"] = found.get("nats_jwt", "")  # only where the servers are in operator mode
+    texts["todo"] = found.get("todo", "")  # only where somebody must tell the servers
     trusted = found.get("trusted_keys")
     good = isinstance(trusted, dict) and all(
         isinstance(one, str) for one in (*texts.values(), *trusted, *trusted.values())

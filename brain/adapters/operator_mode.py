@@ -13,7 +13,7 @@ from agent.contract.errors import ConfigError
 from brain.adapters import nats_jwt, nkey
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import Nkey, NkeyKind
-from brain.cell.registry import CellNode, CellRegistry
+from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 
 ACCOUNT_FILE = "account.nk"
@@ -81,11 +81,6 @@ def load_or_make(config: BrainConfig) -> OperatorMode:
 def brain_seed_file(config: BrainConfig) -> Path:
     """The file with the seed of the brain's user."""
     return config.nats.seed_file or config.cell_dir / "brain.nk"
-
-
-def states(registry: CellRegistry) -> dict[str, CellNode | float]:
-    """Returns node -> its line, or when it was revoked. ConfigError: the registry cannot be read."""
-    return {**{name: one.at for name, one in registry.revoked().items()}, **registry.nodes()}
 
 
 def credentials(path: Path) -> tuple[str, str]:

@@ -91,6 +91,10 @@ class CellRegistry:
         """Returns node → its revocation; none of nodes that have joined again. ConfigError as above."""
         return self._file.value().revoked
 
+    def shut_out(self) -> frozenset[str]:
+        """The names of nodes that nobody may speak for any more: taken away, and not in brain.toml. ConfigError as above."""
+        return frozenset(self.revoked()) - self._configured.keys()
+
     def add(self, name: str, public: str, *, now: float, by: str = "add-node", replace: bool = False) -> None:
         """Lets a node in. ConfigError: its name or key is none. Refused: it is there with another key."""
         subjects.token(name, "node")

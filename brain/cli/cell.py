@@ -17,6 +17,7 @@ from brain import config as brain_config
 from brain.adapters import keys, nats_accounts, nkey
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import NkeyKind
+from brain.cell import by_hand
 from brain.cell.authority import Authority, ends_soon
 from brain.cell.invitation import invitation
 from brain.cell.registry import CellRegistry
@@ -98,11 +99,12 @@ def init(names: tuple[str, ...], path: Path | None, data: Path | None) -> None:
     _make_folder(config)
     authority.make(config.cell, names, time.time())
     # Anybody may reach it by an address of this machine; only names must be listed.
+    listens = '[nats.embedded]\nhost = "0.0.0.0"\n\n' if config.embedded else ""
     quoted = ", ".join(f'"{name}"' for name in names if not is_address(name))
     click.echo(
         f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}\n"
         "Change these keys of brain.toml in the tables that are there (no table may be there twice), and restart the brain:\n\n"
-        f'[nats.embedded]\nhost = "0.0.0.0"\n\n[console]\nhost = "0.0.0.0"\nhosts = [{quoted}]\n'
+        f'{listens}[console]\nhost = "0.0.0.0"\nhosts = [{quoted}]\n'
         f'tls_cert_file = "{authority.certificate_file}"\ntls_key_file = "{authority.key_file}"\n\n'
         "Then let nodes join: gpuward cell token --nodes 'gpu-*' --count 100"
     )
@@ -126,8 +128,11 @@ def _made(folder: Path) -> None:
 @in_data
 def add_node(name: str, public: str, path: Path | None, data: Path | None) -> None:
     """Lets the node NAME in by its PUBLIC NKEY (U...), which somebody has made there."""
-    _registry(_load(path, data)).add(name, public, now=time.time())
+    config = _load(path, data)
+    _registry(config).add(name, public, now=time.time())
     click.echo(f"node {name} may connect")
+    if more := by_hand.todo(config, name, joined=True):
+        click.echo(f"Not done yet: {more}.")
 
 
 @cell.command()
@@ -175,8 +180,11 @@ def token(
 @in_data
 def revoke(what: str, path: Path | None, data: Path | None) -> None:
     """Takes a node or a join token (its id) away, at once: a node's connection is closed, and the brain forgets it."""
-    registry = _registry(_load(path, data))
-    click.echo(f"revoked: {registry.revoke(what, by=_operator(), now=time.time())}")
+    config = _load(path, data)
+    revoked = _registry(config).revoke(what, by=_operator(), now=time.time())
+    click.echo(f"revoked: {revoked}")
+    if revoked.startswith("node ") and (more := by_hand.todo(config, what, joined=False)):
+        click.echo(f"Not done yet: {more}.")
 
 
 @cell.command()

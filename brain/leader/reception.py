@@ -7,6 +7,7 @@ other: an agent sends the next one when it has the answer, so a node with many u
 """
 
 import asyncio
+from collections.abc import Callable
 
 from nats.aio.client import Client
 
@@ -42,7 +43,10 @@ class Reception:
         reports: NodeReports,
         evidence: EvidenceStore,
         background: Tasks,
+        shut_out: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """`shut_out`: nothing that this node offers is taken."""
+        self._shut_out = shut_out
         self._client = client
         self._cell = cell
         self._lanes = lanes
@@ -56,7 +60,9 @@ class Reception:
 
     async def take(self, offer: Offer) -> None:
         """Deals with an offer, or puts it where it waits."""
-        if offer.what == subjects.EVENT:
+        if self._shut_out(offer.node):
+            self._background.start(self._done_late(offer), f"offer of {offer.node}")
+        elif offer.what == subjects.EVENT:
             self._queue.put(offer)
         elif offer.what == subjects.EVIDENCE:
             self._background.start(self._part(offer), f"evidence of {offer.node}")

@@ -1,5 +1,6 @@
 """What the embedded server may promise to its streams, and where it may listen."""
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,7 +8,6 @@ import orjson
 import pytest
 
 from agent.contract.errors import ConfigError
-from brain.adapters import nats_server_config
 from brain.adapters.nats_server import NatsServer
 from brain.adapters.nats_server_config import store_limit
 
@@ -16,7 +16,7 @@ MIB = 1024**2
 
 def free(monkeypatch: pytest.MonkeyPatch, mib: int) -> None:
     """The disk has so much."""
-    monkeypatch.setattr(nats_server_config.shutil, "disk_usage", lambda _: SimpleNamespace(free=mib * MIB))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=mib * MIB))
 
 
 def test_what_was_promised_once_is_promised_again_on_a_fuller_disk(
