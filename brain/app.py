@@ -17,7 +17,7 @@ from functools import partial
 from agent.contract import subjects
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, build_real
-from brain.adapters import keys, nats_server, operator_mode
+from brain.adapters import keys, nats_server, operator_mode, signing_key
 from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
@@ -110,6 +110,7 @@ async def run(
         background = Tasks()
 
         # NATS, and what is kept on disk.
+        signing_key.check(config)
         signer = keys.CurrentSigner(config.signing_key)
         server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
         jwts = operator_mode.of(config)

@@ -14,10 +14,8 @@ def todo(config: BrainConfig, node: str, *, joined: bool) -> str:
     operator = config.nats.operator
     if config.embedded or (operator and operator.seed_file and operator.system_creds_file):
         return ""
-    if operator:
-        how = f"`gpuward cell export --jwt FOLDER`, and give the servers accounts/N_{node}.jwt of it"
-    else:
-        how = _FILE
+    jwt = f"`gpuward cell export --jwt FOLDER`, and give the servers accounts/N_{node}.jwt of it"
+    how = jwt if operator else _FILE
     if joined:
         return f"the NATS servers do not let it in until you {how}"
     return f"the NATS servers let it in until you {how}; the brain takes nothing from it any more"

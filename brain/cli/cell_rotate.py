@@ -8,7 +8,7 @@ from typing import Any
 from agent.contract.errors import ConfigError
 from brain.adapters.rotation import KeyRotation
 from brain.cell.confirmations import read_confirmed
-from brain.cell.trust import KeyKind, Stage
+from brain.cell.trust import KeyKind, Rotation, Stage
 from brain.config import BrainConfig
 
 _MOST_NAMES = 20
@@ -73,7 +73,8 @@ def shown(config: BrainConfig, registered: Iterable[str]) -> dict[str, Any]:
             kind.value: {
                 "stage": one.stage.value,
                 "since": _time(one.since),
-                "switch_at": _time(one.switch_at),
+                # empty: when somebody says `--now`
+                "switch_at": "" if _waits_for_a_person(config, kind, one) else _time(one.switch_at),
             }
             for kind, one in state.rotations.items()
         },
@@ -91,8 +92,11 @@ def lines(keys: Mapping[str, Any]) -> Iterator[str]:
     for number, key_id in enumerate(keys["signing"]):
         yield f"signing key {key_id}: {'signs commands' if number == 0 else 'accepted too'}"
     for kind, one in keys["rotations"].items():
+        until = f"until {one['switch_at']} at the latest"
+        if not one["switch_at"]:
+            until = f"until you say `gpuward cell rotate {kind} --now`, when your servers accept both"
         how = (
-            f"both are accepted, the old one is in use until {one['switch_at']} at the latest"
+            f"both are accepted, the old one is in use {until}"
             if one["stage"] == Stage.OVERLAP.value
             else "the new one is in use, the old one is being taken out"
         )
@@ -103,6 +107,11 @@ def lines(keys: Mapping[str, Any]) -> Iterator[str]:
     if keys["join_again"]:
         again = keys["join_again"]
         yield f"{len(again)} nodes take no command and must join again: {_some(again)}"
+
+
+def _waits_for_a_person(config: BrainConfig, kind: KeyKind, rotation: Rotation) -> bool:
+    by_hand = kind is KeyKind.BRAIN and not config.embedded and rotation.stage is Stage.OVERLAP
+    return by_hand and rotation.switch_at > time.time()
 
 
 def _some(names: list[str]) -> str:

@@ -77,3 +77,24 @@ def test_a_node_joins_and_is_revoked_where_the_servers_are_told_by_hand(tmp_path
         whole.accounts()
         whole.until(lambda: "does not let this key in" in log.read_text(), "now the server refuses it")
         assert whole.nodes() == []
+
+
+def test_the_brains_key_is_rotated_as_the_documents_say(tmp_path: Path) -> None:
+    """It ends while the brain runs: the old key is in nobody's file any more, and the server refuses it."""
+    with site(tmp_path) as whole:
+        seed = tmp_path / "brain.nk"
+        before = seed.read_text()
+        started = whole.status()["started_at"]
+        assert "reload" in whole.cell("rotate", "brain")
+        shown = whole.cell("show")
+        assert "until you say `gpuward cell rotate brain --now`" in shown
+        assert "at the latest" not in shown
+        whole.accounts()
+        whole.cell("rotate", "brain", "--now")
+        whole.until(lambda: "its rotation is over" in whole.notes(), "the old key is taken out")
+        assert seed.read_text() != before
+        assert [file.name for file in tmp_path.glob("brain.nk.*")] == []
+        whole.accounts()
+        whole.until(lambda: whole.status().get("leads"), "the brain leads")
+        assert "rotation of" not in whole.cell("show")
+        assert whole.status()["started_at"] == started
