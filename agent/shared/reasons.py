@@ -1,5 +1,6 @@
 """Why a server could not be reached, in words, and who must do what: error texts of libraries name neither."""
 
+import re
 import ssl
 from datetime import UTC, datetime
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 _EXPIRED, _NOT_YET = 10, 9  # X509_V_ERR_*
 _OTHER_NAME = (62, 64)  # host name, address
 _CLOCK = "%Y-%m-%d"  # no time: the same text for a day
+_OFFER = re.compile(r"\.offer\.([A-Za-z0-9_-]+)\.")
 _DENIED: Final = ("authorization violation", "authentication")
 
 
@@ -48,6 +50,8 @@ def of_connection(error: BaseException) -> str:
             f"the server does not let this key in ({text}): revoked, not let in yet, or another's; a node joins again with a "
             "new token (`gpuward-agent join`)"
         )
+    if "permissions violation" in text.lower():
+        return _not_allowed(text)
     if isinstance(error, TimeoutError) and text in ("", "nats: timeout"):
         return "no answer in time: is a NATS server running there, and reachable from this machine?"
     if isinstance(error, ConnectionRefusedError):
@@ -55,3 +59,15 @@ def of_connection(error: BaseException) -> str:
             f"nothing listens there ({type(error).__name__}: {text}): is NATS running, and is this its port?"
         )
     return f"{type(error).__name__}: {text or 'it says nothing more'}"
+
+
+def _not_allowed(text: str) -> str:
+    """The same for each subject of a node: its name and its key differ, or it is somebody else's key."""
+    node = _OFFER.search(text)
+    if node is None:
+        return f"the server does not let this key do that ({text})"
+    return (
+        f"this node calls itself {node[1]}, and its key belongs to another name: nothing that it says is taken. If it was "
+        "renamed: `gpuward-agent join --new-key` with a new token, then `gpuward cell revoke` its old name; else set `node` of its "
+        "configuration back"
+    )

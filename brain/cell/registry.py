@@ -174,7 +174,7 @@ class CellRegistry:
             )
         taken = next((one for one, key in self._configured.items() if key == public and one != name), "")
         if taken:
-            raise Refused(f"this key is that of node {taken}: each node makes its own")
+            raise Refused(_other_name(taken))
 
     def revoke(self, name: str, *, now: float, by: str = "") -> str:
         """Takes a node or, by its id, a token away. Returns what it was. Refused: there is neither."""
@@ -214,7 +214,7 @@ def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str,
         )
     taken = next((one for one, node in found.nodes.items() if node.public == public and one != name), "")
     if taken:
-        raise Refused(f"this key is that of node {taken}: each node makes its own")
+        raise Refused(_other_name(taken))
     if present is not None and present.public == public:
         return found
     taken_away = found.revoked.get(name)
@@ -222,6 +222,13 @@ def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str,
     node = CellNode(public=public, since=_later(now, before), by=by)
     revoked = {key: one for key, one in found.revoked.items() if key != name}
     return found.model_copy(update={"nodes": {**found.nodes, name: node}, "revoked": revoked})
+
+
+def _other_name(known: str) -> str:
+    return (
+        f"this key belongs to node {known}, and each node makes its own. If that machine was renamed: `gpuward-agent join "
+        f"--new-key` there, then `gpuward cell revoke {known}`"
+    )
 
 
 def _later(now: float, before: float) -> float:

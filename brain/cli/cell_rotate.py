@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from brain.adapters.rotation import KeyRotation
 from brain.cell.confirmations import read_confirmed
+from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind, Rotation, Stage
 from brain.config import BrainConfig
 
@@ -50,7 +52,19 @@ def rotate(config: BrainConfig, kind: KeyKind, overlap_s: float, *, at_once: boo
         if at_once or kind is KeyKind.BRAIN
         else f" when all live nodes have confirmed it, at {_time(now + overlap_s)} at the latest"
     )
-    return f"{kind.value}: the running brain puts the new key into use{waits}. `gpuward cell show` says how far it is"
+    said = f"{kind.value}: the running brain puts the new key into use{waits}. `gpuward cell show` says how far it is"
+    left = _tokens_left(config, now) if kind is KeyKind.AUTHORITY else 0
+    if left:
+        said += (
+            f"\n{counted(left, 'join token')} that can still be used {'names' if left == 1 else 'name'} the old authority and "
+            "will be worth nothing when the rotation is over: make others then (`gpuward cell token`)"
+        )
+    return said
+
+
+def _tokens_left(config: BrainConfig, now: float) -> int:
+    tokens = CellRegistry(config.registry_file).tokens().values()
+    return sum(1 for one in tokens if one.left and now < one.expires_at)
 
 
 def shown(config: BrainConfig, registered: Iterable[str]) -> dict[str, Any]:

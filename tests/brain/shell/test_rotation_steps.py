@@ -1,6 +1,6 @@
 """The steps of a rotation on the files of a brain, also when it dies in the middle of one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -137,10 +137,11 @@ def test_a_lost_signing_key_is_not_replaced_where_nodes_obey_it(known: str, tmp_
             keys.load_signer(signing)
             signing.unlink()
     said = "is gone, and 1 node would obey" if known in ("joined", "confirmed") else "is gone, and the nodes"
-    for does in (
+    attempts: tuple[Callable[[], None], ...] = (
         lambda: signing_key.check(config),
         lambda: rotation.begin(KeyKind.SIGNING, now=NOW_S, overlap_s=1),
-    ):
+    )
+    for does in attempts:
         with pytest.raises(ConfigError, match=said) as caught:
             does()
         assert "put it back from your backup" in str(caught.value)
