@@ -68,6 +68,6 @@ def _not_allowed(text: str) -> str:
         return f"the server does not let this key do that ({text})"
     return (
         f"this node calls itself {node[1]}, and its key belongs to another name: nothing that it says is taken. If it was "
-        "renamed: `gpuward-agent join --new-key` with a new token, then `gpuward cell revoke` its old name; else set `node` of its "
-        "configuration back"
+        "renamed: `gpuward-agent join --new-key` with a new token, then `gpuward cell revoke` its old name; else set `node` of "
+        "its configuration back"
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
+from agent.shared.secret_file import warn_if_open
 from brain.adapters import nats_jwt, nkey
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import Nkey, NkeyKind
@@ -85,6 +86,7 @@ def brain_seed_file(config: BrainConfig) -> Path:
 
 def credentials(path: Path) -> tuple[str, str]:
     """Returns (JWT, seed) of a `.creds` file. ConfigError: it is none."""
+    warn_if_open(path)
     try:
         found = _CREDENTIALS.findall(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

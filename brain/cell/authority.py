@@ -24,6 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
 from agent.shared import files
+from agent.shared.secret_file import warn_if_open
 
 CA_DAYS, SERVER_DAYS = 3650, 397  # browsers take no longer ones than 398
 RENEW_DAYS = 60  # before it ends
@@ -51,6 +52,11 @@ class Authority:
     def exists(self) -> bool:
         """Has it been made?"""
         return self.ca_file.exists()
+
+    def warn_of_open_keys(self) -> None:
+        """Can every user of this machine read a key?"""
+        for file in (self._ca_key_file, self._next_key_file, self.key_file):
+            warn_if_open(file)
 
     def check(self, names: Sequence[str]) -> None:
         """ConfigError: one cannot be made for these names, or there is one."""

@@ -46,6 +46,7 @@ class CertificateKeeper:
         """A certificate that ends soon is made anew. Why it cannot be, `_tell` says."""
         if not self._authority.exists():
             return
+        self._authority.warn_of_open_keys()
         try:
             if self._authority.renew_if_due(self._clock()):
                 self._notes.write(
