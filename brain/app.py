@@ -36,6 +36,7 @@ from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.adapters.timers import Timers
 from brain.cell.authority import Authority
+from brain.cell.registry import CellRegistry
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.feed import Feed
@@ -154,6 +155,7 @@ async def run(
             open_quarantine=partial(Quarantine, config.data_dir),
             history=history,
             alerts=alerts,
+            had_nodes=CellRegistry(config.registry_file).had_nodes,
         )
         stack.callback(replica.close)
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"

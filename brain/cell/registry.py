@@ -23,6 +23,7 @@ from agent.contract.messages import clip
 from brain.locked_file import LockedFile
 
 MOST_TOKENS = 1000
+BY_HAND = "add-node"
 MOST_REVOKED = 10_000  # a cell has no more nodes
 
 
@@ -91,11 +92,20 @@ class CellRegistry:
         """Returns node → its revocation; none of nodes that have joined again. ConfigError as above."""
         return self._file.value().revoked
 
+    def had_nodes(self) -> bool:
+        """Has a node joined by a token, which only a brain that runs lets in? False too when the file cannot be read: that is
+        told elsewhere.
+        """
+        try:
+            return bool(self.revoked()) or any(node.by != BY_HAND for node in self.nodes().values())
+        except ConfigError:
+            return False
+
     def shut_out(self) -> frozenset[str]:
         """The names of nodes that nobody may speak for any more: taken away, and not in brain.toml. ConfigError as above."""
         return frozenset(self.revoked()) - self._configured.keys()
 
-    def add(self, name: str, public: str, *, now: float, by: str = "add-node", replace: bool = False) -> None:
+    def add(self, name: str, public: str, *, now: float, by: str = BY_HAND, replace: bool = False) -> None:
         """Lets a node in. ConfigError: its name or key is none. Refused: it is there with another key."""
         subjects.token(name, "node")
         _check_public(public)
