@@ -49,6 +49,7 @@ from brain.leader.alert_refresh import AlertRefresh
 from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.brain_view import LiveBrainView, LiveView
+from brain.leader.cell_journal import JournalNotes
 from brain.leader.cell_members import CellMembers
 from brain.leader.certificate_keeper import CertificateKeeper
 from brain.leader.competition import LeaseCompetition
@@ -348,6 +349,7 @@ async def run(
         if server is not None and server_keeper is not None:
             background.start(server_keeper.serve(), "server")
             background.start(CellMembers(config, server, notes).serve(), "members")
+        background.start(JournalNotes(config, notes).serve(), "journal")
         certificate = CertificateKeeper(Authority(config.cell_dir), notes=notes, alerts=alerts)
         background.start(certificate.serve(), "certificate")
         if jwts is not None:

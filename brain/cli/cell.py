@@ -18,8 +18,9 @@ from brain.adapters import keys, nats_accounts, nkey
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import NkeyKind
 from brain.cell import by_hand
-from brain.cell.authority import Authority, ends_soon
+from brain.cell.authority import ALWAYS, Authority, ends_soon
 from brain.cell.invitation import invitation
+from brain.cell.journal import CellJournal, Deed
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
 from brain.cli import cell_export, cell_rotate
@@ -66,6 +67,11 @@ def _operator() -> str:
         except KeyError:
             user = f"user {os.getuid()}"
     return user
+
+
+def _done(config: BrainConfig, text: str) -> None:
+    """For the notes of the brain, under the name of who has typed it."""
+    CellJournal(config.cell_dir).add(Deed(by=_operator(), at=time.time(), text=text))
 
 
 def _day(at: float) -> str:
@@ -130,6 +136,7 @@ def add_node(name: str, public: str, path: Path | None, data: Path | None) -> No
     """Lets the node NAME in by its PUBLIC NKEY (U...), which somebody has made there."""
     config = _load(path, data)
     _registry(config).add(name, public, now=time.time())
+    _done(config, f"let node {name} in")
     click.echo(f"node {name} may connect")
     if more := by_hand.todo(config, name, joined=True):
         click.echo(f"Not done yet: {more}.")
@@ -170,6 +177,7 @@ def token(
         urls = (f"https://{f'[{name}]' if ':' in name else name}:{config.console.port}",)
     now = time.time()
     id_, secret = registry.make_token(nodes, count=count, now=now, lasts_s=lasts_s, replace=replace)
+    _done(config, f"made join token {id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}")
     click.echo(invitation(urls, fingerprint, id_, secret))
     click.echo(f"{id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}", err=True)
 
@@ -182,6 +190,7 @@ def revoke(what: str, path: Path | None, data: Path | None) -> None:
     """Takes a node or a join token (its id) away, at once: a node's connection is closed, and the brain forgets it."""
     config = _load(path, data)
     revoked = _registry(config).revoke(what, by=_operator(), now=time.time())
+    _done(config, f"revoked {revoked}")
     click.echo(f"revoked: {revoked}")
     if revoked.startswith("node ") and (more := by_hand.todo(config, what, joined=False)):
         click.echo(f"Not done yet: {more}.")
@@ -235,13 +244,17 @@ def rotate(
     config = _load(path, data)
     if what == "server":
         _rotate_server(Authority(config.cell_dir), names, only=only)
+        _done(config, f"made a new certificate for {', '.join(Authority(config.cell_dir).names())}")
         return
     if names:
         raise click.UsageError("--name is for the server's certificate")
     if compromised and what != KeyKind.SIGNING:
         raise ConfigError("--compromised is for the signing key")
     _make_folder(config)
-    click.echo(cell_rotate.rotate(config, KeyKind(what), overlap_s, at_once=at_once, compromised=compromised))
+    said = cell_rotate.rotate(config, KeyKind(what), overlap_s, at_once=at_once, compromised=compromised)
+    how = " as compromised" if compromised else " at once" if at_once else ""
+    _done(config, f"began to rotate {what}{how}")
+    click.echo(said)
 
 
 def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) -> None:
@@ -308,6 +321,7 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
         return
     click.echo(
         f"cell {found['cell']}, authority {found['fingerprint'][:16] or 'none'}, names {', '.join(found['names']) or 'none'}"
+        + (f" (and {', '.join(ALWAYS)} in each certificate)" if found["names"] else "")
     )
     if authority.exists():
         until = {

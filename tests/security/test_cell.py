@@ -223,6 +223,9 @@ def test_a_node_joins_is_heard_and_is_revoked(tmp_path: Path) -> None:
         refused = tmp_path / "gpu-1.log"
         whole.until(lambda: "uthorization" in refused.read_text(), "its next connection is refused")
         assert log.exists()
+        notes = whole.notes()
+        for deed in ("made join token", "revoked node gpu-1"):
+            assert "on the brain's machine" in notes.partition(deed)[0][-80:], "by whom"
         whole.restart_brain()
         time.sleep(3)  # what it had on its way is refused too
         assert whole.nodes() == []
