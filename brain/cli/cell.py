@@ -19,7 +19,7 @@ from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import NkeyKind
 from brain.cell import by_hand
 from brain.cell.authority import ALWAYS, Authority, ends_soon
-from brain.cell.invitation import invitation
+from brain.cell.invitation import check_url, invitation
 from brain.cell.journal import CellJournal, Deed
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
@@ -41,7 +41,10 @@ in_data = click.option("--data", type=click.Path(path_type=Path), help="The brai
 
 
 def _load(path: Path | None, data: Path | None) -> BrainConfig:
-    found = brain_config.load(path or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None))
+    path = path or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
+    found = brain_config.load(path)
+    if path is None and data is None:
+        click.echo(f"there is no {DEFAULT_CONFIG}: this is about {found.data_dir}, the default", err=True)
     return found.model_copy(update={"data_dir": data.resolve()}) if data else found
 
 
@@ -175,6 +178,10 @@ def token(
             raise ConfigError("there is no authority: give --url, or make one (`gpuward cell init`)")
         name = authority.names()[0]
         urls = (f"https://{f'[{name}]' if ':' in name else name}:{config.console.port}",)
+    for url in urls:
+        check_url(url)
+    if not nodes:
+        raise ConfigError("--nodes: want a glob of names, e.g. 'gpu-*'")
     now = time.time()
     id_, secret = registry.make_token(nodes, count=count, now=now, lasts_s=lasts_s, replace=replace)
     _done(config, f"made join token {id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}")

@@ -94,8 +94,8 @@ class Replica:
                     "log_lost",
                     "NATS has another log than before: was the server wiped, is this another server, or was this brain restored "
                     "without its log? What was open, held and drained is no longer known here. Nodes that gpuward has drained "
-                    "stay drained: look at the scheduler for reasons that begin with `gpuward:`, and say `gpuward hold all` first "
-                    "if this is not the right server.",
+                    "stay drained: look at the scheduler for reasons that begin with `gpuward:`, and say `gpuward hold all` "
+                    "first if this is not the right server.",
                 )
         if info.last_seq < self._seq:
             self._alerts.tell(

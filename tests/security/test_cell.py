@@ -306,30 +306,6 @@ def test_who_may_not_join(tmp_path: Path, record_property: Record) -> None:
     attacked(record_property, len(cases) + len(spoilt) + 5)
 
 
-def test_a_renamed_machine_is_told_how_to_go_on(tmp_path: Path) -> None:
-    """Its key belongs to its old name: agent and `join` say so, once and truly, and what they say helps."""
-    with machine(tmp_path) as whole:
-        whole.join("gpu-1", whole.token())
-        config = tmp_path / "gpu-1/agent.toml"
-        config.write_text(config.read_text().replace('node = "gpu-1"', 'node = "gpu-9"'))
-        whole.start_agent("gpu-1")
-        log = tmp_path / "gpu-1.log"
-        whole.until(lambda: "this node calls itself gpu-9" in log.read_text(), "it says so")
-        time.sleep(5)
-        said = log.read_text()
-        assert said.count("calls itself gpu-9") == 1
-        assert "no brain takes events" not in said
-        # The configured name, although it is not this machine's.
-        again = ("gpuward-agent", "join", "-", "--config", str(config))
-        refused = whole.run(*again, status=1, text=whole.token() + "\n")
-        assert "this key belongs to node gpu-1" in refused
-        assert "join --new-key" in refused
-        assert "gpuward cell revoke gpu-1" in refused
-        assert "gpu-9 has joined" in whole.run(*again, "--new-key", text=whole.token() + "\n")
-        whole.cell("revoke", "gpu-1")
-        whole.until(lambda: whole.nodes() == ["gpu-9"], "it is heard by its new name")
-
-
 def test_a_rack_joins_at_once(tmp_path: Path) -> None:
     """Forty nodes behind one address: the console holds them to its pace, and each of them waits for its turn."""
     with machine(tmp_path) as whole:
