@@ -299,7 +299,7 @@ def test_who_may_not_join(tmp_path: Path, record_property: Record) -> None:
         assert "not a public NKEY" in whole.cell("add-node", "gpu-9", "UABC", status=2)
         stranger = nkeys.from_seed(bytearray(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)))
         whole.cell("add-node", "gpu-9", stranger.public_key.decode())
-        assert "is that of node gpu-9" in whole.cell(
+        assert "belongs to node gpu-9" in whole.cell(
             "add-node", "gpu-8", stranger.public_key.decode(), status=1
         )
     # Besides: an expired token, another machine of a known name, a revoked token, two wrong keys.
