@@ -14,7 +14,7 @@ from typing import Any
 from agent import acceptance, dbus
 from agent.contract.actions import ACTIONS
 from agent.host import Host
-from agent.options import Chosen, absolute_path, chosen, option
+from agent.options import Chosen, absolute_path, absolute_paths, at_most, chosen, option
 from agent.shared.inert_log import LogFormat
 
 EVIDENCE_TOOLS = {
@@ -115,7 +115,11 @@ class AgentConfig:
     metrics_interval_s: float = option(15.0, "pause between writing them", unit="s", least=1)
     root: Path = option(Path("/"), "root of the machine; anything but / is a recording, which is only read")
     beat_interval_s: float = option(
-        2.0, "pause between beats; the brain takes a longer silence for a fault", unit="s", least=0.05
+        2.0,
+        "pause between beats; the brain takes a longer silence for a fault",
+        unit="s",
+        least=0.05,
+        check=at_most(60),
     )
     spool_max_events: int = option(
         100_000,
@@ -159,6 +163,7 @@ class AgentConfig:
         (),
         "mount points that must be mounted; all local and remote file systems are watched anyway",
         example=("/lustre", "/home"),
+        check=absolute_paths,
     )
     ib_root: str = option(IB_ROOT, "folder of the InfiniBand and RoCE devices")
     ib_tools: Path = option(Path("/usr/sbin"), "folder of infiniband-diags (sminfo, ibqueryerrors)")

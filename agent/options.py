@@ -87,6 +87,16 @@ def chosen(part: type[Chosen], values: Mapping[str, Any]) -> Chosen:
     return part(**{item.name: values[item.name] for item in fields(part) if item.name in values})
 
 
+def at_most(most: float) -> Check:
+    """For `check`: the number is no larger than this."""
+    return lambda key, value: f"{key} must be {most:g} or less, not {value:g}" if value > most else ""
+
+
+def absolute_paths(key: str, values: tuple[str, ...]) -> str:
+    """For `check`: each of them is an absolute path."""
+    return next((absolute_path(key, value) for value in values if not value.startswith("/")), "")
+
+
 def absolute_path(key: str, value: str) -> str:
     """For `check`: the option is an absolute path."""
     return "" if value.startswith("/") else f"{key} must be an absolute path, not {value!r}"

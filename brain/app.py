@@ -17,7 +17,7 @@ from functools import partial
 from agent.contract import subjects
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, build_real
-from brain.adapters import keys, nats_server, operator_mode
+from brain.adapters import keys, nats_server, operator_mode, signing_key
 from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
@@ -35,6 +35,8 @@ from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.adapters.timers import Timers
+from brain.cell.authority import Authority
+from brain.cell.registry import CellRegistry
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.feed import Feed
@@ -44,11 +46,14 @@ from brain.core.pack.actions import ACTIONS
 from brain.core.pack.rulebook import MATCHER
 from brain.core.rehearsal import proof
 from brain.leader.account_keeper import AccountKeeper
+from brain.leader.accounts_by_hand import AccountsByHand
 from brain.leader.alert_refresh import AlertRefresh
 from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.brain_view import LiveBrainView, LiveView
+from brain.leader.cell_journal import JournalNotes
 from brain.leader.cell_members import CellMembers
+from brain.leader.certificate_keeper import CertificateKeeper
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
 from brain.leader.executor import EffectExecutor
@@ -110,6 +115,7 @@ async def run(
         background = Tasks()
 
         # NATS, and what is kept on disk.
+        signing_key.check(config)
         signer = keys.CurrentSigner(config.signing_key)
         server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
         jwts = operator_mode.of(config)
@@ -155,6 +161,7 @@ async def run(
             open_quarantine=partial(Quarantine, config.data_dir),
             history=history,
             alerts=alerts,
+            had_nodes=CellRegistry(config.registry_file).had_nodes,
         )
         stack.callback(replica.close)
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
@@ -212,6 +219,7 @@ async def run(
             leadership=leadership,
             writer=writer,
         )
+        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer, leads=leadership.leads)
         intake = Intake(
             cell=config.cell,
             replicas=config.nats.replicas,
@@ -221,6 +229,7 @@ async def run(
             evidence=EvidenceStore(config.cell, config.evidence),
             interrupted=liveness.restart,
             log_now=clock.now,
+            shut_out=revoked.shut_out,
         )
         watch = PackWatch(config, partial(proof.failures, actions=ACTIONS))
         packs = PackUpdates(
@@ -349,9 +358,13 @@ async def run(
         if server is not None and server_keeper is not None:
             background.start(server_keeper.serve(), "server")
             background.start(CellMembers(config, server, notes).serve(), "members")
+        background.start(JournalNotes(config, notes).serve(), "journal")
+        certificate = CertificateKeeper(Authority(config.cell_dir), notes=notes, alerts=alerts)
+        background.start(certificate.serve(), "certificate")
         if jwts is not None:
             background.start(AccountKeeper(config, jwts, notes).serve(), "accounts")
-        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer)
+        elif server is None:
+            background.start(AccountsByHand(config, notes).serve(), "accounts")
         background.start(revoked.serve(), "revoked nodes")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")

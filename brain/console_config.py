@@ -4,6 +4,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from agent.contract.errors import ConfigError
 from brain.core.healing.limits import SCHEDULE
+from brain.core.operators.scopes import ALL
+from brain.core.pack.topology import SCOPES
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # What a person's name may be: it stands in the log, in pages and in the name of a token.
@@ -40,6 +43,16 @@ class GrantConfig(_Model):
     scopes: tuple[str, ...] = ()
     # Globs of runbooks: commands about runs of others are refused; empty: no limit
     runbooks: tuple[str, ...] = ()
+
+    @field_validator("scopes")
+    @classmethod
+    def _have_types(cls, scopes: tuple[str, ...]) -> tuple[str, ...]:
+        """A misspelt one would refuse this person everything, and nobody would know why."""
+        for scope in scopes:
+            kind = scope.partition("/")[0]
+            if kind not in (*SCOPES, ALL) and not any(fnmatchcase(known, kind) for known in (*SCOPES, ALL)):
+                raise ValueError(f"no scope {scope!r}: want {ALL} or TYPE/NAME (types: {', '.join(SCOPES)})")
+        return scopes
 
 
 class OidcConfig(_Model):

@@ -33,7 +33,7 @@ from agent.contract import subjects
 from agent.contract.errors import ConfigError, GpuwardError, Refused, Unreachable
 from agent.contract.inert import inert
 from agent.contract.messages import clip
-from agent.shared import files
+from agent.shared import files, reasons
 from agent.shared.secret_file import nkey_seed
 
 PREFIX = "gwj_"
@@ -68,6 +68,7 @@ def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
     """Joins, and says what to do next. `new_key`: with a key that is made now; the old one stays until the cell has taken it.
     ConfigError, Refused, Unreachable: it has not joined; the configuration is as it was."""
     invited = read(sys.stdin.readline().strip() if token == "-" else token.strip())  # noqa: S105  a dash
+    node = node or _configured_name(config)
     name = subjects.token(node, "node") if node else subjects.node_name(socket.gethostname())
     config.parent.mkdir(parents=True, exist_ok=True)
     seed_file = config.parent / "node.nk"
@@ -98,6 +99,8 @@ def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
         f"{name} has joined cell {answer['cell']}: {config} has how. It only observes until its `allow` list says more.\n"
         "Start it: systemctl enable --now gpuward-agent (where it runs already: systemctl restart gpuward-agent)\n"
     )
+    if answer["todo"]:
+        sys.stdout.write(f"Not done yet: {inert(clip(answer['todo'], 1000))}.\n")
     return 0
 
 
@@ -117,6 +120,11 @@ def read(token: str) -> Invitation:
     if not token.startswith(PREFIX) or not found.urls:
         raise ConfigError("this is no join token: copy all of what `gpuward cell token` printed")
     return found
+
+
+def _configured_name(config: Path) -> str:
+    """The node's name as its configuration has it; empty: it has none. ConfigError: it cannot be read."""
+    return config_file.load(config).node if config.exists() else ""
 
 
 def _key(file: Path) -> str:
@@ -169,7 +177,8 @@ def _authority(url: str, fingerprint: str) -> ssl.SSLContext:
         raise Refused(f"{url}: what it shows is no certificate")
     if context is None:
         raise Refused(
-            f"{url}: its authority is not the one that the token names: somebody is in between, or the token is of another cell"
+            f"{url}: its authority is not the one that the token names: the cell's authority was rotated since the token was "
+            "made (make another: `gpuward cell token`), the token is of another cell, or somebody is in between"
         )
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
@@ -198,11 +207,11 @@ def _exchange(url: str, trusted: ssl.SSLContext | None, body: bytes | None = Non
     except urllib.error.HTTPError as error:
         raise _said(url, error) from error
     except ssl.SSLCertVerificationError as error:
-        raise Refused(f"{url}: {error.verify_message}") from error
+        raise Refused(f"{url}: {reasons.of_certificate(error)}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLCertVerificationError):
-            raise Refused(f"{url}: its certificate is not good: {reason.verify_message}") from error
+            raise Refused(f"{url}: {reasons.of_certificate(reason)}") from error
         raise Unreachable(f"{url} does not answer: {reason}") from error
     if not isinstance(found, dict):
         raise Unreachable(f"{url}: not a console of gpuward")
@@ -226,6 +235,7 @@ def _answer(found: Mapping[str, Any]) -> dict[str, Any]:
     """The answer, if it is one."""
     texts = {key: found.get(key) for key in ("cell", "nats_url", "ca")}
     texts["nats_jwt"] = found.get("nats_jwt", "")  # only where the servers are in operator mode
+    texts["todo"] = found.get("todo", "")  # only where somebody must tell the servers
     trusted = found.get("trusted_keys")
     good = isinstance(trusted, dict) and all(
         isinstance(one, str) for one in (*texts.values(), *trusted, *trusted.values())

@@ -10,7 +10,7 @@ from agent.collectors.samples_node import Mount
 from agent.contract.components import NODE, check
 from agent.contract.errors import ContractError
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
-from agent.options import option
+from agent.options import at_most, option
 
 _BACK_PERCENT = 3.0  # a full file system is no longer full so far below the threshold
 _REPEAT_S = 3600.0  # what is still wrong is reported again: the brain forgets what is not repeated
@@ -22,7 +22,11 @@ class MountOptions:
     """What an operator can set."""
 
     disk_full_percent: float = option(
-        95.0, "reported when so much of a file system's space or inodes is used; 0: never", unit="%", least=0
+        95.0,
+        "reported when so much of a file system's space or inodes is used; 0: never",
+        unit="%",
+        least=0,
+        check=at_most(100),
     )
 
 

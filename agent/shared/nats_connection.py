@@ -19,6 +19,7 @@ import nats
 from nats.aio.client import Client
 
 from agent.contract.errors import ConfigError
+from agent.shared import reasons
 from agent.shared.rhythm import until_next
 from agent.shared.tasks import end
 
@@ -34,6 +35,12 @@ STEADY_S = 2.0  # a session that lasted as long was a good one: the pauses begin
 
 # What nats-py can raise when the connection is lost or the server is not ready yet. JetStream's errors are among them.
 LOST = (nats.errors.Error, OSError, asyncio.TimeoutError)
+_MOST_TOLD = 20  # different errors of one outage
+
+
+def _tells_something(record: logging.LogRecord) -> bool:
+    """Not asyncio's complaint of how nats-py turns to TLS, which comes with each connection that a server ends."""
+    return not str(record.msg).startswith("returning true from eof_received() has no effect")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +87,10 @@ class NatsConnection:
         self._told_error = on_error
         self._server = ""
         self._announced = False
-        self._last_error = ""
+        self._cause: Exception | None = None  # why the present attempt fails
+        self._told: set[str] = set()  # errors since the last good session
         self.connected = False
+        self.why = ""  # it is not connected, or was not the last time
 
     @property
     def peer(self) -> tuple[str, int] | None:
@@ -102,23 +111,25 @@ class NatsConnection:
         ever. Errors of the session other than `LOST` are raised here.
         """
         loop = asyncio.get_running_loop()
+        logging.getLogger("asyncio").addFilter(_tells_something)  # once, however often it is said
         pause_s = FIRST_PAUSE_S
         while True:
             try:
                 client = await self.connect()
             except LOST as error:
-                self._report(_text(error))
+                self._report(reasons.of_connection(error))
             else:
                 started_s = loop.time()
                 try:
                     await self._hold(client, session)
                 except LOST as error:
-                    self._report(_text(error))
+                    self._report(reasons.of_connection(error))
                 finally:
                     self.connected = False
                     await close(client)
                 if loop.time() - started_s >= STEADY_S:
-                    pause_s, self._last_error = FIRST_PAUSE_S, ""
+                    pause_s = FIRST_PAUSE_S
+                    self._told.clear()
             await asyncio.sleep(pause_s)
             pause_s = min(MAX_PAUSE_S, pause_s * 2)
 
@@ -129,6 +140,7 @@ class NatsConnection:
         except ConfigError as error:  # a file that is being exchanged, or was taken away
             raise ConnectionError(str(error)) from error
         self._seed = identity.seed
+        self._cause = None
         self._again.clear()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
@@ -145,9 +157,14 @@ class NatsConnection:
                     skip_subject_validation=not self._validate_subjects,
                     error_cb=self._on_error,
                 )
+        except TimeoutError as error:  # nats-py has tried it several times, and said why it failed
+            raise self._cause or error from error
+        except OSError:  # that of a bad certificate is a ValueError too
+            raise
         except (AttributeError, ValueError, TypeError, KeyError) as error:
             # nats-py trusts that a NATS server greets it.
-            raise nats.errors.Error(f"what listens there is no NATS server ({_text(error)})") from error
+            why = f"{type(error).__name__}: {error}"
+            raise nats.errors.Error(f"what listens there is no NATS server ({why})") from error
         return client
 
     async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
@@ -195,12 +212,18 @@ class NatsConnection:
 
     async def _on_error(self, error: Exception) -> None:
         self._told_error(str(error))
-        self._report(_text(error))
+        if isinstance(error, LOST):
+            self._cause = error
+        self._report(reasons.of_connection(error))
 
     def _report(self, error: str) -> None:
-        """Logs one line per change, not one per attempt."""
-        if error != self._last_error:
-            self._last_error, self._announced = error, False
+        """Logs each error once until a session was a good one, not once per attempt."""
+        self.why = error
+        if error not in self._told:
+            if len(self._told) >= _MOST_TOLD:
+                self._told.clear()
+            self._told.add(error)
+            self._announced = False
             _log.warning("NATS %s: %s", ",".join(map(_shown, self._servers)), error)
 
 
@@ -268,7 +291,3 @@ def _shown(url: str) -> str:
     """Without the password."""
     before, at, host = url.rpartition("@")
     return f"{before.partition('://')[0]}://…@{host}" if at else url
-
-
-def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -1,10 +1,38 @@
-"""Secrets (seeds, tokens, passwords) are files, never values in a configuration."""
+"""Secrets (seeds, tokens, passwords) are files, never values in a configuration.
 
+One that every user of the machine can read is used, with a warning: containers are given their secrets so, and a brain that does
+not start heals nothing.
+"""
+
+import functools
+import logging
 from pathlib import Path
 
 import nkeys
 
 from agent.contract.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+
+def warn_if_open(path: Path) -> None:
+    """Warns, once for each file, when every user of this machine can read or change it."""
+    try:
+        mode = path.stat().st_mode & 0o777
+    except OSError:
+        return
+    if mode & 0o007:
+        _warn(path, mode)
+
+
+@functools.lru_cache(maxsize=1000)
+def _warn(path: Path, mode: int) -> None:
+    _log.warning(
+        "%s has mode %04o, and it is a secret: every user of this machine can use it. `chmod 600 %s`",
+        path,
+        mode,
+        path,
+    )
 
 
 def secret(path: Path | None, key: str) -> str:
@@ -17,6 +45,7 @@ def secret(path: Path | None, key: str) -> str:
         raise ConfigError(f"{key}: {path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{key}: {path} is not text") from error
+    warn_if_open(path)
     if not text:
         raise ConfigError(f"{key}: {path} is empty")
     return text.splitlines()[0].strip()

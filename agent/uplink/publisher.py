@@ -50,7 +50,9 @@ class Publisher:
                 if not self._told:
                     self._told = True
                     _log.warning(
-                        "no brain takes events (none for %g s): they wait in the spool", ACK_TIMEOUT_S
+                        "no brain has acknowledged an event for %g s: they wait in the spool. None leads, or the server refuses "
+                        "what this node says (another line says that)",
+                        ACK_TIMEOUT_S,
                     )
                 flight.restart()
             if not await self._send(client, flight):

@@ -13,6 +13,7 @@ from nacl.signing import SigningKey
 
 from agent.contract.errors import ConfigError
 from agent.shared import files
+from agent.shared.secret_file import warn_if_open
 
 _SEED_BYTES = 32
 _log = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ def load_signer(path: Path) -> Signer:
 
 def read_signer(path: Path) -> Signer:
     """Reads the signing key in `path`, and writes nothing. ConfigError: it holds none."""
+    warn_if_open(path)
     try:
         seed = base64.b64decode(path.read_bytes().strip(), validate=True)
     except (OSError, binascii.Error) as error:
@@ -96,6 +98,7 @@ def load_nkey(path: Path) -> str:
 
 def public_nkey(path: Path) -> str:
     """Returns the public NKEY (U...) of the user seed in `path`; ConfigError when the file holds none."""
+    warn_if_open(path)
     try:
         pair = nkeys.from_seed(bytearray(path.read_bytes().strip()))
         public: str = pair.public_key.decode()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.errors import Error
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
@@ -40,6 +41,10 @@ _INACTIVE_S = 30.0
 _NO_ROOM = 10047  # the server's "insufficient storage resources available"
 _NO_PEERS = 10005  # a cluster's "no suitable peers for placement", for this or another reason
 LEAST_BYTES = 64 * 1024**2
+
+
+class NoRoom(Error):
+    """The server has no space for a stream: somebody must make some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ async def ensure_stream(client: Client, wanted: StreamConfig, key: str, *, least
                         f"NATS stream {wanted.name} has storage {found.storage} and subjects {found.subjects}: "
                         f"it was not made by gpuward; remove it or set another `cell`"
                     )
-                await _update(manager, found, wanted)
+                await _update(manager, found, wanted, key)
             return
         except (OSError, TimeoutError, ServiceUnavailableError, NoStreamResponseError):
             await asyncio.sleep(_ENSURE_PAUSE_S)
@@ -124,8 +129,10 @@ async def _add(manager: JetStreamManager, wanted: StreamConfig, key: str, least:
         try:
             await manager.add_stream(wanted.evolve(max_bytes=bytes_))
         except APIError as error:
-            if not _no_room(error) or bytes_ < 2 * least:
+            if not _no_room(error):
                 raise
+            if bytes_ < 2 * least:
+                raise NoRoom(_no_room_text(wanted, key)) from error
             bytes_ //= 2
         else:
             break
@@ -141,14 +148,31 @@ def _no_room(error: APIError) -> bool:
     )
 
 
-async def _update(manager: JetStreamManager, found: StreamConfig, wanted: StreamConfig) -> None:
+async def _update(manager: JetStreamManager, found: StreamConfig, wanted: StreamConfig, key: str) -> None:
     """Sets the configured limits; without room for them the stream keeps its present size."""
     try:
         await manager.update_stream(wanted)
     except APIError as error:
         if not _no_room(error):
             raise
-        await manager.update_stream(wanted.evolve(max_bytes=found.max_bytes))
+        _log.warning(
+            "NATS has no room for %s: it keeps at most %d MiB", key, (found.max_bytes or 0) // 1024**2
+        )
+        try:
+            await manager.update_stream(wanted.evolve(max_bytes=found.max_bytes))
+        except APIError as still:
+            if not _no_room(still):
+                raise
+            # It is there and works: what was promised to it is more than the server would promise today.
+            _log.warning("%s; its other limits stay as they are", _no_room_text(found, key))
+
+
+def _no_room_text(stream: StreamConfig, key: str) -> str:
+    mib = (stream.max_bytes or 0) // 1024**2
+    return (
+        f"NATS may not use {mib} MiB more of its disk for {key}: make room, lower log.max_bytes and evidence.max_bytes, or "
+        "raise max_file_store of servers of your own"
+    )
 
 
 async def info(client: Client, cell: str) -> LogInfo:

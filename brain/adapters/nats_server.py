@@ -24,7 +24,7 @@ from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import files
 from brain.adapters import keys
 from brain.adapters.nats_accounts import Member
-from brain.adapters.nats_server_config import config_text
+from brain.adapters.nats_server_config import config_text, store_limit
 from brain.adapters.server_log import ServerLog
 from brain.cell.authority import Authority
 from brain.config import BrainConfig
@@ -52,8 +52,13 @@ class NatsServer:
         host: str = "127.0.0.1",
         port: int = 4222,
         authority: Authority | None = None,
+        needed_bytes: int = 0,
     ) -> None:
-        """`authority`: its certificate is shown to every client, in TLS 1.3; None: without TLS."""
+        """`authority`: its certificate is shown to every client, in TLS 1.3; None: without TLS. `needed_bytes`: what its
+        streams may grow to.
+        """
+        self._needed_bytes = needed_bytes
+        self._limit = 0
         self._authority = authority
         self._folder = folder
         self._cell = cell
@@ -132,6 +137,7 @@ class NatsServer:
         """Starts the server and waits until it answers. ConfigError: the port is taken, or there is no binary."""
         (self._folder / "js").mkdir(parents=True, exist_ok=True)
         self._end_orphan()
+        _check_host(self._host)
         with contextlib.suppress(OSError), socket.create_connection((self._host, self._port), 0.5):
             raise ConfigError(
                 f"port {self._port} of {self._host} is taken by another program: stop it, "
@@ -178,6 +184,8 @@ class NatsServer:
         return self._folder
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
+        # Once for each start: a server that runs takes no other.
+        self._limit = store_limit(self._config, self._folder / "js", self._needed_bytes)
         self._write_config()
         with self._log.path.open("ab") as sink:
             self._log.begin()
@@ -226,6 +234,7 @@ class NatsServer:
             brains=keys.nkeys_in_force(self.brain_seed_file),
             members=list(self._members.values()),
             authority=self._authority,
+            limit=self._limit,
         )
         files.write(self._config, text.encode())
 
@@ -295,6 +304,7 @@ def of(config: BrainConfig) -> NatsServer:
         host=settings.host,
         port=settings.port,
         authority=authority if authority.exists() else None,
+        needed_bytes=config.log.max_bytes + config.evidence.max_bytes,
     )
 
 
@@ -333,6 +343,21 @@ def _answers(host: str, port: int) -> bool:
             return probe.recv(5) == b"INFO "
     except OSError:
         return False
+
+
+def _check_host(host: str) -> None:
+    """ConfigError: no program can listen there."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
+    except OSError as error:
+        raise ConfigError(
+            f"nats.embedded.host: {host} is no address of this machine ({error.strerror or error}): give one of its own, or "
+            "0.0.0.0 for all of them"
+        ) from error
 
 
 def _is_zombie(pid: int) -> bool:

@@ -1,5 +1,7 @@
 """The text of the embedded NATS server's configuration file."""
 
+import contextlib
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,27 @@ from brain.adapters.nats_accounts import Member
 from brain.cell.authority import Authority
 
 _MORE_MEMORY = 64 * 1024**2  # beside the lanes: consumers
+_MORE_FILE = 64 * 1024**2  # beside log and evidence: the lease
+_SHARE = 0.75  # of a disk's free space, as the server itself would take
+
+
+def store_limit(config: Path, store: Path, needed: int) -> int:
+    """How much the server may promise to its streams; 0: as it sees fit. `needed`: what log and evidence may grow to; 0: unknown.
+
+    A new server promises no more than the disk has. One that has promised it goes on doing so: on a disk that others have
+    filled meanwhile it would otherwise refuse the streams that are there, and nobody would lead.
+    """
+    if not needed:
+        return 0
+    wanted = needed + _MORE_FILE
+    before = 0
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        before = int(orjson.loads(config.read_bytes())["jetstream"]["max_file_store"])
+    if not before and any(store.glob("jetstream/*/streams/*")):
+        return wanted  # an earlier version, which has not written it down
+    used = sum(file.stat().st_size for file in store.rglob("*") if file.is_file())
+    room = used + int(shutil.disk_usage(store).free * _SHARE)
+    return max(before, min(wanted, room))
 
 
 def config_text(
@@ -22,8 +45,11 @@ def config_text(
     brains: Sequence[str],
     members: Iterable[Member],
     authority: Authority | None = None,
+    limit: int = 0,
 ) -> str:
-    """Returns the text of the server's configuration file. JSON is a subset of its format, which settles quoting."""
+    """Returns the text of the server's configuration file. JSON is a subset of its format, which settles quoting. `limit`: of
+    `store_limit`.
+    """
     return orjson.dumps(
         {
             "listen": listen,
@@ -38,6 +64,7 @@ def config_text(
             "jetstream": {
                 "store_dir": str(store),
                 "max_memory_store": lanes.RESERVED_BYTES + _MORE_MEMORY,
+                **({"max_file_store": limit} if limit else {}),
                 "sync_interval": "10s",
                 "strict": True,
             },

@@ -11,6 +11,7 @@ import nkeys
 
 from agent.contract.errors import ConfigError
 from agent.shared import files
+from agent.shared.secret_file import warn_if_open
 
 _RAW_BYTES = 32
 
@@ -50,6 +51,7 @@ class Nkey:
 
 def load(path: Path, kind: NkeyKind) -> Nkey:
     """Returns the key whose seed is in the file. ConfigError: there is none of this kind."""
+    warn_if_open(path)
     try:
         seed = path.read_bytes().strip()
         prefix, raw = nkeys.decode_seed(seed)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
+from agent.shared.secret_file import warn_if_open
 from brain.adapters import nats_jwt, nkey
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import Nkey, NkeyKind
-from brain.cell.registry import CellNode, CellRegistry
+from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 
 ACCOUNT_FILE = "account.nk"
@@ -83,13 +84,9 @@ def brain_seed_file(config: BrainConfig) -> Path:
     return config.nats.seed_file or config.cell_dir / "brain.nk"
 
 
-def states(registry: CellRegistry) -> dict[str, CellNode | float]:
-    """Returns node -> its line, or when it was revoked. ConfigError: the registry cannot be read."""
-    return {**{name: one.at for name, one in registry.revoked().items()}, **registry.nodes()}
-
-
 def credentials(path: Path) -> tuple[str, str]:
     """Returns (JWT, seed) of a `.creds` file. ConfigError: it is none."""
+    warn_if_open(path)
     try:
         found = _CREDENTIALS.findall(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -82,6 +82,10 @@ class ReadModel(HistoryQueries):
         """Returns the last position of this log that has been written; 0 for another log."""
         return int(self._meta("seq") or 0) if self._meta("log") == identity else 0
 
+    def is_of_another(self, identity: str) -> bool:
+        """Was it written from another log than this one?"""
+        return self._meta("log") not in (None, "", identity)
+
     def begin(self, identity: str) -> None:
         """Sets the log that is written from now on. When it is another one, the history stays but the position is reset."""
         if self._meta("log") != identity:

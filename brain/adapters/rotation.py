@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent.contract.errors import ConfigError
 from agent.contract.trust import Trust
-from brain.adapters import keys
+from brain.adapters import keys, signing_key
 from brain.adapters.keys import Signer, beside
 from brain.cell.authority import Authority
 from brain.cell.trust import STAGES, KeyKind, Rotation, SignedTrust, Stage, TrustFile, TrustState
@@ -23,6 +23,7 @@ class KeyRotation:
     """The keys of one cell."""
 
     def __init__(self, config: BrainConfig) -> None:
+        self._config = config
         self._cell = config.cell
         self._signing = config.signing_key
         self._brain_seed = config.brain_seed
@@ -41,6 +42,7 @@ class KeyRotation:
                 )
             match kind:
                 case KeyKind.SIGNING:
+                    signing_key.check(self._config)
                     keys.load_signer(self._signing)
                     keys.load_signer(beside(self._signing, "next"))
                 case KeyKind.BRAIN:

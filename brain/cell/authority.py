@@ -24,6 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
 from agent.shared import files
+from agent.shared.secret_file import warn_if_open
 
 CA_DAYS, SERVER_DAYS = 3650, 397  # browsers take no longer ones than 398
 RENEW_DAYS = 60  # before it ends
@@ -51,6 +52,11 @@ class Authority:
     def exists(self) -> bool:
         """Has it been made?"""
         return self.ca_file.exists()
+
+    def warn_of_open_keys(self) -> None:
+        """Can every user of this machine read a key?"""
+        for file in (self._ca_key_file, self._next_key_file, self.key_file):
+            warn_if_open(file)
 
     def check(self, names: Sequence[str]) -> None:
         """ConfigError: one cannot be made for these names, or there is one."""
@@ -145,10 +151,31 @@ class Authority:
 
     def renew_if_due(self, now: float) -> bool:
         """Makes a new certificate for the same names when the present one ends soon. ConfigError as in `issue`."""
-        if self.ends()[1] - now > RENEW_DAYS * 86400:
+        if not ends_soon(self.ends()[1], now):
             return False
         self.issue(self.names(), now)
         return True
+
+    def trouble(self, now: float) -> str:
+        """What ends soon although it should have been renewed, and who must do what; empty: nothing."""
+        of_authority, of_certificate = self.ends()
+        if ends_soon(of_authority, now):
+            return (
+                f"the certificate authority of this cell {ended(of_authority, now)}: say `gpuward cell rotate authority`, or no "
+                "node and no person trusts this brain any more"
+            )
+        if not ends_soon(of_certificate, now):
+            return ""
+        here = self._ca_key_file.exists()
+        first = (
+            f"see that the brain can read {self._ca_key_file}"
+            if here
+            else f"put ca.key back in {self.ca_file.parent}"
+        )
+        return (
+            f"the certificate of NATS and of the console {ended(of_certificate, now)}: {first} and say `gpuward cell rotate "
+            "server`; agents and people cannot connect any more when it has ended"
+        )
 
     def _make_ca(self, cell: str, now: float, key_file: Path, ca_file: Path) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -190,6 +217,17 @@ def all_end(file: Path) -> float:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file}: not certificates that can be read: {error}") from error
     return min(one.not_valid_after_utc.timestamp() for one in found)
+
+
+def ends_soon(at: float, now: float) -> bool:
+    """Is it time to renew what ends then?"""
+    return at - now <= RENEW_DAYS * 86400
+
+
+def ended(at: float, now: float) -> str:
+    """`ends on ...` or `ended on ...`."""
+    day = datetime.datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"{'ends' if now < at else 'ended'} on {day}"
 
 
 def fingerprint(der: bytes) -> str:

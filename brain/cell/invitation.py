@@ -7,8 +7,19 @@ system's CAs are trusted), `i` id, `s` secret.
 import base64
 import json
 from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from agent.contract.errors import ConfigError
 
 PREFIX = "gwj_"
+
+
+def check_url(url: str) -> None:
+    """ConfigError: no node could ask a console there."""
+    parts = urlsplit(url)
+    local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if not parts.hostname or not (parts.scheme == "https" or local):
+        raise ConfigError(f"--url {url!r}: want https://NAME:PORT of the console")
 
 
 def invitation(urls: Sequence[str], fingerprint: str, id_: str, secret: str) -> str:

@@ -24,6 +24,7 @@ from brain.locked_file import LockedFile
 
 MOST_TOKENS = 1000
 UNKNOWN = "this join token is wrong or was revoked: make another (`gpuward cell token`)"
+BY_HAND = "add-node"
 MOST_REVOKED = 10_000  # a cell has no more nodes
 
 
@@ -94,7 +95,20 @@ class CellRegistry:
         """Returns node → its revocation; none of nodes that have joined again. ConfigError as above."""
         return self._file.value().revoked
 
-    def add(self, name: str, public: str, *, now: float, by: str = "add-node", replace: bool = False) -> None:
+    def had_nodes(self) -> bool:
+        """Has a node joined by a token, which only a brain that runs lets in? False too when the file cannot be read: that is
+        told elsewhere.
+        """
+        try:
+            return bool(self.revoked()) or any(node.by != BY_HAND for node in self.nodes().values())
+        except ConfigError:
+            return False
+
+    def shut_out(self) -> frozenset[str]:
+        """The names of nodes that nobody may speak for any more: taken away, and not in brain.toml. ConfigError as above."""
+        return frozenset(self.revoked()) - self._configured.keys()
+
+    def add(self, name: str, public: str, *, now: float, by: str = BY_HAND, replace: bool = False) -> None:
         """Lets a node in. ConfigError: its name or key is none. Refused: it is there with another key."""
         subjects.token(name, "node")
         _check_public(public)
@@ -179,7 +193,7 @@ class CellRegistry:
             )
         taken = next((one for one, key in self._configured.items() if key == public and one != name), "")
         if taken:
-            raise Refused(f"this key is that of node {taken}: each node makes its own")
+            raise Refused(_other_name(taken))
 
     def revoke(self, name: str, *, now: float, by: str = "") -> str:
         """Takes a node or, by its id, a token away; with a node the token by which it came. Returns what it was. Refused: there
@@ -247,7 +261,7 @@ def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str,
         )
     taken = next((one for one, node in found.nodes.items() if node.public == public and one != name), "")
     if taken:
-        raise Refused(f"this key is that of node {taken}: each node makes its own")
+        raise Refused(_other_name(taken))
     if present is not None and present.public == public:
         return found
     taken_away = found.revoked.get(name)
@@ -255,6 +269,13 @@ def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str,
     node = CellNode(public=public, since=_later(now, before), by=by)
     revoked = {key: one for key, one in found.revoked.items() if key != name}
     return found.model_copy(update={"nodes": {**found.nodes, name: node}, "revoked": revoked})
+
+
+def _other_name(known: str) -> str:
+    return (
+        f"this key belongs to node {known}, and each node makes its own. If that machine was renamed: `gpuward-agent join "
+        f"--new-key` there, then `gpuward cell revoke {known}`"
+    )
 
 
 def _later(now: float, before: float) -> float:

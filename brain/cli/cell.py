@@ -16,8 +16,10 @@ from agent.contract.errors import ConfigError
 from brain.adapters import keys, nats_accounts, nkey
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import NkeyKind
-from brain.cell.authority import Authority
-from brain.cell.invitation import invitation
+from brain.cell import by_hand
+from brain.cell.authority import ALWAYS, Authority, ends_soon
+from brain.cell.invitation import check_url, invitation
+from brain.cell.journal import CellJournal, Deed
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
 from brain.cli import cell_export, cell_rotate
@@ -54,8 +56,17 @@ def _operator() -> str:
     return user
 
 
+def _done(config: BrainConfig, text: str) -> None:
+    """For the notes of the brain, under the name of who has typed it."""
+    CellJournal(config.cell_dir).add(Deed(by=_operator(), at=time.time(), text=text))
+
+
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _marked(at: float, now: float) -> str:
+    return " EXPIRED" if at <= now else " ENDS SOON" if ends_soon(at, now) else ""
 
 
 @click.group()
@@ -81,11 +92,12 @@ def init(names: tuple[str, ...], path: Path | None, data: Path | None) -> None:
     _make_folder(config)
     authority.make(config.cell, names, time.time())
     # Anybody may reach it by an address of this machine; only names must be listed.
+    listens = '[nats.embedded]\nhost = "0.0.0.0"\n\n' if config.embedded else ""
     quoted = ", ".join(f'"{name}"' for name in names if not is_address(name))
     click.echo(
         f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}\n"
         "Change these keys of brain.toml in the tables that are there (no table may be there twice), and restart the brain:\n\n"
-        f'[nats.embedded]\nhost = "0.0.0.0"\n\n[console]\nhost = "0.0.0.0"\nhosts = [{quoted}]\n'
+        f'{listens}[console]\nhost = "0.0.0.0"\nhosts = [{quoted}]\n'
         f'tls_cert_file = "{authority.certificate_file}"\ntls_key_file = "{authority.key_file}"\n\n'
         "Then let nodes join: gpuward cell token --nodes 'gpu-*' --count 100"
     )
@@ -109,8 +121,12 @@ def _made(folder: Path) -> None:
 @in_data
 def add_node(name: str, public: str, path: Path | None, data: Path | None) -> None:
     """Lets the node NAME in by its PUBLIC NKEY (U...), which somebody has made there."""
-    _registry(load(path, data)).add(name, public, now=time.time())
+    config = load(path, data)
+    _registry(config).add(name, public, now=time.time())
+    _done(config, f"let node {name} in")
     click.echo(f"node {name} may connect")
+    if more := by_hand.todo(config, name, joined=True):
+        click.echo(f"Not done yet: {more}.")
 
 
 @cell.command()
@@ -146,8 +162,13 @@ def token(
             raise ConfigError("there is no authority: give --url, or make one (`gpuward cell init`)")
         name = authority.names()[0]
         urls = (f"https://{f'[{name}]' if ':' in name else name}:{config.console.port}",)
+    for url in urls:
+        check_url(url)
+    if not nodes:
+        raise ConfigError("--nodes: want a glob of names, e.g. 'gpu-*'")
     now = time.time()
     id_, secret = registry.make_token(nodes, count=count, now=now, lasts_s=lasts_s, replace=replace)
+    _done(config, f"made join token {id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}")
     click.echo(invitation(urls, fingerprint, id_, secret))
     click.echo(f"{id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}", err=True)
 
@@ -158,8 +179,12 @@ def token(
 @in_data
 def revoke(what: str, path: Path | None, data: Path | None) -> None:
     """Takes a node or a join token (its id) away, at once: a node's connection is closed, and the brain forgets it."""
-    registry = _registry(load(path, data))
-    click.echo(f"revoked: {registry.revoke(what, by=_operator(), now=time.time())}")
+    config = load(path, data)
+    revoked = _registry(config).revoke(what, by=_operator(), now=time.time())
+    _done(config, f"revoked {revoked}")
+    click.echo(f"revoked: {revoked}")
+    if revoked.startswith("node ") and (more := by_hand.todo(config, what, joined=False)):
+        click.echo(f"Not done yet: {more}.")
 
 
 @cell.command()
@@ -210,13 +235,17 @@ def rotate(
     config = load(path, data)
     if what == "server":
         _rotate_server(Authority(config.cell_dir), names, only=only)
+        _done(config, f"made a new certificate for {', '.join(Authority(config.cell_dir).names())}")
         return
     if names:
         raise click.UsageError("--name is for the server's certificate")
     if compromised and what != KeyKind.SIGNING:
         raise ConfigError("--compromised is for the signing key")
     _make_folder(config)
-    click.echo(cell_rotate.rotate(config, KeyKind(what), overlap_s, at_once=at_once, compromised=compromised))
+    said = cell_rotate.rotate(config, KeyKind(what), overlap_s, at_once=at_once, compromised=compromised)
+    how = " as compromised" if compromised else " at once" if at_once else ""
+    _done(config, f"began to rotate {what}{how}")
+    click.echo(said)
 
 
 def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) -> None:
@@ -283,11 +312,16 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
         return
     click.echo(
         f"cell {found['cell']}, authority {found['fingerprint'][:16] or 'none'}, names {', '.join(found['names']) or 'none'}"
+        + (f" (and {', '.join(ALWAYS)} in each certificate)" if found["names"] else "")
     )
     if authority.exists():
-        click.echo(
-            f"certificate until {found['certificate_ends']}, authority until {found['authority_ends']}"
-        )
+        until = {
+            what: f"{what} until {_day(at)}{_marked(at, now)}"
+            for what, at in zip(("authority", "certificate"), authority.ends(), strict=True)
+        }
+        click.echo(f"{until['certificate']}, {until['authority']}")
+        if trouble := authority.trouble(now):
+            click.echo(trouble)
     click.echo(counted(len(found["nodes"]), "node"))
     for name, node in found["nodes"].items():
         click.echo(f"  {name:<24} since {node['since']} by {node['by']}")

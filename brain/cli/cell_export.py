@@ -9,6 +9,7 @@ from agent.shared import files
 from brain.adapters import nats_jwt, nkey, operator_mode
 from brain.adapters.nats_accounts import BRAINS, SYSTEM, account_name
 from brain.adapters.nkey import Nkey, NkeyKind
+from brain.cell import by_hand
 from brain.cell.registry import CellNode, CellRegistry
 from brain.config import BrainConfig
 
@@ -54,7 +55,7 @@ def export(config: BrainConfig, registry: CellRegistry, folder: Path, operator_s
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for inner in ("accounts", "users"):
         (folder / inner).mkdir(exist_ok=True)
-    for name, of in sorted(operator_mode.states(registry).items()):
+    for name, of in sorted(by_hand.states(registry).items()):
         accounts[account_name(name)] = jwts.node_account(name, of, operator)
         if isinstance(of, CellNode):
             _write(folder / "users" / f"{name}.jwt", jwts.node_jwt(name, of))

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from brain.adapters.rotation import KeyRotation
 from brain.cell.confirmations import read_confirmed
-from brain.cell.trust import KeyKind, Stage
+from brain.cell.registry import CellRegistry
+from brain.cell.trust import KeyKind, Rotation, Stage
 from brain.config import BrainConfig
 
 _MOST_NAMES = 20
@@ -50,7 +52,19 @@ def rotate(config: BrainConfig, kind: KeyKind, overlap_s: float, *, at_once: boo
         if at_once or kind is KeyKind.BRAIN
         else f" when all live nodes have confirmed it, at {_time(now + overlap_s)} at the latest"
     )
-    return f"{kind.value}: the running brain puts the new key into use{waits}. `gpuward cell show` says how far it is"
+    said = f"{kind.value}: the running brain puts the new key into use{waits}. `gpuward cell show` says how far it is"
+    left = _tokens_left(config, now) if kind is KeyKind.AUTHORITY else 0
+    if left:
+        said += (
+            f"\n{counted(left, 'join token')} that can still be used {'names' if left == 1 else 'name'} the old authority and "
+            "will be worth nothing when the rotation is over: make others then (`gpuward cell token`)"
+        )
+    return said
+
+
+def _tokens_left(config: BrainConfig, now: float) -> int:
+    tokens = CellRegistry(config.registry_file).tokens().values()
+    return sum(1 for one in tokens if one.left and now < one.expires_at)
 
 
 def shown(config: BrainConfig, registered: Iterable[str]) -> dict[str, Any]:
@@ -73,7 +87,8 @@ def shown(config: BrainConfig, registered: Iterable[str]) -> dict[str, Any]:
             kind.value: {
                 "stage": one.stage.value,
                 "since": _time(one.since),
-                "switch_at": _time(one.switch_at),
+                # empty: when somebody says `--now`
+                "switch_at": "" if _waits_for_a_person(config, kind, one) else _time(one.switch_at),
             }
             for kind, one in state.rotations.items()
         },
@@ -91,8 +106,11 @@ def lines(keys: Mapping[str, Any]) -> Iterator[str]:
     for number, key_id in enumerate(keys["signing"]):
         yield f"signing key {key_id}: {'signs commands' if number == 0 else 'accepted too'}"
     for kind, one in keys["rotations"].items():
+        until = f"until {one['switch_at']} at the latest"
+        if not one["switch_at"]:
+            until = f"until you say `gpuward cell rotate {kind} --now`, when your servers accept both"
         how = (
-            f"both are accepted, the old one is in use until {one['switch_at']} at the latest"
+            f"both are accepted, the old one is in use {until}"
             if one["stage"] == Stage.OVERLAP.value
             else "the new one is in use, the old one is being taken out"
         )
@@ -103,6 +121,11 @@ def lines(keys: Mapping[str, Any]) -> Iterator[str]:
     if keys["join_again"]:
         again = keys["join_again"]
         yield f"{len(again)} nodes take no command and must join again: {_some(again)}"
+
+
+def _waits_for_a_person(config: BrainConfig, kind: KeyKind, rotation: Rotation) -> bool:
+    by_hand = kind is KeyKind.BRAIN and not config.embedded and rotation.stage is Stage.OVERLAP
+    return by_hand and rotation.switch_at > time.time()
 
 
 def _some(names: list[str]) -> str:

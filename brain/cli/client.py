@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from urllib.parse import quote, urlsplit
 import click
 
 from agent.contract.inert import inert, inert_data
+from agent.shared import reasons
 from brain.console.access import local_token
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -160,6 +162,8 @@ class Client:
     def _not_gone(self, reason: object) -> str:
         """What is wrong where somebody answers all the same; empty: nobody does."""
         text = str(reason)
+        if isinstance(reason, ssl.SSLCertVerificationError) and reasons.is_of_time(reason):
+            return reasons.of_certificate(reason)
         if "CERTIFICATE_VERIFY_FAILED" in text:
             why = getattr(reason, "verify_message", "") or "it is not trusted"
             by = (

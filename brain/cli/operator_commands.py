@@ -12,16 +12,17 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Duration(click.ParamType[float]):
-    """`90s`, `30m`, `2h` or `1d`; a bare number is in seconds."""
+    """`90s`, `30m`, `1h30m` or `1d`. A number without a unit is refused: people mean hours, and would get seconds."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Returns seconds."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", str(value))
-        if match is None or float(match[1]) <= 0:
-            self.fail(f"{value!r} is not a duration such as 90s, 30m, 2h or 1d", param, ctx)
-        return float(match[1]) * _UNITS_S[match[2] or "s"]
+        parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", str(value))
+        whole_s = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+        if "".join(map("".join, parts)) != str(value) or whole_s <= 0:
+            self.fail(f"{value!r} is not a duration such as 90s, 30m, 1h30m or 1d", param, ctx)
+        return whole_s
 
 
 @click.command()

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
+from brain.cell import by_hand
 from brain.cell.authority import Authority
 from brain.cell.registry import UNKNOWN, CellRegistry
 from brain.cell.trust import TrustFile
@@ -60,6 +61,7 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
                 "ca": _ca_of_nats(brain.config, authority),
                 "trusted_keys": dict(newest.keys) if newest else _trusted(brain.config.signing_key),
                 "trust_serial": newest.serial if newest else 0,
+                "todo": by_hand.todo(brain.config, given["node"], joined=True),
             }
         )
 

@@ -18,11 +18,12 @@ from agent.contract.errors import ConfigError
 from agent.shared.nats_connection import NatsConnection
 from brain.adapters import nkey, operator_mode
 from brain.adapters.broker import brain_connection
-from brain.adapters.nats_accounts import account_name
 from brain.adapters.nkey import Nkey, NkeyKind
 from brain.adapters.operator_mode import OperatorMode
+from brain.cell import by_hand
 from brain.cell.registry import CellNode, CellRegistry
 from brain.config import BrainConfig, NatsConfig, OperatorConfig
+from brain.leader.accounts_by_hand import AccountsByHand
 from brain.leader.notes import BrainNotes
 
 CHECK_S = 0.2
@@ -41,6 +42,7 @@ class AccountKeeper:
 
     def __init__(self, config: BrainConfig, jwts: OperatorMode, notes: BrainNotes) -> None:
         """ConfigError: a file of `nats.operator` cannot be read."""
+        self._config = config
         self._jwts = jwts
         self._notes = notes
         self._registry = CellRegistry(config.registry_file)
@@ -60,8 +62,7 @@ class AccountKeeper:
         if self._connection is not None and self._operator is not None:
             await self._connection.serve(partial(self._session, self._operator))
             return
-        self._done = operator_mode.states(self._registry)
-        await self._for_ever(self._say)
+        await AccountsByHand(self._config, self._notes).serve()
 
     async def _session(self, operator: Nkey, client: Client) -> None:
         self._done, self._seen = {}, None
@@ -78,16 +79,6 @@ class AccountKeeper:
             else:
                 self._told = ""
             await asyncio.sleep(CHECK_S)
-
-    async def _say(self) -> None:
-        for name, of in self._due():
-            what = "has joined" if isinstance(of, CellNode) else "was revoked"
-            self._notes.write(
-                "cell.by_hand",
-                f"node {name} {what}, and the NATS servers do not know: `gpuward cell export --jwt FOLDER`, and give them "
-                f"accounts/{account_name(name)}.jwt of it",
-            )
-            self._done[name] = of
 
     async def _update(self, operator: Nkey, client: Client) -> None:
         """Gives the servers what has changed. ConfigError: they do not take it."""
@@ -107,9 +98,7 @@ class AccountKeeper:
         if nodes is self._seen:  # a registry that was changed is read anew
             return []
         due = [
-            (name, of)
-            for name, of in operator_mode.states(self._registry).items()
-            if self._done.get(name) != of
+            (name, of) for name, of in by_hand.states(self._registry).items() if self._done.get(name) != of
         ]
         self._seen = None if due else nodes
         return sorted(

@@ -38,6 +38,18 @@ KNOWN: Mapping[str, Knowledge] = {
             zh="在每台大脑主机上执行 `gpuward status`；为 NATS 腾出磁盘空间；了解原因后重启已停止动作的大脑。",
         ),
     ),
+    "certificate_ends": Knowledge(
+        cause=Text(
+            en="The cell's certificate ends, and the brain cannot make another: `ca.key` was moved away or cannot be read.",
+            zh="本单元的证书即将到期，而大脑无法签发新证书：`ca.key` 已被移走或无法读取。",
+        ),
+        todo=Text(
+            en="Put `ca.key` back in the folder `cell` of the brain's data and say `gpuward cell rotate server`; then move it "
+            "away again. `gpuward cell show` says when certificates end.",
+            zh="将 `ca.key` 放回大脑数据目录下的 `cell` 文件夹，执行 `gpuward cell rotate server`，然后可再次移走。"
+            "`gpuward cell show` 会显示证书到期时间。",
+        ),
+    ),
 }
 OTHERS = Knowledge(
     cause=Text(en="This brain itself is in trouble, not a node.", zh="出问题的是大脑本身，而非节点。"),

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 
 from agent.contract.errors import ConfigError, Unreachable
 from brain.adapters.nats_server import NatsServer
@@ -12,7 +11,6 @@ from brain.config import BrainConfig
 from brain.leader.notes import BrainNotes
 
 CHECK_S = 0.2
-RENEWAL_CHECK_S = 3600.0
 _log = logging.getLogger(__name__)
 
 
@@ -27,7 +25,6 @@ class CellMembers:
         self._authority = Authority(config.cell_dir)
         self._told = ""
         self._certificate: tuple[int, int] | None = self._seen()
-        self._renewed_s = 0.0
 
     async def serve(self) -> None:
         """Looks at the registry, until cancelled. What cannot be read changes nothing and is told once."""
@@ -51,17 +48,10 @@ class CellMembers:
             joined | configured
         )  # a name is whose the operator's file says that it is
         if self._authority.exists():
-            await self._renew()
+            await self._read_again()
 
-    async def _renew(self) -> None:
-        """A certificate that ends soon is made anew; one that was exchanged is read by the server."""
-        now_s = time.monotonic()
-        if now_s - self._renewed_s > RENEWAL_CHECK_S or not self._renewed_s:
-            self._renewed_s = now_s
-            if await asyncio.to_thread(self._authority.renew_if_due, time.time()):
-                self._notes.write(
-                    "cell.renewed", "the certificate of this cell was made anew, as it ends soon"
-                )
+    async def _read_again(self) -> None:
+        """A certificate that was exchanged is read by the server."""
         if (seen := self._seen()) != self._certificate:
             self._certificate = seen
             await asyncio.to_thread(self._server.reload)

@@ -25,6 +25,8 @@ class HistoryWriter:
         self._feed = feed
         self._handled = 0  # position on the log of the newest input that was collected
         self._written = 0  # up to this position the read model is complete
+        # What was written before is of another log than the one that was opened.
+        self.of_another_log = False
         self._pending = _Pending()
         self._unwritten = asyncio.Event()
         self._progress = asyncio.Event()
@@ -37,6 +39,7 @@ class HistoryWriter:
     def open(self, identity: str) -> int:
         """Opens the history of the log with this identity; returns the position up to which it is complete."""
         self._pending = _Pending()
+        self.of_another_log = self._readmodel.is_of_another(identity)
         self._readmodel.begin(identity)
         self._written = self._readmodel.position(identity)
         return self._written

@@ -33,9 +33,10 @@ class Intake:
         evidence: EvidenceStore,
         interrupted: Callable[[], None],
         log_now: Callable[[], float],
+        shut_out: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`interrupted`: beats were not received for a while, through no fault of the nodes. `log_now`: the log's time,
-        seconds since 1970.
+        """`shut_out`: nothing that this node offers is taken. `interrupted`: beats were not received for a while, through no
+        fault of the nodes. `log_now`: the log's time, seconds since 1970.
         """
         self._cell = cell
         self._replicas = replicas
@@ -45,6 +46,7 @@ class Intake:
         self._evidence = evidence
         self._interrupted = interrupted
         self._log_now = log_now
+        self._shut_out = shut_out
 
     async def serve(self, client: Client) -> None:
         """Takes offers whenever this brain leads, until cancelled. Until a brain leads they wait in their lanes."""
@@ -79,6 +81,7 @@ class Intake:
                 reports=self._reports,
                 evidence=self._evidence,
                 background=tasks,
+                shut_out=self._shut_out,
             )
             await stack.enter_async_context(lanes.taken(reception.take, self._interrupted))
             self._interrupted()  # no beat was heard until now

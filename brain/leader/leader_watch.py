@@ -74,9 +74,10 @@ class LeaderWatch:
             self._connected, self._turned_s = self._connection.connected, now_s
         if not self._connected:
             if now_s - self._turned_s >= self._after_s:
+                last = f"The last attempt: {self._connection.why}. " if self._connection.why else ""
                 why = (
                     self._trouble()
-                    or "Is NATS running, and reachable from here? Another brain may lead meanwhile."
+                    or f"{last or 'Is NATS running, and reachable from here? '}Another brain may lead meanwhile."
                 )
                 self._alerts.open(
                     DISCONNECTED,

@@ -10,7 +10,7 @@ Nothing that a node says may end the session of the brain (decision 33): what br
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from nats.aio.client import Client
@@ -53,7 +53,10 @@ class Reception:
         reports: NodeReports,
         evidence: EvidenceStore,
         background: Tasks,
+        shut_out: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """`shut_out`: nothing that this node offers is taken."""
+        self._shut_out = shut_out
         self._client = client
         self._cell = cell
         self._lanes = lanes
@@ -84,7 +87,9 @@ class Reception:
             await self._lanes.done(offer)
 
     async def _take(self, offer: Offer) -> None:
-        if offer.what == subjects.EVENT:
+        if self._shut_out(offer.node):
+            self._background.start(self._done_late(offer), f"offer of {offer.node}")
+        elif offer.what == subjects.EVENT:
             self._queue.put(offer)
         elif offer.what == subjects.EVIDENCE:
             self._background.start(self._survived(offer, self._part(offer)), f"evidence of {offer.node}")

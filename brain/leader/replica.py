@@ -29,14 +29,18 @@ class Replica:
         open_quarantine: Callable[[str], Quarantine],
         history: HistoryWriter,
         alerts: BrainAlerts,
+        had_nodes: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`open_quarantine` opens the one that belongs to a log, by the log's identity."""
+        """`had_nodes`: has this cell had a log before, by what else is known of it? `open_quarantine` opens the one that belongs
+        to a log, by the log's identity.
+        """
         self._actions = actions
         self._snapshots = snapshots
         self._open_quarantine = open_quarantine
         self._quarantine: Quarantine | None = None
         self._history = history
         self._alerts = alerts
+        self._had_nodes = had_nodes
         self._engine = Engine(actions=actions)
         self._identity = ""
         self._seq = 0
@@ -84,12 +88,14 @@ class Replica:
         if info.identity != self._identity:
             known = self._identity
             self._restore(info)
-            if known or self._snapshots.of_another_log:
+            another = known or self._snapshots.of_another_log or self._history.of_another_log
+            if another or (info.last_seq == 0 and self._had_nodes()):
                 self._alerts.tell(
                     "log_lost",
-                    "NATS has another log than before: was the server wiped, or is this another server? What was open, held and "
-                    "drained is no longer known here. Nodes that gpuward has drained stay drained: look at the scheduler for "
-                    "reasons that begin with `gpuward:`, and say `gpuward hold all` first if this is not the right server.",
+                    "NATS has another log than before: was the server wiped, is this another server, or was this brain restored "
+                    "without its log? What was open, held and drained is no longer known here. Nodes that gpuward has drained "
+                    "stay drained: look at the scheduler for reasons that begin with `gpuward:`, and say `gpuward hold all` "
+                    "first if this is not the right server.",
                 )
         if info.last_seq < self._seq:
             self._alerts.tell(

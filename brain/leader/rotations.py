@@ -85,7 +85,7 @@ class Rotations:
             await self._record(RECORD_S if state.rotations else CALM_RECORD_S)
         for kind, rotation in state.rotations.items():
             if not self._server_is_behind and await self._due(kind, rotation):
-                self._server_is_behind = True
+                self._server_is_behind = self._server is not None  # those of a site's own somebody reloads
                 await asyncio.to_thread(self._keys.advance, kind, now=time.time())
                 self._tell(kind, rotation.stage)
 

@@ -135,3 +135,26 @@ async def test_a_log_that_is_larger_than_the_server_allows_becomes_smaller(tmp_p
             await log.ensure(connection, "c", LogConfig(max_bytes=64 * 1024**3))
             found = await connection.jetstream().stream_info(subjects.stream("c"))
             assert 0 < (found.config.max_bytes or 0) <= 10**9
+
+
+async def test_a_log_that_is_there_needs_no_room_a_second_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Others have filled the disk since: the server would promise less than it has promised, and the brain goes on."""
+    many = LogConfig(max_bytes=512 * 1024**2)
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            first = await log.ensure(connection, "c", many)
+        server.stop()
+        store = tmp_path / "nats/js"
+        server.configure(
+            f'jetstream {{ store_dir: "{store}", max_mem: 1200MB, max_file: 100MB, strict: true }}'
+        )
+        server.start()
+        async with client(server.url) as connection:
+            assert (
+                await log.ensure(connection, "c", LogConfig(max_bytes=512 * 1024**2, max_age_s=7200)) == first
+            )
+            with pytest.raises(log.NoRoom, match=r"lower log\.max_bytes"):
+                await log.ensure(connection, "another", many)
+    assert "NATS may not use 512 MiB more of its disk for log.max_bytes" in caplog.text

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from brain.adapters import keys
+from brain.cell.registry import CellRegistry
 from brain.leader import server_keeper
 from tests.real.brain_kit import lab
 from tests.real.nats import free_port, nats_server
@@ -76,6 +78,21 @@ async def test_a_full_disk_is_told_and_needs_nobody_when_it_has_space_again(tmp_
             assert (await whole.get("/api/status"))["epoch"] == epoch, "it is started again once"
 
 
+async def test_a_brain_starts_on_a_disk_that_others_have_filled_since(tmp_path: Path) -> None:
+    """There is less free than log and evidence may grow to: it leads, as it did before."""
+    with small_disk(tmp_path / "disk") as disk:
+        embedded = {"embedded": {"port": free_port(), "store": str(disk / "nats")}}
+        async with lab(tmp_path, nats=embedded) as whole:
+            await whole.say("hold", scope="all", why="a look")
+            await whole.stop()
+            ballast = fill(disk)
+            os.truncate(ballast, ballast.stat().st_size - 8 * 2**20)
+            await whole.start()
+            status = await whole.until(lambda found: found["leads"], "it leads")
+            assert status["holds"]
+            assert not status["troubles"]
+
+
 async def test_a_server_that_dies_is_started_again(tmp_path: Path) -> None:
     """Before anybody would be told."""
     async with outside() as out, lab(tmp_path, **out.config) as whole:
@@ -121,3 +138,32 @@ async def test_another_log_is_told_by_a_brain_that_was_not_running(tmp_path: Pat
             server.start()
             await whole.start()
             await until(lambda: "log_lost" in opened(out), "people hear of it")
+
+
+@pytest.mark.parametrize("left", ["the registry", "the read model"])
+async def test_a_brain_that_is_restored_without_its_log_says_so(tmp_path: Path, left: str) -> None:
+    """There is no snapshot that could be of another one: what people held is lost, and they hear of it once."""
+    with nats_server(tmp_path) as server:
+        async with outside() as out, lab(tmp_path, nats={"url": server.url}, **out.config) as whole:
+            await whole.say("hold", scope="all", why="a look")
+            await whole.stop()
+            server.kill()
+            shutil.rmtree(tmp_path / "nats/js")
+            server.start()
+            config = whole.config
+            (config.data_dir / "state.snapshot").unlink()
+            if left == "the registry":
+                for file in config.data_dir.glob("history.sqlite*"):
+                    file.unlink()
+                config.cell_dir.mkdir()
+                registry = CellRegistry(config.registry_file)
+                id_, secret = registry.make_token("*", count=1, now=0, lasts_s=60)
+                public = keys.load_nkey(tmp_path / "n1.nk")
+                registry.join(id_, secret, "n1", public, now=1)
+            await whole.start()
+            await until(lambda: "log_lost" in opened(out), "people hear of it")
+            await whole.until(lambda status: status["leads"], "it leads")
+            await whole.stop()
+            await whole.start()
+            await whole.until(lambda status: status["leads"], "it leads")
+            assert opened(out).count("log_lost") == 1

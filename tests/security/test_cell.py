@@ -224,6 +224,9 @@ def test_a_node_joins_is_heard_and_is_revoked(tmp_path: Path) -> None:
         refused = tmp_path / "gpu-1.log"
         whole.until(lambda: "uthorization" in refused.read_text(), "its next connection is refused")
         assert log.exists()
+        notes = whole.notes()
+        for deed in ("made join token", "revoked node gpu-1"):
+            assert "on the brain's machine" in notes.partition(deed)[0][-80:], "by whom"
         whole.restart_brain()
         time.sleep(3)  # what it had on its way is refused too
         assert whole.nodes() == []
@@ -324,7 +327,7 @@ def test_who_may_not_join(tmp_path: Path, record_property: Record) -> None:
         assert "not a public NKEY" in whole.cell("add-node", "gpu-9", "UABC", status=2)
         stranger = nkeys.from_seed(bytearray(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)))
         whole.cell("add-node", "gpu-9", stranger.public_key.decode())
-        assert "is that of node gpu-9" in whole.cell(
+        assert "belongs to node gpu-9" in whole.cell(
             "add-node", "gpu-8", stranger.public_key.decode(), status=1
         )
     # Besides: an expired token, another machine of a known name, a revoked token, two wrong keys.

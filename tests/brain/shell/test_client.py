@@ -58,6 +58,16 @@ def test_a_certificate_that_is_not_trusted(tmp_path: Path) -> None:
         assert f"{other} does not vouch for it" in said(f"https://127.0.0.1:{port}", other)
 
 
+def test_a_certificate_that_has_expired(tmp_path: Path) -> None:
+    """No authority helps, and it is not the authority that is wrong."""
+    old = authority(tmp_path / "one")
+    old.issue(["brain.example"], 1_700_000_000.0)
+    with answering(old) as port:
+        text = said(f"https://127.0.0.1:{port}", old.ca_file)
+    assert "the server's certificate has expired: `gpuward cell rotate server`" in text
+    assert "vouch" not in text
+
+
 def test_the_wrong_scheme(tmp_path: Path) -> None:
     """Plain HTTP to TLS, and the other way round."""
     with answering(authority(tmp_path / "one")) as port:

@@ -27,6 +27,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "site.toml: modes.0.mode: Input should be 'observe', 'approve' or 'auto'",
     ),
     ({"nats": {"url": "nats://a", "embedded": {"port": 1}}}, "give `url` or `embedded`, not both"),
+    (
+        {"console": {"users": {"ann": {"role": "operator", "scopes": ["rack/r*", "nod/x"]}}}},
+        "console.users.ann.scopes: no scope 'nod/x': want all or TYPE/NAME",
+    ),
     ({"console": {"host": "0.0.0.0"}}, "it needs tls_cert_file and tls_key_file, or trusted_proxies"),
     ({"console": {"token_file": "t"}}, "one token for all says nobody's name"),
     ({"console": {"tls_cert_file": "c"}}, "give tls_cert_file and tls_key_file, or neither"),

@@ -14,6 +14,7 @@ from agent.contract.errors import ConfigError
 from brain.adapters import nats_accounts, nats_jwt, nkey, operator_mode
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nkey import Nkey, NkeyKind
+from brain.cell import by_hand
 from brain.cell.registry import CellRegistry
 
 SEED = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_OPERATOR).decode()
@@ -115,7 +116,7 @@ def test_time_never_runs_backwards_for_a_node(tmp_path: Path) -> None:
     assert registry.nodes()["n1"].since == AT, "the same key again changes nothing"
     registry.add("n1", others[1], now=AT, replace=True)
     registry.revoke("n1", now=AT - 100)
-    assert operator_mode.states(registry) == {"n1": AT + 2}
+    assert by_hand.states(registry) == {"n1": AT + 2}
     registry.add("n1", others[2], now=AT - 50)
     assert (registry.nodes()["n1"].since, registry.revoked()) == (AT + 3, {})
 

@@ -1,6 +1,6 @@
 """The steps of a rotation on the files of a brain, also when it dies in the middle of one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -8,9 +8,11 @@ import pytest
 
 from agent.contract.errors import ConfigError
 from agent.contract.trust import decode_trust
-from brain.adapters import keys
+from brain.adapters import keys, signing_key
 from brain.adapters.rotation import KeyRotation
 from brain.cell.authority import Authority
+from brain.cell.confirmations import Confirmed, write_confirmed
+from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
 from brain.config import parse
 from brain.locked_file import LockedFile
@@ -114,3 +116,36 @@ def test_what_cannot_be_rotated_says_why(tmp_path: Path) -> None:
     rotation.begin(KeyKind.SIGNING, now=NOW_S, overlap_s=1)
     assert rotation.file.state().newest is not None
     assert rotation.file.state().newest.ca == ""  # type: ignore[union-attr]  # just asserted
+
+
+@pytest.mark.parametrize("known", ["joined", "confirmed", "announced", "its public half"])
+def test_a_lost_signing_key_is_not_replaced_where_nodes_obey_it(known: str, tmp_path: Path) -> None:
+    """They would obey nobody, and nobody would know: who starts the brain or rotates the key is told. `--compromised` goes on."""
+    rotation = made(tmp_path)
+    config = parse({"data_dir": str(tmp_path)}, "test", tmp_path)
+    signing_key.check(config)  # a new cell: nobody knows a key yet
+    signing = tmp_path / "signing.key"
+    match known:
+        case "joined":
+            public = keys.load_nkey(tmp_path / "n1.nk")
+            CellRegistry(config.registry_file).add("n1", public, now=NOW_S)
+        case "confirmed":
+            write_confirmed(rotation.file.confirmed_file, {"n1": Confirmed(serial=0, live=False)})
+        case "announced":
+            rotation.begin(KeyKind.AUTHORITY, now=NOW_S, overlap_s=1)
+        case _:
+            keys.load_signer(signing)
+            signing.unlink()
+    said = "is gone, and 1 node would obey" if known in ("joined", "confirmed") else "is gone, and the nodes"
+    attempts: tuple[Callable[[], None], ...] = (
+        lambda: signing_key.check(config),
+        lambda: rotation.begin(KeyKind.SIGNING, now=NOW_S, overlap_s=1),
+    )
+    for does in attempts:
+        with pytest.raises(ConfigError, match=said) as caught:
+            does()
+        assert "put it back from your backup" in str(caught.value)
+        assert not signing.exists()
+    rotation.replace_compromised()
+    signing_key.check(config)
+    assert rotation.file.state().joined_since

@@ -1,0 +1,73 @@
+"""Renews the certificate of a cell's NATS and console before it ends, and pages when that cannot be done."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from agent.contract.errors import ConfigError
+from brain.cell.authority import Authority
+from brain.leader.brain_alerts import BrainAlerts
+from brain.leader.notes import BrainNotes
+
+CHECK_S = 3600.0
+LOOK_S = 5.0  # whether somebody has exchanged it
+CERTIFICATE_ENDS = "certificate_ends"
+
+
+class CertificateKeeper:
+    """The certificate of this brain's machine, also where NATS is the site's own: the console shows it."""
+
+    def __init__(
+        self,
+        authority: Authority,
+        *,
+        notes: BrainNotes,
+        alerts: BrainAlerts,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._authority = authority
+        self._notes = notes
+        self._alerts = alerts
+        self._clock = clock
+        self._due = 0.0
+        self._seen: tuple[int, int] | None = None
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        while True:
+            seen = self._stamp()
+            if seen != self._seen or self._clock() >= self._due:
+                self._seen, self._due = seen, self._clock() + CHECK_S
+                await asyncio.to_thread(self.renew)
+                self._tell()
+            await asyncio.sleep(LOOK_S)
+
+    def renew(self) -> None:
+        """A certificate that ends soon is made anew. Why it cannot be, `_tell` says."""
+        if not self._authority.exists():
+            return
+        self._authority.warn_of_open_keys()
+        try:
+            if self._authority.renew_if_due(self._clock()):
+                self._notes.write(
+                    "cell.renewed", "the certificate of this cell was made anew, as it ends soon"
+                )
+        except (ConfigError, OSError) as error:
+            self._notes.write("cell.failed", f"the certificate ends soon and is not renewed: {error}")
+
+    def _tell(self) -> None:
+        try:
+            trouble = self._authority.trouble(self._clock()) if self._authority.exists() else ""
+        except ConfigError as error:
+            trouble = str(error)
+        if trouble:
+            self._alerts.open(CERTIFICATE_ENDS, trouble)
+        else:
+            self._alerts.clear(CERTIFICATE_ENDS)
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            stat = self._authority.certificate_file.stat()
+        except OSError:
+            return None
+        return stat.st_ino, stat.st_mtime_ns

@@ -1,0 +1,101 @@
+"""Why there is no connection to NATS: once, true, and with what to do. Real servers and certificates."""
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+
+import nkeys
+import pytest
+
+from agent.shared import reasons
+from agent.shared.nats_connection import Identity, NatsConnection, TlsContexts
+from agent.shared.tasks import end
+from brain.cell.authority import Authority
+from tests.real.nats import nats_server
+
+pytestmark = pytest.mark.component("nats-server")
+DAY_S = 86400.0
+
+
+async def told(url: str, caplog: pytest.LogCaptureFixture, ca: str = "", seed: str = "") -> list[str]:
+    """What is logged of five attempts."""
+    contexts = TlsContexts([url], "ca")
+    attempts = 0
+
+    def identity() -> Identity:
+        nonlocal attempts
+        attempts += 1
+        return Identity(seed=seed, tls=contexts.of(ca))
+
+    async def session(_: object) -> None:
+        raise AssertionError("it is connected")
+
+    connection = NatsConnection([url], name="test", identity=identity)
+    with caplog.at_level(logging.INFO):
+        task = asyncio.create_task(connection.serve(session))
+        async with asyncio.timeout(60):
+            while attempts < 6:
+                await asyncio.sleep(0.02)
+        await end(task)
+    return [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize(
+    ("made_days_ago", "names", "trusts", "says"),
+    [
+        pytest.param(700, ["127.0.0.1"], "its", "has expired: `gpuward cell rotate server`", id="expired"),
+        pytest.param(
+            -9, ["127.0.0.1"], "its", "not yet valid by this machine's clock, which says", id="clock"
+        ),
+        pytest.param(1, ["127.0.0.1"], "another", "does not vouch", id="another authority"),
+        pytest.param(1, ["brain.example"], "its", "is for other names", id="another name"),
+    ],
+)
+async def test_a_certificate_is_told_as_what_it_is(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    made_days_ago: float,
+    names: list[str],
+    trusts: str,
+    says: str,
+) -> None:
+    """One line, however often it is tried, and never that there is no NATS server."""
+    monkeypatch.setattr("brain.cell.authority.ALWAYS", ("localhost",))
+    found = {}
+    for which in ("its", "another"):
+        (tmp_path / which).mkdir()
+        found[which] = Authority(tmp_path / which)
+        found[which].make("default", names, time.time() - made_days_ago * DAY_S)
+    its = found["its"]
+    tls = f'tls {{ cert_file: "{its.certificate_file}", key_file: "{its.key_file}" }}\n'
+    with nats_server(tmp_path, config=tls) as server:
+        url = server.url.replace("nats://", "tls://")
+        lines = await told(url, caplog, ca=found[trusts].ca_file.read_text())
+    assert len(lines) == 1, lines
+    assert says in lines[0]
+
+
+async def test_a_key_that_is_not_let_in(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Revoked, or never let in: it joins again."""
+    seeds = [nkeys.encode_seed(bytes([n]) * 32, nkeys.PREFIX_BYTE_USER).decode() for n in (1, 2)]
+    public = nkeys.from_seed(bytearray(seeds[0].encode())).public_key.decode()
+    users = f"authorization {{ users: [{{ nkey: {public} }}] }}\n"
+    with nats_server(tmp_path, config=users) as server:
+        lines = await told(server.url, caplog, seed=seeds[1])
+    assert len(lines) == 1, lines
+    assert "does not let this key in" in lines[0]
+    assert "gpuward-agent join" in lines[0]
+
+
+async def test_nobody_there(caplog: pytest.LogCaptureFixture) -> None:
+    """It asks whether NATS runs."""
+    (line,) = await told("nats://127.0.0.1:1", caplog)
+    assert "nothing listens there" in line
+
+
+def test_an_error_without_words_gets_some() -> None:
+    """`TimeoutError: ` tells nobody anything."""
+    assert "no answer in time" in reasons.of_connection(TimeoutError())
+    assert "says nothing more" in reasons.of_connection(EOFError())

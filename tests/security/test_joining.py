@@ -1,0 +1,56 @@
+"""What people mistype or change when nodes join: they are told, and what they are told helps."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.security.test_cell import Machine, machine
+
+pytestmark = pytest.mark.component("nats-server")
+
+
+def test_a_renamed_machine_is_told_how_to_go_on(tmp_path: Path) -> None:
+    """Its key belongs to its old name: agent and `join` say so, once and truly, and what they say helps."""
+    with machine(tmp_path) as whole:
+        whole.join("gpu-1", whole.token())
+        config = tmp_path / "gpu-1/agent.toml"
+        config.write_text(config.read_text().replace('node = "gpu-1"', 'node = "gpu-9"'))
+        whole.start_agent("gpu-1")
+        log = tmp_path / "gpu-1.log"
+        whole.until(lambda: "this node calls itself gpu-9" in log.read_text(), "it says so")
+        time.sleep(5)
+        said = log.read_text()
+        assert said.count("calls itself gpu-9") == 1
+        assert "no brain takes events" not in said
+        # The configured name, although it is not this machine's.
+        again = ("gpuward-agent", "join", "-", "--config", str(config))
+        refused = whole.run(*again, status=1, text=whole.token() + "\n")
+        assert "this key belongs to node gpu-1" in refused
+        assert "join --new-key" in refused
+        assert "gpuward cell revoke gpu-1" in refused
+        assert "gpu-9 has joined" in whole.run(*again, "--new-key", text=whole.token() + "\n")
+        whole.cell("revoke", "gpu-1")
+        whole.until(lambda: whole.nodes() == ["gpu-9"], "it is heard by its new name")
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("--url", "x"), "want https://NAME:PORT"),
+        (("--url", "http://brain.example:8470"), "want https://NAME:PORT"),
+        (("--nodes", ""), "want a glob of names"),
+        (("--for", "24"), "is not a duration such as"),
+        (("--for", "1h30"), "is not a duration such as"),
+    ],
+)
+def test_a_token_that_would_help_nobody_is_not_made(tmp_path: Path, argv: tuple[str, ...], says: str) -> None:
+    """And `1h30m` is an hour and a half."""
+    whole = Machine(folder=tmp_path)
+    whole.init()
+    assert says in whole.cell("token", *argv, status=2)
+    assert json.loads(whole.cell("show", "--json"))["tokens"] == {}
+    whole.cell("token", "--for", "1h30m")
+    (token,) = json.loads((whole.data / "cell/registry.json").read_text())["tokens"].values()
+    assert token["expires_at"] - token["made_at"] == 5400
