@@ -11,7 +11,7 @@ from agent.contract.actions.spec import ActionSpec
 from agent.contract.counted import counted
 from agent.contract.errors import BugError
 from agent.contract.messages import Event
-from brain.core import ids, incidents
+from brain.core import absorbed, ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.faults import drift, reports, situations, spread, symptoms, twins
@@ -341,7 +341,9 @@ class Engine:
         incident = incidents.match_began(ctx, spec, scope) if spec is not None else None
         if incident is None:
             return
-        if incident.state is IncidentState.SETTLING:
+        if incident.state is IncidentState.EXPLAINED:
+            self._stands_alone(ctx, incident)
+        elif incident.state is IncidentState.SETTLING:
             if ctx.now >= incident.hold_off_until:
                 self._end_hold_off(ctx, incident)
             else:
@@ -361,6 +363,19 @@ class Engine:
             self._remedy(ctx, incident)
         elif incident.page is Paging.OPEN:
             escalation.open_page(ctx, incident, incident.because)
+
+    def _stands_alone(self, ctx: Context, incident: Incident) -> None:
+        """What explained an incident that people know is over, and its fault is not: they have it as it was."""
+        asks = incident.explained_from is IncidentState.NEEDS_HUMAN
+        incident.explained_from = None
+        why = absorbed.stand_alone(ctx, incident)
+        trigger = IncidentTrigger.STILL_ASKS if asks else IncidentTrigger.STANDS_ALONE
+        incidents.transition(ctx, incident, trigger, why)
+        run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+        gave_up = f". gpuward gave up before: {run.why}" if asks and run is not None and run.why else ""
+        escalation.resume(ctx, incident, why if incident.pages.acked_by else f"{why}{gave_up}")
+        if not asks:
+            self._remedy(ctx, incident)
 
     def _match_ended(self, ctx: Context, rule: str, scope: str, why: str) -> None:
         incident = incidents.match_ended(ctx, rule, scope)
@@ -566,6 +581,8 @@ class Engine:
         for key in [key for key in self._index.by_match if ids.name_of(key) not in kept]:
             rule, scope = ids.split(key)
             self._match_ended(ctx, rule, scope, f"rule {rule} was removed")
+        for incident in absorbed.judge_by_new_rules(ctx):
+            incidents.forget_if_done(ctx, incident)
         for key in [key for key in self.state.dismissed if ids.name_of(key) not in rules]:
             del self.state.dismissed[key]
 
