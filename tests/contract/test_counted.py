@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.contract.counted import counted
+from agent.contract.counted import counted, lasting
 
 
 @pytest.mark.parametrize(
@@ -13,3 +13,19 @@ def test_one_is_singular(number: int, text: str) -> None:
     """Everything else has an s, or the plural that is given."""
     assert counted(number, "run") == text
     assert counted(number, "inquiry", "inquiries").split()[1] == ("inquiry" if number == 1 else "inquiries")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 seconds"),
+        (1, "1 second"),
+        (60, "60 seconds"),
+        (119.4, "119 seconds"),
+        (120, "2 minutes"),
+        (21_600, "360 minutes"),
+    ],
+)
+def test_a_length_of_time(seconds: float, text: str) -> None:
+    """Nobody reads `0 minutes` or `1 minutes`."""
+    assert lasting(seconds) == text
