@@ -57,6 +57,14 @@ def _known_tools(key: str, paths: Mapping[str, str]) -> str:
     return ""
 
 
+def _folder(key: str, path: Path) -> str:
+    return (
+        ""
+        if path.is_absolute() and path.is_dir()
+        else f"{key} must be the absolute path of a folder, not {str(path)!r}"
+    )
+
+
 def _absolute_path_or_empty(key: str, path: str) -> str:
     return absolute_path(key, path) if path else ""
 
@@ -89,7 +97,9 @@ class AgentConfig:
     data_dir: Path = option(
         Path("/var/lib/gpuward-agent"), "folder of the spool, the command journal and the evidence bundles"
     )
-    root: Path = option(Path("/"), "root of the machine; anything but / is a recording, which is only read")
+    root: Path = option(
+        Path("/"), "root of the machine; anything but / is a recording, which is only read", check=_folder
+    )
     beat_interval_s: float = option(
         2.0, "pause between beats; the brain takes a longer silence for a fault", unit="s", least=0.05
     )
@@ -136,7 +146,7 @@ class AgentConfig:
         "mount points that must be mounted; all local and remote file systems are watched anyway",
         example=("/lustre", "/home"),
     )
-    ib_root: str = option(IB_ROOT, "folder of the InfiniBand and RoCE devices")
+    ib_root: str = option(IB_ROOT, "folder of the InfiniBand and RoCE devices", check=absolute_path)
     ib_tools: Path = option(Path("/usr/sbin"), "folder of infiniband-diags (sminfo, ibqueryerrors)")
 
     # --- actions ---

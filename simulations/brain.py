@@ -23,7 +23,7 @@ from brain.cli.run import serve
 from brain.config import BrainConfig
 from brain.console.drill import RECIPIENT
 from brain.core.pack.actions import BRAIN_ACTIONS
-from simulations.local_site import SIMULATED
+from simulations.events import SIMULATED
 
 ANSWER_S = 5.0
 _REAL = ("bmc", "schedulers", "subnet_managers", "switches")

@@ -50,6 +50,7 @@ _FAILED = (
     pynvml.NVML_ERROR_INSUFFICIENT_POWER,
 )
 _UNKNOWN, MUTE = "unknown_error", 3
+_LIBRARY = "libnvidia-ml.so.1"
 # NVML answers these from what it has read before: they say nothing about a GPU.
 _IDENTITY = {"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetPciInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetSerial"}
 # After these no call works any more: the driver was unloaded or replaced.
@@ -161,7 +162,7 @@ class Nvml:
             return answer
         except pynvml.NVMLError as error:
             if error.value in _GONE:
-                raise GoneError(str(error)) from error
+                raise GoneError(_why_absent(error)) from error
             self.note(name, error.value)
             if error.value == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
                 self._missing.add(name)
@@ -462,6 +463,17 @@ def send(**values: Any) -> None:
     """Writes one line to the agent; BrokenPipeError, which ends this process, when the agent is gone."""
     sys.stdout.write(json_text({"at": time.monotonic(), **values}) + "\n")
     sys.stdout.flush()
+
+
+def _why_absent(error: Any) -> str:
+    """NVML's word. pynvml takes a library that cannot be loaded for one that is not there: of that one, the loader's word."""
+    if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
+        try:
+            ctypes.CDLL(_LIBRARY)
+        except OSError as broken:
+            if not str(broken).startswith(f"{_LIBRARY}: cannot open shared object file: No such file"):
+                return f"{_LIBRARY} is there and cannot be loaded: {broken}"
+    return str(error)
 
 
 def main(board_fd: int, interval_s: float, pace: Pace, skips: list[str]) -> None:
