@@ -491,7 +491,13 @@ class Engine:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its node was given back")
 
     def _left_drained(self, ctx: Context, node: str, former: Incident, by_operator: bool) -> None:
-        """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may."""
+        """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may.
+
+        If it only explained the one that had, that one has it again: it stands alone now.
+        """
+        if not by_operator and (kept := incidents.stands_alone_soon(ctx, node, former)) is not None:
+            drains.hand_over(ctx, node, former.id, kept.id)
+            return
         heir = incidents.open_left(ctx, node, former)
         drains.hand_over(ctx, node, former.id, heir.id)
         if by_operator or heir.runbook not in ctx.compiled.runbooks:

@@ -219,6 +219,17 @@ def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     return first or twins.same_nodes(ctx, rule, scope)
 
 
+def stands_alone_soon(ctx: Context, node: str, former: Incident) -> Incident | None:
+    """The node's incident that `former`, which is over, explained, and that nothing else explains."""
+    for incident in ctx.index.explained.get(node, {}).values():
+        rules = [(ctx.compiled.rules.get(name), match) for match, name in incident.matching_rules.items()]
+        if incident.explained_by == former.id and any(
+            rule is not None and explained_by(ctx, rule, ids.split(match)[1]) is None for rule, match in rules
+        ):
+            return incident
+    return None
+
+
 def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
     incident = Incident(
         id=ids.hashed(ids.INCIDENT, ctx.cause, cause, scope),
