@@ -23,6 +23,8 @@ def chosen(path: Path | None) -> Path | None:
 
 
 def load(path: Path | None, data: Path | None) -> BrainConfig:
-    """Reads it. ConfigError: it cannot be read."""
+    """Reads it. ConfigError: it cannot be read. With neither a file nor a folder somebody is told of which brain this is."""
     found = brain_config.load(chosen(path))
+    if chosen(path) is None and data is None:
+        click.echo(f"there is no {DEFAULT_CONFIG}: this is about {found.data_dir}, the default", err=True)
     return found.model_copy(update={"data_dir": data.resolve()}) if data else found
