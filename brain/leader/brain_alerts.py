@@ -21,7 +21,7 @@ from brain.notify.notifier import ONCALL, Notifier
 FIRST_PAUSE_S = 5.0  # after a page that no channel took
 MAX_PAUSE_S = 300.0
 # Troubles that lie outside of this process: each run of the brain looks whether they are over, and clears them.
-LASTING = ("brain_rules", "brain_disconnected", "nobody_leads", "certificate_ends", "nodes_distrust")
+LASTING = ("brain_rules", "brain_disconnected", "nobody_leads", "certificate_ends")
 _KEPT = {"cause", "text", "since", "took"}  # of an alert, on disk
 PageWhat = Literal["open", "repeat", "resolve"]
 REPEAT_S = 900.0  # an alert that is still open is sent again: some receivers close what is not refreshed
