@@ -15,8 +15,8 @@ JSON = 'log_format = "json"\n'
 
 
 def read(folder: Path, name: str) -> list[dict[str, Any]]:
-    """Every line of a log; the test fails at one that is no object."""
-    return [json.loads(line) for line in (folder / f"{name}.log").read_text().splitlines()]
+    """Every whole line of a log, of which the last may be under way; the test fails at one that is no object."""
+    return [json.loads(line) for line in (folder / f"{name}.log").read_text().split("\n")[:-1]]
 
 
 def test_a_step_is_found_in_both_logs_by_its_ids(tmp_path: Path) -> None:

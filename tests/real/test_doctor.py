@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from agent import __version__
+from agent.contract import subjects
 from agent.contract.errors import Unreachable
 from brain import config as brain_config
 from brain.actions import kube, rmcp, slurm
+from brain.adapters import evidence, log
 from brain.cli.checkup import broker, counterparts
 from brain.cli.checkup.installation import BrainAnswers, Installation
 from brain.cli.checkup.lines import Health, HealthLine
@@ -23,7 +25,7 @@ from docs.generate import _toml
 from tests.brain.notify.receivers import receiving
 from tests.real import ipmi_host, kube_plane, slurm_cluster
 from tests.real.brain_kit import lab
-from tests.real.nats import nats_server
+from tests.real.nats import client, nats_server
 
 pytestmark = pytest.mark.component("nats-server")
 GPUWARD = Path(sys.executable).with_name("gpuward")
@@ -79,10 +81,6 @@ async def test_a_cell_that_runs_and_then_does_not(tmp_path: Path) -> None:
         assert found["broker"]["text"].endswith("strict, JetStream")
         assert found["rights on NATS"]["health"] == found["log"]["health"] == "ok"
         assert found["nodes"]["text"] == "all 1 are heard"
-        history = whole.config.data_dir / "history.sqlite"
-        before = history.stat().st_size
-        assert (await doctor(file, *at))[0] == 0
-        assert history.stat().st_size == before, "nothing stands on the log because of it"
         node.ahead_s = -90.0
         await node.beat()
         await whole.until(
@@ -118,9 +116,26 @@ async def test_too_few_rights_on_the_servers_of_a_site(tmp_path: Path) -> None:
             assert denied.lower() in rights.text.lower(), rights.text
         assert of("broker", found).health is Health.OK
         assert of("log", found).health is Health.WARN
-    with nats_server(tmp_path / "all") as server:
-        found = [line async for line in broker.broker(site(tmp_path, nats={"url": server.url}))]
-        assert of("rights on NATS", found).health is Health.OK
+
+
+async def test_all_rights_are_tried_and_nothing_is_changed(tmp_path: Path) -> None:
+    """Log, lease and evidence have the limits that they had, and not one message more; there is no stream besides."""
+    with nats_server(tmp_path) as server:
+        found = site(tmp_path, nats={"url": server.url})
+        async with client(server.url) as connection:
+            await log.ensure(connection, "default", found.config.log)
+            await connection.jetstream().create_key_value(bucket=subjects.LEASE_BUCKET, ttl=5)
+            await evidence.ensure(connection, "default", found.config.evidence)
+
+            async def streams() -> list[tuple[Any, ...]]:
+                infos = await connection.jsm().streams_info()
+                return sorted((one.config.name, str(one.config), one.state.last_seq) for one in infos)
+
+            before = await streams()
+            assert [last_seq for _, _, last_seq in before] == [0, 0, 0]
+            said = [line async for line in broker.broker(found)]
+            assert of("rights on NATS", said).health is Health.OK
+            assert await streams() == before
 
 
 async def test_a_server_that_is_not_strict_or_not_there(tmp_path: Path) -> None:
