@@ -3,7 +3,7 @@
 from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from brain.cell.confirmations import read_confirmed
-from brain.cell.registry import CellRegistry
+from brain.cell.registry import BY_HAND, CellRegistry
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 
@@ -14,11 +14,9 @@ def check(config: BrainConfig) -> None:
     if key.exists():
         return
     trust = TrustFile(config.cell_dir)
-    nodes = {
-        *CellRegistry(config.registry_file).nodes(),
-        *read_confirmed(trust.confirmed_file),
-        *config.nats.embedded.nodes,
-    }
+    # Who was let in by hand, or stands in brain.toml, may never have heard of a key: nodes come before the brain's first start.
+    joined = {name for name, node in CellRegistry(config.registry_file).nodes().items() if node.by != BY_HAND}
+    nodes = {*joined, *read_confirmed(trust.confirmed_file)}
     public = key.with_name(f"{key.name}.pub")
     if not (nodes or trust.state().serial or public.exists()):
         return

@@ -110,7 +110,7 @@ async def test_whoever_has_shown_a_credential_keeps_the_place(
         aiohttp.ClientSession() as stranger,
     ):
 
-        async def place(of: aiohttp.ClientSession) -> object:
+        async def place(of: aiohttp.ClientSession) -> aiohttp.client_proto.ResponseHandler:
             """The connection that it uses."""
             async with of.get(f"{url}/healthz" if of is stranger else f"{url}/api/me") as answer:
                 assert answer.status == 200
@@ -127,6 +127,9 @@ async def test_whoever_has_shown_a_credential_keeps_the_place(
             assert [await place(mine), await place(stranger)] == places
             with held(port, 30, asking):
                 await come(silent, 0)
+                async with asyncio.timeout(30):
+                    while places[1].is_connected():
+                        await asyncio.sleep(0.02)
                 assert await place(mine) == places[0]
                 assert await place(stranger) != places[1]
 

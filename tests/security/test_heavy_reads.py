@@ -42,6 +42,6 @@ async def test_a_viewer_who_reads_without_end_costs_no_lease(
                 await asyncio.sleep(0.1)
         answers = attack.result()
         assert answers["200"], "a reader is served, within a share"
-        assert attacked_.longest_s < idle.longest_s + 0.5, (answers, idle.longest_s, attacked_.longest_s)
+        assert attacked_.longest_s < idle.longest_s + 1.0, (answers, idle.longest_s, attacked_.longest_s)
         assert (await whole.get("/api/incidents?all=1"))["incidents"], "and another person meanwhile"
         attacked(record_property, sum(answers.values()), refused=sum(answers.values()) - answers["200"])

@@ -124,11 +124,13 @@ def test_a_lost_signing_key_is_not_replaced_where_nodes_obey_it(known: str, tmp_
     rotation = made(tmp_path)
     config = parse({"data_dir": str(tmp_path)}, "test", tmp_path)
     signing_key.check(config)  # a new cell: nobody knows a key yet
+    CellRegistry(config.registry_file).add("n2", keys.load_nkey(tmp_path / "n2.nk"), now=NOW_S)
+    signing_key.check(config)  # let in by hand before the first start: nor does that one
     signing = tmp_path / "signing.key"
     match known:
         case "joined":
             public = keys.load_nkey(tmp_path / "n1.nk")
-            CellRegistry(config.registry_file).add("n1", public, now=NOW_S)
+            CellRegistry(config.registry_file).add("n1", public, now=NOW_S, by="a1b2c3")  # a join token
         case "confirmed":
             write_confirmed(rotation.file.confirmed_file, {"n1": Confirmed(serial=0, live=False)})
         case "announced":
