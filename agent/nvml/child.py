@@ -51,7 +51,6 @@ _FAILED = (
     pynvml.NVML_ERROR_INSUFFICIENT_POWER,
 )
 _UNKNOWN, MUTE = "unknown_error", 3
-_LIBRARY = "libnvidia-ml.so.1"
 # NVML answers these from what it has read before: they say nothing about a GPU.
 _IDENTITY = {"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetPciInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetSerial"}
 # After these no call works any more: the driver was unloaded or replaced.
@@ -108,7 +107,7 @@ class GoneError(Exception):
     """There is no NVML here, or no longer."""
 
     def __init__(self, error: pynvml.NVMLError) -> None:
-        super().__init__(_why_absent(error))
+        super().__init__(str(error))
         self.code: int = error.value
 
 
@@ -497,17 +496,6 @@ def send(**values: Any) -> None:
     """Writes one line to the agent; BrokenPipeError, which ends this process, when the agent is gone."""
     sys.stdout.write(json_text({"at": time.monotonic(), **values}) + "\n")
     sys.stdout.flush()
-
-
-def _why_absent(error: Any) -> str:
-    """NVML's word. pynvml takes a library that cannot be loaded for one that is not there: of that one, the loader's word."""
-    if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
-        try:
-            ctypes.CDLL(_LIBRARY)
-        except OSError as broken:
-            if not str(broken).startswith(f"{_LIBRARY}: cannot open shared object file: No such file"):
-                return f"{_LIBRARY} is there and cannot be loaded: {broken}"
-    return str(error)
 
 
 def main(board_fd: int, interval_s: float, pace: Pace, answered: str, skips: list[str]) -> None:

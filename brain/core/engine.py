@@ -11,7 +11,7 @@ from agent.contract.actions.spec import ActionSpec
 from agent.contract.counted import counted
 from agent.contract.errors import BugError
 from agent.contract.messages import Event
-from brain.core import absorbed, ids, incidents
+from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.faults import drift, reports, situations, spread, symptoms, twins
@@ -254,11 +254,14 @@ class Engine:
             incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is not over: {still} matches")
             self._remedy(ctx, incident)
         elif incident.state is IncidentState.RECOVERED:
-            gone = f"its symptoms have been gone for {ctx.now - incident.clear_since:.0f} s"
+            clear_s = ctx.now - incident.clear_since
             run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
-            why = run.why if run is not None and run.requested_by else gone
-            left_out = validation.left_out(run) if run else ""
-            incidents.transition(ctx, incident, IncidentTrigger.STAYED_CLEAR, f"{why}{left_out}")
+            incidents.transition(
+                ctx,
+                incident,
+                IncidentTrigger.STAYED_CLEAR,
+                f"its symptoms have been gone for {clear_s:.0f} s{validation.left_out(run) if run else ''}",
+            )
 
     def _end_hold_off(self, ctx: Context, incident: Incident) -> None:
         """Opens the incident, unless a run of ours may have caused it: then it waits until that run has ended."""
@@ -338,9 +341,7 @@ class Engine:
         incident = incidents.match_began(ctx, spec, scope) if spec is not None else None
         if incident is None:
             return
-        if incident.state is IncidentState.EXPLAINED:
-            self._stands_alone(ctx, incident)
-        elif incident.state is IncidentState.SETTLING:
+        if incident.state is IncidentState.SETTLING:
             if ctx.now >= incident.hold_off_until:
                 self._end_hold_off(ctx, incident)
             else:
@@ -360,19 +361,6 @@ class Engine:
             self._remedy(ctx, incident)
         elif incident.page is Paging.OPEN:
             escalation.open_page(ctx, incident, incident.because)
-
-    def _stands_alone(self, ctx: Context, incident: Incident) -> None:
-        """What explained an incident that people know is over, and its fault is not: they have it as it was."""
-        asks = incident.explained_from is IncidentState.NEEDS_HUMAN
-        incident.explained_from = None
-        why = absorbed.stand_alone(ctx, incident)
-        trigger = IncidentTrigger.STILL_ASKS if asks else IncidentTrigger.STANDS_ALONE
-        incidents.transition(ctx, incident, trigger, why)
-        run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
-        gave_up = f". gpuward gave up before: {run.why}" if asks and run is not None and run.why else ""
-        escalation.resume(ctx, incident, why if incident.pages.acked_by else f"{why}{gave_up}")
-        if not asks:
-            self._remedy(ctx, incident)
 
     def _match_ended(self, ctx: Context, rule: str, scope: str, why: str) -> None:
         incident = incidents.match_ended(ctx, rule, scope)
@@ -437,10 +425,7 @@ class Engine:
 
     def _run_ended(self, ctx: Context, run: Run) -> None:
         ctx.changed.extend(symptoms.run_ended(ctx, run.id))
-        for former in requests.ended(ctx, run):
-            self._recover(
-                ctx, former, IncidentTrigger.CLEARED, f"it was done again ({run.id}), and ended well"
-            )
+        requests.ended(ctx, run)
         incident = ctx.state.incidents.get(run.incident)
         if incident is not None and run.state is RunState.SUCCEEDED and not drains.owned(ctx, incident):
             incidents.end_left(ctx, incident)
@@ -479,8 +464,6 @@ class Engine:
                 drained = run.node in drains.owned(ctx, incident)
                 escalation.gave_up(ctx, incident, f"{why}. {told.drained(ctx, run)}" if drained else why)
         keeps = bool(incident.node and drains.owned(ctx, incident))
-        if requests.found(run):
-            return  # it has no symptoms that could be gone: somebody closes it, or the next one ends well
         if not incident.matching_rules and not incident.unproven and not keeps:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
 
@@ -491,13 +474,7 @@ class Engine:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its node was given back")
 
     def _left_drained(self, ctx: Context, node: str, former: Incident, by_operator: bool) -> None:
-        """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may.
-
-        If it only explained the one that had, that one has it again: it stands alone now.
-        """
-        if not by_operator and (kept := incidents.stands_alone_soon(ctx, node, former)) is not None:
-            drains.hand_over(ctx, node, former.id, kept.id)
-            return
+        """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may."""
         heir = incidents.open_left(ctx, node, former)
         drains.hand_over(ctx, node, former.id, heir.id)
         if by_operator or heir.runbook not in ctx.compiled.runbooks:
@@ -589,8 +566,6 @@ class Engine:
         for key in [key for key in self._index.by_match if ids.name_of(key) not in kept]:
             rule, scope = ids.split(key)
             self._match_ended(ctx, rule, scope, f"rule {rule} was removed")
-        for incident in absorbed.judge_by_new_rules(ctx):
-            incidents.forget_if_done(ctx, incident)
         for key in [key for key in self.state.dismissed if ids.name_of(key) not in rules]:
             del self.state.dismissed[key]
 

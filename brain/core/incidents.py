@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from agent.contract.counted import span
-from brain.core import absorbed, ids, share
+from brain.core import ids, share
 from brain.core.context import Context
 from brain.core.faults import situations, twins
 from brain.core.healing import drains, runs
@@ -35,8 +34,6 @@ class IncidentTrigger(StrEnum):
     STAYED_CLEAR = "stayed clear"  # for the resolve delay
     ABSORBED = "absorbed"  # another incident explains it
     CLOSED_BY_OPERATOR = "closed by an operator"
-    STANDS_ALONE = "stands alone"  # what explained it is over
-    STILL_ASKS = "still asks for a person"  # the same, and gpuward had given up before
 
 
 S, T = IncidentState, IncidentTrigger
@@ -59,8 +56,6 @@ TRANSITIONS: dict[tuple[IncidentState, IncidentTrigger], IncidentState] = {
         (state, T.CLOSED_BY_OPERATOR): S.CLOSED
         for state in (S.SETTLING, S.OPEN, S.HEALING, S.NEEDS_HUMAN, S.RECOVERED)
     },
-    (S.EXPLAINED, T.STANDS_ALONE): S.OPEN,
-    (S.EXPLAINED, T.STILL_ASKS): S.NEEDS_HUMAN,
 }
 OVER = (S.CLOSED, S.EXPLAINED)
 
@@ -70,8 +65,8 @@ def transition(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: 
     after = TRANSITIONS.get((incident.state, trigger))
     if after is None:
         return False
-    before, incident.state = incident.state, after
-    in_hold_off = before is S.SETTLING and after in OVER  # over before a page was sent
+    in_hold_off = incident.state is S.SETTLING and after in OVER  # over before a page was sent
+    incident.state = after
     ctx.show(incident)
     ctx.note(
         f"incident.{after}",
@@ -81,11 +76,11 @@ def transition(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: 
         data={"cause": incident.cause, "quiet": in_hold_off},
     )
     if after in OVER:
-        _end(ctx, incident, before, why, by_operator=trigger is T.CLOSED_BY_OPERATOR)
+        _end(ctx, incident, why, by_operator=trigger is T.CLOSED_BY_OPERATOR)
     return True
 
 
-def _end(ctx: Context, incident: Incident, before: IncidentState, why: str, *, by_operator: bool) -> None:
+def _end(ctx: Context, incident: Incident, why: str, *, by_operator: bool) -> None:
     """What follows when an incident is over: its runs are cancelled, its pages resolved, its inhibition ends.
 
     What it keeps out of service gets another owner. What an operator closes stays dismissed until a newer fact comes.
@@ -106,20 +101,15 @@ def _end(ctx: Context, incident: Incident, before: IncidentState, why: str, *, b
     ctx.index.remove_incident(incident)
     ctx.released.append(incident)
     ctx.cancel_timer(f"incident:{incident.id}")
-    if incident.explained_by:
-        absorbed.keep(ctx, incident, before, why)
-    else:
-        escalation.resolve(ctx, incident, why)
+    escalation.resolve(ctx, incident, why)
     forget_if_done(ctx, incident)
 
 
 def forget_if_done(ctx: Context, incident: Incident) -> None:
     """Forgets an incident that is over, with its runs, once its pages are delivered and its last step has ended.
 
-    Not one that may stand alone again (absorbed.py). The read model keeps it.
+    The read model keeps it.
     """
-    if incident.explained_from is not None:
-        return
     stopping = any(
         ctx.state.runs[run].state is RunState.CANCELLING for run in incident.runs if run in ctx.state.runs
     )
@@ -139,12 +129,8 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     if incident is not None:
         _join(ctx, incident, rule, scope)
         return incident
-    wider, kept = explained_by(ctx, rule, scope), absorbed.of(ctx, cause, scope)
-    if kept is not None:
-        kept.matching_rules[ids.key(rule.name, scope)] = rule.name
+    wider = explained_by(ctx, rule, scope)
     if wider is not None:
-        if kept is not None:
-            kept.explained_by = wider.id
         wider.explains += 1
         _affects(wider, [node_of(scope)])
         ctx.show(wider)
@@ -158,7 +144,7 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
         return None
     if _dismissed_around(ctx, cause, scope):
         return None
-    return kept or _open(ctx, rule, cause, scope)
+    return _open(ctx, rule, cause, scope)
 
 
 def _dismissed_around(ctx: Context, cause: str, scope: str) -> bool:
@@ -183,8 +169,6 @@ def match_ended(ctx: Context, rule: str, scope: str) -> Incident | None:
     ctx.state.dismissed.pop(match, None)
     incident = ctx.state.incidents.get(ctx.index.by_match.pop(match, ""))
     if incident is None:
-        if (kept := absorbed.match_ended(ctx, match)) is not None:
-            forget_if_done(ctx, kept)
         return None
     incident.matching_rules.pop(match, None)
     ctx.show(incident)
@@ -217,17 +201,6 @@ def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     ]
     first = min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
     return first or twins.same_nodes(ctx, rule, scope)
-
-
-def stands_alone_soon(ctx: Context, node: str, former: Incident) -> Incident | None:
-    """The node's incident that `former`, which is over, explained, and that nothing else explains."""
-    for incident in ctx.index.explained.get(node, {}).values():
-        rules = [(ctx.compiled.rules.get(name), match) for match, name in incident.matching_rules.items()]
-        if incident.explained_by == former.id and any(
-            rule is not None and explained_by(ctx, rule, ids.split(match)[1]) is None for rule, match in rules
-        ):
-            return incident
-    return None
 
 
 def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
@@ -437,7 +410,7 @@ def came(ctx: Context, incident: Incident) -> None:
     ctx.set_timer(f"recurred:{key}", ctx.now + RECURRED_S)
     if times:
         pause_s = (ctx.now - times[0]) / len(times)
-        text = f"it came {len(times) + 1} times in {span(ctx.now - times[0])}, every {span(pause_s)}"
+        text = f"it came {len(times) + 1} times in {(ctx.now - times[0]) / 60:.0f} minutes, every {pause_s / 60:.0f} minutes"
         ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
 
 

@@ -32,9 +32,6 @@ class Index:
         self.by_cause: dict[Cause, dict[str, dict[str, Incident]]] = {}
         self.by_match: dict[str, str] = {}  # "<rule>@<scope>" -> incident id
         self.inhibitors: dict[Cause, dict[str, Incident]] = {}  # cause -> id -> incident that inhibits it
-        self.explained: dict[
-            str, dict[str, Incident]
-        ] = {}  # node (empty: wider) -> id -> what is kept (absorbed.py)
         self.claims = state.claims
         self.baselines: dict[str, Baseline] = {}  # `unlike` symptom -> its baseline; built on first use
         for key, symptom in state.symptoms.items():
@@ -49,8 +46,6 @@ class Index:
         for incident in state.incidents.values():
             if incident.state not in _OVER:
                 self.add_incident(incident)
-            elif incident.explained_from is not None:
-                self.add_explained(incident)
         for run in state.runs.values():
             if run.claimed:
                 self.claims.setdefault(run.id, run.node)
@@ -107,14 +102,6 @@ class Index:
             self.by_match[match] = incident.id
         for cause in incident.inhibits:
             self.inhibitors.setdefault(cause, {})[incident.id] = incident
-
-    def add_explained(self, incident: Incident) -> None:
-        """Another incident explains it; it is kept for when that is over."""
-        self.explained.setdefault(incident.node, {})[incident.id] = incident
-
-    def remove_explained(self, incident: Incident) -> None:
-        """It stands alone again, or its fault is over."""
-        _take(self.explained, incident.node, incident.id)
 
     def remove_incident(self, incident: Incident) -> None:
         """An incident is over."""

@@ -375,8 +375,6 @@ class Incident:
     inhibits: list[str] = field(default_factory=list)
     # id of the incident that explains this one
     explained_by: str = ""
-    # explained, and kept: the state in which it was, for when it stands alone again
-    explained_from: IncidentState | None = None
     # every fact was old when it arrived; a fresh fact ends this
     stale: bool = False
     # a symptom of it ended without a fact that says so: its time to live was over, or it was reset on act

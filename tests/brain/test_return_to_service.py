@@ -252,7 +252,7 @@ def test_a_shared_cause_that_is_over_keeps_no_node_and_explains_nothing() -> Non
         story.event(100, "link.state", "link/eth1", f"n{number}", up=True)
     story.run(700)
     assert story.incidents("switch")[0].state == "closed"
-    own = [one for one in story.incidents("link-down") if one.node == "n1"][-1]
+    own = story.incidents("link-down")[-1]
     assert (own.node, own.state) == ("n1", "needs_human"), "the next rung did not help either"
     assert switch.id not in story.engine.state.drains["n1"], "it has another owner"
     story.event(710, "link.state", "link/eth1", "n6", up=False)

@@ -16,7 +16,6 @@ from brain.core.pack.topology import CELL, component_of, node_of
 from brain.core.state import SetAside, SymptomState
 
 SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
-APART_S = 60.0  # who began so long before the others did not begin with them
 GROWS_S = 300.0  # a spread that few nodes show is not over while the newest of them began so lately
 
 
@@ -73,13 +72,8 @@ def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
 
 
 def over(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """No node shows it; or fewer than half of those that it takes, and it does not grow any more.
-
-    It does not, if only nodes are left that showed it before it grew: without them no node would show it any more.
-    """
-    if not wide.members or not _few(ctx, symptom, wide):
-        return not wide.members
-    return _only_earlier(ctx, wide) or ctx.now >= _grows_until(ctx, symptom, wide)
+    """No node shows it; or fewer than half of those that it takes, and it does not grow any more."""
+    return not wide.members or (_few(ctx, symptom, wide) and ctx.now >= _grows_until(ctx, symptom, wide))
 
 
 def due(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
@@ -205,12 +199,6 @@ def _with_treated(ctx: Context, wide: SymptomState) -> int:
 
 def _few(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     return _with_treated(ctx, wide) < _least(ctx, symptom, wide.scope) / 2
-
-
-def _only_earlier(ctx: Context, wide: SymptomState) -> bool:
-    """Whether the nodes that made it grow are well again, and those that are left began some time before them."""
-    recovered = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {})
-    return max(recovered.values(), default=0.0) >= max(wide.members.values()) + APART_S
 
 
 def _begun(ctx: Context, wide: SymptomState) -> list[float]:

@@ -12,7 +12,7 @@ from brain.core.context import Context
 from brain.core.pack.spec import ONCALL, EscalationStep, Priority
 from brain.core.paging import grouping, queue
 from brain.core.paging.queue import What
-from brain.core.state import AlertGroup, Incident, IncidentState, PageState
+from brain.core.state import AlertGroup, Incident, IncidentState
 
 _CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
 ONCE_S = 30 * 86_400.0  # how long a value of `page_once` counts as paged
@@ -105,27 +105,6 @@ def resolve(ctx: Context, incident: Incident, why: str) -> None:
         for group in list(incident.pages.notified):
             _notify(ctx, incident, "resolve", why, group)
     _stop_timers(ctx, incident)
-
-
-def rest(ctx: Context, incident: Incident, why: str) -> None:
-    """Another incident explains it for now: nobody is called for it. Who has acknowledged it keeps the alert, and learns why."""
-    if not incident.pages.acked_by:
-        resolve(ctx, incident, why)
-        return
-    _stop_timers(ctx, incident)
-    for group in list(incident.pages.notified):
-        _notify(ctx, incident, "update", why, group)
-
-
-def resume(ctx: Context, incident: Incident, text: str) -> None:
-    """It stands alone again: who has acknowledged it is told, otherwise a new alert opens."""
-    pages = incident.pages
-    if pages.acked_by:
-        for group in list(pages.notified):
-            _notify(ctx, incident, "update", text, group)
-        return
-    incident.pages = PageState(sent=pages.sent, by=pages.by, waiting=pages.waiting)
-    page(ctx, incident, "open", text)
 
 
 def acknowledge(ctx: Context, incident: Incident, who: str) -> None:

@@ -111,18 +111,6 @@ def test_it_ends_below_half_of_what_began_it() -> None:
     assert WIDE not in watch.state.symptoms
 
 
-@pytest.mark.parametrize(("before_s", "ends"), [(59, []), (60, [f"-{WIDE}"]), (600, [f"-{WIDE}"])])
-def test_a_node_that_was_sick_before_keeps_no_spread_alive(before_s: float, ends: list[str]) -> None:
-    """All that fell sick together are well again. Who was sick a minute before them is no sign that it spreads."""
-    watch = leaf(enough=3, within_s=900)
-    sick(watch, 1000 - before_s, "n1")
-    for number in (2, 3):
-        sick(watch, 1000, f"n{number}")
-    assert WIDE in watch.active
-    assert well(watch, 1090, "n2") == [], "another one that fell sick then is not well"
-    assert well(watch, 1090, "n3") == ends
-
-
 def test_half_of_an_odd_number() -> None:
     """Three of five are more than half, two are less."""
     watch = leaf(at_least=5)
