@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from agent.shared.inert_log import LogFormat
-from brain import options, renamed, toml_lines, zones
+from brain import options, renamed, setting_ranges, toml_lines, zones
 from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
 from brain.core.pack.spec import Digest, EscalationStep, ModeSetting, Place, Priority, Settings
@@ -41,33 +41,6 @@ _KINDS_OF_ERROR = {
     "extra_forbidden": "unknown key",
     "unexpected_keyword_argument": "unknown key",
     "missing": "is missing",
-}
-
-
-# What the numbers of [settings] may be. Beyond it a safety law would hold for nothing, or the brain would do nothing, silently.
-# Not in the type, which also reads what is on the log.
-RANGES: Mapping[str, tuple[float, float]] = {
-    "disruptive_runs": (0, 1000),
-    "disruptive_runs_per_leaf": (0, 1000),
-    "disruptive_runs_per_runbook": (0, 1000),
-    "disruptive_runs_per_job": (0, 1000),
-    "shared_nodes": (1, 1000),
-    "shared_share": (0, 1),
-    "shared_small_share": (0, 2),
-    "shared_leaf_nodes": (1, 1000),
-    "shared_within_s": (1, 86_400),
-    "hold_off_s": (0, 3600),
-    "stale_s": (1, 86_400),
-    "approval_s": (60, 7 * 86_400),
-    "breaker_runs": (1, 10_000),
-    "breaker_within_s": (60, 7 * 86_400),
-    "same_cause_nodes": (1, 10_000),
-    "remedies_per_day": (1, 1000),
-    "remedies_per_week": (1, 1000),
-    "remedies_per_month": (1, 1000),
-    "page_repeat_s": (10, 7 * 86_400),
-    "group_at_least": (0, 10_000),
-    "group_within_s": (1, 3600),
 }
 
 
@@ -198,7 +171,7 @@ class BrainConfig(_Model):
             raise ValueError(
                 "nats.operator: give the servers in nats.url; the embedded one is not in operator mode"
             )
-        _check_ranges(self.settings)
+        setting_ranges.check(self.settings)
         for severity, chain in self.settings.escalation.items():
             self._check_chain(severity.value, chain)
         for fault, wait in self.settings.drains.items():
@@ -297,16 +270,6 @@ class BrainConfig(_Model):
     def places(self) -> dict[str, Place]:
         """Reads node → place from the topology file; ConfigError names file and node."""
         return read_places(self.topology) if self.topology else {}
-
-
-def _check_ranges(settings: Settings) -> None:
-    for name, (least, most) in RANGES.items():
-        found = getattr(settings, name)
-        for value in found if isinstance(found, tuple) else (found,):
-            if not least <= value <= most:
-                raise ValueError(f"settings.{name}: {value:g} is not {least:,g} to {most:,g}")
-    if not settings.page_repeat_s:
-        raise ValueError("settings.page_repeat_s: a page must be repeated some time: give at least one pause")
 
 
 def _check_modes(config: BrainConfig, where: str) -> None:

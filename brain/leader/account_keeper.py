@@ -4,9 +4,8 @@ It needs a key of the operator's and credentials of the system account (`nats.op
 administrator has to do. Every connection begins with all accounts: whatever the servers had before, they have the newest then.
 """
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from brain.cell.registry import CellNode, CellRegistry
 from brain.config import BrainConfig, NatsConfig, OperatorConfig
 from brain.leader.accounts_by_hand import AccountsByHand
 from brain.leader.notes import BrainNotes
+from brain.leader.registry_watch import RegistryWatch
 
 CHECK_S = 0.2
 _ANSWER_S = 5.0
@@ -46,7 +46,7 @@ class AccountKeeper:
         self._jwts = jwts
         self._notes = notes
         self._registry = CellRegistry(config.registry_file)
-        self._told = ""
+        self._watch = RegistryWatch(notes, CHECK_S)
         self._seen: Mapping[str, CellNode] | None = None
         # node -> its state when it was dealt with
         self._done: dict[str, CellNode | float] = {}
@@ -66,19 +66,7 @@ class AccountKeeper:
 
     async def _session(self, operator: Nkey, client: Client) -> None:
         self._done, self._seen = {}, None
-        await self._for_ever(partial(self._update, operator, client))
-
-    async def _for_ever(self, look: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            try:
-                await look()
-            except ConfigError as error:
-                if str(error) != self._told:
-                    self._told = str(error)
-                    self._notes.write("cell.failed", str(error))
-            else:
-                self._told = ""
-            await asyncio.sleep(CHECK_S)
+        await self._watch.run(partial(self._update, operator, client))
 
     async def _update(self, operator: Nkey, client: Client) -> None:
         """Gives the servers what has changed. ConfigError: they do not take it."""

@@ -1,13 +1,12 @@
 """Says what an administrator has to tell the NATS servers of a site, where the brain cannot tell them itself."""
 
-import asyncio
 from collections.abc import Mapping
 
-from agent.contract.errors import ConfigError
 from brain.cell import by_hand
 from brain.cell.registry import CellNode, CellRegistry
 from brain.config import BrainConfig
 from brain.leader.notes import BrainNotes
+from brain.leader.registry_watch import RegistryWatch
 
 CHECK_S = 0.5
 
@@ -21,22 +20,12 @@ class AccountsByHand:
         self._notes = notes
         self._registry = CellRegistry(config.registry_file)
         self._known: Mapping[str, CellNode | float] = by_hand.states(self._registry)
-        self._told = ""
 
     async def serve(self) -> None:
         """Until cancelled. A registry that cannot be read is told once."""
-        while True:
-            try:
-                self._look()
-            except ConfigError as error:
-                if str(error) != self._told:
-                    self._told = str(error)
-                    self._notes.write("cell.failed", str(error))
-            else:
-                self._told = ""
-            await asyncio.sleep(CHECK_S)
+        await RegistryWatch(self._notes, CHECK_S).run(self._look)
 
-    def _look(self) -> None:
+    async def _look(self) -> None:
         now = by_hand.states(self._registry)
         for name, of in now.items():
             if self._known.get(name) != of:

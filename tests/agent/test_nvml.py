@@ -403,8 +403,10 @@ def test_the_child_imports_little(fake: FakeNvml) -> None:
     assert {"pynvml", "agent.nvml.child"} <= modules
     assert {name for name in modules if name.startswith("agent.")} == {
         "agent.nvml",
+        "agent.nvml.calls",
         "agent.nvml.child",
         "agent.nvml.pace",
+        "agent.nvml.sampled_gpu",
         "agent.nvml.wire",
     }
     assert not modules & {

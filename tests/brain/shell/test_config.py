@@ -9,11 +9,12 @@ import pytest
 from agent.contract.errors import ConfigError
 from brain.adapters.codec import Codec
 from brain.cell.authority import Authority
-from brain.config import RANGES, load, parse
+from brain.config import load, parse
 from brain.core.inputs import PackLoaded
 from brain.core.pack.spec import Digest, Mode, Priority, Settings
 from brain.notify.webhook import WebhookOptions
 from brain.options import options
+from brain.setting_ranges import RANGES
 from tests.brain.world import pack
 
 WRONG: list[tuple[dict[str, Any], str]] = [
