@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from agent.contract.counted import counted
-from agent.contract.errors import ActionError, ConfigError, Refused
+from agent.contract.errors import ActionError, BugError, ConfigError, Refused
 from agent.contract.messages import Scalar
 from brain import actions
 from brain.actions import bmc_tables, scheduler
@@ -159,8 +159,8 @@ class _Nobody:
     async def perform(
         self, node: str, action: str, params: Mapping[str, Scalar], *, of: Order, part: str
     ) -> StepResult:
-        """Never called."""
-        raise NotImplementedError(f"the doctor performs nothing: {action} on {node}, {params}, {of}, {part}")
+        """BugError: nothing may come here."""
+        raise BugError(f"the doctor performs nothing: {action} on {node}, {params}, {of}, {part}")
 
 
 async def own_actions(found: Installation) -> AsyncIterator[HealthLine]:
