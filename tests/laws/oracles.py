@@ -10,6 +10,7 @@ from typing import Protocol
 
 from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Outcome
+from agent.contract.components import NODE, TYPES
 from agent.contract.messages import Event, Scalar
 from brain.core.effects import Note, Perform, SendPage, ShowRun
 from brain.core.healing.gates import LONG_WAIT_S
@@ -212,6 +213,8 @@ class SharedCause:
     def _heard(self, pack: Pack, given: EventSeen, now: float) -> None:
         event = given.event
         for symptom in _seen(pack.version, pack).get(event.kind, ()):
+            if event.component == NODE and symptom.scope in TYPES and symptom.scope != NODE:
+                continue  # it names no part, so it is no fault of one
             if any(_fits(match, given) for match in symptom.clear):
                 self._active.get(symptom.name, {}).pop(event.node, None)
             elif event.age_s < FRESH_S and any(_fits(match, given) for match in symptom.on):
