@@ -270,8 +270,9 @@ class Engine:
             incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
             self._remedy(ctx, incident)
             return
-        if ctx.now < incident.hold_off_until + RECHECK_S:  # one note, not one for each check
-            why = f"{run.id} is at work on {incident.node}: it is judged when that has ended"
+        if (why := runs.judged_later(run)) != incident.waits:  # one note, not one for each check
+            incident.waits = why
+            ctx.show(incident)
             ctx.note("incident.waits", why, incident=incident.id, scope=incident.scope)
         ctx.set_timer(f"incident:{incident.id}", ctx.now + RECHECK_S)
 

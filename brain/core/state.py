@@ -379,6 +379,8 @@ class Incident:
     stale: bool = False
     # a symptom of it ended without a fact that says so: its time to live was over, or it was reset on act
     unproven: bool = False
+    # settling beyond its hold-off: until when, and why; kept afterwards
+    waits: str = ""
     pages: PageState = field(default_factory=PageState)
     # recovered: since when
     clear_since: float = 0.0
