@@ -1,7 +1,8 @@
 #!/bin/sh
 # Starts a NATS server again that stores nothing any more. A server whose disk was full (2.15 was measured) refuses every write to
-# the stream that met it until it is restarted, also when there is space again; its /healthz says so. The brain's own server is
-# looked after by the brain: this is for servers of a site's own, one beside each of them.
+# the stream that met it, and one of a cluster turns JetStream off; both until they are restarted, also when there is space
+# again. /healthz says so. The brain's own server is looked after by the brain: this is for servers of a site's own, one
+# beside each of them.
 #
 #   health.sh http://127.0.0.1:8222 /var/lib/nats systemctl restart nats-server
 #
@@ -21,7 +22,7 @@ needed_mb=${NEEDED_MB:-32}
 said=""
 while sleep "$every_s"; do
     case $(curl --silent --max-time 5 "$url/healthz") in
-    *"write error"*) ;;
+    *"write error"* | *"JetStream not enabled"*) ;;
     *)
         said=""
         continue

@@ -137,6 +137,11 @@ class NatsServer:
         return self._folder / "nats.pid"
 
     @property
+    def store(self) -> Path:
+        """Where its streams are."""
+        return self._folder / "js"
+
+    @property
     def died(self) -> bool:
         """Whether it has ended without `kill` or `stop`."""
         return self._process is not None and self._process.poll() is not None
