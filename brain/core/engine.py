@@ -254,14 +254,11 @@ class Engine:
             incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is not over: {still} matches")
             self._remedy(ctx, incident)
         elif incident.state is IncidentState.RECOVERED:
-            clear_s = ctx.now - incident.clear_since
+            gone = f"its symptoms have been gone for {ctx.now - incident.clear_since:.0f} s"
             run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
-            incidents.transition(
-                ctx,
-                incident,
-                IncidentTrigger.STAYED_CLEAR,
-                f"its symptoms have been gone for {clear_s:.0f} s{validation.left_out(run) if run else ''}",
-            )
+            why = run.why if run is not None and run.requested_by else gone
+            left_out = validation.left_out(run) if run else ""
+            incidents.transition(ctx, incident, IncidentTrigger.STAYED_CLEAR, f"{why}{left_out}")
 
     def _end_hold_off(self, ctx: Context, incident: Incident) -> None:
         """Opens the incident, unless a run of ours may have caused it: then it waits until that run has ended."""
@@ -425,7 +422,10 @@ class Engine:
 
     def _run_ended(self, ctx: Context, run: Run) -> None:
         ctx.changed.extend(symptoms.run_ended(ctx, run.id))
-        requests.ended(ctx, run)
+        for former in requests.ended(ctx, run):
+            self._recover(
+                ctx, former, IncidentTrigger.CLEARED, f"it was done again ({run.id}), and ended well"
+            )
         incident = ctx.state.incidents.get(run.incident)
         if incident is not None and run.state is RunState.SUCCEEDED and not drains.owned(ctx, incident):
             incidents.end_left(ctx, incident)
@@ -464,6 +464,8 @@ class Engine:
                 drained = run.node in drains.owned(ctx, incident)
                 escalation.gave_up(ctx, incident, f"{why}. {told.drained(ctx, run)}" if drained else why)
         keeps = bool(incident.node and drains.owned(ctx, incident))
+        if requests.found(run):
+            return  # it has no symptoms that could be gone: somebody closes it, or the next one ends well
         if not incident.matching_rules and not incident.unproven and not keeps:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
+from agent.contract.counted import span
 from brain.core import ids, share
 from brain.core.context import Context
 from brain.core.faults import situations, twins
@@ -410,7 +411,7 @@ def came(ctx: Context, incident: Incident) -> None:
     ctx.set_timer(f"recurred:{key}", ctx.now + RECURRED_S)
     if times:
         pause_s = (ctx.now - times[0]) / len(times)
-        text = f"it came {len(times) + 1} times in {(ctx.now - times[0]) / 60:.0f} minutes, every {pause_s / 60:.0f} minutes"
+        text = f"it came {len(times) + 1} times in {span(ctx.now - times[0])}, every {span(pause_s)}"
         ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
 
 
