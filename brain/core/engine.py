@@ -11,7 +11,7 @@ from agent.contract.actions.spec import ActionSpec
 from agent.contract.counted import counted
 from agent.contract.errors import BugError
 from agent.contract.messages import Event
-from brain.core import ids, incidents
+from brain.core import ids, incidents, known
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.faults import drift, reports, situations, spread, symptoms, twins
@@ -292,10 +292,10 @@ class Engine:
                 self._run_ended(ctx, ctx.ended.pop(0))
             elif ctx.let_go:
                 self._let_go(ctx, ctx.let_go.pop(0))
-            elif ctx.left:
-                self._left_drained(ctx, *ctx.left.pop(0))
             elif ctx.released:
                 self._released(ctx, ctx.released.pop(0))
+            elif ctx.left:
+                self._left_drained(ctx, *ctx.left.pop(0))
             else:
                 ctx.freed = False
                 self._wake_held(ctx)
@@ -476,7 +476,12 @@ class Engine:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its node was given back")
 
     def _left_drained(self, ctx: Context, node: str, former: Incident, by_operator: bool) -> None:
-        """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may."""
+        """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may.
+
+        Unless the drain is that of a fault which it explained, and which has its own incident again.
+        """
+        if former.id not in ctx.state.drains.get(node, {}):
+            return
         heir = incidents.open_left(ctx, node, former)
         drains.hand_over(ctx, node, former.id, heir.id)
         if by_operator or heir.runbook not in ctx.compiled.runbooks:
@@ -508,6 +513,8 @@ class Engine:
                     inhibited = ctx.compiled.cause(name) in incident.inhibits
                     if inhibited and ids.key(name, scope) not in ctx.index.by_match:
                         self._match_began(ctx, name, scope)
+        for match in list(incident.known):
+            known.hand_on(ctx, incident, match, incidents.standing_for(ctx, match))
 
     def _load(self, ctx: Context, pack: Pack) -> Context:
         """Puts a pack into force and returns a context on it. Open incidents and runs keep what they began with."""
