@@ -16,7 +16,7 @@ from typing import Any
 
 from brain.adapters import keys
 from brain.console.drill import RECIPIENT
-from simulations import local_site
+from simulations import events, local_site
 from tests import people
 from tests.chaos.outside import Outside
 from tests.chaos.proxy import Proxy
@@ -88,7 +88,7 @@ class Cell:
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self.folder = folder
-        self.nodes = tuple(f"{local_site.SIMULATED}{number:02}" for number in range(1, nodes + 1))
+        self.nodes = tuple(f"{events.SIMULATED}{number:02}" for number in range(1, nodes + 1))
         self.outside = Outside()
         self.record = folder / "performed"
         self.broker = NatsServer(folder / "nats", nodes={"fleet": (*self.nodes, RECIPIENT), LIAR: (LIAR,)})
