@@ -219,6 +219,8 @@ class Run:
     deadline: float = 0.0
     # when its present step was begun, or last gave a sign of life
     heard_at: float = 0.0
+    # performing a step that takes the node away: when the node was first found to be back, or still there; 0: not yet
+    back_at: float = 0.0
     steps: list[StepRecord] = field(default_factory=list)
     # what was not tested, one sentence each
     untested: list[str] = field(default_factory=list)
@@ -406,6 +408,8 @@ class Node:
     seq_before: int = 0
     # since when it has not answered a step, though it is heard; 0: it has answered the last one
     unanswered_at: float = 0.0
+    # when it left steps so, whether or not it has answered since; bounded
+    unanswered: list[float] = field(default_factory=list)
     # when it was last told that facts of its parts are left out; 0: never
     crowded_at: float = 0.0
 
