@@ -533,6 +533,8 @@ class State:
     recurred: dict[str, list[float]] = field(default_factory=dict)
     # node -> when remedies disrupted it lately; bounded
     remedied: dict[str, list[float]] = field(default_factory=dict)
+    # node that nobody may speak for -> when it was revoked, by the clock of the brain's machine where that was said; bounded
+    shut_out: dict[str, float] = field(default_factory=dict)
     # the last one that fits counts
     modes: list[ModeOverride] = field(default_factory=list)
     # node -> the scheduler's last answer, while it is fresh
