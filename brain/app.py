@@ -219,7 +219,7 @@ async def run(
             leadership=leadership,
             writer=writer,
         )
-        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer, leads=leadership.leads)
+        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer)
         intake = Intake(
             cell=config.cell,
             replicas=config.nats.replicas,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import orjson
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
@@ -113,6 +113,7 @@ class SnapshotConfig(_Model):
 class BrainConfig(_Model):
     """The keys of brain.toml."""
 
+    _file: Path | None = PrivateAttr(default=None)
     # Failure domain; part of every NATS subject
     cell: str = "default"
     # This brain's name in notes; empty: the host name
@@ -216,6 +217,11 @@ class BrainConfig(_Model):
                 )
 
     @property
+    def file(self) -> Path | None:
+        """The file that it was read from; None: it comes from elsewhere."""
+        return self._file
+
+    @property
     def cell_dir(self) -> Path:
         """The folder of the cell's authority, nodes and join tokens (`gpuward cell`)."""
         return self.data_dir / "cell"
@@ -298,6 +304,7 @@ def load(path: Path | None) -> BrainConfig:
         _check_modes(config, str(path))
     except ConfigError as error:
         raise ConfigError(_with_lines(str(error), str(path), text)) from error
+    config._file = path.resolve()
     return config
 
 

@@ -109,7 +109,7 @@ class ConsoleConfig(_Model):
     requests_per_s: float = Field(default=200, gt=0)
     # Loopback only: may everybody on this machine read without a token? Nobody changes anything without one
     open_reading: bool = True
-    # name -> role, scopes, runbooks; their tokens: `gpuward token create`
+    # name -> role, scopes, runbooks; their tokens: `gpuward token create`. They are read again when the file changes
     users: Mapping[str, GrantConfig] = {}
     # Commands that count only when a second person gives the same: `start`, `approve`, `mode auto` ...; with any of them,
     # also a token that an administrator makes for somebody else (until two administrators have tokens, whoever started the

@@ -31,8 +31,8 @@ class KeyRotation:
         self._embedded = config.embedded  # the certificates of a site's own servers are the site's affair
         self.file = TrustFile(config.cell_dir)
 
-    def begin(self, kind: KeyKind, *, now: float, overlap_s: float) -> None:
-        """Makes the new key; the old one stays in use. ConfigError: one is under way already, or it cannot be made."""
+    def begin(self, kind: KeyKind, *, now: float, overlap_s: float, by: str = "") -> None:
+        """Makes the new key; the old one stays in use. `by`: the operator. ConfigError: one is under way; it cannot be made."""
 
         def change(state: TrustState) -> TrustState:
             if kind in state.rotations:
@@ -54,20 +54,20 @@ class KeyRotation:
             # What a site's own servers accept the operator knows, and says `--now`.
             by_hand = kind is KeyKind.BRAIN and not self._embedded
             switch_at = now + (_FOR_EVER_S if by_hand else overlap_s)
-            begun = Rotation(stage=Stage.OVERLAP, since=now, switch_at=switch_at)
+            begun = Rotation(stage=Stage.OVERLAP, since=now, switch_at=switch_at, by=by)
             changed = state.model_copy(update={"rotations": {**state.rotations, kind: begun}})
             return self._announced(changed, self._held()) if kind in ANNOUNCED else changed
 
         self.file.change(change)
 
-    def hurry(self, kind: KeyKind, *, now: float) -> None:
+    def hurry(self, kind: KeyKind, *, now: float, by: str = "") -> None:
         """The new key comes into use without waiting. ConfigError: no rotation is under way."""
 
         def change(state: TrustState) -> TrustState:
             found = state.rotations.get(kind)
             if found is None:
                 raise ConfigError(f"no rotation of {kind.value} is under way")
-            hurried = found.model_copy(update={"switch_at": now})
+            hurried = found.model_copy(update={"switch_at": now, "by": by or found.by})
             return state.model_copy(update={"rotations": {**state.rotations, kind: hurried}})
 
         self.file.change(change)

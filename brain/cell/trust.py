@@ -46,6 +46,8 @@ class Rotation(_Model):
     since: float
     # the new one comes into use then at the latest
     switch_at: float
+    # who has begun it, or said last that it shall not wait; empty: an earlier version did not write it down
+    by: str = ""
 
 
 class SignedTrust(_Model):

@@ -242,7 +242,9 @@ def rotate(
     if compromised and what != KeyKind.SIGNING:
         raise ConfigError("--compromised is for the signing key")
     _make_folder(config)
-    said = cell_rotate.rotate(config, KeyKind(what), overlap_s, at_once=at_once, compromised=compromised)
+    said = cell_rotate.rotate(
+        config, KeyKind(what), overlap_s, by=_operator(), at_once=at_once, compromised=compromised
+    )
     how = " as compromised" if compromised else " at once" if at_once else ""
     _done(config, f"began to rotate {what}{how}")
     click.echo(said)

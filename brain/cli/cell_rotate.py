@@ -23,8 +23,11 @@ _COMPROMISED = (
 )
 
 
-def rotate(config: BrainConfig, kind: KeyKind, overlap_s: float, *, at_once: bool, compromised: bool) -> str:
-    """Begins a rotation, or makes one that is under way go on; the running brain does the rest. Returns what to tell them.
+def rotate(
+    config: BrainConfig, kind: KeyKind, overlap_s: float, *, by: str, at_once: bool, compromised: bool
+) -> str:
+    """Begins a rotation, or makes one that is under way go on; the running brain does the rest, under the name of `by`. Returns
+    what to tell them.
 
     ConfigError: one is under way, or a file cannot be read.
     """
@@ -39,9 +42,9 @@ def rotate(config: BrainConfig, kind: KeyKind, overlap_s: float, *, at_once: boo
         return _COMPROMISED
     under_way = kind in rotation.file.state().rotations
     if not under_way or not at_once:
-        rotation.begin(kind, now=now, overlap_s=overlap_s)
+        rotation.begin(kind, now=now, overlap_s=overlap_s, by=by)
     if at_once:
-        rotation.hurry(kind, now=now)
+        rotation.hurry(kind, now=now, by=by)
     if kind is KeyKind.BRAIN and not config.embedded and not at_once:
         return (
             "the brain's next NKEY is there. Write the accounts again (`gpuward cell show --nats-accounts`), reload the\n"

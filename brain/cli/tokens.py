@@ -70,9 +70,9 @@ def list_(client: Client, plain: bool) -> None:
     for one in found:
         limits = " ".join((*one["scopes"], *one["runbooks"]))
         until = clock(one["expires_at"])
-        click.echo(
-            f"{one['id']}  {one['user']}  {one['role']}  until {until}  by {one['made_by']}  {limits}".rstrip()
-        )
+        line = f"{one['id']}  {one['user']}  {one['role']}  until {until}  by {one['made_by']}  {limits}".rstrip()
+        void = one.get("void")  # an older brain does not say it
+        click.echo(f"{line}  counts no more: {void}" if void else line)
     if not found:
         click.echo("no tokens")
 

@@ -30,6 +30,7 @@ from brain.console.access.route import PERSON, Handler, Route, add, get
 from brain.console.access.sessions import Sessions
 from brain.console.access.tls import Certificate, client_context
 from brain.console.access.two_persons import Proposals
+from brain.console.access.users import Users
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 from brain.console.reading import Reading
@@ -50,7 +51,9 @@ class Console:
         self._brain = brain
         self._config = config = brain.config.console
         check_words(config.two_persons)
-        self._credentials = Credentials(config, brain.config.data_dir, time.time)
+        self._credentials = Credentials(
+            config, brain.config.data_dir, Users(brain.config, brain.note), time.time
+        )
         self._proposals = Proposals()
         self._sessions = Sessions(config.oidc.session_s if config.oidc else 0)
         self._door = Door(config, self._credentials, self._sessions, clock=time.monotonic, note=brain.note)

@@ -14,7 +14,7 @@ from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door
 from brain.console.access.people import RANK, Person
 from brain.console.access.route import Route, get, person, post
-from brain.console.access.tokens import Token, Tokens
+from brain.console.access.tokens import Token
 from brain.console.access.two_persons import Proposals
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
@@ -52,8 +52,10 @@ class _Revoked(BaseModel):
 
 def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Proposals) -> list[Route]:
     """GET /api/me, GET /api/tokens, POST /api/tokens, POST /api/tokens/revoke."""
-    users = brain.config.console.users
     tokens = credentials.tokens
+
+    def listed(one: Token) -> dict[str, Any]:
+        return _shape(one) | {"void": credentials.void(one)}
 
     async def me(request: web.Request) -> web.Response:
         who = person(request)
@@ -69,7 +71,7 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
         every = who.role is Role.ADMINISTRATOR
         try:
             return json_answer(
-                {"tokens": [_shape(one) for one in tokens.all() if every or one.user == who.name]}
+                {"tokens": [listed(one) for one in tokens.all() if every or one.user == who.name]}
             )
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
@@ -77,7 +79,7 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
     async def make(request: web.Request) -> web.Response:
         who = person(request)
         wanted = await _body(_Wanted, request)
-        user = wanted.user or who.name
+        user, users = wanted.user or who.name, credentials.users.now()
         if user != who.name:
             door.demand(request, who, Role.ADMINISTRATOR)
         if user not in users:
@@ -92,7 +94,7 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
             raise web.HTTPForbidden(text="a token with limits makes no other tokens")
         by, said = who.name, ""
         try:
-            alone = _alone(brain.config.console, tokens, who)
+            alone = _alone(brain.config.console, credentials, who)
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         if user != who.name and brain.config.console.two_persons and alone:
@@ -150,7 +152,7 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
     ]
 
 
-def _alone(config: ConsoleConfig, tokens: Tokens, who: Person) -> str:
+def _alone(config: ConsoleConfig, credentials: Credentials, who: Person) -> str:
     """Why nobody else could agree to a token that the starter of this brain makes; empty: somebody could, or it is not they.
 
     A second person must be an administrator, as who makes tokens for others must be.
@@ -158,12 +160,13 @@ def _alone(config: ConsoleConfig, tokens: Tokens, who: Person) -> str:
     oidc = config.oidc
     if not who.starter or (oidc and any(one.role is Role.ADMINISTRATOR for one in oidc.groups.values())):
         return ""
+    users = credentials.users.now()
     able = {
         one.user
-        for one in tokens.all()
-        if time.time() < one.expires_at
+        for one in credentials.tokens.all()
+        if not credentials.void(one)
         and one.role is Role.ADMINISTRATOR
-        and (one.login or (one.user in config.users and config.users[one.user].role is Role.ADMINISTRATOR))
+        and (one.login or users[one.user].role is Role.ADMINISTRATOR)
     }
     if len(able) >= 2:
         return ""

@@ -198,11 +198,13 @@ class Engine:
         ctx.changed.extend(drift.feed(ctx, event))
 
     def _node_state(self, ctx: Context, given: NodeState) -> None:
-        """Nothing is verified on an unreachable node, so its verifications depend on this."""
+        """Nothing is verified on an unreachable node, so its verifications depend on this; and so does what it was told to do."""
         reports.node_state(ctx, given)
         for run in list(ctx.state.runs.values()):
             if run.node == given.node:
                 steps.check(ctx, run)
+                if given.alive:
+                    steps.heard(ctx, run)
 
     def _delivery(self, ctx: Context, page: str, *, ok: bool, channel: str, why: str) -> None:
         for incident in escalation.delivered(ctx, page, ok=ok, channel=channel, why=why):

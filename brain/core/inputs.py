@@ -138,6 +138,7 @@ class OperatorCommand:
     hold {scope, why, for_s?} · release {scope, or a hold's id} ·
     approve {id, rung?} · deny {id, why?} · ack {id} · close {id, why?} ·
     mode {runbook, mode, nodes?} · return {node} · forget {node, why?} · start {runbook, node, why?} · reset {} (the breaker).
+    The brains themselves say forget {node, revoked, at} and admit {node} (brain/leader/revoked_nodes.py).
     `id` is a run's or an incident's; `scope` is a scope as in incidents (`node/n1`, `leaf/l3`) or `all`.
     """
 

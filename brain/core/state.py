@@ -219,6 +219,8 @@ class Run:
     deadline: float = 0.0
     # when its present step was begun, or last gave a sign of life
     heard_at: float = 0.0
+    # performing a step that takes the node away: when the node was first found to be back, or still there; 0: not yet
+    back_at: float = 0.0
     steps: list[StepRecord] = field(default_factory=list)
     # what was not tested, one sentence each
     untested: list[str] = field(default_factory=list)
@@ -422,6 +424,8 @@ class Node:
     seq_before: int = 0
     # since when it has not answered a step, though it is heard; 0: it has answered the last one
     unanswered_at: float = 0.0
+    # when it left steps so, whether or not it has answered since; bounded
+    unanswered: list[float] = field(default_factory=list)
     # when it was last told that facts of its parts are left out; 0: never
     crowded_at: float = 0.0
 
@@ -545,6 +549,8 @@ class State:
     recurred: dict[str, list[float]] = field(default_factory=dict)
     # node -> when remedies disrupted it lately; bounded
     remedied: dict[str, list[float]] = field(default_factory=dict)
+    # node that nobody may speak for -> when it was revoked, by the clock of the brain's machine where that was said; bounded
+    shut_out: dict[str, float] = field(default_factory=dict)
     # the last one that fits counts
     modes: list[ModeOverride] = field(default_factory=list)
     # node -> the scheduler's last answer, while it is fresh

@@ -11,6 +11,11 @@ from brain.leader.notes import BrainNotes
 CHECK_S = 0.5
 
 
+def on_machine(who: str) -> str:
+    """How a note names an operator who has typed a command on the brain's machine."""
+    return f"{who} on the brain's machine"
+
+
 class JournalNotes:
     """One note, `cell.changed`, for each command. Noted first and dropped then: rather twice than never."""
 
@@ -38,5 +43,5 @@ class JournalNotes:
             return
         for deed in deeds:
             at = datetime.fromtimestamp(deed.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-            self._notes.write("cell.changed", f"{deed.by} on the brain's machine, {at}: {deed.text}")
+            self._notes.write("cell.changed", f"{on_machine(deed.by)}, {at}: {deed.text}")
         await asyncio.to_thread(self._journal.drop, deeds)

@@ -1,20 +1,21 @@
 """A node that `gpuward cell revoke` has named is not heard any more, and forgotten: its incidents and pages end, under the
-operator's name on the log.
+operator's name on the log. When it is let in again, that stands there too.
 
-The brain does not rely on the servers: those of a site's own let the node in until somebody has written the accounts again.
+The log tells the other brains of the cell, which have another registry or none: each drops what such a node offers. No brain
+relies on the servers: those of a site's own let the node in until somebody has written the accounts again.
 """
 
 import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import Callable
 
 from agent.contract.errors import ConfigError, Unreachable
 from brain.adapters.liveness import Beats
 from brain.cell.registry import CellRegistry
 from brain.config import BrainConfig
 from brain.core.inputs import OperatorCommand
+from brain.core.pack.spec import Scalar
 from brain.leader.log_writer import LogWriter
 from brain.leader.replica import Replica
 
@@ -24,7 +25,7 @@ AGAIN_S = 30.0  # something of it was under way still, or the log did not take i
 
 
 class RevokedNodes:
-    """The registry is that of this machine, so that it needs no lease: whoever leads handles the command."""
+    """The registry is that of this machine, so that it needs no lease: whoever leads handles the commands."""
 
     def __init__(
         self,
@@ -33,10 +34,8 @@ class RevokedNodes:
         replica: Replica,
         beats: Beats,
         writer: LogWriter,
-        leads: Callable[[], bool],
     ) -> None:
-        self._embedded = config.embedded
-        self._leads = leads
+        self._configured = frozenset(config.nats.embedded.nodes)
         self._registry = CellRegistry(config.registry_file, config.nats.embedded.nodes)
         self._shut_out: frozenset[str] = frozenset()
         with contextlib.suppress(ConfigError):
@@ -44,40 +43,51 @@ class RevokedNodes:
         self._replica = replica
         self._beats = beats
         self._writer = writer
-        self._said_s: dict[str, float] = {}
+        self._said_s: dict[tuple[str, str, float], float] = {}  # (node, verb, of which revocation) -> when
 
     def shut_out(self, node: str) -> bool:
-        """Was it revoked? Then what it offers is not taken."""
-        return node in self._shut_out
+        """Was it revoked, here or where another brain of the cell runs? Then what it offers is not taken."""
+        told = node in self._replica.state.shut_out and node not in self._configured
+        return told or node in self._shut_out
 
     async def serve(self) -> None:
-        """Looks at the registry, until cancelled. One that cannot be read is told by brain/leader/cell_members.py."""
+        """Looks at the registry and the log, until cancelled. A registry that cannot be read is told by
+        brain/leader/cell_members.py.
+        """
         while True:
             await asyncio.sleep(CHECK_S)
             with contextlib.suppress(ConfigError, Unreachable):
                 await self._look()
 
     async def _look(self) -> None:
-        nodes = self._replica.state.nodes
+        told, joined = self._replica.state.shut_out, self._registry.nodes()
         self._shut_out = self._registry.shut_out()
-        revoked = self._registry.revoked()
-        for name in self._shut_out:
-            one = revoked[name]
-            if time.time() - one.at < AFTER_S or not self._replica.caught_up:
-                continue
+        if not self._replica.caught_up:
+            return
+        for name in told.keys() - self._configured:
             self._beats.forget(name)
-            node = nodes.get(name)
-            # Another brain, which leads, may hear it still: it has no registry, or another one.
-            if node is None or (node.alive and not self._embedded and not self._leads()):
-                continue
-            if time.monotonic() - self._said_s.get(name, float("-inf")) < AGAIN_S:
-                continue
-            self._said_s[name] = time.monotonic()
-            await self._writer.append_and_wait(
-                OperatorCommand(
-                    id=f"s:{uuid.uuid4().hex}",
-                    who=one.by,
-                    verb="forget",
-                    args={"node": name, "revoked": True},
-                )
-            )
+        for name, at in [one for one in told.items() if one[0] in joined and joined[one[0]].since > one[1]]:
+            await self._say("admit", f"by {joined[name].by}", at, {"node": name})
+        for name in self._shut_out:
+            await self._revoke(name)
+
+    async def _revoke(self, name: str) -> None:
+        """Says on the log that this machine's operator has revoked a node, once that is so for a moment; and again while
+        something of it that was under way is left.
+        """
+        one, state = self._registry.revoked()[name], self._replica.state
+        if time.time() - one.at < AFTER_S:
+            return
+        self._beats.forget(name)
+        if name in state.nodes or state.shut_out.get(name, 0.0) < one.at:
+            args: dict[str, Scalar] = {"node": name, "revoked": True, "at": one.at}
+            await self._say("forget", one.by or "an operator", one.at, args)
+
+    async def _say(self, verb: str, who: str, at: float, args: dict[str, Scalar]) -> None:
+        key = str(args["node"]), verb, at
+        if time.monotonic() - self._said_s.get(key, float("-inf")) < AGAIN_S:
+            return
+        self._said_s[key] = time.monotonic()
+        await self._writer.append_and_wait(
+            OperatorCommand(id=f"s:{uuid.uuid4().hex}", who=who, verb=verb, args=args)
+        )

@@ -21,6 +21,7 @@ from brain.adapters.rotation import KeyRotation
 from brain.cell.confirmations import Confirmed, read_confirmed, write_confirmed
 from brain.cell.trust import KeyKind, Rotation, Stage
 from brain.config import BrainConfig
+from brain.leader.cell_journal import on_machine
 from brain.leader.leadership import Leadership
 from brain.leader.notes import BrainNotes
 from brain.leader.replica import Replica
@@ -87,7 +88,7 @@ class Rotations:
             if not self._server_is_behind and await self._due(kind, rotation):
                 self._server_is_behind = self._server is not None  # those of a site's own somebody reloads
                 await asyncio.to_thread(self._keys.advance, kind, now=time.time())
-                self._tell(kind, rotation.stage)
+                self._tell(kind, rotation)
 
     async def _due(self, kind: KeyKind, rotation: Rotation) -> bool:
         """Is it time for the next step?"""
@@ -142,15 +143,15 @@ class Rotations:
             await asyncio.to_thread(write_confirmed, self._file.confirmed_file, known | now)
             self._confirmed = known | now
 
-    def _tell(self, kind: KeyKind, stage: Stage) -> None:
+    def _tell(self, kind: KeyKind, rotation: Rotation) -> None:
         what = {
             KeyKind.SIGNING: "key that signs commands",
             KeyKind.BRAIN: "brain's NKEY",
             KeyKind.AUTHORITY: "certificate authority",
         }[kind]
-        if stage is Stage.OVERLAP:
-            self._notes.write(
-                "cell.rotated", f"the new {what} is in use; the old one is accepted for the moment"
-            )
-        else:
-            self._notes.write("cell.rotated", f"the old {what} has been taken out: its rotation is over")
+        said = (
+            f"the new {what} is in use; the old one is accepted for the moment"
+            if rotation.stage is Stage.OVERLAP
+            else f"the old {what} has been taken out: its rotation is over"
+        )
+        self._notes.write("cell.rotated", f"{on_machine(rotation.by)}: {said}" if rotation.by else said)

@@ -15,6 +15,7 @@ from agent.contract.messages import Event, Scalar
 from brain.core.effects import Note, Perform, SendPage, ShowRun
 from brain.core.healing.gates import LONG_WAIT_S
 from brain.core.inputs import Delivery, EventSeen, Intent, Leader, NodeState, OperatorCommand
+from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Match, Pack, Symptom
 from brain.core.state import Run
 from tests.laws.cell import Cell
@@ -59,7 +60,10 @@ class OneRunPerNode:
 
     def __init__(self) -> None:
         self._at_work: dict[str, str] = {}  # run -> node
-        self._drains: dict[str, float] = {}  # run whose newest step is a drain -> since when
+        self._waits: dict[
+            str, float
+        ] = {}  # run that only keeps new jobs away: it drains, or tests -> since when
+        self._last: dict[str, tuple[str, float]] = {}  # run -> its newest disruptive step, and when that left
 
     def see(self, cell: Cell, moment: Moment) -> Found:
         now = moment.now
@@ -67,7 +71,11 @@ class OneRunPerNode:
             if run.state in (*OVER, "held", "approval"):
                 self._at_work.pop(run.id, None)  # what waits disturbs nobody
         for step in moment.performed:
+            tests = ACTIONS[step.action].tests
             if not disruptive(step):
+                if tests and step.run in self._last:  # on the way back
+                    last, left = self._last[step.run]
+                    self._waits.setdefault(step.run, max(left, cell.ended.get(last, (0.0,))[0]))
                 continue
             others = [
                 run for run, node in self._at_work.items() if node == step.node and run != step.run and node
@@ -75,11 +83,12 @@ class OneRunPerNode:
             if others:
                 yield f"{step.id} ({step.action}) begins on {step.node} where {others[0]} is at work"
             self._at_work[step.run] = step.node
-            if step.action == "scheduler.drain":  # it may wait for days for jobs, and then uses up no budget
-                self._drains[step.run] = now
+            self._last[step.run] = step.id, now
+            if step.action == "scheduler.drain" or tests:  # after a while it uses up no budget
+                self._waits[step.run] = now
             else:
-                self._drains.pop(step.run, None)
-            waits = [run for run, since in self._drains.items() if now - since >= LONG_WAIT_S]
+                self._waits.pop(step.run, None)
+            waits = [run for run, since in self._waits.items() if now - since >= LONG_WAIT_S]
             at_work = {run: node for run, node in self._at_work.items() if run not in waits}
             settings = cell.pack.settings
             if len(at_work) > max(settings.disruptive_runs, 1) and not others:

@@ -19,8 +19,10 @@ from typing import Any
 import nats
 import orjson
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
-from agent.contract import subjects
+from agent.contract import requests, subjects
+from agent.contract.commands import Answer, Reply, decode_command, encode_reply
 from tests.real.nats import login
 
 MARK = "stolen-credential"
@@ -142,6 +144,7 @@ class Attack:
         self.refused = refused
         self.tried = 0
         self.seq = 0
+        self.held = ""  # the id of the reboot that it was told to do
 
     async def replies(self) -> None:
         """Each offer with each reply subject."""
@@ -230,6 +233,48 @@ class Attack:
                 await self._publish(event(self._node, self.seq, kind=kind, component="node", data={}))
             await asyncio.sleep(0)
 
+    async def hold(self, seconds: float) -> None:
+        """One of its GPUs is lost, it says. It does all at once that it is told; of its reboot it only says that it is at it."""
+        await self._client.subscribe(subjects.command(self._cell, self._node), cb=self._obey)
+        await self._client.flush()
+        lost = {"code": 79, "name": MARK, "known": True, "what": "", "action": ""}
+        await self._say("gpu.xid", "gpu/0000:3b:00", lost)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            beat = json.loads(body(self._node, subjects.BEAT, 0)) | {"mono_s": time.monotonic()}
+            await self._client.publish(
+                subjects.offer(self._cell, self._node, subjects.BEAT), orjson.dumps(beat)
+            )
+            if self.held:
+                self.tried += 1
+                data = {"command": self.held, "elapsed_s": 1.0, "text": MARK}
+                await self._say("command.progress", "node", data)
+            await asyncio.sleep(0.5)
+
+    async def _obey(self, message: Msg) -> None:
+        request = requests.unpack(message.data)
+        assert request is not None
+        reference, told = request
+        reply = Reply(answer=Answer.ACCEPTED, why="", session=MARK, boot="b", mono_s=time.monotonic())
+        await self._client.publish(
+            subjects.offer(self._cell, self._node, subjects.ANSWER),
+            requests.pack(reference, orjson.dumps(encode_reply(reply))),
+        )
+        payload = orjson.loads(told).get("payload")
+        if payload is None:
+            return
+        command = decode_command(payload.encode())
+        if command.action == "node.reboot":
+            self.held = command.id
+        else:
+            data = {"command": command.id, "outcome": "ok", "why": MARK, "took_s": 0.0}
+            await self._say("command.result", "node", data)
+
+    async def _say(self, kind: str, component: str, data: dict[str, Any]) -> None:
+        self.seq += 1
+        message = event(self._node, self.seq, kind=kind, component=component, data=data)
+        await self._client.publish(subjects.offer(self._cell, self._node, subjects.EVENT), message)
+
     async def _offer(self, what: str, **how: Any) -> None:
         self.seq += 1
         self.tried += 1
@@ -259,8 +304,8 @@ async def main(url: str, seed: str, node: str, cell: str, attack: str, more: str
     work.seq = time.time_ns() // 1000 % 10**12
     if attack == "foreign":
         await work.foreign(more)
-    elif attack == "fill":
-        await work.fill(float(more))
+    elif attack in ("fill", "hold"):
+        await getattr(work, attack)(float(more))
     elif attack.startswith("flood-"):
         await work.flood(attack.partition("-")[2], float(more))
     else:

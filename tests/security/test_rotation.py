@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import pwd
 import shutil
 import signal
 import ssl
@@ -44,6 +46,12 @@ def test_the_signing_key_is_rotated_and_no_node_is_lost(tmp_path: Path) -> None:
         whole.until(lambda: over(whole, "signing"), "the rotation is over")
         new = kit.signer(whole)
         assert new.key_id != old.key_id
+        who = pwd.getpwuid(os.getuid()).pw_name
+        for what in (
+            "the new key that signs commands is in use",
+            "the old key that signs commands has been taken out",
+        ):
+            assert f"{who} on the brain's machine: {what}" in whole.notes()
         found = kit.keys(whole)
         assert found["signing"] == [new.key_id]
         assert kit.names(kit.announcements(whole)) == [[old.key_id, new.key_id], [new.key_id]]

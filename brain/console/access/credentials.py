@@ -14,7 +14,8 @@ from agent.contract.errors import ConfigError
 from agent.shared import files
 from brain.console.access import local_token
 from brain.console.access.people import STARTER, Grant, Person, grant
-from brain.console.access.tokens import Tokens
+from brain.console.access.tokens import Token, Tokens
+from brain.console.access.users import Users
 from brain.console_config import ConsoleConfig, Role, is_name
 
 _log = logging.getLogger(__name__)
@@ -25,9 +26,10 @@ UNNAMED = "local-user"  # a user of the machine whose name cannot stand in the l
 class Credentials:
     """The people that this brain knows, by their tokens."""
 
-    def __init__(self, config: ConsoleConfig, data_dir: Path, now: Callable[[], float]) -> None:
+    def __init__(self, config: ConsoleConfig, data_dir: Path, users: Users, now: Callable[[], float]) -> None:
         """`now`: seconds since 1970, by this machine's clock."""
         self._config = config
+        self.users = users
         self._data_dir = data_dir
         self._now = now
         self.tokens = Tokens(config.tokens_file or data_dir / "tokens.json")
@@ -69,7 +71,7 @@ class Credentials:
         if token is None:
             return None
         limit = Grant(role=token.role, scopes=token.scopes, runbooks=token.runbooks)
-        user = self._config.users.get(token.user)
+        user = self.users.now().get(token.user)
         if user is not None and not token.login:
             return Person(
                 name=token.user, grants=(grant(user),), limit=limit, how=f"token {token.id}", token=token.id
@@ -79,6 +81,14 @@ class Credentials:
             if token.login
             else None
         )
+
+    def void(self, token: Token) -> str:
+        """Why a token counts no more, though it stands in the file; empty: it counts."""
+        if self._now() >= token.expires_at:
+            return "its time is over"
+        if token.login or token.user in self.users.now():
+            return ""
+        return f"{token.user} is not in brain.toml"
 
     def open_reader(self) -> Person | None:
         """Returns who reads without a token; None: nobody may."""

@@ -21,8 +21,9 @@ from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.people import do
 from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
-# A drain that has waited this long for jobs no longer counts against the budgets. Until then it does: budgets also limit
-# how fast faults are acted on, so that a shared cause has time to show on other nodes.
+# A drain that has waited this long for jobs no longer counts against the budgets, nor do tests that take longer after the
+# node was last disturbed. Until then they do: budgets also limit how fast faults are acted on, so that a shared cause has time
+# to show on other nodes.
 LONG_WAIT_S = 900.0
 # The times of facts that belong together differ by less than this; a fact of an earlier boot precedes the boot by more.
 BOOT_JITTER_S = 1.0
@@ -302,13 +303,13 @@ def one_per_node(case: Case) -> Verdict | None:
 def budget(case: Case) -> Verdict | None:
     """Law 1: never more runs at once than the budgets of cell, runbook, job, chassis, leaf, rack and pod.
 
-    A run whose drain has waited for jobs for a while, and may for days, keeps its node and uses up no budget: it is asked
-    for one again before its next rung.
+    A run whose drain has waited for jobs for a while, and may for days, or that has long only tested its node, keeps the node
+    and uses up no budget: it is asked for one again before it disturbs anything more.
     """
     at_work = (
         case.run.claimed and case.run.disrupted
     )  # else a budget may have been lowered since it was chosen
-    if at_work and not _waits_for_jobs(case.ctx, case.run):
+    if at_work and not keeps_its_node_only(case.ctx, case.run):
         return None
     settings, others = case.ctx.compiled.settings, _at_work(case)
     if len(others) >= settings.disruptive_runs:
@@ -332,16 +333,22 @@ def _at_work(case: Case) -> dict[str, str]:
     return {
         other: node
         for other, node in case.ctx.index.claims.items()
-        if other != case.run.id and not _waits_for_jobs(case.ctx, case.ctx.state.runs[other])
+        if other != case.run.id and not keeps_its_node_only(case.ctx, case.ctx.state.runs[other])
     }
 
 
-def _waits_for_jobs(ctx: Context, run: Run) -> bool:
-    """Whether for LONG_WAIT_S the run's newest step has only kept new jobs away and waited for the running ones."""
-    if not run.steps or ctx.now - run.steps[-1].at < LONG_WAIT_S:
+def keeps_its_node_only(ctx: Context, run: Run) -> bool:
+    """Whether for LONG_WAIT_S the run has only kept new jobs away: it waited for the running ones, or tested the node."""
+    if not run.steps:
         return False
-    spec = ctx.actions.get(run.steps[-1].action)
-    return spec is not None and spec.drains and not spec.heals and not spec.takes_node_away
+    newest = run.steps[-1]
+    spec = ctx.actions.get(newest.action)
+    if spec is None:
+        return False
+    if run.worked or spec.tests:
+        return ctx.now - run.disturbed_at >= LONG_WAIT_S
+    waits = spec.drains and not spec.heals and not spec.takes_node_away
+    return waits and ctx.now - newest.at >= LONG_WAIT_S
 
 
 def _over_job(case: Case) -> Verdict | None:

@@ -9,7 +9,7 @@ from agent.contract.actions.spec import Disrupts
 from agent.contract.counted import counted
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.healing import approvals, plans
+from brain.core.healing import approvals, plans, unanswered
 from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.topology import CELL, type_of
 from brain.core.paging import escalation
@@ -77,11 +77,18 @@ def offender(case: Case) -> Verdict | None:
 
 
 def answers(case: Case) -> Verdict | None:
-    """A node that is heard and did not answer a step goes to a person: it would hold what others wait for (decision 33)."""
+    """A node that is heard and did not answer a step goes to a person: it would hold what others wait for (decisions 33, 37).
+
+    Until it answers, or starts anew; not any more when it has left several steps so within a day.
+    """
     ctx, run = case.ctx, case.run
     node = ctx.state.nodes.get(run.node)
     if node is None or run.requested_by or approvals.valid(ctx, run):
         return None
+    lately = sum(at > ctx.now - DAY_S for at in node.unanswered)
+    if lately >= unanswered.REMEMBERED:
+        reason = f"{run.node} is heard, and has left {lately} steps without a result within a day"
+        return Verdict(answer=Decision.STOP, gate="answers", reason=reason)
     if not node.unanswered_at or node.booted_at > node.unanswered_at:
         return None
     reason = f"{run.node} is heard, and has not answered what it was told to do"

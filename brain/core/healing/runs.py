@@ -20,6 +20,7 @@ from brain.core.healing import (
     outline,
     plans,
     told,
+    unanswered,
     validation,
     verdicts,
 )
@@ -303,6 +304,7 @@ def _resume_ladder(ctx: Context, run: Run, incident: Incident) -> bool:
     why = "the fault came back before the node was back in service"
     ctx.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)
     run.worked, run.rung, run.attempt = "", run.back_to, 1
+    release(ctx, run)  # after long tests it has no share of the budgets: what disrupts again asks for one
     looks.forget(run)
     return True
 
@@ -550,9 +552,9 @@ def _run_that_switched_off(ctx: Context, incident: Incident) -> Run | None:
 def cancel(ctx: Context, run: Run, why: str) -> None:
     """Cancels a run that is not over. A step under way is cancelled and its end awaited: until then the run keeps its node."""
     if run.state is S.PERFORMING:
-        incident = ctx.state.incidents[run.incident]
-        step = plans.step(ctx, run, incident, plans.rungs(run)[run.rung])
-        ctx.set_timer(f"run:{run.id}", run.deadline)
+        incident, rung = ctx.state.incidents[run.incident], plans.rungs(run)[run.rung]
+        step = plans.step(ctx, run, incident, rung)
+        ctx.set_timer(f"run:{run.id}", unanswered.due(ctx, run, rung))
         transition(ctx, run, T.CANCELLED, why)
         ctx.effects.append(CancelStep(step=step, why=why))
     elif run.state not in (*OVER, S.CANCELLING):

@@ -12,8 +12,9 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import CancelStep, Perform, WriteIntent
 from brain.core.faults import reports, situations, symptoms
-from brain.core.healing import drains, gates, looks, plans, runs, validation, verdicts
+from brain.core.healing import drains, gates, looks, plans, runs, unanswered, validation, verdicts
 from brain.core.healing.runs import RunTrigger
+from brain.core.healing.unanswered import NO_ANSWER_S, NO_PROGRESS_S
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Paging, Priority, Rung, Scalar
 from brain.core.paging import escalation
@@ -22,10 +23,6 @@ from brain.core.state import Run, RunState
 ANSWER_GRACE_S = 15.0  # how long after its own timeout the result of a step may still arrive
 # The times of facts that belong together differ by less than this; a fact of an earlier boot precedes the boot by more.
 JITTER_S = 1.0
-# A long step reports progress every 10 s. One of class `safe` that reports nothing for this long is sent again.
-NO_PROGRESS_S = 45.0
-# A node that is heard, and has given no sign of life of its step for this long, does not perform it.
-NO_ANSWER_S = 2 * NO_PROGRESS_S
 # People are told of a P0 or P1 that was not paged at once, and of a node that waits drained, when it has lasted this long.
 PATIENCE_S = 1800.0
 # It is given up after this long without a report, however late its deadline is: a drain may wait for days.
@@ -55,7 +52,7 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
         return
     runs.transition(ctx, run, RunTrigger.INTENT_LOGGED, f"{step.action} on {step.node or 'the brain'}")
     run.epoch, run.deadline = epoch, ctx.now + step.timeout_s + ANSWER_GRACE_S
-    run.heard_at = ctx.now
+    run.heard_at, run.back_at = ctx.now, 0.0
     # What disrupts has passed the gates just now; evidence is collected however old the facts are.
     run.in_time = step.disrupts is not Disrupts.NOTHING or not gates.old_news(ctx, run, incident)
     _watch(ctx, run)
@@ -88,8 +85,8 @@ def progress(ctx: Context, given: StepProgress) -> None:
     run = _run_of(ctx, given.step)
     if run is None or _is_foreign(ctx, run, given.node):
         return
-    _has_answered(ctx, given.node)
-    if run.state in (RunState.PERFORMING, RunState.CANCELLING):
+    if run.state in (RunState.PERFORMING, RunState.CANCELLING) and unanswered.counts(ctx, run, _rung(run)):
+        _has_answered(ctx, given.node)
         run.heard_at = ctx.now
         _tell_if_long(ctx, run)
         if reconsider(ctx, run):
@@ -122,7 +119,7 @@ def reconsider(ctx: Context, run: Run) -> bool:
 
 def _watch(ctx: Context, run: Run) -> None:
     """Sets the timer for the step's deadline, or for the next check of its progress."""
-    ctx.set_timer(f"run:{run.id}", min(run.deadline, ctx.now + NO_PROGRESS_S))
+    ctx.set_timer(f"run:{run.id}", unanswered.due(ctx, run, _rung(run)))
 
 
 def result(ctx: Context, given: StepResult) -> None:
@@ -405,13 +402,20 @@ def _tell_if_long(ctx: Context, run: Run) -> None:
 
 def _no_progress(ctx: Context, run: Run) -> None:
     """Gives a step up at its deadline (outcome unknown); before that, sends one of class `safe` again, for some time."""
+    rung = _rung(run)
+    unanswered.look(ctx, run, rung)
     if ctx.now >= run.deadline:
+        if unanswered.is_overdue(ctx, run, rung):
+            unanswered.remember(ctx, run)
         _unknown(ctx, plans.last_step_id(run), "no answer within its deadline")
         return
     if reconsider(ctx, run):
         return
-    rung = _rung(run)
-    if _unanswered(ctx, run, rung):
+    if unanswered.has_started_anew(ctx, run):
+        why = f"{run.node} has started anew, and does not say how {rung.name} ended"
+        _unknown(ctx, plans.last_step_id(run), why)
+        return
+    if unanswered.is_idle(ctx, run, rung):
         _give_up(ctx, run, rung)
         return
     safe = plans.repeat(ctx, rung) is Repeat.SAFE
@@ -433,29 +437,28 @@ def _no_progress(ctx: Context, run: Run) -> None:
         ctx.effects.append(Perform(step=plans.rest_of(ctx, run, step)))
 
 
-def _unanswered(ctx: Context, run: Run, rung: Rung) -> bool:
-    """Whether the run holds a budget for a step of which its node gives no sign of life, though it is heard as before."""
-    node = ctx.state.nodes.get(run.node)
-    return (
-        run.state is RunState.PERFORMING
-        and run.claimed
-        and ctx.actions[rung.do].where == "node"
-        and ctx.now - run.heard_at >= NO_ANSWER_S
-        and node is not None
-        and node.alive
-        and node.booted_at <= run.steps[-1].at
-    )
-
-
 def _give_up(ctx: Context, run: Run, rung: Rung) -> None:
     """The node leaves the budgets, and a person must look: whoever waits for them does not wait for its deadlines."""
     why = f"{run.node} is heard, and gives no sign of life of {rung.name} for {NO_ANSWER_S:.0f} s"
+    unanswered.remember(ctx, run)
+    ctx.state.nodes[run.node].unanswered_at = ctx.now
+    if run.state is RunState.CANCELLING:
+        _unknown(ctx, plans.last_step_id(run), why)
+        return
     ctx.effects.append(
         CancelStep(step=plans.step(ctx, run, ctx.state.incidents[run.incident], rung), why=why)
     )
-    ctx.state.nodes[run.node].unanswered_at = ctx.now
     run.steps[-1].outcome, run.steps[-1].why = Outcome.UNKNOWN.value, why
     runs.transition(ctx, run, RunTrigger.EXHAUSTED, f"{why}: a person must look")
+
+
+def heard(ctx: Context, run: Run) -> None:
+    """The run's node is heard again."""
+    before = run.back_at
+    if run.rung < len(plans.rungs(run)) and run.steps:
+        unanswered.look(ctx, run, _rung(run))
+    if run.back_at != before:
+        _watch(ctx, run)
 
 
 def _has_answered(ctx: Context, node: str) -> None:

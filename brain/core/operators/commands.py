@@ -1,6 +1,6 @@
 """Operator commands: each is an input on the log, with the operator's name. VERBS is the table of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from brain.core import ids, incidents
 from brain.core.context import Context
@@ -18,7 +18,7 @@ from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, R
 
 def handle(ctx: Context, command: OperatorCommand) -> None:
     """Carries out a command, or notes why it is refused."""
-    carry_out = VERBS.get(command.verb)
+    carry_out = VERBS.get(command.verb) or BRAINS.get(command.verb)
     if command.who in ("", limits.SCHEDULE):
         _refused(ctx, command, "a command needs the operator's name")
     elif carry_out is None:
@@ -221,10 +221,17 @@ def _return(ctx: Context, command: OperatorCommand) -> None:
 
 
 def _forget(ctx: Context, command: OperatorCommand) -> None:
-    """A node is gone for good. `revoked`: the brain itself says so of one that can speak no more; else it must be silent."""
+    """A node is gone for good. `revoked`: a brain says so of one that its operator has turned out, so that each brain of the
+    cell takes nothing from it any more (`at`: when that was); else it must be silent.
+    """
     node, why = str(command.args.get("node", "")), str(command.args.get("why", ""))
     found = ctx.state.nodes.get(node)
-    if found is None:
+    if command.args.get("revoked"):
+        forgetting.shut_out(ctx, node, _number(command.args.get("at")) or ctx.now)
+    if found is None and command.args.get("revoked"):
+        text = f"{command.who} has revoked {node}: nothing that it says is taken"
+        ctx.note("node.shut_out", text, scope=f"node/{node}")
+    elif found is None:
         _refused(ctx, command, f"no such node: {node!r}")
     elif found.alive and not command.args.get("revoked"):
         _refused(
@@ -239,6 +246,15 @@ def _forget(ctx: Context, command: OperatorCommand) -> None:
             else f"{do(command.who, 'says')} that it is gone"
         )
         forgetting.forget(ctx, node, f"{said}: {why}" if why else said)
+
+
+def _admit(ctx: Context, command: OperatorCommand) -> None:
+    """A brain says of a node that was turned out that it has been let in again."""
+    node = str(command.args.get("node", ""))
+    if ctx.state.shut_out.pop(node, None) is None:
+        _refused(ctx, command, f"{node!r} was not turned out")
+    else:
+        ctx.note("node.admitted", f"{node} is let in again ({command.who})", scope=f"node/{node}")
 
 
 def _start(ctx: Context, command: OperatorCommand) -> None:
@@ -276,6 +292,8 @@ VERBS: dict[str, Callable[[Context, OperatorCommand], None]] = {
     "start": _start,
     "reset": _reset,
 }
+# What only the brains themselves say.
+BRAINS: Mapping[str, Callable[[Context, OperatorCommand], None]] = {"admit": _admit}
 
 
 def _refused(ctx: Context, command: OperatorCommand, why: str) -> None:

@@ -6,6 +6,16 @@ from brain.core.faults import symptoms
 from brain.core.incidents import IncidentTrigger
 from brain.core.pack.topology import node_of
 
+MOST_SHUT_OUT = 10_000  # a cell has no more nodes
+
+
+def shut_out(ctx: Context, node: str, at: float) -> None:
+    """Nothing that the node says is taken, by no brain of the cell, until it is let in again (brain/leader/revoked_nodes.py)."""
+    kept = ctx.state.shut_out
+    kept[node] = max(at, kept.pop(node, 0.0))
+    if len(kept) > MOST_SHUT_OUT:
+        del kept[next(iter(kept))]
+
 
 def forget(ctx: Context, node: str, why: str) -> None:
     """Ends its incidents, with their pages and runs, and its symptoms; forgets what is remembered of it.

@@ -3,7 +3,11 @@
 import pytest
 
 from agent.contract.commands import Outcome
+from agent.contract.messages import Scalar
+from brain.adapters.snapshot import dump, parse
 from brain.core.inputs import NodeState, OperatorCommand
+from brain.core.operators import forgetting
+from tests.brain.core.cell import Cell
 from tests.brain.core.test_left_drained import DRAIN, Left
 from tests.brain.world import GPU, Story, pack
 
@@ -58,6 +62,33 @@ def test_one_whose_key_was_taken_away_is_forgotten_at_once() -> None:
     story.run(2)
     assert "n1" not in story.engine.state.nodes
     assert story.notes("node.forgotten") == ["n1: ann has revoked it"]
+
+
+def test_whom_one_brain_has_turned_out_every_brain_knows_until_it_is_let_in_again() -> None:
+    """Also a node that the log has not heard of; only so many are remembered."""
+    story = Story()
+
+    def says(number: int, verb: str, **args: Scalar) -> None:
+        given = OperatorCommand(id=f"r{number}", who="ann", verb=verb, args=args)
+        story.time.feed(given, story.time.now + 1)
+        story.run(story.time.now + 1)
+
+    says(1, "forget", node="n1", revoked=True, at=500.0)
+    says(2, "forget", node="n9", revoked=True, at=600.0)
+    says(3, "forget", node="n1", revoked=True, at=400.0)
+    assert story.engine.state.shut_out == {"n9": 600.0, "n1": 500.0}
+    assert story.notes("node.shut_out")[0] == "ann has revoked n9: nothing that it says is taken"
+    assert parse(dump(story.engine.state)).shut_out == story.engine.state.shut_out
+    says(4, "admit", node="n1")
+    says(5, "admit", node="n1")
+    assert story.engine.state.shut_out == {"n9": 600.0}
+    assert story.notes("node.admitted") == ["n1 is let in again (ann)"]
+    assert "'n1' was not turned out" in story.notes("operator.refused")[0]
+    cell = Cell()
+    cell.state.shut_out = {f"m{number}": 1.0 for number in range(forgetting.MOST_SHUT_OUT)}
+    forgetting.shut_out(cell.ctx(), "n1", 2.0)
+    assert len(cell.state.shut_out) == forgetting.MOST_SHUT_OUT
+    assert next(iter(cell.state.shut_out)) == "m1", "the oldest goes"
 
 
 def test_it_counts_towards_no_shared_cause() -> None:

@@ -43,6 +43,32 @@ def doing(node: str, *actions: str) -> Given:
     return given
 
 
+def is_tested(
+    node: str, since_s: float, *, worked: str = "reset worked", action: str = "port.check"
+) -> Given:
+    """Another run there disturbed its node so long ago for the last time, and is at this step."""
+
+    def given(cell: Cell) -> None:
+        at_work(node)(cell)
+        _newest_step(cell, action, NOW - 10)
+        run = list(cell.state.runs.values())[-1]
+        run.worked, run.disturbed_at, run.disrupted = worked, NOW - since_s, True
+
+    return given
+
+
+def own_test(since_s: float = 900) -> Given:
+    """The run in question tests its node, and disturbed it so long ago for the last time."""
+
+    def given(cell: Cell) -> None:
+        under_way()(cell)
+        record = StepRecord(id="x", rung="test", action="node.accept", params={}, at=NOW - since_s)
+        cell.run.steps.append(record)
+        cell.run.disturbed_at = NOW - since_s
+
+    return given
+
+
 def waits_since() -> Given:
     """The run in question has disturbed its node, and has let it go while it waits."""
 
@@ -92,6 +118,20 @@ FULL = wait("budget", "1 disruptive run in cell, at most 1 at once")
 )  # fmt: skip
 def test_a_wait_for_jobs_uses_up_no_budget(givens: list[Given], answer: Any) -> None:
     """Else three degraded nodes with week-long jobs would keep every other node from being healed."""
+    assert Cell(*givens).asks(gates.budget) == answer
+
+
+@table(
+    ("one has tested its node for long, after its remedy", [site(disruptive_runs=1), is_tested("n5", 900)], None),
+    ("one tests its node shortly after its remedy", [site(disruptive_runs=1), is_tested("n5", 899)], FULL),
+    ("one gives its node back after them", [site(disruptive_runs=1), is_tested("n5", 900, action="scheduler.resume")], None),
+    ("one has long done only a test", [site(disruptive_runs=1), is_tested("n5", 900, worked="", action="node.accept")], None),
+    ("one is in its ladder again", [site(disruptive_runs=1), is_tested("n5", 900, worked="", action="gpu.reset")], FULL),
+    ("its own test took long, and one is at work", [site(disruptive_runs=1), at_work("n5"), own_test()], FULL),
+    ("its own test took a moment", [site(disruptive_runs=1), at_work("n5"), own_test(899)], None),
+)  # fmt: skip
+def test_a_long_test_uses_up_no_budget(givens: list[Given], answer: Any) -> None:
+    """Else whoever waits for the budget waits as long as a node that was healed says that it is tested (law 15)."""
     assert Cell(*givens).asks(gates.budget) == answer
 
 

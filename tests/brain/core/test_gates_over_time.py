@@ -10,7 +10,7 @@ from brain.core.healing import limits
 from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.verdicts import Verdict
 from brain.core.pack.spec import PAGE, Rung
-from brain.core.state import Disruption, RunState
+from brain.core.state import Disruption, Node, RunState
 from tests.brain.core.cell import (
     NOW,
     Cell,
@@ -123,6 +123,17 @@ def test_offender(givens: list[Given], answer: Verdict | None) -> None:
 
 
 UNANSWERED = never("answers", "n1 is heard, and has not answered what it was told to do")
+TWO_LEFT = never("answers", "n1 is heard, and has left 2 steps without a result within a day")
+
+
+def left_steps(*seconds_ago: float) -> Given:
+    """n1 left steps without a result so long ago."""
+
+    def given(cell: Cell) -> None:
+        known = cell.state.nodes.setdefault("n1", Node(name="n1"))
+        known.unanswered = [NOW - ago for ago in seconds_ago]
+
+    return given
 
 
 @table(
@@ -136,6 +147,12 @@ UNANSWERED = never("answers", "n1 is heard, and has not answered what it was tol
     ("a person asks for it", [unanswered(), started_by("bea")], None),
     ("a person approved", [unanswered(), approved()], None),
     ("it is about the fabric", [unanswered(), on("fabric/default", "")], None),
+    ("it left one today, and has answered since", [left_steps(60)], None),
+    ("two today, and it has answered since", [left_steps(3600, 60)], TWO_LEFT),
+    ("two, and it has started anew since", [left_steps(3600, 60), unanswered(60, booted=30)], TWO_LEFT),
+    ("two, one of them yesterday", [left_steps(86_400, 60)], None),
+    ("two today, and a person asks for it", [left_steps(3600, 60), started_by("bea")], None),
+    ("two today, and a person approved", [left_steps(3600, 60), approved()], None),
 )
 def test_answers(givens: list[Given], answer: Verdict | None) -> None:
     """Law 15: a node that holds what others wait for, and says nothing, goes to a person."""

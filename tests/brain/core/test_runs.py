@@ -434,7 +434,7 @@ def test_cancelling(state: RunState, then: RunState, told_to_stop: bool) -> None
     assert cell.run.why == ("a reason" if then is state else "bea says no")
     told = [(effect.step.id, effect.why) for effect in ctx.effects if isinstance(effect, CancelStep)]
     assert told == ([("inc-1.r1.s1.a1", "bea says no")] if told_to_stop else [])
-    assert cell.state.timers.get("run:inc-1.r1") == (NOW + 300 if told_to_stop else None)
+    assert cell.state.timers.get("run:inc-1.r1") == (NOW + 45 if told_to_stop else None)
 
 
 # What is our own work

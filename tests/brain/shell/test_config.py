@@ -131,7 +131,7 @@ def test_a_mode_may_be_for_many_runbooks(tmp_path: Path) -> None:
 def test_the_shipped_example_is_valid_and_shows_the_defaults(tmp_path: Path) -> None:
     """deploy/brain.toml starts a brain, with the default value of every key that it sets."""
     example = Path(__file__).parents[3] / "deploy" / "brain.toml"
-    assert load(example) == load(None)
+    assert load(example).model_dump() == load(None).model_dump()
 
 
 def test_an_empty_configuration_does_nothing_to_a_machine() -> None:

@@ -1,0 +1,59 @@
+"""The people of [console.users], as brain.toml names them now: the file is read again when it changes, for them alone."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from agent.contract.errors import ConfigError
+from brain import config
+from brain.config import BrainConfig
+from brain.console_config import GrantConfig
+
+_log = logging.getLogger(__name__)
+NOTE = "access.people"
+
+
+class Users:
+    """Who may come in, by name. Where the brain was started without a file they stay as they are."""
+
+    def __init__(self, started_with: BrainConfig, note: Callable[[str, str], None]) -> None:
+        """`note(kind, text)`: for what people must be able to read later."""
+        self._file = started_with.file
+        self._note = note
+        self._now = started_with.console.users
+        self._seen: tuple[int, int, int] | None = None  # the file may have changed since it was read
+
+    def now(self) -> Mapping[str, GrantConfig]:
+        """Name -> what they may do. A file that cannot be used changes nobody, and is noted once."""
+        stamp = _stamp(self._file)
+        if self._file is not None and stamp and stamp != self._seen:
+            self._seen = stamp
+            try:
+                self._take(config.load(self._file).console.users)
+            except ConfigError as error:
+                why = str(error).splitlines()[0].replace(str(self._file), self._file.name)
+                self._note(NOTE, f"people stay as they were, because {self._file.name} cannot be used: {why}")
+        return self._now
+
+    def _take(self, new: Mapping[str, GrantConfig]) -> None:
+        changes = list(_changes(self._now, new))
+        self._now = new
+        if changes and self._file is not None:
+            self._note(NOTE, f"{self._file.name} was read again: {', '.join(changes)}")
+
+
+def _changes(old: Mapping[str, GrantConfig], new: Mapping[str, GrantConfig]) -> Iterator[str]:
+    yield from (f"{name} is new" for name in new if name not in old)
+    yield from (f"{name} has left" for name in old if name not in new)
+    for name in (name for name in new if name in old and new[name] != old[name]):
+        same_role = new[name].role is old[name].role
+        yield f"{name} has other limits" if same_role else f"{name} is {new[name].role.value}"
+
+
+def _stamp(file: Path | None) -> tuple[int, int, int] | None:
+    """A value that changes with the file; None: it is not there now."""
+    try:
+        stat = file.stat() if file is not None else None
+    except OSError:
+        return None
+    return (stat.st_ino, stat.st_mtime_ns, stat.st_size) if stat else None

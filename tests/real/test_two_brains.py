@@ -1,0 +1,99 @@
+"""Two brains of one cell, each with files of its own: what one of them must know that stands in the other's."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+
+from brain.adapters import keys
+from brain.cell.registry import CellRegistry
+from tests.real.brain_kit import Lab, Node
+from tests.real.nats import nats_server
+
+pytestmark = pytest.mark.component("nats-server")
+
+
+class Pair:
+    """The first one leads and has no registry; the second one reads along, and has that of the cell."""
+
+    def __init__(self, leader: Lab, other: Lab, node: Node) -> None:
+        self.leader = leader
+        self.other = other
+        self.node = node
+        self.registry = CellRegistry(other.config.registry_file)
+
+    async def is_taken(self) -> bool:
+        """Whether an event of the node comes onto the log."""
+        try:
+            async with asyncio.timeout(4):
+                await self.node.event("agent.started", version="1")
+        except TimeoutError:
+            return False
+        return True
+
+    async def knows(self, *names: str) -> None:
+        """Both brains know these nodes, and no others."""
+        for brain in (self.leader, self.other):
+            await brain.until(
+                lambda found: [one["name"] for one in found["nodes"]] == list(names),
+                f"{brain.config.brain} knows {names}",
+                "/api/nodes",
+            )
+
+
+@contextlib.asynccontextmanager
+async def pair(folder: Path) -> AsyncIterator[Pair]:
+    """As above, with a node that has joined."""
+    with nats_server(folder / "nats", nodes=["n1"]) as server:
+        more: dict[str, Any] = {"nats": {"url": server.url}, "settings": {"hold_off_s": 0}}
+        leader = Lab(folder / "b1", more | {"brain": "b1"})
+        await leader.start()
+        assert leader.running is not None
+        other = Lab(folder / "b2", more | {"brain": "b2", "signing_key_file": str(leader.config.signing_key)})
+        other.config.cell_dir.mkdir(parents=True)
+        CellRegistry(other.config.registry_file).add(
+            "n1", keys.load_nkey(folder / "n1.nk"), now=time.time() - 60
+        )
+        await other.start(leads=False)
+        client = await nats.connect(server.node_url("n1"))
+        node = Node("n1", client, leader.running.signer.key.verify_key)
+        node.again_s = 0.5
+        await node.listen()
+        try:
+            yield Pair(leader, other, node)
+        finally:
+            await client.close()
+            await other.stop()
+            await leader.stop()
+
+
+async def test_a_node_that_one_brain_has_revoked_is_not_heard_by_the_other(tmp_path: Path) -> None:
+    """The brain that leads has no registry: it is told on the log, under the operator's name, and drops what the node offers.
+
+    When the node is let in again, that is told as well; and a brain that starts anew knows both.
+    """
+    async with pair(tmp_path) as cell:
+        assert await cell.is_taken()
+        await cell.knows("n1")
+        cell.registry.revoke("n1", by="ann", now=time.time())
+        await cell.knows()
+        assert not await cell.is_taken()
+        assert not await cell.is_taken(), "however often it tries"
+        await cell.knows()
+        await cell.leader.stop()
+        await cell.other.until(lambda status: status["leads"], "the other leads")
+        await cell.leader.start(leads=False)
+        await cell.other.stop()
+        await cell.leader.until(lambda status: status["leads"] and status["pack"], "the first leads again")
+        assert not await cell.is_taken(), "it knows from the log"
+        await cell.other.start(leads=False)
+        cell.registry.add("n1", keys.load_nkey(tmp_path / "n1.nk"), now=time.time())
+        deadline = time.monotonic() + 60
+        while not await cell.is_taken():
+            assert time.monotonic() < deadline, "it is let in again"
+        await cell.knows("n1")
