@@ -116,7 +116,6 @@ async def run(
 
         # NATS, and what is kept on disk.
         signing_key.check(config)
-        signer = keys.CurrentSigner(config.signing_key)
         server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
         jwts = operator_mode.of(config)
         own_seed = jwts.user.seed if jwts else ""
@@ -129,6 +128,8 @@ async def run(
             jwt=jwts.brain_jwt(time.time()) if jwts else "",
             ca_file=server.ca_file if server else None,
         )
+        await signing_key.check_log(config, connection, stop)
+        signer = keys.CurrentSigner(config.signing_key)
         nats = CurrentClient()
         codec = Codec(config.cell)
         outbox = Outbox(config.cell)

@@ -1,11 +1,22 @@
 """The key that signs commands is made once: where nodes obey one already, another would leave them obeying nobody."""
 
+import asyncio
+import contextlib
+import time
+
+from nats.js.errors import NotFoundError
+
+from agent.contract import subjects
 from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
+from agent.shared.nats_connection import LOST, NatsConnection, close
 from brain.cell.confirmations import read_confirmed
 from brain.cell.registry import BY_HAND, CellRegistry
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
+
+ANSWER_WITHIN_S = 60.0
+PAUSE_S = 1.0
 
 
 def check(config: BrainConfig) -> None:
@@ -25,3 +36,49 @@ def check(config: BrainConfig) -> None:
         f"{key} is gone, and {who} would obey no other: put it back from your backup (mode 0600, the brain's user). If it is "
         "lost, `gpuward cell rotate signing --compromised` makes another, and every node joins again"
     )
+
+
+async def check_log(config: BrainConfig, connection: NatsConnection, stop: asyncio.Event) -> None:
+    """ConfigError: the key is not there, and the log says that the cell has had a brain, or the servers do not answer for
+    ANSWER_WITHIN_S (or until `stop`); it says what to copy. An embedded server is for one brain: nothing is asked.
+    """
+    key = config.signing_key
+    if config.embedded or key.exists():
+        return
+    written = await _asked(config, connection, stop)
+    if written:
+        raise ConfigError(
+            f"{key} is not there, and another brain has written the log of cell {config.cell}: nodes obey its key and no "
+            "other. From that brain's machine copy its signing.key (mode 0600, this brain's user; or name one by "
+            "signing_key_file), and the files trust.json and ca* of the folder `cell` of its data_dir, if they are there "
+            "(docs/operations.md, `A second brain`). If nobody has the key any more: `gpuward cell rotate signing "
+            "--compromised`, and every node joins again"
+        )
+
+
+async def _asked(config: BrainConfig, connection: NatsConnection, stop: asyncio.Event) -> bool:
+    """Whether the log has had a message. ConfigError as above: servers that have just been started may take a while."""
+    until_s = time.monotonic() + ANSWER_WITHIN_S
+    while True:
+        try:
+            return await _is_written(config.cell, connection)
+        except LOST as error:
+            if time.monotonic() >= until_s or stop.is_set():
+                raise ConfigError(
+                    f"{config.signing_key} is not there, and NATS does not answer ({error}), so nobody can say whether the cell "
+                    "has another brain, whose key nodes obey: start the brain when the servers run, or copy that key here"
+                ) from error
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), PAUSE_S)
+
+
+async def _is_written(cell: str, connection: NatsConnection) -> bool:
+    """As above. LOST: the servers do not say."""
+    client = await connection.connect()
+    try:
+        info = await client.jsm().stream_info(subjects.stream(cell))
+    except NotFoundError:
+        return False
+    finally:
+        await close(client)
+    return bool(info.state.last_seq)

@@ -390,7 +390,8 @@ async def test_a_standby_decides_the_same_and_a_silent_node_is_noticed(tmp_path:
         assert first.running is not None
         assert first.running.server is not None
         nats = {"url": first.running.nats_url, "seed_file": str(first.running.server.brain_seed_file)}
-        second = Lab(tmp_path / "second", {"nats": nats, "unreachable_after_s": 2, "brain": "b2"})
+        key = {"signing_key_file": str(first.config.signing_key)}
+        second = Lab(tmp_path / "second", {"nats": nats, "unreachable_after_s": 2, "brain": "b2"} | key)
         node = await first.node("n1")
         await node.event("agent.started", version="1")
         await second.start(leads=False)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 import nats
 import pytest
 
-from brain.adapters import keys
+from agent.contract.errors import ConfigError
+from brain.adapters import keys, signing_key
 from brain.cell.registry import CellRegistry
 from tests.real.brain_kit import Lab, Node
-from tests.real.nats import nats_server
+from tests.real.nats import free_port, nats_server
 
 pytestmark = pytest.mark.component("nats-server")
 
@@ -97,3 +99,37 @@ async def test_a_node_that_one_brain_has_revoked_is_not_heard_by_the_other(tmp_p
         while not await cell.is_taken():
             assert time.monotonic() < deadline, "it is let in again"
         await cell.knows("n1")
+
+
+async def test_a_second_brain_makes_no_key_of_its_own(tmp_path: Path) -> None:
+    """Nodes would obey none of its commands. It is told what to copy, and starts with what it is given."""
+    with nats_server(tmp_path / "nats", nodes=["n1"]) as server:
+        more: dict[str, Any] = {"nats": {"url": server.url}}
+        first = Lab(tmp_path / "b1", more | {"brain": "b1"})
+        await first.start()
+        second = Lab(tmp_path / "b2", more | {"brain": "b2"})
+        key = second.config.signing_key
+        with pytest.raises(ConfigError) as caught:
+            await second.start(leads=False)
+        assert f"{key} is not there, and another brain has written the log of cell default" in str(
+            caught.value
+        )
+        assert "copy its signing.key (mode 0600" in str(caught.value)
+        assert not key.exists()
+        shutil.copy(first.config.signing_key, key)
+        await second.start(leads=False)
+        assert first.running is not None
+        assert second.running is not None
+        assert second.running.signer.public == first.running.signer.public
+        await second.stop()
+        await first.stop()
+
+
+async def test_where_nobody_can_tell_no_key_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers do not answer, for a minute (a second here): there may be another brain."""
+    monkeypatch.setattr(signing_key, "ANSWER_WITHIN_S", 1.0)
+    nats_config = {"url": f"nats://127.0.0.1:{free_port()}"}
+    brain = Lab(tmp_path / "b1", {"nats": nats_config, "brain": "b1"})
+    with pytest.raises(ConfigError, match="whether the cell has another brain"):
+        await brain.start(leads=False)
+    assert not brain.config.signing_key.exists()
