@@ -4,17 +4,18 @@
 set -eu
 packages="systemd-container dbus iproute2 nftables kmod user-mode-linux ibsim-utils opensm infiniband-diags
  prometheus prometheus-alertmanager openipmi ipmitool openssl openssh-client git slurm-wlm munge slurmrestd slurm-wlm-jwt-plugin
- etcd-server xz-utils curl qemu-system-x86 busybox-static gcc libc6-dev make linux-headers-amd64"
+ rpm etcd-server xz-utils curl qemu-system-x86 busybox-static gcc libc6-dev make linux-headers-amd64"
 # A kubectl that is there already, of whatever origin, is good.
 command -v kubectl >/dev/null 2>&1 || packages="$packages kubernetes-client"
 missing=""
 for package in $packages; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
-prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the identity provider: in its own environment
+prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the identity provider: in its own environment; what packages hold
   [ "$(id -u)" = 0 ] || return 0
   "$(dirname "$0")/../../tests/real/qemu/prepare.sh" /var/cache/gpuward-guest >/dev/null
   "$(dirname "$0")/../../tests/real/canaille/prepare.sh" /var/cache/gpuward-canaille >/dev/null
+  for part in agent brain; do "$(dirname "$0")/../release/libraries.sh" "$part" >/dev/null; done
 }
 [ -n "$missing" ] || { prepare; exit 0; }
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
