@@ -53,36 +53,47 @@ ln -s gcc "$scratch/compiler/$machine-linux-gnu-gcc"
 # What builds: pinned too, in the brain's lock.
 lock=deploy/release/brain.lock
 pins setuptools 1 > "$scratch/build.txt"
-for python in $pythons; do
-  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-  one=$scratch/$version
+# A marker is judged by the Python of these tools, and is true of all others only when it names no version.
+! grep -qE '; .*python(_full)?_version' "$scratch/wheels.txt" || stop "a wheel in $lock is pinned for some Pythons only"
+
+# tree PYTHON FOLDER: all libraries for one Python, as its own.
+tree() {
+  set -e
   # shellcheck disable=SC2086  # a list of options
   "$tools/pip" install --require-hashes --no-deps --no-compile --only-binary :all: --implementation cp \
-    --python-version "$version" $wheels --target "$one" -r "$scratch/wheels.txt" >&2
-  "$python" -m venv "$scratch/build-$version"
-  "$scratch/build-$version/bin/pip" install --require-hashes --only-binary :all: -r "$scratch/build.txt" >&2
-  PATH="$scratch/compiler:$PATH" "$scratch/build-$version/bin/pip" wheel --no-cache-dir --require-hashes --no-deps \
-    --no-build-isolation --no-binary :all: -r "$scratch/sources.txt" -w "$scratch/built-$version" >&2
-  "$scratch/build-$version/bin/pip" install --no-deps --no-compile --no-index --target "$one" "$scratch/built-$version"/*.whl >&2
+    --python-version "$(basename "$2")" $wheels --target "$2" -r "$scratch/wheels.txt" >&2
+  "$1" -m venv --without-pip "$2.build"
+  "$tools/pip" --python "$2.build" install --require-hashes --only-binary :all: -r "$scratch/build.txt" >&2
+  PATH="$scratch/compiler:$PATH" "$tools/pip" --python "$2.build" wheel --no-cache-dir --require-hashes --no-deps \
+    --no-build-isolation --no-binary :all: -r "$scratch/sources.txt" -w "$2.built" >&2
+  "$tools/pip" --python "$2.build" install --no-deps --no-compile --no-index --target "$2" "$2.built"/*.whl >&2
   # These tell how and for which Python a wheel was made and installed.
-  rm -f "$one"/*.dist-info/RECORD "$one"/*.dist-info/WHEEL "$one"/*.dist-info/direct_url.json "$one"/*.dist-info/REQUESTED
-  rm -rf "$one"/*.dist-info/sboms
-  if [ -d "$scratch/all" ]; then
-    odd=$(diff -rq "$one" "$scratch/all" | grep -v '^Only in ' | head -1) || :
-    [ -z "$odd" ] || stop "not the same for each Python, so they cannot share a folder: $odd"
-    cp -Rpn "$one/." "$scratch/all"
-  else
-    mv "$one" "$scratch/all"
-  fi
+  rm -f "$2"/*.dist-info/RECORD "$2"/*.dist-info/WHEEL "$2"/*.dist-info/direct_url.json "$2"/*.dist-info/REQUESTED
+  rm -rf "$2"/*.dist-info/sboms
+}
+
+# The Pythons have nothing to do with each other until their trees are put together.
+waited=""
+for python in $pythons; do
+  tree "$python" "$scratch/$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" &
+  waited="$waited $!"
+done
+for pid in $waited; do wait "$pid" || stop "the libraries of $lock cannot be had for each Python"; done
+mkdir "$scratch/all"
+for one in "$scratch"/3.*[0-9]; do
+  odd=$(diff -rq "$one" "$scratch/all" | grep -v '^Only in ' | head -1) || :
+  [ -z "$odd" ] || stop "not the same for each Python, so they cannot share a folder: $odd"
+  cp -Rpn "$one/." "$scratch/all"
 done
 command -v objdump >/dev/null 2>&1 || stop "needs objdump: apt-get install binutils"
 needs=$(find "$scratch/all" -name '*.so*' -exec objdump -T {} + 2>/dev/null | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -1)
 [ "$(printf '%s\nGLIBC_2.28\n' "$needs" | sort -V | tail -1)" = GLIBC_2.28 ] || stop "a library needs $needs: the packages say 2.28"
-# What does not compile is of no use to anybody: a template, or for another Python. One process after the other: what it has compiled
+# What does not compile is of no use to anybody: a template, or for another Python. One process for each Python: what it has compiled
 # before shows in a file's bytes.
 for python in $pythons; do
-  (cd "$scratch/all" && "$python" -m compileall -q -s . -p "$place" --invalidation-mode unchecked-hash . >/dev/null) || :
+  (cd "$scratch/all" && "$python" -m compileall -q -s . -p "$place" --invalidation-mode unchecked-hash . >/dev/null) &
 done
+wait
 own=$(find "$scratch/all" -name '*.so*' -exec objdump -p {} + 2>/dev/null | grep -E 'R(UN)?PATH' | grep -vE ' \$ORIGIN[^:]*$' | head -1) || :
 [ -z "$own" ] || stop "a library looks for others in a folder of this machine: $own"
 [ -z "$(find "$scratch/all" -type l)" ] || stop "there are links among the libraries, which nfpm does not take over"

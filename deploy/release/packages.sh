@@ -3,7 +3,7 @@
 # same commit gives the same bytes, with the same Pythons and C compiler.
 #
 #   deploy/release/packages.sh [FOLDER [PACKAGE]]                  default: dist, and both: gpuward-agent gpuward
-#   GPUWARD_PYTHONS="/opt/python/bin/python3.12 python3.11" ...    for which Pythons; default: those of 3.12 and 3.11 that are here
+#   GPUWARD_PYTHONS="/opt/python/bin/python3.12 python3.11" ...    for which Pythons; default: those of 3.11 to 3.14 that are here
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -52,7 +52,7 @@ stage() {
   printf 'home = /usr/bin\ninclude-system-site-packages = false\n' > "$home/pyvenv.cfg"
   for python in $pythons; do
     # Nobody compiles on a node: the agent may not write there, and nothing must be left when the package goes.
-    (cd "$home/libraries" && "$python" -m compileall -q -s . -p "/usr/lib/$1/libraries" --invalidation-mode unchecked-hash $own)
+    (cd "$home/libraries" && "$python" -m compileall -q -p "/usr/lib/$1/libraries" --invalidation-mode unchecked-hash $own)
   done
   for file in "$source"/deploy/packages/*.in; do
     name=$(basename "$file" .in)
@@ -71,7 +71,9 @@ for package in ${2:-gpuward-agent gpuward}; do
   module=brain
   [ "$package" = gpuward ] || module=agent
   stage "$package" "$module"
-  cp "$source/deploy/packages/$package.yaml" "$scratch/$package/nfpm.yaml"
+  awk -v versions="$versions" '/@version@/ && !/^#/ { n = split(versions, each, " ")
+    for (i = 1; i <= n; i++) { line = $0; gsub(/@version@/, each[i], line); print line }
+    next } { print }' "$source/deploy/packages/$package.yaml" > "$scratch/$package/nfpm.yaml"
   for format in deb rpm; do
     (cd "$scratch/$package" && "$tools/nfpm" package -p "$format" -t "$out" >"$scratch/said" 2>&1) || stop "$(cat "$scratch/said")"
   done

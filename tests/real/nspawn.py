@@ -37,10 +37,10 @@ class Machine:
         """D-Bus address of its system bus, usable from here."""
         return f"unix:path=/proc/{self.leader}/root/run/dbus/system_bus_socket"
 
-    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *argv: str, within_s: float = 90.0) -> subprocess.CompletedProcess[str]:
         """Runs a command inside, e.g. `systemctl`; the caller looks at its return code."""
         command = ["nsenter", "-t", str(self.leader), "-a", *argv]
-        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=within_s, check=False)
 
 
 def missing() -> str:

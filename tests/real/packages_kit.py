@@ -6,6 +6,7 @@ A container is an overlay of this machine, so what is in its upper layer is what
 import filecmp
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,12 +17,9 @@ from tests.real import nspawn
 from tests.security.test_release import RELEASE, checkout, run
 
 WITHIN_S = 120.0
+PAGE = (RELEASE.parents[1] / "docs/install.md").read_text()
 # The commands of the page, without what is said of them.
-DOCUMENTED = {
-    line[4:].split("   #")[0].rstrip()
-    for line in (RELEASE.parents[1] / "docs/install.md").read_text().splitlines()
-    if line.startswith("    ")
-}
+DOCUMENTED = {line[4:].split("   #")[0].rstrip() for line in PAGE.splitlines() if line.startswith("    ")}
 NEEDED = ("dpkg-deb", "apt-get", "rpm", "git")
 # What the tools of the machine write about their own work, whatever the package; and where the packages lie.
 _OF_TOOLS = (
@@ -37,9 +35,16 @@ def missing() -> str:
     absent = [tool for tool in NEEDED if shutil.which(tool) is None]
     if nspawn.missing() or absent:
         return nspawn.missing() or f"needs {', '.join(absent)}"
-    here = run(RELEASE / "pythons.sh").stdout.split()
     own = Path("/usr/bin/python3.11").exists()  # which apt finds in the containers
-    return "" if len(here) == 2 and own else "needs Python 3.11 of the distribution, and 3.12"
+    return "" if own and "3.12" in pythons() else "needs Python 3.11 of the distribution, and 3.12"
+
+
+def pythons() -> dict[str, str]:
+    """Version → interpreter of this machine, of those that packages are made for; the newest first."""
+    says = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
+    here = run(RELEASE / "pythons.sh").stdout.split()
+    lines = (run(python, "-c", says).stdout.split() for python in here)
+    return {version: path for version, path in lines}  # noqa: C416  dict() of pairs of no fixed length is no such dict
 
 
 def built(root: Path, *, umask: int = 0o022, version: str = "", packages: str = "", **env: str) -> Path:
@@ -95,6 +100,23 @@ class Box:
         return self.does(
             "env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", f"cd /{folder} && {line} </dev/null"
         )
+
+    def follows(self, section: str, **words: str) -> str:
+        """Types all commands of a section of docs/install.md there, and returns what they show; none may fail."""
+        done = self.types(section, **words)
+        assert done.returncode == 0, f"{section}: {done.stdout[-4000:]}{done.stderr[-2000:]}{self.journal()}"
+        return done.stdout
+
+    def types(self, section: str, **words: str) -> subprocess.CompletedProcess[str]:
+        """As `follows`, in one shell that ends where a command fails."""
+        text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+        lines = [line[4:] for line in text.splitlines() if line.startswith("    ")]
+        assert lines, f"docs/install.md has no commands under {section}"
+        script = "\n".join(lines)
+        for word, meant in words.items():
+            script = script.replace(word, meant)
+        typed = ("env", "DEBIAN_FRONTEND=noninteractive", "sh", "-ec", f"cd /opt; exec </dev/null\n{script}")
+        return self.machine.run(*typed, within_s=300)
 
     def has(self, package: Path, folder: str = "opt") -> str:
         """Copies a package there; its path in the container."""
@@ -161,7 +183,7 @@ def box(scratch: Path, label: str, network: str) -> Iterator[Box]:
 
 
 def distribution(folder: Path, nfpm: Path) -> Path:
-    """An RPM that provides what ours need of a distribution, with one of the two Pythons: rpm judges what they ask for."""
+    """An RPM that provides what ours need of a distribution, with one of the Pythons: rpm judges what they ask for."""
     needs = (
         "/usr/bin/python3.11",
         "/bin/sh",
