@@ -69,6 +69,14 @@ def _known_format(key: str, value: str) -> str:
     return "" if value in known else f"{key} must be {' or '.join(known)}, not {value!r}"
 
 
+def _folder(key: str, path: Path) -> str:
+    return (
+        ""
+        if path.is_absolute() and path.is_dir()
+        else f"{key} must be the absolute path of a folder, not {str(path)!r}"
+    )
+
+
 def _absolute_path_or_empty(key: str, path: str) -> str:
     return absolute_path(key, path) if path else ""
 
@@ -113,7 +121,9 @@ class AgentConfig:
         check=_prom_file_or_empty,
     )
     metrics_interval_s: float = option(15.0, "pause between writing them", unit="s", least=1)
-    root: Path = option(Path("/"), "root of the machine; anything but / is a recording, which is only read")
+    root: Path = option(
+        Path("/"), "root of the machine; anything but / is a recording, which is only read", check=_folder
+    )
     beat_interval_s: float = option(
         2.0,
         "pause between beats; the brain takes a longer silence for a fault",
@@ -165,7 +175,7 @@ class AgentConfig:
         example=("/lustre", "/home"),
         check=absolute_paths,
     )
-    ib_root: str = option(IB_ROOT, "folder of the InfiniBand and RoCE devices")
+    ib_root: str = option(IB_ROOT, "folder of the InfiniBand and RoCE devices", check=absolute_path)
     ib_tools: Path = option(Path("/usr/sbin"), "folder of infiniband-diags (sminfo, ibqueryerrors)")
 
     # --- actions ---

@@ -68,6 +68,12 @@ class UnitState:
         return f"{self.active} ({self.sub}{'' if self.result in ('', 'success') else f', {self.result}'})"
 
 
+def _words(error: Exception) -> str:
+    """What an error says, in words that people read: the system's, else the error's own, else its kind."""
+    said = (error.strerror or "") if isinstance(error, OSError) else ""
+    return said or str(error) or type(error).__name__
+
+
 @contextlib.asynccontextmanager
 async def connected(address: str) -> AsyncIterator["MessageBus"]:
     """A connection to the bus, closed at the end; NoBus when there is none."""
@@ -79,7 +85,7 @@ async def connected(address: str) -> AsyncIterator["MessageBus"]:
         async with asyncio.timeout(ANSWER_S):
             await bus.connect()
     except (OSError, EOFError, AuthError, InvalidAddressError, TimeoutError) as error:
-        raise NoBus(f"D-Bus at {address} does not answer: {error!r}") from error
+        raise NoBus(f"D-Bus at {address} does not answer: {_words(error)}") from error
     try:
         yield bus
     finally:
@@ -115,7 +121,7 @@ async def call(
     except TimeoutError:
         raise NoAnswer(f"{who} did not answer {member} within {timeout_s:g} s") from None
     except (OSError, EOFError, DBusError) as error:
-        raise NoAnswer(f"the connection to {who} broke at {member}: {error!r}") from error
+        raise NoAnswer(f"the connection to {who} broke at {member}: {_words(error)}") from error
     if reply is None:
         raise NoAnswer(f"{who} gave no answer to {member}")
     if reply.message_type is MessageType.ERROR:

@@ -155,7 +155,10 @@ prints data has `--json`; it reads `/api/status`, `/api/incidents`, `/api/explai
 
 An **incident** (`gpuward incidents`, `gpuward explain`): `id`, `state`, `severity`, `cause`, `scope`, `node`, `nodes`,
 `opened_at`, `closed_at`, `closed_why`, `rule`, `because`, `pack`, `runbook`, `runs`, `symptoms`, `symptom_count`,
-`evidence`, `explains`, `explained_by`, `stale`, `pages` (`sent`, `first_at`, `acked_by`, `resolved`, `undelivered`).
+`evidence`, `explains`, `explained_by`, `stale`, `waits`, `pages` (`sent`, `first_at`, `acked_by`, `resolved`, `undelivered`).
+
+The **chain** (`gpuward explain`): `incident`, `pages`, `runs`, `rule`, `symptoms`, `evidence`, `notes`, and
+`out_of_service`, the nodes that the incident keeps so.
 
 An event of its **evidence**: `id`, `node`, `component`, `kind`, `text`, `at`.
 

@@ -23,6 +23,7 @@ from brain.cli.run import serve
 from brain.config import BrainConfig
 from brain.console.drill import RECIPIENT
 from brain.core.pack.actions import BRAIN_ACTIONS
+from simulations.events import SIMULATED
 
 ANSWER_S = 5.0
 _REAL = ("bmc", "schedulers", "subnet_managers", "switches")
@@ -37,8 +38,13 @@ class _FleetAction:
         self._ask = ask
 
     async def plan(self, order: Order) -> list[str]:
-        """See brain.actions.base."""
-        return [f"{self.name} {dict(order.params)} on simulated machines"]
+        """See brain.actions.base. Refused for a real node: its scheduler and its BMC are not known here."""
+        if order.node and not order.node.startswith(SIMULATED):
+            raise Refused(
+                f"{self.name}: {order.node} is only observed. `gpuward up` knows no scheduler, BMC or switch of real machines"
+            )
+        given = ", ".join(f"{name} {value}" for name, value in order.params.items())
+        return [f"{self.name} on a simulated machine{f': {given}' if given else ''}"]
 
     async def run(self, order: Order) -> Done:
         """See brain.actions.base."""

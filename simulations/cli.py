@@ -20,6 +20,7 @@ MAX_PACE = 5.0  # a simulated boot takes 4 s, and the shortest verification afte
 APPEAR_S = 20.0  # by then most drills have an incident; others must last for a minute or more
 POLL_S = 0.3
 _OVER = ("closed", "explained")
+_ASKS = "needs_human"
 
 
 @click.command()
@@ -90,19 +91,17 @@ def drill(
     if not wait or not injected["breaks"]:
         return
     try:
-        if not _follow(client, before, injected, time.monotonic() + within, plain):
+        if not _follow(client, before, injected, within, plain):
             raise SystemExit(1)
     except KeyboardInterrupt:
         click.echo("\nNo longer followed; the drill goes on. `gpuward incidents` shows its state.", err=True)
         raise
 
 
-def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline: float, plain: bool) -> bool:
+def _follow(client: Client, before: set[str], injected: dict[str, Any], within: float, plain: bool) -> bool:
     """Prints the notes of the drill's incidents until all are over; False when they need a person or more time."""
     seen: set[str] = set()
-    appear = time.monotonic() + APPEAR_S
-    # Some drills end with a person.
-    over = _OVER if injected["heals"] else (*_OVER, "needs_human")
+    deadline, appear = time.monotonic() + within, time.monotonic() + APPEAR_S
     while time.monotonic() < deadline:
         found = [
             one for one in client.get("incidents", query="all=1")["incidents"] if one["id"] not in before
@@ -113,8 +112,8 @@ def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline
                 if note["id"] not in seen:
                     seen.add(note["id"])
                     click.echo(json.dumps(note) if plain else line(note))
-        if mine and all(incident["state"] in over for incident in mine):
-            left = [one["id"] for one in mine if one["state"] == "needs_human"]
+        if mine and all(incident["state"] in (*_OVER, _ASKS) for incident in mine):
+            left = [one["id"] for one in mine if one["state"] == _ASKS]
             if left:
                 click.echo(f"It needs a person: `gpuward explain {left[0]}`", err=True)
             elif not plain:
@@ -131,7 +130,7 @@ def _follow(client: Client, before: set[str], injected: dict[str, Any], deadline
     if seen:
         click.echo("Not over in time: `gpuward incidents` shows its state.", err=True)
     else:
-        click.echo("No incident in this time: no rule regards this as a fault.", err=True)
+        click.echo(f"No incident within {within:g} s. Some faults need longer: --within", err=True)
     return False
 
 

@@ -7,6 +7,8 @@ from agent.contract.kinds import KINDS
 from agent.contract.messages import Scalar, Severity, UnsentEvent
 from simulations.parts import SimulatedGpu, SimulatedLink, SimulatedPort, SimulatedUnit
 
+SIMULATED = "sim-"  # how the names of simulated nodes begin
+
 
 def event(kind: str, component: str, severity: Severity | None = None, **data: Scalar) -> UnsentEvent:
     """An event of any kind; without a severity with the default one of its kind."""

@@ -1,4 +1,4 @@
-"""Numbers with what they count: `1 run`, `2 runs`."""
+"""Numbers with what they count: `1 run`, `2 runs`, `90 seconds`."""
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -202,7 +202,7 @@ def _grown(values: Mapping[str, int], before: Mapping[str, int], least: Mapping[
 def text(cables: int, ports: int, found: list[str]) -> str:
     """A node's answer: a first line, which `count` reads, then the findings."""
     first = f"{cables} links, {ports} ports, {len(found)} finding{'' if len(found) == 1 else 's'}"
-    return "\n".join([first, *found])
+    return "\n".join([f"{first}:" if found else first, *found])
 
 
 def count(answer: str) -> int | None:

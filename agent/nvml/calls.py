@@ -36,13 +36,14 @@ _GONE = (
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
 )
+_LIBRARY = "libnvidia-ml.so.1"
 
 
 class GoneError(Exception):
     """There is no NVML here, or no longer."""
 
     def __init__(self, error: pynvml.NVMLError) -> None:
-        super().__init__(str(error))
+        super().__init__(_why_absent(error))
         self.code: int = error.value
 
 
@@ -135,3 +136,14 @@ class Nvml:
 def address_of(handle: Any) -> int | None:
     """The pointer of a handle; None: it is null."""
     return ctypes.cast(handle, ctypes.c_void_p).value
+
+
+def _why_absent(error: pynvml.NVMLError) -> str:
+    """NVML's word. pynvml takes a library that cannot be loaded for one that is not there: of that one, the loader's word."""
+    if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
+        try:
+            ctypes.CDLL(_LIBRARY)
+        except OSError as broken:
+            if not str(broken).startswith(f"{_LIBRARY}: cannot open shared object file: No such file"):
+                return f"{_LIBRARY} is there and cannot be loaded: {broken}"
+    return str(error)

@@ -45,6 +45,7 @@ class Lease:
         self._bucket_: KeyValue | None = None  # of the present connection
         self._renewing = asyncio.Lock()
         self.epoch = 0  # of the lease that is or was held
+        self.unstored = False  # NATS did not answer, or failed, when this brain last tried to take it
 
     @property
     def held(self) -> bool:
@@ -60,12 +61,15 @@ class Lease:
         self._bucket_ = bucket
         try:
             while True:
-                with contextlib.suppress(*LOST):  # a server without a leader: the lease runs out by itself
+                try:
                     if self._revision:
                         await self._renew(bucket)
                     if not self._revision and await self._take(bucket):
                         self.epoch = max(base + self._revision, known_epoch() + 1)
                         won(self.epoch)
+                    self.unstored = False
+                except LOST:  # a server without a leader, or with a full disk: the lease runs out by itself
+                    self.unstored = True
                 await asyncio.sleep(self._ttl_s / RENEWALS)
         finally:
             self._bucket_ = None

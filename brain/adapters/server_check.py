@@ -6,6 +6,7 @@ a request: an event that is answered into the API would purge the log (docs/secu
 
 import orjson
 from nats.aio.client import Client
+from nats.js.errors import APIError
 
 from agent.contract.errors import ConfigError
 
@@ -15,7 +16,7 @@ _ANSWER_S = 5.0
 
 
 async def check(client: Client) -> None:
-    """ConfigError: the server is too old, or not strict; it says what to change."""
+    """ConfigError: the server is too old, or not strict; it says what to change. APIError: it cannot say now."""
     found = client.connected_server_version
     version = (found.major, found.minor, found.patch)
     if version < LEAST_VERSION:
@@ -26,8 +27,10 @@ async def check(client: Client) -> None:
     answer = await client.request(
         "$JS.API.STREAM.NAMES", b'{"gpuward_asks_whether_you_are_strict":1}', _ANSWER_S
     )
-    error = orjson.loads(answer.data).get("error") or {}
-    if error.get("err_code") != _INVALID_REQUEST:
+    error = orjson.loads(answer.data).get("error")
+    if error and error.get("err_code") != _INVALID_REQUEST:
+        APIError.from_error(error)  # such as 503 while a cluster elects its leader
+    if not error:
         raise ConfigError(
             "the NATS server takes JetStream requests that it does not understand: "
             "set `jetstream { strict: true }` in its configuration, and restart it"

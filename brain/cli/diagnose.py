@@ -3,25 +3,37 @@
 The lines go through the same engine as a node's events, in observe mode and simulated time, so nothing is done.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
+from agent.contract import kernel_text
 from agent.contract.counted import counted, span
+from agent.contract.kernel_text import Clock
 from agent.shared.log_text import PACKED_SUFFIXES, STDIN, log_lines
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
 from brain.cli.diagnosis import DiagnosedIncident, Diagnosis
 from brain.cli.terminal import hanging, page_width, print_json
 
+_SAYS = re.compile(r"[\w][^:]{0,60}: ?\S|Linux version ")  # `pci 0000:3b:00.0: ...`, of a log without times
 _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package
+
+
+def _version(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    if value and not re.fullmatch(r"\d+(\.\d+)*", value):
+        raise click.BadParameter(f"a version has numbers and dots, as 580.82: not {value!r}")
+    return value
 
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--driver", default="", help="Driver version, e.g. 580.82; default: as the log says.")
+@click.option(
+    "--driver", default="", callback=_version, help="Driver version, e.g. 580.82; default: as the log says."
+)
 @click.option("--rules", type=click.Path(path_type=Path), help="Folder of the rules; default: gpuward's own.")
 @click.option(
     "--runbooks", type=click.Path(path_type=Path), help="Folder of the runbooks; default: gpuward's own."
@@ -47,9 +59,30 @@ def diagnose(
         name = Path(file.stem) if file.suffix in PACKED_SUFFIXES else file
         logs[diagnosis.node_name(name.stem, tuple(logs))] = list(log_lines(file))
     found = diagnosis.diagnose(pack, logs, driver=driver)
+    if not found.meaningful:
+        foreign = {
+            node: lines for node, lines in logs.items() if node not in found.blind and _is_foreign(lines)
+        }
+        found.blind |= {node: _what_it_is(lines) for node, lines in foreign.items()}
     print_json(found.data()) if as_json else click.echo(_text(found, lang, page_width()))
     if found.blind:
         sys.exit(1)
+
+
+def _is_foreign(lines: Iterable[str]) -> bool:
+    """Whether no line looks like a kernel's: none has a time, none begins with who says it."""
+    return not any(
+        line.clock is not Clock.NONE or _SAYS.match(line.text) for _, line in kernel_text.records(lines)
+    )
+
+
+def _what_it_is(lines: list[str]) -> str:
+    looks = (
+        f"none of {counted(len(lines), 'line')} looks like a kernel line"
+        if len(lines) != 1
+        else "its line looks like no kernel line"
+    )
+    return f"{looks}. gpuward reads what dmesg, journalctl -k and /dev/kmsg print."
 
 
 def _text(found: Diagnosis, lang: str, width: int) -> str:

@@ -51,7 +51,7 @@ def render(found: dict[str, Any], *, notes: bool, width: int) -> Iterator[str]:
     yield from _pages(found["pages"], width)
     yield ""
     yield from _todo(found["rule"], width)
-    yield from _commands(incident, found["runs"], width)
+    yield from _commands(incident, found["runs"], found.get("out_of_service", []), width)
     if notes:
         yield ""
         yield _title("EVERY NOTE")
@@ -107,9 +107,9 @@ def _run(run: dict[str, Any], width: int) -> Iterator[str]:
         yield from _row("plan", line, width)
     for plan in run["would"]:
         begins = "would do" if plan["ok"] else "would be refused"
-        yield from _row(
-            "asked", f"{plan['step'].rsplit('.', 2)[1]}: {begins}: {'; '.join(plan['lines'])}", width
-        )
+        rung = plan["step"].rsplit(".", 2)[1]
+        number = f"{'back ' if rung.startswith('b') else ''}{rung[1:]}."  # as in the plan
+        yield from _row("asked", f"{number} {begins}: {'; '.join(plan['lines'])}", width)
     for gate in _unique(run["gates"]):
         yield from _row("gate", gate, width)
     for command in run["approvals"]:
@@ -154,7 +154,9 @@ def _todo(rule: dict[str, Any], width: int) -> Iterator[str]:
     yield ""
 
 
-def _commands(incident: dict[str, Any], runs: list[dict[str, Any]], width: int) -> Iterator[str]:
+def _commands(
+    incident: dict[str, Any], runs: list[dict[str, Any]], out_of_service: list[str], width: int
+) -> Iterator[str]:
     if incident["state"] in ("closed", "explained"):
         return
     yield _title("WHAT YOU CAN TYPE")
@@ -165,6 +167,10 @@ def _commands(incident: dict[str, Any], runs: list[dict[str, Any]], width: int) 
             yield from _row(
                 "", f"gpuward approve {run['id']}     or: gpuward deny {run['id']} --why '...'", width
             )
+    for node in out_of_service:
+        yield from _row(
+            "", f"gpuward return {node}     when it is well: gives it back, which ends this", width
+        )
     scope = f"node/{incident['node']}" if incident["node"] else incident["scope"]
     yield from _row("", f"gpuward hold {scope} --why '...'", width)
 

@@ -1,17 +1,22 @@
 """What the command line writes to a terminal."""
 
 import json
+import re
 import shutil
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 
 from agent.contract.inert import inert, inert_json
 
 WAITS = 3  # exit status of a command that waits for a second person: nothing has happened yet
+_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]")
+_STOPS = "\u3001\u3002\uff0c\uff1b\uff1a\uff1f\uff01\uff09\u300b\u201d"  # begin no line
+# What stands together in a line, and whether a blank stands before it: a wide character with the stops behind it, or a word.
+_PIECES = re.compile(rf"(\s*)({_WIDE.pattern}[{_STOPS}]*|(?:(?!{_WIDE.pattern})\S)+[{_STOPS}]*)")
 WIDTH = 100  # columns: the most that is comfortable to read, and what a pipe gets
 
 
@@ -50,12 +55,22 @@ def page_width() -> int:
 
 def hanging(head: str, text: str, width: int) -> Iterator[str]:
     """Yields inert text behind its head, wrapped with a hanging indent; long words (ids, paths) are not broken."""
-    lines = textwrap.wrap(
-        " ".join(inert(text).split()),
-        max(20, width - len(head)),
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [""]
+    lines = list(_wrapped(inert(text), max(20, width - cell_len(head)))) or [""]
     yield head + lines[0]
     for line in lines[1:]:
-        yield " " * len(head) + line
+        yield " " * cell_len(head) + line
+
+
+def _wrapped(text: str, columns: int) -> Iterator[str]:
+    """Yields lines of so many columns. Chinese takes two for a character, breaks between any two, and has no blanks within."""
+    line = ""
+    for blank, piece in _PIECES.findall(text):
+        within = bool(line) and (line[-1] in _STOPS or (_WIDE.match(line[-1]) and _WIDE.match(piece)))
+        gap = " " if blank and line and not within else ""
+        if line and cell_len(line + gap + piece) > columns:
+            yield line
+            line = piece
+        else:
+            line += gap + piece
+    if line:
+        yield line

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 import click
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
@@ -17,7 +17,8 @@ from brain.cli.queries import IncidentList, clock
 from brain.cli.terminal import as_json, console, print_json
 
 RECONNECT_S = 1.0
-_SHOWN = 15  # notes under the table
+_KEPT = 100  # notes, for a tall terminal
+_NOTES = 1 / 3  # of the lines that are left to the notes, however many incidents are open
 
 
 @click.command()
@@ -56,7 +57,7 @@ def _lines(client: Client, last: int, plain: bool) -> None:
 
 
 def _screen(client: Client, last: int) -> None:
-    notes: deque[dict[str, Any]] = deque(maxlen=_SHOWN)
+    notes: deque[dict[str, Any]] = deque(maxlen=_KEPT)
     with Live(console=console(), screen=True, auto_refresh=False) as live:
         while True:
             try:
@@ -66,19 +67,47 @@ def _screen(client: Client, last: int) -> None:
                         notes.append(note)
                         if note["incident"] or note["run"]:
                             incidents = client.get("incidents")["incidents"]
-                    live.update(_view(incidents, notes), refresh=True)
+                    live.update(Screen(incidents, list(notes)), refresh=True)
                 last = 0
             except click.ClickException as error:
                 live.update(Text(error.message), refresh=True)
             time.sleep(RECONNECT_S)
 
 
-def _view(incidents: list[dict[str, Any]], notes: deque[dict[str, Any]]) -> Group:
-    head = Text(f"gpuward — {len(incidents)} open", "bold")
-    body = IncidentList(incidents) if incidents else Text("nothing is open", "green")
-    return Group(
-        head, Text(), body, Text(), *(Text(line(note), no_wrap=True, overflow="ellipsis") for note in notes)
-    )
+class Screen:
+    """What is open, and below it the newest notes: as much of both as the terminal has lines for."""
+
+    def __init__(self, incidents: list[dict[str, Any]], notes: list[dict[str, Any]]) -> None:
+        self._incidents, self._notes = incidents, notes
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        height = options.height or console.height
+        yield Text(f"gpuward — {len(self._incidents)} open", "bold")
+        yield Text()
+        room = height - 3
+        for_notes = min(len(self._notes), max(1, round(room * _NOTES)))
+        shown = self._fitting(console, options, room - for_notes)
+        yield IncidentList(self._incidents[:shown]) if self._incidents else Text("nothing is open", "green")
+        if more := len(self._incidents) - shown:
+            yield Text(f"and {more} more: gpuward incidents", "dim")
+        yield Text()
+        left = room - self._lines(console, options, shown)
+        for note in self._notes[-left:] if left > 0 else ():
+            yield Text(line(note), no_wrap=True, overflow="ellipsis")
+
+    def _fitting(self, console: Console, options: ConsoleOptions, room: int) -> int:
+        """How many incidents fit into so many lines."""
+        shown = min(len(self._incidents), max(0, room))
+        while shown and self._lines(console, options, shown) > room:
+            shown -= 1
+        return shown
+
+    def _lines(self, console: Console, options: ConsoleOptions, shown: int) -> int:
+        """How many lines the first incidents take, with the word about the others."""
+        if not self._incidents:
+            return 1
+        lines = console.render_lines(IncidentList(self._incidents[:shown]), options.update(height=None))
+        return len(lines) + (shown < len(self._incidents))
 
 
 def line(note: dict[str, Any]) -> str:

@@ -28,6 +28,7 @@ def explain(readmodel: History, state: State, id_: str) -> Json | None:
         "symptoms": _symptoms(raw, readmodel),
         "evidence": [shapes.evidence(item) for item in raw["evidence"]],
         "notes": [shapes.note(item) for item in notes],
+        "out_of_service": [node for node, owners in state.drains.items() if raw["id"] in owners],
     }
 
 
@@ -62,15 +63,24 @@ def _run(raw: Json, notes: list[Json]) -> Json:
     )
     return shapes.run(raw) | {
         "plan": plan,
-        "would": [
-            {"step": note["data"]["step"], "ok": note["data"]["ok"], "lines": note["data"]["lines"]}
-            for note in own
-            if note["kind"] == "step.plan"
-        ],
+        "would": sorted(
+            (
+                {"step": note["data"]["step"], "ok": note["data"]["ok"], "lines": note["data"]["lines"]}
+                for note in own
+                if note["kind"] == "step.plan"
+            ),
+            key=lambda would: _place(would["step"]),
+        ),
         "gates": [_line(note) for note in own if note["kind"] in _GATED],
         "approvals": [_line(note) for note in own if note["kind"].startswith(_OPERATOR)],
         "notes": [_line(note) for note in own],
     }
+
+
+def _place(step: str) -> tuple[bool, int]:
+    """Where a step's rung stands: `<run>.s2.a1` in the ladder, `<run>.b1.a1` in the return to service after it."""
+    rung = step.rsplit(".", 2)[1]
+    return rung.startswith("b"), int(rung[1:])
 
 
 def _rule(raw: Json, state: State) -> Json:

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.contract import subjects
 from agent.contract.commands import Outcome
-from brain.core.state import State
+from brain.core.state import IncidentState, State
 
 Json = dict[str, Any]
 
@@ -43,6 +43,7 @@ def incident(raw: Mapping[str, Any]) -> Json:
         "explains": raw["explains"],
         "explained_by": raw["explained_by"],
         "stale": raw["stale"],
+        "waits": raw.get("waits", "") if raw["state"] == IncidentState.SETTLING else "",
         "pages": {
             "sent": pages["sent"],
             "first_at": iso(pages["first_at"]),

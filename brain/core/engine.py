@@ -11,7 +11,7 @@ from agent.contract.actions.spec import ActionSpec
 from agent.contract.counted import counted
 from agent.contract.errors import BugError
 from agent.contract.messages import Event
-from brain.core import ids, incidents
+from brain.core import ids, incidents, known
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.faults import drift, reports, situations, spread, symptoms, twins
@@ -254,14 +254,11 @@ class Engine:
             incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is not over: {still} matches")
             self._remedy(ctx, incident)
         elif incident.state is IncidentState.RECOVERED:
-            clear_s = ctx.now - incident.clear_since
+            gone = f"its symptoms have been gone for {ctx.now - incident.clear_since:.0f} s"
             run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
-            incidents.transition(
-                ctx,
-                incident,
-                IncidentTrigger.STAYED_CLEAR,
-                f"its symptoms have been gone for {clear_s:.0f} s{validation.left_out(run) if run else ''}",
-            )
+            why = run.why if run is not None and run.requested_by else gone
+            left_out = validation.left_out(run) if run else ""
+            incidents.transition(ctx, incident, IncidentTrigger.STAYED_CLEAR, f"{why}{left_out}")
 
     def _end_hold_off(self, ctx: Context, incident: Incident) -> None:
         """Opens the incident, unless a run of ours may have caused it: then it waits until that run has ended."""
@@ -270,8 +267,9 @@ class Engine:
             incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
             self._remedy(ctx, incident)
             return
-        if ctx.now < incident.hold_off_until + RECHECK_S:  # one note, not one for each check
-            why = f"{run.id} is at work on {incident.node}: it is judged when that has ended"
+        if (why := runs.judged_later(run)) != incident.waits:  # one note, not one for each check
+            incident.waits = why
+            ctx.show(incident)
             ctx.note("incident.waits", why, incident=incident.id, scope=incident.scope)
         ctx.set_timer(f"incident:{incident.id}", ctx.now + RECHECK_S)
 
@@ -295,10 +293,10 @@ class Engine:
                 self._run_ended(ctx, ctx.ended.pop(0))
             elif ctx.let_go:
                 self._let_go(ctx, ctx.let_go.pop(0))
-            elif ctx.left:
-                self._left_drained(ctx, *ctx.left.pop(0))
             elif ctx.released:
                 self._released(ctx, ctx.released.pop(0))
+            elif ctx.left:
+                self._left_drained(ctx, *ctx.left.pop(0))
             else:
                 ctx.freed = False
                 self._wake_held(ctx)
@@ -425,7 +423,10 @@ class Engine:
 
     def _run_ended(self, ctx: Context, run: Run) -> None:
         ctx.changed.extend(symptoms.run_ended(ctx, run.id))
-        requests.ended(ctx, run)
+        for former in requests.ended(ctx, run):
+            self._recover(
+                ctx, former, IncidentTrigger.CLEARED, f"it was done again ({run.id}), and ended well"
+            )
         incident = ctx.state.incidents.get(run.incident)
         if incident is not None and run.state is RunState.SUCCEEDED and not drains.owned(ctx, incident):
             incidents.end_left(ctx, incident)
@@ -464,6 +465,8 @@ class Engine:
                 drained = run.node in drains.owned(ctx, incident)
                 escalation.gave_up(ctx, incident, f"{why}. {told.drained(ctx, run)}" if drained else why)
         keeps = bool(incident.node and drains.owned(ctx, incident))
+        if requests.found(run):
+            return  # it has no symptoms that could be gone: somebody closes it, or the next one ends well
         if not incident.matching_rules and not incident.unproven and not keeps:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its symptoms are gone")
 
@@ -474,7 +477,12 @@ class Engine:
             self._recover(ctx, incident, IncidentTrigger.CLEARED, "its node was given back")
 
     def _left_drained(self, ctx: Context, node: str, former: Incident, by_operator: bool) -> None:
-        """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may."""
+        """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may.
+
+        Unless the drain is that of a fault which it explained, and which has its own incident again.
+        """
+        if former.id not in ctx.state.drains.get(node, {}):
+            return
         heir = incidents.open_left(ctx, node, former)
         drains.hand_over(ctx, node, former.id, heir.id)
         if by_operator or heir.runbook not in ctx.compiled.runbooks:
@@ -506,6 +514,8 @@ class Engine:
                     inhibited = ctx.compiled.cause(name) in incident.inhibits
                     if inhibited and ids.key(name, scope) not in ctx.index.by_match:
                         self._match_began(ctx, name, scope)
+        for match in list(incident.known):
+            known.hand_on(ctx, incident, match, incidents.standing_for(ctx, match))
 
     def _load(self, ctx: Context, pack: Pack) -> Context:
         """Puts a pack into force and returns a context on it. Open incidents and runs keep what they began with."""

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from brain.core import ids, share
+from agent.contract.counted import span
+from brain.core import ids, known, share
 from brain.core.context import Context
 from brain.core.faults import situations, twins
 from brain.core.healing import drains, runs
@@ -167,6 +168,7 @@ def match_ended(ctx: Context, rule: str, scope: str) -> Incident | None:
     """A rule no longer matches at a scope. Returns its incident if no other rule matches for it; else None."""
     match = ids.key(rule, scope)
     ctx.state.dismissed.pop(match, None)
+    known.match_ended(ctx, match)
     incident = ctx.state.incidents.get(ctx.index.by_match.pop(match, ""))
     if incident is None:
         return None
@@ -201,6 +203,15 @@ def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     ]
     first = min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
     return first or twins.same_nodes(ctx, rule, scope)
+
+
+def standing_for(ctx: Context, match: str) -> Incident | None:
+    """The open incident of a match, else the one that explains it. None: it has ended, or an operator has closed it."""
+    name, scope = ids.split(match)
+    rule = ctx.compiled.rules.get(name)
+    if rule is None or name not in ctx.state.matched.get(scope, ()):
+        return None
+    return ctx.state.incidents.get(ctx.index.by_match.get(match, "")) or explained_by(ctx, rule, scope)
 
 
 def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
@@ -337,6 +348,7 @@ def _absorb(ctx: Context, inhibitor: Incident) -> None:
         if other.state in OVER:
             continue
         other.explained_by = inhibitor.id
+        known.keep(ctx, inhibitor, other)
         inhibitor.explains += 1
         _affects(inhibitor, [*other.affected, other.node])
         transition(ctx, other, T.ABSORBED, why)
@@ -410,7 +422,7 @@ def came(ctx: Context, incident: Incident) -> None:
     ctx.set_timer(f"recurred:{key}", ctx.now + RECURRED_S)
     if times:
         pause_s = (ctx.now - times[0]) / len(times)
-        text = f"it came {len(times) + 1} times in {(ctx.now - times[0]) / 60:.0f} minutes, every {pause_s / 60:.0f} minutes"
+        text = f"it came {len(times) + 1} times in {span(ctx.now - times[0])}, every {span(pause_s)}"
         ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
 
 

@@ -327,6 +327,18 @@ class ChannelGroup:
     alert_group: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What was known of an incident when another one explained it."""
+
+    incident: str
+    # empty: nobody had acknowledged it
+    acked_by: str
+    severity: Priority
+    # whether it kept its node out of service
+    drained: bool
+
+
 @dataclass(slots=True, kw_only=True)
 class Incident:
     """What people see: one fault, from open to closed."""
@@ -373,12 +385,16 @@ class Incident:
     affected: dict[str, bool] = field(default_factory=dict)
     # causes that it explains within its scope
     inhibits: list[str] = field(default_factory=list)
+    # "<rule>@<scope>" of matches that it explains -> what was known of their incident before
+    known: dict[str, Known] = field(default_factory=dict)
     # id of the incident that explains this one
     explained_by: str = ""
     # every fact was old when it arrived; a fresh fact ends this
     stale: bool = False
     # a symptom of it ended without a fact that says so: its time to live was over, or it was reset on act
     unproven: bool = False
+    # settling beyond its hold-off: until when, and why; kept afterwards
+    waits: str = ""
     pages: PageState = field(default_factory=PageState)
     # recovered: since when
     clear_since: float = 0.0

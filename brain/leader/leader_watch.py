@@ -19,6 +19,10 @@ from brain.leader.replica import Replica
 CHECK_S = 0.5
 DISCONNECTED = "brain_disconnected"
 NOBODY_LEADS = "nobody_leads"
+RESTART = (
+    "Is its disk full, or was it? Such a server stores nothing until it is restarted, also when there is space again: make "
+    'room, then restart it (docs/operations.md, "Disk")'
+)
 
 
 class LeaderWatch:
@@ -100,6 +104,8 @@ class LeaderWatch:
             return f"{silent}, which this brain is still reading: NATS does not deliver it. Look at the NATS server's log."
         if self._lease.held:
             refused = f", which refused {self._outbox.refused} times" if self._outbox.refused else ""
-            return f"{silent}; this brain holds the lease, but NATS does not store what it writes{refused}. Is its disk full?"
+            return f"{silent}; this brain holds the lease, but NATS does not store what it writes{refused}. {RESTART}"
+        if self._lease.unstored:
+            return f"{silent}, and NATS does not store who leads. {RESTART}"
         leader = self._replica.state.leader or "nobody"
         return f"{silent}, and this brain does not get the lease. The last leader was {leader}: does it run, and answer?"

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from agent.contract.counted import counted
 from agent.contract.messages import clip
 from brain.core.effects import PageSubject, SendPage
+from brain.core.healing import plans, told
 from brain.core.pack.compiled import rule_named
 from brain.core.pack.spec import Knowledge, Rule, Rung, Scalar, Text
 from brain.core.state import Evidence, GroupedAlert, IncidentState, Run, RunState, State, StepRecord
@@ -139,10 +140,7 @@ def _proposed(run: Run) -> list[str]:
 
 
 def _rung_line(rung: Rung, run: Run) -> str:
-    params = {
-        name: run.params.get(str(value)[1:], value) if str(value).startswith("$") else value
-        for name, value in rung.params.items()
-    }
+    params = {name: told.foretell(value) for name, value in plans.params(run, rung).items()}
     disrupts = f", disrupts {rung.disrupts.value}" if rung.disrupts else ""
     return clip(f"{rung.name}: {rung.do}{_params(params)}{disrupts}", MAX_LINE)
 

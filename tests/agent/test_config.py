@@ -200,3 +200,17 @@ def test_values_of_tables_are_not_shared() -> None:
 
     assert Tables().tools == {"a": "/a"}
     assert Tables().tools is not Tables().tools
+
+
+@pytest.mark.parametrize(
+    ("key", "path", "says"),
+    [
+        ("root", "/no/such/folder", "root must be the absolute path of a folder, not '/no/such/folder'"),
+        ("root", ".", "root must be the absolute path of a folder, not '.'"),
+        ("ib_root", "sys/class", "ib_root must be an absolute path, not 'sys/class'"),
+    ],
+)
+def test_an_agent_that_would_watch_nothing_is_refused(key: str, path: str, says: str) -> None:
+    """It would start, find no device, and look well."""
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        load(None, {key: path})

@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pynvml
 import pytest
 
 from agent.collectors.gpu import STEADY_SAMPLES, GpuCollector
 from agent.collectors.samples import Gpu, GpuEvent, NvmlState, Sample
 from agent.host import Host
-from agent.nvml import start
+from agent.nvml import calls, start
 from agent.nvml.process import Timing
 from agent.nvml.wire import json_text
 from agent.sources.nvml import NvmlSource
@@ -325,14 +326,24 @@ async def test_an_absent_driver_is_reported_once_and_looked_for_again(fake: Fake
         await emitted.gpu(FIRST)
 
 
-async def test_a_missing_library_is_reported(tmp_path: Path) -> None:
-    """In the library's own words; a broken file counts as none, also on a machine that has one."""
+async def test_a_broken_library_is_reported_as_one_that_is_there(tmp_path: Path) -> None:
+    """Nobody looks for a package that is installed: the reason says what the loader says of the file."""
     (tmp_path / "libnvidia-ml.so.1").write_text("not a library")
     samples: list[Sample] = []
     await NvmlSource(Host(), timing=PATIENT, env={"LD_LIBRARY_PATH": str(tmp_path)}).once(samples.append)
     (sample,) = samples
     assert isinstance(sample, NvmlState)
-    assert (sample.state, sample.reason) == ("absent", "NVML Shared Library Not Found")
+    assert sample.state == "absent"
+    assert sample.reason.startswith("libnvidia-ml.so.1 is there and cannot be loaded: ")
+    assert str(tmp_path / "libnvidia-ml.so.1") in sample.reason
+
+
+def test_a_missing_library_is_reported_in_nvmls_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on a machine that has one."""
+    monkeypatch.setattr(calls, "_LIBRARY", "libnvidia-ml-of-nobody.so.1")
+    error = pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    assert calls._why_absent(error) == "NVML Shared Library Not Found"
+    assert calls._why_absent(pynvml.NVMLError(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)) == "Driver Not Loaded"
 
 
 async def test_an_old_driver_lacks_functions_one_by_one(tmp_path: Path) -> None:

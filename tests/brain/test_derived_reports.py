@@ -104,7 +104,11 @@ def test_a_node_that_we_switched_off_is_not_switched_on_by_us() -> None:
     assert [action for _, action in story.actions()] == ["node.isolate"]
     (incident,) = story.incidents("silence")
     assert incident.state == "settling"
-    story.say(501, "close", id=next(one.id for one in story.time.incidents.values() if one is not incident))
+    (mended,) = [one for one in story.time.incidents.values() if one is not incident]
+    assert story.notes("incident.waits") == [
+        f"{mended.id} has switched n1 off: it is judged when that incident is over"
+    ]
+    story.say(501, "close", id=mended.id)
     story.run(560)
     assert "bmc.restart" in [action for _, action in story.actions()], "then it is a fault"
 

@@ -101,6 +101,26 @@ def test_an_acknowledgement_stops_the_chain_and_goes_to_all_who_were_paged() -> 
     assert it.engine.state.fault_free()
 
 
+def test_what_was_acknowledged_before_its_first_page_is_told_once() -> None:
+    """Somebody saw it in the console, within its hold-off: nobody is called for it, and the chain is not climbed."""
+    slow = rule(
+        "silent-for-long",
+        "node",
+        {"symptom": "silent"},
+        severity=Priority.P1,
+        hold_off_s=60,
+        page=Paging.OPEN,
+    )
+    it = story(rules=(slow,))
+    silent(it, 10, 1)
+    it.run(20)
+    (opened,) = it.incidents("silent-for-long")
+    it.say(20, "ack", id=opened.id)
+    it.run(10 + 2500)
+    of_it = [page.what for page in it.time.pages if page.subject.id == opened.id]
+    assert of_it == ["open", "ack"]
+
+
 def test_a_severity_without_a_chain_is_paged_to_those_on_call_again_and_again() -> None:
     """P2 has no chain here, and is repeated because the site wants it so."""
     it = story(page_repeats=(Priority.P2,))

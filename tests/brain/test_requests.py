@@ -9,7 +9,7 @@ from agent.contract.commands import Outcome
 from brain.core.effects import AskJobs, Effect, Perform
 from brain.core.inputs import Input, JobsAnswer, OperatorCommand, PackLoaded
 from brain.core.pack.spec import Mode, Pack, Place, Runbook, Rung, Window
-from brain.core.state import RunState
+from brain.core.state import IncidentState, RunState
 from tests.brain.test_return_to_service import World
 from tests.brain.world import Story, pack
 
@@ -69,6 +69,28 @@ def test_an_inspection_that_finds_something_leaves_the_node_out_of_service() -> 
     assert "scheduler.resume" not in [action for _, action in story.actions()]
     assert story.run_state is RunState.EXHAUSTED
     assert story.time.pages
+
+
+@pytest.mark.parametrize("closed", ["by a person", "by the next one"])
+def test_what_an_inspection_found_waits_for_a_person(closed: str) -> None:
+    """It had no symptoms that could be gone: until somebody closes it, or the same inspection ends well, it asks for a person."""
+    answers = {"fabric.inspect": Outcome.FAILED}
+    story = World(with_books(replace(LOOK, every_s=0)), answers)
+    known(story, "n1")
+    story.say(1, "start", runbook="look", fabric="default")
+    story.run(3600)
+    (first,) = story.incidents()
+    assert first.state is IncidentState.NEEDS_HUMAN
+    answers.clear()
+    if closed == "by a person":
+        story.say(3600, "close", id=first.id)
+    else:
+        story.say(3600, "start", runbook="look", fabric="default")
+    story.run(3700)
+    assert [one.state for one in story.incidents()] == ["closed"] * (1 if closed == "by a person" else 2)
+    assert not story.engine.state.incidents
+    if closed == "by the next one":
+        assert story.incidents()[1].closed_why == "all its steps are done"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,9 +143,13 @@ class Run:
     def _open(self, leader: str) -> list[str]:
         """What is neither decided nor told yet."""
         incidents = self._incidents(leader)
-        return verdict.undecided(self.report.injected, incidents) or verdict.pages_lost(
+        return verdict.undecided(self.report.injected, incidents, self._runs(leader)) or verdict.pages_lost(
             self._told(leader, incidents), list(self.cell.outside.pages)
         )
+
+    def _runs(self, brain: str) -> Callable[[str], list[dict[str, Any]]]:
+        """The runs of an incident, oldest first."""
+        return lambda incident: self.cell.get(brain, f"/api/explain/{incident}").get("runs", [])
 
     def _told(self, brain: str, incidents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The pages of all incidents."""
@@ -168,7 +172,7 @@ class Run:
         nobody = verdict.windows(looks, BRAINS)
         record = cell.record.read_text().splitlines()
         wrong += verdict.steps_twice(record)
-        wrong += verdict.undecided(report.injected, incidents)
+        wrong += verdict.undecided(report.injected, incidents, self._runs(leader or BRAINS[0]))
         wrong += verdict.pages_lost(told, received)
         wrong += verdict.pages_doubled(received)
         wrong += verdict.in_the_dark(nobody, received, [at for at, _ in cell.outside.calls], CAUSES)

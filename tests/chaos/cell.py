@@ -16,13 +16,14 @@ from typing import Any
 
 from brain.adapters import keys
 from brain.console.drill import RECIPIENT
-from simulations import local_site
+from simulations import events, local_site
 from tests import people
 from tests.chaos.outside import Outside
 from tests.chaos.proxy import Proxy
 from tests.real.nats import NatsServer, free_port
 
 ROOT = Path(__file__).parents[2]
+HEALTH = ROOT / "deploy/nats/health.sh"
 BRAINS = ("a", "b")
 LIAR = "liar"
 PACE = 5.0  # as in `gpuward up`
@@ -87,7 +88,7 @@ class Cell:
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self.folder = folder
-        self.nodes = tuple(f"{local_site.SIMULATED}{number:02}" for number in range(1, nodes + 1))
+        self.nodes = tuple(f"{events.SIMULATED}{number:02}" for number in range(1, nodes + 1))
         self.outside = Outside()
         self.record = folder / "performed"
         self.broker = NatsServer(folder / "nats", nodes={"fleet": (*self.nodes, RECIPIENT), LIAR: (LIAR,)})
@@ -105,6 +106,8 @@ class Cell:
         self._write()
         self.broker.start()
         self._undo.callback(self.broker.kill)
+        self.parts["health"].start()
+        self._undo.callback(self.parts["health"].stop)
         for proxy in self.proxies.values():
             proxy.start()
             self._undo.callback(proxy.stop)
@@ -199,6 +202,12 @@ class Cell:
         for name in ("config", "keys", "fleet"):
             (self.folder / name).mkdir()
         library = _clock_library(self.folder)
+        watched = (f"http://127.0.0.1:{self.broker.monitor}", str(self.folder / "nats"))
+        self.parts["health"] = Part(
+            argv=[str(HEALTH), *watched, "pkill", "-KILL", "-F", str(self.broker.pid_file)],
+            log=self.folder / "health.log",
+            more={"EVERY_S": "1", "PAUSE_S": "5"},
+        )
         signer = keys.load_signer(self.folder / "keys" / "signing.key")
         config_folder = self.folder / "config"
         pack = local_site.write_shortened_pack(config_folder, PACE)

@@ -32,6 +32,28 @@ def test_a_step_that_two_performed_is_found() -> None:
 
 
 @pytest.mark.parametrize(
+    ("waits", "runs", "decided"),
+    [
+        ("inc-2 has switched n1 off: it is judged when that incident is over", [], True),
+        ("inc-2.r1 is at work on n1: it is judged when that has ended", [], False),
+        ("", [{"state": "approval", "why": "its newest fact is old"}], True),
+        (
+            "",
+            [{"state": "held", "why": "these belong together; `gpuward approve` lets this one go on"}],
+            True,
+        ),
+        ("", [{"state": "held", "why": "1 disruptive run in leaf/leaf-1"}], False),
+        ("", [{"state": "approval", "why": ""}, {"state": "performing", "why": ""}], False),
+    ],
+)
+def test_what_waits_for_a_person_is_decided(waits: str, runs: list[dict[str, str]], decided: bool) -> None:
+    """Nobody is there who says so in a chaos run."""
+    incident = {"id": "i", "node": "n1", "cause": "x", "state": "healing", "waits": waits}
+    found = verdict.undecided([Injected(drill="d", node="n1", at=0)], [incident], lambda _: runs)
+    assert found == [] if decided else len(found) == 1
+
+
+@pytest.mark.parametrize(
     ("incidents", "wrong"),
     [
         ([], 1),

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from tests.chaos.outside import Received
 TOLD_WITHIN_S = 15.0
 SEEN_LATE_S = 5.0  # how far our own looks may be off on a loaded machine
 DECIDED = ("closed", "explained", "needs_human")
+APPROVE = "gpuward approve"  # in why a run is held: it goes on when a person has said so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +57,16 @@ def steps_twice(record: Iterable[str]) -> list[str]:
     return [f"{what} was performed by {' and '.join(who)}" for what, who in by.items() if len(who) > 1]
 
 
-def undecided(injected: Iterable[Injected], incidents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Drills without an incident that has come to its end or to a person. `incidents`: as /api/incidents has them."""
+def undecided(
+    injected: Iterable[Injected],
+    incidents: Sequence[Mapping[str, Any]],
+    runs: Callable[[str], Sequence[Mapping[str, Any]]] = lambda _: (),
+) -> list[str]:
+    """Drills without an incident that has come to its end or to a person. `incidents`: as /api/incidents has them; `runs`:
+    of an incident, as /api/explain has them.
+
+    The silence of a node that we switched off waits for the incident that did it, which a person has.
+    """
     found = []
     for one in injected:
         mine = [incident for incident in incidents if incident["node"] == one.node]
@@ -70,8 +79,15 @@ def undecided(injected: Iterable[Injected], incidents: Sequence[Mapping[str, Any
             f"{one.drill} on {one.node}: {incident['id']} ({incident['cause']}) is {incident['state']}"
             for incident in mine
             if incident["state"] not in DECIDED
+            and "switched" not in incident.get("waits", "")
+            and not any(_asks(run) for run in runs(incident["id"])[-1:])
         ]
     return sorted(set(found))
+
+
+def _asks(run: Mapping[str, Any]) -> bool:
+    """Whether it waits for a person."""
+    return run["state"] == "approval" or (run["state"] == "held" and APPROVE in run["why"])
 
 
 def pages_lost(told: Iterable[Mapping[str, Any]], received: Sequence[Received]) -> list[str]:

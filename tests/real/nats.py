@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -52,6 +53,7 @@ class NatsServer:
         self._cell = cell
         self._strict = strict
         self.port = free_port()
+        self.monitor = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -114,7 +116,8 @@ class NatsServer:
         strict = str(self._strict).lower()
         conf = self._folder / "nats.conf"
         conf.write_text(
-            f'listen: "127.0.0.1:{self.port}"\n'
+            f'listen: "127.0.0.1:{self.port}"\nhttp: "127.0.0.1:{self.monitor}"\n'
+            f'pid_file: "{self.pid_file}"\n'
             f'jetstream {{ store_dir: "{self._folder}/js", max_mem: 1200MB, max_file: 1GB, strict: {strict} }}\n'
             f"{_accounts(self._cell, members) if members else ''}\n{self._config}\n"
         )
@@ -127,6 +130,30 @@ class NatsServer:
     def stop(self) -> None:
         """SIGTERM, in order."""
         self._end(signal.SIGTERM)
+
+    @property
+    def pid_file(self) -> Path:
+        """Written by the server itself."""
+        return self._folder / "nats.pid"
+
+    @property
+    def store(self) -> Path:
+        """Where its streams are."""
+        return self._folder / "js"
+
+    @property
+    def died(self) -> bool:
+        """Whether it has ended without `kill` or `stop`."""
+        return self._process is not None and self._process.poll() is not None
+
+    @property
+    def well(self) -> bool:
+        """What its monitoring port says of its streams."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/healthz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
 
     def pause(self) -> None:
         """SIGSTOP: the broker hangs with open connections."""

@@ -21,7 +21,7 @@ class Cluster:
     """The servers; `accounts` is the file that each includes, before `start`."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.accounts = folder / "accounts.conf"
         self.ca_file = folder / "site.pem"
         _certificate(self.ca_file, folder / "site.key")

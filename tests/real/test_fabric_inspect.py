@@ -77,7 +77,7 @@ async def test_what_grows_while_it_looks_and_what_went_since_the_last_look(
     net.console('Unlink "H4"')
     net.until(lambda: '"H4"' not in net.ask("H3", "iblinkinfo", "--line"), "H4 is gone")
     lines = (await look.run({"watch_s": 0})).text.splitlines()
-    assert lines[0] == "3 links, 11 ports, 2 findings"
+    assert lines[0] == "3 links, 11 ports, 2 findings:"
     assert any(line.startswith("S1 port 2 (to H2 port 1): SymbolErrorCounter +12 since 20") for line in lines)
     assert any("H4 port 1" in line and line.endswith("is gone") for line in lines)
 
@@ -102,7 +102,7 @@ async def test_ibdiagnets_judgement_is_a_finding_and_its_files_are_kept(
     script.chmod(0o755)
     done = await action(net, tmp_path, str(script)).run({"watch_s": 0})
     assert done.text.splitlines() == [
-        "4 links, 12 ports, 1 finding",
+        "4 links, 12 ports, 1 finding:",
         "ibdiagnet has errors: Links Check 2; first: Links Check finished with errors",
     ]
     files = bundle(tmp_path / "evidence" / done.evidence)
@@ -153,7 +153,7 @@ async def test_one_node_looks_and_what_it_finds_fails_the_step(
     assert asked[-1] == ("H3", "r1.s1.a1.inspect-H3")
     net.console('Unlink "H4"')
     net.until(lambda: '"H4"' not in net.ask("H3", "iblinkinfo", "--line"), "H4 is gone")
-    with pytest.raises(ActionError, match=r"inspect-H3\): 3 links, 11 ports, 1 finding\n.*H4 port 1"):
+    with pytest.raises(ActionError, match=r"inspect-H3\): 3 links, 11 ports, 1 finding:\n.*H4 port 1"):
         await inspect("H3").run(order)
     with pytest.raises(Unreachable, match=r"no node could inspect it: H1: .* H2: no agent"):
         await inspect("H1", "H2").run(order)

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +17,14 @@ from brain.adapters import keys
 from brain.cell.registry import CellRegistry
 from brain.leader import server_keeper
 from tests.real.brain_kit import lab
-from tests.real.nats import free_port, nats_server
+from tests.real.nats import NatsServer, free_port, nats_server
 from tests.real.test_metrics import fetch
 from tests.real.test_nobody_leads import Outside, outside, told, until
 
 pytestmark = [pytest.mark.component("nats-server"), pytest.mark.root]
 DISK_MB = 96
+LITTLE: dict[str, Any] = {"log": {"max_bytes": 64 * 2**20}, "evidence": {"max_bytes": 16 * 2**20}}
+HEALTH = Path(__file__).parents[2] / "deploy/nats/health.sh"
 
 
 @contextmanager
@@ -76,6 +79,48 @@ async def test_a_full_disk_is_told_and_needs_nobody_when_it_has_space_again(tmp_
             epoch = (await whole.get("/api/status"))["epoch"]
             await asyncio.sleep(3 * server_keeper.CHECK_S)
             assert (await whole.get("/api/status"))["epoch"] == epoch, "it is started again once"
+
+
+@contextmanager
+def looked_after(server: NatsServer, folder: Path) -> Iterator[None]:
+    """deploy/nats/health.sh beside the server; who ends it has it started again by whatever keeps it running."""
+    argv = [
+        str(HEALTH),
+        f"http://127.0.0.1:{server.monitor}",
+        str(folder),
+        "pkill",
+        "-KILL",
+        "-F",
+        str(server.pid_file),
+    ]
+    with subprocess.Popen(argv, env=os.environ | {"EVERY_S": "0.3"}, start_new_session=True) as process:
+        try:
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+
+
+async def test_a_server_of_the_sites_own_stores_again_when_there_is_space(tmp_path: Path) -> None:
+    """The page says what to do; where health.sh stands beside the server, nobody has to."""
+    with small_disk(tmp_path / "disk") as disk, nats_server(disk) as server:
+        (disk / "pid").write_text(str(server.pid))
+        async with outside() as out, lab(tmp_path, nats={"url": server.url}, **LITTLE, **out.config) as whole:
+            ballast = fill(disk)
+            with suppress(AssertionError):  # its answer would come round through the log
+                await whole.say("hold", scope="all", why="more than fits into the last page " * 200)
+            await until(lambda: "nobody_leads" in opened(out), "people hear", 30)
+            page = next(page for page in out.pages if page["cause"] == "nobody_leads")
+            assert "restart it" in page["why_now"], page["why_now"]
+            with looked_after(server, disk):
+                await asyncio.sleep(2)
+                assert not server.died, "a restart makes no room"
+                ballast.unlink()
+                await until(lambda: server.died, "it is restarted", 90)
+                server.kill()
+                server.start()
+            await whole.until(lambda status: status["leads"] and not status["troubles"], "it leads again")
+            await whole.say("hold", scope="all", why="a look")
+            await told(out, "nobody_leads", "resolve")
 
 
 async def test_a_brain_starts_on_a_disk_that_others_have_filled_since(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from brain.adapters import keys
 from brain.adapters.nats_server import NatsServer
 from brain.config import load as load_brain
 from brain.core.pack.spec import Mode
-from simulations import children, local_site
+from simulations import children, events, local_site
 from simulations.children import ChildProcess
 from simulations.fleet import load as load_fleet
 
@@ -54,7 +54,7 @@ def test_every_part_can_read_its_configuration(tmp_path: Path) -> None:
         ("", Mode.AUTO),
     ]
     assert agent.allow == ("agent.look", "evidence.collect"), "nothing that changes this machine"
-    assert not agent.node.startswith(local_site.SIMULATED)
+    assert not agent.node.startswith(events.SIMULATED)
     assert dict(agent.trusted_keys) == dict(fleet.trusted_keys) != {}
     assert fleet.nodes == ("sim-01", "sim-02", "sim-03")
     assert {place.leaf for place in brain.places().values()} == {"leaf-1", "leaf-2"}

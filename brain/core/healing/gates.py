@@ -222,7 +222,7 @@ def settling(case: Case) -> Verdict | None:
         return Verdict(
             answer=Decision.HOLD,
             gate="settling",
-            reason="waiting whether other nodes show it too",
+            reason="it is not known yet whether other nodes show it too",
             retry_s=left,
         )
     return None

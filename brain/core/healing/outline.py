@@ -10,13 +10,31 @@ from brain.core.state import Incident, Run
 def outline(ctx: Context, run: Run, incident: Incident, *, observed: bool) -> list[str]:
     """One line for each rung that fits the situation: its action and parameters, what it disrupts, its verification.
 
+    Rungs that do not fit are named, so that nobody wonders about their numbers: one line for those that follow one another.
     `observed`: the gates' present answer too, as nothing else will tell it; a run that goes on notes it when it is asked.
     """
-    ladder, back = plans.ahead(ctx, run)
-    lines = [f"{number}. {_rung(ctx, run, incident, rung, observed=observed)}" for number, rung in ladder]
-    for number, rung in back:
-        lines.append(f"back {number}. {_rung(ctx, run, incident, rung, observed=observed, returning=True)}")
+    ladder, back = (dict(ahead) for ahead in plans.ahead(ctx, run))
+    lines: list[str] = []
+    for rungs, fit, head in ((run.runbook.rungs, ladder, ""), (run.runbook.return_to_service, back, "back ")):
+        left_out: list[str] = []
+        for number, rung in enumerate(rungs, 1):
+            if number not in fit:
+                left_out.append(f"{number}. {rung.name}")
+                continue
+            lines += _left_out(head, left_out)
+            left_out = []
+            line = _rung(ctx, run, incident, rung, observed=observed, returning=bool(head))
+            lines.append(f"{head}{number}. {line}")
+        lines += _left_out(head, left_out)
     return lines
+
+
+def _left_out(head: str, names: list[str]) -> list[str]:
+    """The line for rungs that follow one another and do not fit."""
+    one = len(names) == 1
+    fit = "it does not fit what is known here" if one else "they do not fit what is known here"
+    tests = "it tests what is not done here" if one else "they test what is not done here"
+    return [f"{head}{', '.join(names)}: left out, {tests if head else fit}"] if names else []
 
 
 def _rung(

@@ -529,6 +529,13 @@ def run_behind(ctx: Context, incident: Incident) -> Run | None:
     return None if node.alive else _run_that_switched_off(ctx, incident)
 
 
+def judged_later(run: Run) -> str:
+    """Until when an incident of its node is not judged that this run is behind."""
+    if run.state in OVER:
+        return f"{run.incident} has switched {run.node} off: it is judged when that incident is over"
+    return f"{run.id} is at work on {run.node}: it is judged when that has ended"
+
+
 def _run_that_switched_off(ctx: Context, incident: Incident) -> Run | None:
     """The finished run of another incident, not yet forgotten, whose last disruptive action switched the node off."""
     for run in ctx.state.runs.values():

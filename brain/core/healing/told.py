@@ -70,12 +70,16 @@ def _done(ctx: Context, run: Run) -> str:
 def _evidence(_ctx: Context, run: Run) -> str:
     """Whether there is an evidence bundle of this run."""
     steps = [one for one in run.steps if one.action in EVIDENCE]
-    if any(one.outcome == Outcome.OK for one in steps):
-        return "The evidence is kept (`gpuward evidence`)."
+    kept = _last(steps, lambda one: one.outcome == Outcome.OK)
+    if kept is not None:
+        return f"The evidence is kept (`gpuward evidence {kept.id}`)."
     step = _last(steps, lambda _one: True)
     why = _why(step) if step is not None else ""
-    if any(one.outcome == Outcome.UNKNOWN for one in steps):
-        return f"It is not certain that there is evidence of this run{why}: see `gpuward evidence`."
+    maybe = _last(steps, lambda one: one.outcome == Outcome.UNKNOWN)
+    if maybe is not None:
+        return (
+            f"It is not certain that there is evidence of this run{why}: see `gpuward evidence {maybe.id}`."
+        )
     return f"There is NO evidence of this run{why}."
 
 
@@ -90,11 +94,43 @@ def _switched_off(_ctx: Context, run: Run) -> str:
     return f"{node} was NOT switched off{_why(step) if step is not None else ''}."
 
 
+def _node(_ctx: Context, run: Run) -> str:
+    return run.node or run.scope
+
+
+def _distrust(ctx: Context, run: Run) -> str:
+    """Why the node is not to be used: its fault, or what stands in the way of that fault's own remedy."""
+    incident = ctx.state.incidents[run.incident]
+    own = _stands_in_for(ctx, run)
+    if own is None:
+        return f"{_node(ctx, run)} cannot be trusted ({incident.cause.replace('_', ' ')})."
+    tried = "No further remedy is tried for it" if own.steps else "No remedy was tried for it"
+    return f"{tried} ({clip(' '.join(own.why.split()), MAX_WHY)})."
+
+
+def _repair(ctx: Context, run: Run) -> str:
+    """What is left to do: there is a part to replace only where the fault says so."""
+    back = f"`gpuward return {_node(ctx, run)}` gives it back"
+    if _stands_in_for(ctx, run) is None:
+        return f"Open a ticket for the part; after its replacement {back}."
+    return f"Find out why {_node(ctx, run)} needs one remedy after the other; when it is well, {back}."
+
+
+def _stands_in_for(ctx: Context, run: Run) -> Run | None:
+    """The run in whose place this one is the last resort; None: it is the fault's own remedy."""
+    incident = ctx.state.incidents[run.incident]
+    before = [ctx.state.runs[one] for one in incident.runs if one in ctx.state.runs and one != run.id]
+    return next((one for one in reversed(before) if one.runbook.last_resort == run.runbook.name), None)
+
+
 WORDS: Mapping[str, Callable[[Context, Run], str]] = {
     "drained": drained,
     "done": _done,
     "evidence": _evidence,
     "switched_off": _switched_off,
+    "node": _node,
+    "distrust": _distrust,
+    "repair": _repair,
 }
 
 
@@ -103,6 +139,8 @@ _FORETOLD: Mapping[str, str] = {
     "done": "what was done",
     "evidence": "whether there is evidence",
     "switched_off": "whether the node is switched off",
+    "distrust": "why the node is not to be used",
+    "repair": "what is left to do",
 }
 
 

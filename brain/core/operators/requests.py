@@ -76,8 +76,16 @@ def _open(ctx: Context, runbook: str, scope: str, because: str) -> Incident:
     return incident
 
 
-def ended(ctx: Context, run: Run) -> None:
-    """A run has ended. If it was requested, its incident has no match any more, and a schedule may start the next."""
+def found(run: Run) -> bool:
+    """Whether a run that was requested has come to an end that is for a person: an inspection found something, a step failed."""
+    return bool(run.requested_by) and run.state is RunState.EXHAUSTED
+
+
+def ended(ctx: Context, run: Run) -> list[Incident]:
+    """A run has ended. If it was requested, its incident has no match any more, and a schedule may start the next.
+
+    Returns the earlier incidents of the same request there, which are over: this time it ended well.
+    """
     incident = ctx.state.incidents.get(run.incident)
     if incident is not None and run.requested_by:
         for match in incident.matching_rules:
@@ -85,6 +93,14 @@ def ended(ctx: Context, run: Run) -> None:
         incident.matching_rules.clear()
     if run.requested_by == SCHEDULE:
         ctx.set_timer(f"schedule:{run.runbook.name}", ctx.now + _PAUSE_S)
+    if incident is None or not run.requested_by or run.state is not RunState.SUCCEEDED:
+        return []
+    same = ctx.index.by_cause.get(incident.cause, {}).get(incident.node, {}).values()
+    return [
+        one
+        for one in same
+        if one.id != incident.id and one.scope == incident.scope and one.state is IncidentState.NEEDS_HUMAN
+    ]
 
 
 def plan_schedules(ctx: Context) -> None:

@@ -23,7 +23,7 @@ NAMED = re.compile(r"\$[a-z][a-z0-9_]*")
 PAGE = "page"
 ONCALL = "oncall"  # the receiver that means the escalation chain
 # What a page's text says of the run as `$word`; brain/core/healing/told.py fills it in.
-TOLD = ("drained", "done", "evidence", "switched_off")
+TOLD = ("drained", "done", "evidence", "switched_off", "node", "distrust", "repair")
 # Pydantic reads these dataclasses too (brain/adapters/pack.py): unknown keys are errors.
 _STRICT: dict[str, Any] = {"extra": "forbid"}
 

@@ -26,8 +26,9 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
     """Pages a channel group, or with `oncall` the escalation chain. The incident's first page starts its repeats.
 
     The first page to a group opens an alert there, whatever `what` is. An update that says what was said before is not
-    sent again: until somebody acknowledges, the repeats see to it. Nobody is paged for an incident whose rule pages once
-    for each value, when another incident was paged for this one's.
+    sent again: until somebody acknowledges, the repeats see to it. What was acknowledged before its first page is told once,
+    and calls nobody. Nobody is paged for an incident whose rule pages once for each value, when another incident was paged
+    for this one's.
     """
     if not _pages_first(ctx, incident):
         why = f"{incident.page_once} was paged for another incident: {text}"
@@ -39,6 +40,9 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
         _notify(ctx, incident, what, text, group)
     if not incident.pages.first_at:
         incident.pages.first_at = ctx.now
+        if incident.pages.acked_by:
+            _tell_acknowledged(ctx, incident)
+            return
         ctx.set_timer(f"page:{incident.id}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
         _schedule_next(ctx, incident)
 
@@ -107,14 +111,23 @@ def resolve(ctx: Context, incident: Incident, why: str) -> None:
     _stop_timers(ctx, incident)
 
 
-def acknowledge(ctx: Context, incident: Incident, who: str) -> None:
-    """`who` acknowledges the incident: repeats and escalation end, and the groups that were paged learn who it is."""
+def acknowledge(ctx: Context, incident: Incident, who: str, how: str = "") -> None:
+    """`who` acknowledges the incident: repeats and escalation end, and the groups that were paged learn who it is.
+
+    `how` follows the name in the note of it.
+    """
     pages = incident.pages
     if pages.acked_by:
         return
     pages.acked_by = who
     _stop_timers(ctx, incident)
-    queue.note(ctx, incident, "page.acked", f"acknowledged by {who}")
+    queue.note(ctx, incident, "page.acked", f"acknowledged by {who}{how}")
+    _tell_acknowledged(ctx, incident)
+
+
+def _tell_acknowledged(ctx: Context, incident: Incident) -> None:
+    """Tells the groups that were paged who has acknowledged the incident."""
+    pages, who = incident.pages, incident.pages.acked_by
     for group in list(pages.notified):
         alert_group = ctx.state.alert_groups.get(pages.grouped.get(group, ""))
         if alert_group is not None:

@@ -28,7 +28,7 @@ def many(nodes: int, scope: str) -> Verdict:
     return wait("shared", f"{nodes} nodes of {scope} show it: the cause is taken to be shared")
 
 
-OTHERS = "waiting whether other nodes show it too"
+OTHERS = "it is not known yet whether other nodes show it too"
 
 
 @table(

@@ -36,10 +36,12 @@ def shown(ctx: Context) -> list[str]:
     ("before", "kept", "told"),
     [
         pytest.param([], [], "", id="for the first time"),
+        pytest.param([0.5], [0.5], "it came 2 times in 30 seconds, every 30 seconds", id="after half a minute"),
+        pytest.param([2, 1], [2, 1], "it came 3 times in 2 minutes, every 60 seconds", id="within two minutes"),
         pytest.param([20], [20], "it came 2 times in 20 minutes, every 20 minutes", id="for the second time"),
         pytest.param([60, 20], [60, 20], "it came 3 times in 60 minutes, every 30 minutes", id="for the third time"),
         pytest.param([360], [], "", id="six hours ago: that is forgotten"),
-        pytest.param([359], [359], "it came 2 times in 359 minutes, every 359 minutes", id="less than six hours ago"),
+        pytest.param([359], [359], "it came 2 times in 6 hours, every 6 hours", id="less than six hours ago"),
     ],
 )  # fmt: skip
 def test_how_often_a_fault_came(before: list[float], kept: list[float], told: str) -> None:

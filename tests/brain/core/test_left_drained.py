@@ -69,6 +69,7 @@ def test_what_another_incident_keeps_drained_is_that_ones_from_then_on() -> None
     it.answer()
     it.node(alive=False)  # that explains the link
     it.answer("unknown")
+    it.link(up=True)
     it.event(it.time.now, "service.state", "service/x.service", active="failed")
     it.wait(10)
     it.node(alive=True)
@@ -78,6 +79,20 @@ def test_what_another_incident_keeps_drained_is_that_ones_from_then_on() -> None
     (heir,) = it.incidents("service-bad")
     assert list(it.engine.state.drains["n1"]) == [heir.id]
     assert not [page for page in it.time.pages if page.subject.id == left.id]
+
+
+def test_what_was_explained_has_its_drain_again() -> None:
+    """The fault for which its node was drained is there still: no other incident keeps it, or tries to give it back."""
+    it = Left(DRAIN, rung("bounce", verify=QUIET))
+    it.answer()
+    it.node(alive=False)  # that explains the link
+    it.answer("unknown")
+    it.wait(10)
+    assert list(it.engine.state.drains["n1"]) == [it.incidents("node-unreachable")[0].id]
+    it.node(alive=True)
+    it.wait(40)
+    assert list(it.engine.state.drains["n1"]) == [it.incidents("link-down")[-1].id]
+    assert not it.incidents("left-drained")
 
 
 def test_a_node_that_is_left_drained_is_given_back_by_itself() -> None:

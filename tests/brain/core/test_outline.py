@@ -1,5 +1,7 @@
 """The plan of a run as it is shown: the ladder as it would run in this situation."""
 
+import re
+
 import pytest
 
 from agent.contract.messages import Scalar, Severity, UnsentEvent
@@ -48,11 +50,11 @@ def wants(action: int, name: str) -> UnsentEvent:
         (7, "system_reboot", [_DEAD, _REBOOT]),
     ],
 )
-def test_rungs_that_do_not_fit_the_situation_are_not_in_the_plan(
+def test_rungs_that_do_not_fit_the_situation_are_left_out_of_the_plan(
     action: int, name: str, remedies: list[str]
 ) -> None:
-    """Nor are the tests of what they would have done; the others keep the runbook's numbers, as steps have them."""
-    plan = plan_of(wants(action, name))
+    """So are the tests of what they would have done. The others keep the runbook's numbers, as steps have them."""
+    plan = [line for line in plan_of(wants(action, name)) if ": left out, " not in line]
     ladder = [line.partition(". ")[2] for line in plan if not line.startswith("back")]
     assert [line.partition(" — ")[0] for line in ladder[1:-1]] == remedies
     assert ladder[-1].startswith(_PAGE)
@@ -60,6 +62,31 @@ def test_rungs_that_do_not_fit_the_situation_are_not_in_the_plan(
     assert any("links: gpu.links_check(gpu=" in line for line in back) is (_RESET in remedies)
     assert any("ports: port.check()" in line for line in back) is (_REBOOT in remedies)
     assert plan[-1].startswith("back 6. resume: scheduler.resume()")
+
+
+def test_no_number_is_missing_in_a_plan() -> None:
+    """What is left out says so, in its place."""
+    plan = plan_of(wants(2, "reboot"))
+    numbers = [
+        [int(number) for number in re.findall(r"(?:^|back |, )(\d+)\. ", line.partition(": ")[0] + ": ")]
+        for line in plan
+    ]
+    ladder = [
+        number
+        for line, found in zip(plan, numbers, strict=True)
+        if not line.startswith("back")
+        for number in found
+    ]
+    back = [
+        number
+        for line, found in zip(plan, numbers, strict=True)
+        if line.startswith("back")
+        for number in found
+    ]
+    assert ladder == list(range(1, len(ladder) + 1))
+    assert back == list(range(1, len(back) + 1))
+    assert "3. drain and wait, 4. reset: left out, they do not fit what is known here" in plan
+    assert "back 1. links: left out, it tests what is not done here" in plan
 
 
 def test_a_plan_says_in_words_what_a_page_will_say() -> None:

@@ -45,7 +45,7 @@ def test_the_trail_of_a_run_that_heals() -> None:
     assert turns(it) == [
         "run.started: bounce: repair a link",
         "run.skipped: never: its precheck is not met",
-        "run.held: first waits: waiting whether other nodes show it too (gate settling)",
+        "run.held: first waits: it is not known yet whether other nodes show it too (gate settling)",
         "run.intent: first: link.bounce (attempt 1)",
         "run.performing: link.bounce on n1",
         "step.result: first: ok: so it is",

@@ -132,7 +132,10 @@ def test_every_word_of_a_page_can_be_told() -> None:
         ("$drained It does not work after a reboot", "claims what may not be so ('reboot')"),
         ("$drained The evidence is there", "claims what may not be so ('evidence')"),
         ("Look at it.", "a rung may drain the node: say by $drained whether it did"),
-        ("$drained $when", "a page has no '$when' (its text has: $drained, $done, $evidence, $switched_off)"),
+        (
+            "$drained $when",
+            "a page has no '$when' (its text has: $drained, $done, $evidence, $switched_off, $node, $distrust, $repair)",
+        ),
         ("$drained Later run `gpuward return NODE` after a `reboot`.", ""),
         ("$done $drained $evidence $switched_off Open a ticket.", ""),
     ],

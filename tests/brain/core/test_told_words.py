@@ -70,8 +70,8 @@ NOT_WELL = "The drain of n1 did not end well (so it is): check whether new jobs 
 COULD_NOT = "n1 could NOT be drained (so it is): new jobs may start there."
 UNSURE = "It is not certain that n1 is drained: check whether new jobs may start there."
 UNSURE_WHY = "It is not certain that n1 is drained (so it is): check whether new jobs may start there."
-KEPT = "The evidence is kept (`gpuward evidence`)."
-MAYBE = "It is not certain that there is evidence of this run (so it is): see `gpuward evidence`."
+KEPT = "The evidence is kept (`gpuward evidence x`)."
+MAYBE = "It is not certain that there is evidence of this run (so it is): see `gpuward evidence x`."
 OUT = owned(sure=True)
 BACK = "n1 was drained and has been given back: new jobs may start there."
 
@@ -217,3 +217,47 @@ def test_words_stand_anywhere_in_a_text() -> None:
     assert says("Look. $evidence $evidence $done, $else $5 $DONE") == (
         "Look. There is NO evidence of this run. There is NO evidence of this run. Nothing else was done., $else $5 $DONE"
     )
+
+
+def stands_in(*steps: StepRecord) -> Given:
+    """The run is the last resort in place of the fault's own remedy, which may not be tried."""
+
+    def given(cell: Cell) -> None:
+        own = replace(cell.run.runbook, name="own", last_resort=cell.run.runbook.name)
+        cell.state.runs["inc-1.r0"] = replace(
+            cell.run, id="inc-1.r0", runbook=own, steps=[*steps], why="n1 had 3 remedies within a day"
+        )
+        cell.incident.runs = ["inc-1.r0", cell.run.id]
+
+    return given
+
+
+RESET = StepRecord(id="y", rung="reset", action="gpu.reset", params={}, at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("givens", "text"),
+    [
+        pytest.param(
+            [],
+            "n1 cannot be trusted (gpu-lost). Open a ticket for the part; after its replacement `gpuward return n1` gives it "
+            "back.",
+            id="the fault's own remedy: a part is broken",
+        ),
+        pytest.param(
+            [stands_in()],
+            "No remedy was tried for it (n1 had 3 remedies within a day). Find out why n1 needs one remedy after the other; "
+            "when it is well, `gpuward return n1` gives it back.",
+            id="the last resort before anything was tried: no part is known to be broken",
+        ),
+        pytest.param(
+            [stands_in(RESET)],
+            "No further remedy is tried for it (n1 had 3 remedies within a day). Find out why n1 needs one remedy after the "
+            "other; when it is well, `gpuward return n1` gives it back.",
+            id="the last resort after something was tried",
+        ),
+    ],
+)
+def test_why_a_node_is_kept_out_and_what_is_left_to_do(givens: list[Given], text: str) -> None:
+    """A person reads what the matter is, and the command that ends it with the node's name in it."""
+    assert says("$distrust $repair", *givens) == text

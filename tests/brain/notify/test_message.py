@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from brain.adapters.pack import load
+from brain.core.healing import told
 from brain.core.state import Evidence, IncidentState, RunState, State
 from brain.notify.compose import MAX_EVIDENCE_LINES, compose, compose_from
 from tests.brain.notify.pages import LINE, T0, incident, page, rule, run
@@ -101,6 +102,15 @@ def test_what_is_proposed_follows_the_run(state: RunState, says: str) -> None:
     assert (says in lines[0]) if says else lines == ()
     if state is RunState.OBSERVED:
         assert [line.split(":")[0].strip() for line in lines[1:]] == ["evidence", "bounce"]
+
+
+def test_what_a_page_would_say_is_proposed_in_words() -> None:
+    """Of every runbook that we ship: its texts have words for what has not happened yet."""
+    for book in load(ROOT / "rules", ROOT / "runbooks").runbooks:
+        lines = compose(page(), runs=[replace(run(RunState.OBSERVED), runbook=book)]).proposed
+        assert not [line for line in lines for word in told.WORDS if f"${word}" in line]
+        texts = [str(rung.params.get("text", "")) for rung in book.rungs]
+        assert any("[what was done]" in line for line in lines) == any("$done" in text for text in texts)
 
 
 def test_the_page_of_a_shared_cause_says_what_to_do() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import orjson
 
 from brain.adapters.readmodel import ReadModel
+from brain.cli.explain import render
 from brain.console.explain import explain
 from brain.core.effects import Note
+from brain.core.state import OwnedDrain
 from docs import generate
 from tests.brain.world import GPU, Story, pack
 
@@ -107,4 +109,45 @@ def test_an_id_that_several_incidents_begin_with_names_them(tmp_path: Path) -> N
     one = next(iter(story.time.incidents))
     assert model.beginning(one) == [one]
     assert model.beginning("inc-none!") == []
+    model.close()
+
+
+def test_plans_stand_in_the_order_of_the_ladder(tmp_path: Path) -> None:
+    """Whoever would perform a step answers when it can: the brain before the node, and a slow BMC last."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    (run,) = story.time.runs.values()
+    plans = [
+        (100 + seq, Note(kind="step.plan", text="x", id=f"p{seq}", at=2, incident=incident.id, run=run.id, scope="", caused_by="",
+                         data={"step": f"{run.id}.{rung}.a1", "ok": rung != "s2", "lines": [f"do {rung}"]}))
+        for seq, rung in enumerate(("s2", "b1", "s10", "s6", "s1"))
+    ]  # fmt: skip
+    model.write(200, plans, (), ())
+    found = explain(model, story.engine.state, incident.id)
+    assert found is not None
+    assert [one["step"].split(".")[-2] for one in found["runs"][0]["would"]] == [
+        "s1",
+        "s2",
+        "s6",
+        "s10",
+        "b1",
+    ]
+    lines = [line.strip() for line in render(found, notes=False, width=100) if "asked" in line]
+    assert [line.removeprefix("asked").strip() for line in lines] == [
+        "1. would do: do s1", "2. would be refused: do s2", "6. would do: do s6", "10. would do: do s10",
+        "back 1. would do: do b1",
+    ]  # fmt: skip
+    model.close()
+
+
+def test_the_command_that_gives_a_node_back_can_be_typed(tmp_path: Path) -> None:
+    """An incident that keeps a node out of service ends with it."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    for owner, offered in (("inc-other", False), (incident.id, True)):
+        story.engine.state.drains["n1"] = {owner: OwnedDrain(since=1)}
+        found = explain(model, story.engine.state, incident.id)
+        assert found is not None
+        found["incident"]["state"] = "needs_human"
+        assert any("gpuward return n1" in line for line in render(found, notes=False, width=100)) == offered
     model.close()

@@ -1,0 +1,90 @@
+"""A fault that people know, which a shared cause explains for a while: afterwards they know of it still."""
+
+from dataclasses import replace
+
+import pytest
+
+from brain.core.inputs import PackLoaded
+from brain.core.pack.spec import Place, Priority
+from brain.core.state import Incident, IncidentState
+from tests.brain.world import Story, pack
+
+LEAF = {f"n{number}": Place(leaf="l1") for number in range(6)}
+OTHERS = ("n1", "n2", "n3")
+WENT_S = 400.0  # a cable that was bad for so long, when the switch goes
+AFTER_S = WENT_S + 1500
+
+
+def a_bad_cable_and_its_switch(*, acked: bool) -> Story:
+    """The link of n0 goes down and gpuward gives up; then those of three others do, and come back after a minute and a half."""
+    story = Story(pack(places=LEAF), heals=False)
+    story.event(10, "link.state", "link/eth1", "n0", up=False)
+    story.run(WENT_S - 10)
+    (cable,) = story.incidents("link-down")
+    assert cable.state is IncidentState.NEEDS_HUMAN
+    if acked:
+        story.say(WENT_S - 5, "ack", id=cable.id)
+    for node in OTHERS:
+        story.event(WENT_S, "link.state", "link/eth1", node, up=False)
+        story.event(WENT_S + 90, "link.state", "link/eth1", node, up=True)
+    return story
+
+
+def of_n0(story: Story) -> list[Incident]:
+    """The incidents of the bad cable."""
+    return [one for one in story.incidents("link-down") if one.node == "n0"]
+
+
+def pages(story: Story, incident: Incident) -> list[str]:
+    """What its pages are."""
+    return [page.what for page in story.time.pages if page.subject.id == incident.id]
+
+
+def test_who_had_acknowledged_it_is_told_once_and_not_called_again() -> None:
+    """Its alert was resolved when the switch explained it: a new one opens, and is theirs at once."""
+    story = a_bad_cable_and_its_switch(acked=True)
+    story.run(AFTER_S)
+    before, after = of_n0(story)
+    assert before.state is IncidentState.EXPLAINED
+    assert (after.state, after.pages.acked_by) == (IncidentState.NEEDS_HUMAN, "ann")
+    assert pages(story, after) == ["open", "ack", "update"]
+    assert f"acknowledged by ann, as {before.id} of the same fault was" in story.notes("page.acked")
+
+
+def test_what_nobody_had_acknowledged_is_nobodys() -> None:
+    """It pages as any other incident."""
+    story = a_bad_cable_and_its_switch(acked=False)
+    story.run(AFTER_S)
+    after = of_n0(story)[-1]
+    assert not after.pages.acked_by
+    assert pages(story, after) == ["open", "update"]
+
+
+def test_a_fault_that_comes_back_is_another_one() -> None:
+    """Whoever knew that the cable was bad does not know that it is bad again, though the switch still explains it."""
+    story = a_bad_cable_and_its_switch(acked=True)
+    story.event(WENT_S + 40, "link.state", "link/eth1", "n0", up=True)
+    story.event(WENT_S + 60, "link.state", "link/eth1", "n0", up=False)
+    story.run(AFTER_S)
+    before, after = of_n0(story)
+    assert (before.pages.acked_by, after.pages.acked_by) == ("ann", "")
+
+
+@pytest.mark.parametrize("to", [Priority.P0, Priority.P3])
+def test_what_is_more_urgent_than_before_calls_people(to: Priority) -> None:
+    """They have acknowledged something less urgent."""
+    story = a_bad_cable_and_its_switch(acked=True)
+    story.run(WENT_S + 50)
+    before = pack(places=LEAF)
+    rules = tuple(replace(one, severity=to) if one.name == "link-down" else one for one in before.rules)
+    story.time.feed(PackLoaded(id="pack-2", pack=replace(before, rules=rules, version="p2")), WENT_S + 60)
+    story.run(AFTER_S)
+    assert of_n0(story)[-1].pages.acked_by == ("" if to is Priority.P0 else "ann")
+
+
+def test_it_is_forgotten_with_the_fault() -> None:
+    """Nothing is left of it when all is well (law: forget)."""
+    story = a_bad_cable_and_its_switch(acked=True)
+    story.event(WENT_S + 200, "link.state", "link/eth1", "n0", up=True)
+    story.run(WENT_S + 90_000)
+    assert story.engine.state.fault_free()

@@ -1,0 +1,82 @@
+"""`gpuward watch` on a terminal: what is open and the newest notes, whatever the size of the terminal."""
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from brain.cli.watch import Screen
+
+
+def incident(number: int) -> dict[str, Any]:
+    """An open incident, as the console gives it."""
+    return {
+        "id": f"inc-{number:08}", "severity": "P1", "state": "needs_human", "opened_at": "2026-01-31T12:00:00Z",
+        "cause": "gpu-lost", "scope": f"gpu/n{number}/0000:3b:00", "nodes": 1, "runs": [],
+    }  # fmt: skip
+
+
+def note(number: int) -> dict[str, Any]:
+    """A note, the newer the higher its number."""
+    text = f"note {number:03} of something that happened on a node, in more words than a narrow terminal has room for"
+    return {"at": "2026-01-31T12:00:00Z", "kind": "page.sent", "incident": "", "scope": "", "text": text}
+
+
+def shown(columns: int, rows: int, incidents: int, notes: int) -> list[str]:
+    """The lines on the terminal."""
+    screen = Screen(
+        [incident(number) for number in range(incidents)], [note(number) for number in range(notes)]
+    )
+    terminal = Console(
+        width=columns, height=rows, file=io.StringIO(), markup=False, emoji=False, highlight=False
+    )
+    lines = terminal.render_lines(screen, terminal.options.update(height=rows), pad=False)
+    return ["".join(segment.text for segment in line).rstrip() for line in lines][:rows]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "incidents"),
+    [
+        (100, 24, 0),
+        (100, 24, 7),
+        (100, 24, 11),
+        (40, 24, 7),
+        (40, 24, 11),
+        (40, 24, 300),
+        (100, 10, 11),
+        (200, 60, 20),
+    ],
+)
+def test_the_newest_notes_are_seen(columns: int, rows: int, incidents: int) -> None:
+    """They take a third of the terminal at least, and what the incidents leave. The last line is the newest note."""
+    lines = shown(columns, rows, incidents, 50)
+    assert len(lines) == rows
+    told = [one for one in lines if "note" in one]
+    assert "note 049" in told[-1]
+    assert lines[-1] == told[-1]
+    assert [one.partition("note ")[2][:3] for one in told] == [
+        f"{number:03}" for number in range(50 - len(told), 50)
+    ]
+    assert len(told) >= round((rows - 3) / 3)
+
+
+def test_incidents_that_do_not_fit_are_counted() -> None:
+    """None is there by half, and the line names the command that shows all."""
+    lines = shown(40, 24, 11, 10)
+    there = sum("inc-" in line for line in lines)
+    assert f"and {11 - there} more: gpuward incidents" in lines
+    assert sum("gpu-lost at" in line for line in lines) == there
+    assert there == 4
+
+
+def test_incidents_take_what_the_notes_leave() -> None:
+    """One note needs one line."""
+    lines = shown(100, 24, 15, 1)
+    assert sum("inc-" in line for line in lines) == 15
+    assert not [line for line in lines if "more" in line.split()[:3]]
+
+
+def test_a_quiet_site() -> None:
+    """It says that nothing is open."""
+    assert shown(100, 24, 0, 0)[:3] == ["gpuward — 0 open", "", "nothing is open"]

@@ -1,0 +1,50 @@
+"""`gpuward drill --wait`: what it says of the drill's incidents, and when it ends."""
+
+from typing import Any
+
+import pytest
+
+from simulations import cli
+
+
+class Brain:
+    """A client of a brain whose incidents stand in these states, one after the other."""
+
+    def __init__(self, *states: str) -> None:
+        self._states = list(states)
+
+    def get(self, what: str, *_: str, **__: str) -> dict[str, Any]:
+        """The incidents, or the notes of one."""
+        if what == "explain":
+            return {"notes": []}
+        state = self._states.pop(0) if len(self._states) > 1 else "".join(self._states)
+        return {"incidents": [{"id": "inc-1", "node": "sim-01", "state": state}] if state else []}
+
+
+def follow(brain: Any, *, heals: bool, within: float = 5) -> bool:
+    """Waits for a drill on one node."""
+    return cli._follow(brain, set(), {"nodes": ["sim-01"], "heals": heals}, within, False)
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "POLL_S", 0.001)
+
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_a_drill_that_needs_a_person_is_told_at_once(heals: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also one that heals as a rule: this time something stood in its way."""
+    assert not follow(Brain("settling", "healing", "needs_human"), heals=heals)
+    assert capsys.readouterr().err == "It needs a person: `gpuward explain inc-1`\n"
+
+
+def test_a_drill_that_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is followed through its states."""
+    assert follow(Brain("healing", "recovered", "closed"), heals=True)
+    assert "It is over: `gpuward explain inc-1`" in capsys.readouterr().out
+
+
+def test_a_drill_without_an_incident_in_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its rule may want it to last longer: nobody can tell from here that no rule regards it as a fault."""
+    assert not follow(Brain(""), heals=True, within=0.05)
+    assert capsys.readouterr().err.endswith("No incident within 0.05 s. Some faults need longer: --within\n")
