@@ -14,12 +14,15 @@ done
 prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the identity provider and what gpuward needs on
              # newer Pythons, where there are any: in environments of their own; the libraries that packages hold
   [ "$(id -u)" = 0 ] || return 0
+  # Beside the others, most of which wait for the network.
+  (for part in agent brain; do "$(dirname "$0")/../release/libraries.sh" "$part" >/dev/null; done) &
+  libraries=$!
   "$(dirname "$0")/../../tests/real/qemu/prepare.sh" /var/cache/gpuward-guest >/dev/null
   "$(dirname "$0")/../../tests/real/canaille/prepare.sh" /var/cache/gpuward-canaille >/dev/null
   for version in 3.13 3.14; do
     "$(dirname "$0")/../../tests/real/newer_python/prepare.sh" "$version" "/var/cache/gpuward-python$version" >/dev/null
   done
-  for part in agent brain; do "$(dirname "$0")/../release/libraries.sh" "$part" >/dev/null; done
+  wait "$libraries"
 }
 [ -n "$missing" ] || { prepare; exit 0; }
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
