@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs dashboards safety dist audit lock clean
+.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs dashboards safety packages dist bundle audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -71,8 +71,14 @@ dashboards: setup ## regenerates deploy/grafana (installs Grafana's builders)
 safety: setup    ## regenerates docs/safety.md: plays its situations (some seconds)
 	@$(BIN)/python -m tests.situations --write
 
-dist: setup      ## dist/: wheel, source archive, bills of materials, checksums, and signatures by GPUWARD_SIGNING_KEY
-	@deploy/release/dist.sh
+packages: setup  ## dist/: DEB and RPM of agent and brain (docs/install.md)
+	@deploy/release/packages.sh
+
+dist: setup      ## dist/: wheel, source archive, packages, bills of materials, checksums, and signatures by GPUWARD_SIGNING_KEY
+	@deploy/release/dist.sh dist packages
+
+bundle: setup    ## dist/: as `make dist`, and one archive of it for sites without a network (docs/install.md)
+	@deploy/release/dist.sh dist bundle
 
 audit: setup     ## known vulnerabilities in the pinned dependencies, where the data can be had
 	@deploy/release/audit.sh

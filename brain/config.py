@@ -292,12 +292,10 @@ def load(path: Path | None) -> BrainConfig:
     """Reads the configuration in `path` (None: only defaults); ConfigError names file and key."""
     if path is None:
         return parse({}, "defaults", Path.cwd())
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
         raw = tomllib.loads(text)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     try:
         config = parse(raw, str(path), path.resolve().parent)
@@ -306,6 +304,16 @@ def load(path: Path | None) -> BrainConfig:
         raise ConfigError(_with_lines(str(error), str(path), text)) from error
     config._file = path.resolve()
     return config
+
+
+def read_text(path: Path) -> str:
+    """The text of a configuration; ConfigError: there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
 
 
 def _with_lines(message: str, where: str, text: str) -> str:

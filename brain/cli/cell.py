@@ -22,12 +22,11 @@ from brain.cell.invitation import check_url, invitation
 from brain.cell.journal import CellJournal, Deed
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
-from brain.cli import cell_export, cell_rotate
-from brain.cli.brain_toml import in_config, in_data, load
+from brain.cli import brain_toml_keys, cell_export, cell_rotate
+from brain.cli.brain_toml import DEFAULT_CONFIG, chosen, in_config, in_data, load
 from brain.cli.operator_commands import Duration
 from brain.cli.terminal import print_json
 from brain.config import BrainConfig
-from brain.console_config import is_address
 
 USER = "gpuward"  # of the brain's unit
 
@@ -82,25 +81,32 @@ def cell() -> None:
     required=True,
     help="Name or address by which nodes reach this machine; repeat it.",
 )
+@click.option("--write", is_flag=True, help="Also write into brain.toml what it needs for that.")
 @in_config
 @in_data
-def init(names: tuple[str, ...], path: Path | None, data: Path | None) -> None:
-    """Makes the authority, and the certificate of NATS and of the console. Prints what to write into brain.toml."""
+def init(names: tuple[str, ...], write: bool, path: Path | None, data: Path | None) -> None:
+    """Makes the authority, and the certificate of NATS and of the console. Prints what to write into brain.toml, or writes it."""
     config = load(path, data)
     authority = Authority(config.cell_dir)
     authority.check(names)
+    keys = brain_toml_keys.reachable(config, authority, names)
+    file = chosen(path)
+    if write and file is None:
+        raise ConfigError(f"--write: there is no {DEFAULT_CONFIG}: give --config")
+    text = brain_toml_keys.changed(file, keys) if write and file else ""
     _make_folder(config)
     authority.make(config.cell, names, time.time())
-    # Anybody may reach it by an address of this machine; only names must be listed.
-    listens = '[nats.embedded]\nhost = "0.0.0.0"\n\n' if config.embedded else ""
-    quoted = ", ".join(f'"{name}"' for name in names if not is_address(name))
-    click.echo(
-        f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}\n"
-        "Change these keys of brain.toml in the tables that are there (no table may be there twice), and restart the brain:\n\n"
-        f'{listens}[console]\nhost = "0.0.0.0"\nhosts = [{quoted}]\n'
-        f'tls_cert_file = "{authority.certificate_file}"\ntls_key_file = "{authority.key_file}"\n\n'
-        "Then let nodes join: gpuward cell token --nodes 'gpu-*' --count 100"
-    )
+    click.echo(f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}")
+    if text and file:
+        brain_toml_keys.write(file, text)
+        click.echo(f"{file} says now how nodes reach it. Start the brain: systemctl enable --now gpuward")
+        click.echo("(where it runs already: systemctl restart gpuward)")
+    else:
+        click.echo(
+            "Change these keys of brain.toml in the tables that are there (no table may be there twice), and restart the brain"
+            f"\n(--write does it for you):\n\n{brain_toml_keys.shown(keys)}"
+        )
+    click.echo("Then let nodes join: gpuward cell token --nodes 'gpu-*' --count 100")
 
 
 def _made(folder: Path) -> None:

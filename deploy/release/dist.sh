@@ -2,8 +2,9 @@
 # dist/: source archive, wheel, a bill of materials for the agent and one for the brain (CycloneDX), their checksums, and a
 # signature for each. Built from the last commit, not from what lies about; the same commit gives the same bytes.
 #
-#   GPUWARD_SIGNING_KEY=~/.ssh/gpuward-release deploy/release/dist.sh [FOLDER]
+#   GPUWARD_SIGNING_KEY=~/.ssh/gpuward-release deploy/release/dist.sh [FOLDER [packages | bundle]]
 #
+# packages: DEB and RPM too. bundle: these, and one archive of all that a site without a network needs (bundle.sh).
 # The key is an Ed25519 SSH key (its public half, where ssh-agent or a hardware token has the other one). Without it nothing
 # is signed, and the last line says so.
 set -eu
@@ -36,6 +37,8 @@ for part in agent brain; do
     --spec-version 1.6 --output-reproducible --output-format JSON --validate -o "$out/$name.cdx.json" 2>"$scratch/said" ||
     stop "no bill of materials: $(tail -1 "$scratch/said")"
 done
+case ${2:-} in packages | bundle) "$here/packages.sh" "$out" ;; esac
+[ "${2:-}" != bundle ] || "$here/bundle.sh" "$scratch/gpuward" "$out"
 (cd "$out" && sha256sum -- * > "$scratch/sums" && mv "$scratch/sums" SHA256SUMS)
 
 if [ -z "${GPUWARD_SIGNING_KEY:-}" ]; then

@@ -37,10 +37,10 @@ class Machine:
         """D-Bus address of its system bus, usable from here."""
         return f"unix:path=/proc/{self.leader}/root/run/dbus/system_bus_socket"
 
-    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *argv: str, within_s: float = 90.0) -> subprocess.CompletedProcess[str]:
         """Runs a command inside, e.g. `systemctl`; the caller looks at its return code."""
         command = ["nsenter", "-t", str(self.leader), "-a", *argv]
-        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=within_s, check=False)
 
 
 def missing() -> str:
@@ -59,20 +59,22 @@ def machine(
     *,
     binds: Sequence[str] = (),
     host_network: bool = False,
+    network: str = "",
     capabilities: Sequence[str] = (),
     name: str = "lab",
 ) -> Iterator[Machine]:
     """A container that runs `units` (name -> text; services are started); gone when the block ends.
 
     `binds`: folders that it shares with this machine, under the same path; `:ro` behind one lets it only read.
-    `host_network`: it sees this machine's network. `capabilities`: that it has besides nspawn's own. `name`: of one
-    among several of a test.
+    `host_network`: it sees this machine's network. `network`: it is in the namespace of this name.
+    `capabilities`: that it has besides nspawn's own. `name`: of one among several of a test.
     """
     layers, root = scratch / "layers", scratch / "root"
     layers.mkdir(parents=True)
     root.mkdir()
     container = _Container(
-        _command(root, binds, name, capabilities, host_network=host_network), scratch / "nspawn.log"
+        _command(root, binds, name, capabilities, _network(network, host_network=host_network)),
+        scratch / "nspawn.log",
     )
     try:
         _mount("-t", "tmpfs", "tmpfs", str(layers))
@@ -134,10 +136,15 @@ def _furnish(root: Path, units: Mapping[str, str]) -> None:
     )
 
 
+def _network(name: str, *, host_network: bool) -> Sequence[str]:
+    if name:
+        return (f"--network-namespace-path=/run/netns/{name}",)
+    return () if host_network else ("--private-network",)
+
+
 def _command(
-    root: Path, binds: Sequence[str], name: str, capabilities: Sequence[str], *, host_network: bool
+    root: Path, binds: Sequence[str], name: str, capabilities: Sequence[str], network: Sequence[str]
 ) -> list[str]:
-    network = () if host_network else ("--private-network",)
     shared = [f"--bind{'-ro' if bind.endswith(':ro') else ''}={bind.removesuffix(':ro')}" for bind in binds]
     # setpriv: should the test process die, so does the container.
     return [

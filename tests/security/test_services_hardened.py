@@ -64,10 +64,10 @@ class Site:
         for unit, package in ((BRAIN, "brain"), (AGENT, "agent")):
             shutil.copy(unit, self.etc / "systemd/system")
             self.drop_in(unit.name, "place.conf", PLACE.format(package=package))
-        shutil.copy(BRAIN.parent / "gpuward.sysusers.conf", self.etc / "gpuward.conf")
+            shutil.copy(unit.with_suffix(".sysusers.conf"), self.etc / f"{unit.stem}.sysusers.conf")
         self.does("mknod", "/opt/kmsg", "c", "1", "11")
         self.drop_in(AGENT.name, "kmsg.conf", "[Service]\nBindPaths=/opt/kmsg:/dev/kmsg\n")
-        self.does("systemd-sysusers", "/etc/gpuward.conf")
+        self.does("systemd-sysusers", *(f"/etc/{unit.stem}.sysusers.conf" for unit in (BRAIN, AGENT)))
         self.does("systemctl", "daemon-reload")
 
     def drop_in(self, unit: str, name: str, text: str) -> None:

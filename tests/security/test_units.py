@@ -83,10 +83,7 @@ def test_what_only_reads_needs_no_hands() -> None:
 
 
 def test_the_users_of_the_units_are_made() -> None:
-    """The file for systemd-sysusers names both."""
-    made = {
-        line.split()[1]
-        for line in (BRAIN.parent / "gpuward.sysusers.conf").read_text().splitlines()
-        if line.startswith("u ")
-    }
-    assert made == {settings(BRAIN)["User"], settings(AGENT)["User"]}
+    """Each unit's file for systemd-sysusers names its user, and no other."""
+    for unit in (BRAIN, AGENT):
+        lines = unit.with_suffix(".sysusers.conf").read_text().splitlines()
+        assert [line.split()[1] for line in lines if line.startswith("u ")] == [settings(unit)["User"]]
