@@ -10,13 +10,13 @@ import os
 import socket
 import sys
 import time
-from typing import TYPE_CHECKING, Any
 
 from agent.contract.drain_reason import plain, written
 from agent.contract.fitness import GPU, GROUPS, MAX_ANSWER_BYTES, SOCKET
 
+TYPE_CHECKING = False  # as typing's, whose import takes as long as the answer
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import Any, TextIO
 
 ABOUT = "says whether this node is fit for jobs, from the agent's memory: 0 yes, or not known; 1 no, with the reasons"
 
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if reasons else 0
 
 
-def _asked(path: str, timeout_s: float) -> dict[str, Any]:
+def _asked(path: str, timeout_s: float) -> "dict[str, Any]":
     """The agent's answer. OSError: there is none in time; ValueError: it is none."""
     end_s = time.monotonic() + timeout_s
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
