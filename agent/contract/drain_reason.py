@@ -11,7 +11,7 @@ import re
 from binascii import crc32
 
 AGENT = "gpuward-agent"
-MAX_WORDS = 160  # characters of all reasons together; `sinfo -R` shows them with one line for each node
+MAX_WORDS = 160  # characters of all reasons together; `sinfo --format=%E` shows them
 _OURS = re.compile(rf"{AGENT}: (.*) #([0-9a-f]{{4}})", re.DOTALL)
 
 
