@@ -13,7 +13,8 @@ also=${GPUWARD_ALSO:-} # e.g. degraded,software: see `gpuward-agent check --help
 most_percent=${GPUWARD_MOST_PERCENT:-10}
 PATH=${GPUWARD_PATH:-/usr/sbin:/usr/bin:/sbin:/bin}
 export PATH
-node=${SLURMD_NODENAME:?"is set by Slurm"}
+node=${SLURMD_NODENAME:-}
+[ -n "$node" ] || exit 0 # not called by Slurm
 
 say() {
     logger -t gpuward-prolog -p daemon.warning -- "$node, job ${SLURM_JOB_ID:-?}: $*"
@@ -24,10 +25,14 @@ drained() {
 }
 
 reason=$(timeout -k 1 5 "$agent" check ${also:+--also "$also"} --drain-reason 2>/dev/null)
-[ $? -eq 1 ] || exit 0
-case $reason in
-"gpuward-agent: "*) ;;
-*) exit 0 ;; # a Python that does not start ends with 1 too
+status=$?
+case $status$reason in
+0) exit 0 ;;
+"1gpuward-agent: "*) ;;
+*) # a Python that does not start ends with 1 too
+    say "the job starts, the check ended with $status"
+    exit 0
+    ;;
 esac
 
 if ! drained; then

@@ -189,6 +189,8 @@ def test_a_sick_agent_stops_no_job(site: Site, how: str) -> None:
     job = site.queue("-w", "gpu1")
     site.slurm.until(lambda: "on gpu1" in site.slurm.output(job), "the job does not run")
     assert site.reason() == ""
+    told = "the job starts, the check ended with" in slurm_prolog.syslog(site.slurm)
+    assert told is ("command" in how)
 
 
 def test_a_cause_that_nodes_share_takes_one_node(site: Site) -> None:
