@@ -14,14 +14,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent import __version__
+from agent import __version__, check_socket
 from agent.actions import Actions
 from agent.actions.action_setup import ActionSetup
+from agent.check_socket import CheckView
 from agent.collectors.samples import Tick
 from agent.commands.commander import Commander
 from agent.commands.evidence_upload import EvidenceUpload
 from agent.commands.journal import Journal
 from agent.commands.rights import lacking, rights
+from agent.conditions import Conditions
 from agent.config import AgentConfig
 from agent.contract.components import NODE
 from agent.contract.errors import ConfigError
@@ -94,12 +96,14 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         booted = spool.checkpoints(BOOT).get(BOOT, host.boot_id()) != host.boot_id()
         lost = LostGpus(config.data_dir / "lost_gpus.json")
         known = LastKnown(config.data_dir / "last_known.json")
+        conditions = Conditions(host)
         undo.callback(known.save)
         collectors = collectors_for(host, config, lost_before=lost.addresses, known=known)
 
         def remember(unsent_events: Sequence[UnsentEvent]) -> None:
             lost.note(unsent_events)
             known.note(unsent_events)
+            conditions.note(unsent_events)
 
         feeder = Feeder(host, collectors, spool, on_stored=remember)
         undo.callback(feeder.save_checkpoints)
@@ -193,6 +197,20 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
                 runner=commander.runner,
             )
             keep_going(undo, "metrics", _writing_metrics(config, view), feeder, host, needs=METRICS_NEED)
+        if config.check_socket:
+            view_of_check = CheckView(
+                host=host,
+                node=config.node,
+                started_s=host.mono_s(),
+                conditions=conditions,
+                sources=running,
+            )
+            if (socket := Path(config.check_socket)).parent.is_dir():
+                keep_going(undo, "check", lambda: check_socket.serve(socket, view_of_check), feeder, host)
+            else:
+                _log.info(
+                    "check_socket: no folder %s, so `gpuward-agent check` gets no answer", socket.parent
+                )
         for source in found:
             if isinstance(source, KmsgSource):
                 keep_going(undo, "position", _saving_position(spool, source), feeder, host)

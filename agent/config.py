@@ -13,6 +13,7 @@ from typing import Any
 
 from agent import acceptance, dbus
 from agent.contract.actions import ACTIONS
+from agent.contract.fitness import SOCKET
 from agent.host import Host
 from agent.options import Chosen, absolute_path, absolute_paths, at_most, chosen, option
 from agent.shared.inert_log import LogFormat
@@ -25,6 +26,7 @@ EVIDENCE_TOOLS = {
     "rdma": "/usr/sbin/rdma",
 }
 IB_ROOT = "/sys/class/infiniband"
+MAX_SOCKET_PATH = 100  # the kernel's limit is 107, and the socket is made under a longer name
 
 
 def _known_actions(key: str, names: tuple[str, ...]) -> str:
@@ -81,6 +83,12 @@ def _absolute_path_or_empty(key: str, path: str) -> str:
     return absolute_path(key, path) if path else ""
 
 
+def _socket_or_empty(key: str, path: str) -> str:
+    if len(path.encode()) > MAX_SOCKET_PATH:
+        return f"{key} must have at most {MAX_SOCKET_PATH} characters: the kernel allows no more"
+    return _absolute_path_or_empty(key, path)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
     """Every option has a default that is safe on a production node."""
@@ -121,6 +129,12 @@ class AgentConfig:
         check=_prom_file_or_empty,
     )
     metrics_interval_s: float = option(15.0, "pause between writing them", unit="s", least=1)
+    check_socket: str = option(
+        SOCKET,
+        "unix socket on which `gpuward-agent check` gets its answer, where its folder is there (the unit makes the default's); "
+        "only the agent's user and root can connect; empty: none",
+        check=_socket_or_empty,
+    )
     root: Path = option(
         Path("/"), "root of the machine; anything but / is a recording, which is only read", check=_folder
     )

@@ -1,1 +1,1 @@
-"""The agent's command line: run, once, decode, list."""
+"""The agent's command line: run, join, check, once, decode, list."""

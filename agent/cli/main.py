@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent.cli import check
 from agent.contract.errors import ConfigError, GpuwardError
 from agent.contract.inert import inert, inert_lines
 from agent.shared.standard_output import standard_output
@@ -128,6 +129,10 @@ def _parser() -> argparse.ArgumentParser:
         help="with a new key in place of the one that is there (TOKEN: of `gpuward cell token --replace`)",
     )
     join.set_defaults(call=_join)
+
+    checking = commands.add_parser("check", help=check.ABOUT)
+    check.arguments(checking)
+    checking.set_defaults(call=check.run)
 
     once = commands.add_parser(
         "once",

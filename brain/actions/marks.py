@@ -3,13 +3,15 @@
     gpuward: gpu_off_bus on gpu/0000:3b:00 (rule gpu-off-bus) [inc-17]; link-down on link/eth0 [inc-18] #5c0e
 
 The four digits at the end are a checksum of the text before them. A reason that someone else has changed or added to is
-no longer ours: we do not undo it.
+no longer ours: we do not undo it. A drain that a node's prolog has set (agent/contract/drain_reason.py) is taken over: the
+mark of the incident that does so keeps its words, and the drain ends with the marks.
 """
 
 import re
-import zlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from agent.contract.drain_reason import checksum, plain, words_of
 
 MARK = "gpuward"  # part of every reason, label and annotation that we write; we undo only what carries it
 MAX_WHY = 200  # characters, of all marks together; `sinfo -R` and `kubectl describe` show all of them
@@ -31,15 +33,15 @@ class Mark:
 def written(marks: Sequence[Mark]) -> str:
     """Returns the reason to write: one line of printable ASCII without quotes, backslashes and other brackets."""
     each = max(LEAST_WHY, MAX_WHY // max(1, len(marks)))
-    parts = (f"{_plain(mark.why)[:each].rstrip()} [{_plain(mark.incident)}]" for mark in marks)
+    parts = (f"{plain(mark.why)[:each].rstrip()} [{plain(mark.incident)}]" for mark in marks)
     text = "; ".join(parts)
-    return f"{MARK}: {text} #{_sum(text)}"
+    return f"{MARK}: {text} #{checksum(MARK, text)}"
 
 
 def read(reason: str) -> tuple[Mark, ...]:
     """Returns the marks of a reason; none when we did not write it, or someone has changed it."""
     found = _OURS.fullmatch(reason)
-    if found is None or found[2] != _sum(found[1]):
+    if found is None or found[2] != checksum(MARK, found[1]):
         return ()
     parts = list(_ONE.finditer(found[1]))
     if "".join(part[0] for part in parts) != found[1]:
@@ -52,9 +54,20 @@ def ours(reason: str) -> bool:
     return bool(read(reason))
 
 
+def taken_over(mark: Mark, reason: str) -> Mark:
+    """Returns the mark as it takes over what stands there; unchanged unless a prolog has drained the node."""
+    words = words_of(reason)
+    return replace(mark, why=f"{mark.why}; its prolog: {words}") if words else mark
+
+
+def of_a_person(reason: str) -> bool:
+    """Did neither we nor a prolog of ours write this reason, or has somebody changed it?"""
+    return not ours(reason) and not words_of(reason)
+
+
 def added(marks: Sequence[Mark], mark: Mark) -> tuple[Mark, ...]:
     """Returns the marks with one more; the same when its incident has one already."""
-    if _plain(mark.incident) in (one.incident for one in marks):
+    if plain(mark.incident) in (one.incident for one in marks):
         return tuple(marks)
     return (*marks, mark)
 
@@ -63,20 +76,11 @@ def without(marks: Sequence[Mark], owners: Collection[str] | None) -> tuple[Mark
     """Returns the marks that stay when `owners` let go; None: all of them do."""
     if owners is None:
         return ()
-    gone = {_plain(owner) for owner in owners}
+    gone = {plain(owner) for owner in owners}
     left = tuple(mark for mark in marks if mark.incident not in gone)
     return () if all(not mark.incident for mark in left) else left
 
 
 def owns(marks: Sequence[Mark], incident: str) -> bool:
     """Has the incident a mark among these?"""
-    return _plain(incident) in (mark.incident for mark in marks)
-
-
-def _plain(text: str) -> str:
-    plain = "".join(char if char.isascii() and char.isprintable() else " " for char in text)
-    return " ".join(re.sub(r"[\"'\\`]", "", plain).translate({91: "(", 93: ")"}).split())
-
-
-def _sum(text: str) -> str:
-    return f"{zlib.crc32(f'{MARK}: {text}'.encode()) & 0xFFFF:04x}"
+    return plain(incident) in (mark.incident for mark in marks)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import clip
 from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, number, text
-from brain.actions.marks import Mark, ours, owns, without
+from brain.actions.marks import Mark, of_a_person, owns, without
 from brain.actions.patience import OUTAGE_S, PASSING, SPARE_S, Patient
 from brain.actions.pauses import until
 from brain.options import plug_in
@@ -101,11 +101,8 @@ class Drain(_SchedulerAction):
         drained, jobs = await scheduler.drained(order.node), await scheduler.jobs(order.node)
         if then == "requeue":
             _unprotected(order.node, jobs)
-        lines = [
-            f"{order.node} takes no new jobs already: {drained}"
-            if drained
-            else f"drain {order.node} in {scheduler.name}"
-        ]
+        stands = f"{order.node} takes no new jobs already: {drained}"
+        lines = [stands if drained else f"drain {order.node} in {scheduler.name}"]
         if jobs:
             lines.append(f"wait up to {wait_s:g} s for {_listed(jobs)}")
             lines.append(f"with jobs left: {then}")
@@ -258,7 +255,8 @@ class Resume(_SchedulerAction):
         if stand:
             says = f"{order.node} stays drained by us, for other incidents: {reason}"
         elif reason:
-            says = f"{order.node} stays drained by someone else: {reason}"
+            whose = "someone else" if of_a_person(reason) else "its prolog, for no incident of ours"
+            says = f"{order.node} stays drained by {whose}: {reason}"
         else:
             says = f"{order.node} takes jobs again" if before else f"{order.node} was not drained"
         return Done(text=says, data={"resumed": bool(before) and not reason, "takes_jobs": not reason})
@@ -315,7 +313,7 @@ class Reboot(_SchedulerAction):
         jobs = await scheduler.jobs(order.node)
         _unprotected(order.node, jobs)
         drained = await scheduler.drained(order.node)
-        if drained and not ours(drained):
+        if drained and of_a_person(drained):
             raise Refused(f"{order.node} is not rebooted under a drain of someone else: {drained}")
         return jobs
 

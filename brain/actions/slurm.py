@@ -18,9 +18,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from agent.contract.drain_reason import words_of
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
 from brain.actions.base import Job
-from brain.actions.marks import Mark, added, owns, read, without, written
+from brain.actions.marks import Mark, added, owns, read, taken_over, without, written
 from brain.actions.patience import PASSING, settling
 from brain.actions.pauses import until
 from brain.actions.slurm_cli import Cli
@@ -128,7 +129,8 @@ class Slurm:
     async def drain(self, node: str, mark: Mark) -> None:
         """As in Scheduler. A node that someone has set DOWN is also left as it is; one that Slurm set DOWN is drained.
 
-        So is one that a health check has drained: its reason gives way to ours, and it may give it anew after the resume.
+        So is one that a health check has drained: its reason gives way to ours, and it may give it anew after the resume. One
+        that a prolog of ours has drained is taken over with its words.
         """
         slurms = self._of(node)
         async with self._changing[slurms]:
@@ -137,7 +139,7 @@ class Slurm:
             if row.flags & NO_JOBS and not marks and not self._may_take(row):
                 return
             if DRAIN not in row.flags or not owns(marks, mark.incident):  # Slurm keeps one reason only
-                await self._marked(node, slurms, added(marks, mark))
+                await self._marked(node, slurms, added(marks, taken_over(mark, row.reason)))
 
     async def resume(self, node: str, owners: Collection[str] | None) -> bool:
         """As in Scheduler. Unreachable for a node that does not answer slurmctld: it could run nothing."""
@@ -288,8 +290,8 @@ class Slurm:
         return name
 
     def _may_take(self, row: NodeRow) -> bool:
-        """Did only Slurm itself, or a health check, take the node out of service?"""
-        if any(fnmatchcase(row.reason, pattern) for pattern in self._health_checks):
+        """Did only Slurm itself, a health check, or a prolog of ours take the node out of service?"""
+        if words_of(row.reason) or any(fnmatchcase(row.reason, pattern) for pattern in self._health_checks):
             return True
         return row.flags & NO_JOBS == {DOWN} and (
             row.by == self._slurm_user or not row.reason or row.reason.startswith(_SLURMS_OWN)

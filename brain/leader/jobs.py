@@ -7,6 +7,7 @@ from agent.contract.errors import ActionError
 from agent.contract.messages import clip
 from agent.shared.tasks import Tasks
 from brain.actions.base import Scheduler
+from brain.actions.marks import of_a_person
 from brain.core.inputs import JobsAnswer
 from brain.leader.leadership import Leadership
 from brain.leader.log_writer import LogWriter
@@ -51,7 +52,7 @@ async def answer(scheduler: Scheduler | None, node: str, id_: str) -> JobsAnswer
         async with asyncio.timeout(ANSWER_S):
             jobs = await scheduler.jobs(node)
             drained = await scheduler.drained(node)
-            ours = bool(drained) and bool(await scheduler.marks(node))
+            ours = bool(drained) and (bool(await scheduler.marks(node)) or not of_a_person(drained))
     except (ActionError, OSError, TimeoutError) as error:
         why = clip(f"{scheduler.name}: {error or f'no answer within {ANSWER_S:g} s'}", 200)
         return JobsAnswer(id=id_, node=node, known=False, why=why)

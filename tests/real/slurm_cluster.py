@@ -41,7 +41,8 @@ def missing() -> str:
 class Cluster:
     """A running cluster."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: str = "") -> None:
+        """`more`: further lines of slurm.conf, @LAB@ for the cluster's folder."""
         self.folder = folder
         self.conf = folder / "slurm.conf"
         self.env = {**os.environ, "SLURM_CONF": str(self.conf), "LC_ALL": "C"}
@@ -62,7 +63,7 @@ class Cluster:
             for node, port in zip(NODES, ports[2:], strict=True)
         )
         for source in FILES.iterdir():
-            text = source.read_text().replace("@LAB@", str(folder)).replace("@NODES@", lines)
+            text = source.read_text().replace("@NODES@", f"{lines}\n{more}").replace("@LAB@", str(folder))
             target = folder / source.name
             target.write_text(text.replace("@PORT@", str(ports[0])).replace("@REST@", str(ports[1])))
             target.chmod(0o755 if source.suffix == ".sh" else 0o644)
@@ -194,12 +195,12 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
-    """A cluster; gone with all its jobs when the block ends."""
+def cluster(more: str = "") -> Iterator[Cluster]:
+    """A cluster; gone with all its jobs when the block ends. `more`: as of Cluster."""
     # Not pytest's folder: slurmrestd runs as nobody and must be able to read its configuration.
     folder = Path(tempfile.mkdtemp(prefix="gw-slurm-"))
     folder.chmod(0o755)
-    made = Cluster(folder)
+    made = Cluster(folder, more)
     try:
         made.start()
         yield made

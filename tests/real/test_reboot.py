@@ -69,6 +69,14 @@ async def until_locked(ask: object) -> None:
         await asyncio.sleep(0.02)
 
 
+def test_slurms_reboot_program(tmp_path: Path) -> None:
+    """As slurmd runs it for `scontrol reboot`, with no environment: the node goes down for a reboot, and is booted."""
+    with nspawn.machine(tmp_path / "box", {}, binds=[f"{ROOT}:ro"]) as box:
+        done = box.run("env", "-i", f"{ROOT}/deploy/slurm/reboot.sh")
+        assert done.returncode == 0, done.stderr
+        box.boot_again()
+
+
 async def test_no_systemd(tmp_path: Path) -> None:
     """Nothing was done, and it may be asked again."""
     with pytest.raises(Unreachable):

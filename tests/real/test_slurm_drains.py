@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent.contract import drain_reason
 from agent.contract.errors import Refused
 from brain.actions import scheduler as actions
 from brain.actions import slurm as module
@@ -25,10 +26,12 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 INCIDENTS = st.sampled_from(["inc-1", "inc-2", "inc-3"])
-BY_PEOPLE = st.sampled_from(["person drains", "person downs", "person adds a word", "person resumes"])
+BY_OTHERS = st.sampled_from(
+    ["person drains", "person downs", "person adds a word", "person resumes", "prolog drains"]
+)
 WORDS = st.one_of(
     st.tuples(st.sampled_from(["drain", "resume"]), INCIDENTS),
-    st.tuples(BY_PEOPLE, st.just("")),
+    st.tuples(BY_OTHERS, st.just("")),
     st.tuples(st.just("return"), st.just("")),
 )
 
@@ -59,12 +62,13 @@ def order(incident: str, *, node: str = "gpu1", timeout_s: float = 60.0, **param
 
 
 class Story:
-    """A node that incidents and people drain and give back; what should stand is kept beside it."""
+    """A node that incidents, people and its prolog drain, and that is given back; what should stand is kept beside it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster, self._slurm = cluster, built(cluster)
         self.owners: set[str] = set()
         self.persons = ""  # the reason of a person's drain
+        self.prologs = ""  # that of its prolog's, until an incident takes it over
 
     async def tell(self, word: str, incident: str) -> None:
         """One thing happens; then the node is as it should be."""
@@ -72,18 +76,27 @@ class Story:
             done = await actions.Drain(lambda _: self._slurm).run(order(incident))
             if not self.persons:
                 self.owners.add(incident)
+                self.prologs = ""
             assert done.data["ours"] is (incident in self.owners)
         elif word in ("resume", "return"):
             await self._resumed(incident)
+        elif word == "prolog drains":
+            if not self.owners and not self.persons:  # else it leaves the node as it is
+                self.prologs = drain_reason.written("GPU 0000:3b:00 is lost")
+                self._cluster.run(
+                    "scontrol", "update", "NodeName=gpu1", "State=DRAIN", f"Reason={self.prologs}"
+                )
         else:
             await self._person(word)
         state = self._cluster.node("gpu1")
-        assert bool(re.search(r"State=\S*(DRAIN|DOWN)", state)) is bool(self.owners or self.persons)
+        out = bool(self.owners or self.persons or self.prologs)
+        assert bool(re.search(r"State=\S*(DRAIN|DOWN)", state)) is out
         assert {mark.incident for mark in await self._slurm.marks("gpu1")} == self.owners
         assert self.persons in state
+        assert self.prologs in state
         found = await jobs.answer(self._slurm, "gpu1", "j-1")
         whose = (found.known, bool(found.drained), found.ours)
-        assert whose == (True, bool(self.owners or self.persons), bool(self.owners))
+        assert whose == (True, out, bool(self.owners or self.prologs))
 
     async def _resumed(self, incident: str) -> None:
         before = set(self.owners)
@@ -94,13 +107,13 @@ class Story:
             wanted = order("request-1", owners="all")
             self.owners.clear()
         done = await actions.Resume(lambda _: self._slurm).run(wanted)
-        serves = not self.owners and not self.persons
+        serves = not self.owners and not self.persons and not self.prologs
         assert done.data == {"resumed": bool(before) and serves, "takes_jobs": serves}
 
     async def _person(self, word: str) -> None:
         if word == "person resumes":
             self._cluster.run("scontrol", "update", "NodeName=gpu1", "State=RESUME", check=False)
-            self.owners, self.persons = set(), ""
+            self.owners, self.persons, self.prologs = set(), "", ""
             return
         if word == "person adds a word":
             standing = await self._slurm.drained("gpu1")
@@ -110,7 +123,7 @@ class Story:
         else:
             reason, state = "admin: new PSU", ["State=DRAIN" if word == "person drains" else "State=DOWN"]
         self._cluster.run("scontrol", "update", "NodeName=gpu1", *state, f"Reason={reason}")
-        self.owners, self.persons = set(), reason
+        self.owners, self.persons, self.prologs = set(), reason, ""
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from agent.contract.fitness import SOCKET
 from tests.e2e.stack import ROOT
 from tests.real import nspawn
 from tests.real.kernel_log import HEARD, write_kernel_line
@@ -109,6 +110,20 @@ class Site:
             "the agent connects",
         )
 
+    def agent_answers(self) -> None:
+        """`gpuward-agent check` as root gets an answer, by which all is well; to others the socket is not even there."""
+        python = (
+            "env",
+            f"PYTHONPATH={CODE}",
+            f"LD_LIBRARY_PATH={PYTHON}/lib",
+            f"{PYTHON}/bin/python{_VERSION}",
+        )
+        said = orjson.loads(self.does(*python, "-m", "agent", "check", "--json", "--timeout", "20s"))
+        assert (said["fit"], said["known"], said["blind"]) == (True, True, {})
+        other = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        assert self.box.run(*other, "test", "-e", SOCKET).returncode == 1
+        assert self.box.run("test", "-S", SOCKET).returncode == 0
+
     def owner(self, unit: Path) -> tuple[str, str]:
         """User of the service, and of its data folder."""
         pid = self.does("systemctl", "show", "-P", "MainPID", unit.name)
@@ -136,6 +151,7 @@ def test_both_services_work_inside_of_their_walls(site: Site) -> None:
     site.agent_connects(1)
     assert site.owner(BRAIN) == ("gpuward", "gpuward")
     assert site.owner(AGENT) == ("gpuward-agent", "gpuward-agent")
+    site.agent_answers()
     with_hands = site.etc / "systemd/system" / f"{AGENT.name}.d" / HANDS.name
     for start, installed, owner in ((2, True, "root"), (3, False, "gpuward-agent")):
         if installed:
@@ -146,6 +162,7 @@ def test_both_services_work_inside_of_their_walls(site: Site) -> None:
         site.does("systemctl", "restart", AGENT.name)
         site.agent_connects(start)
         assert site.owner(AGENT) == (owner, owner)
+        site.agent_answers()
     where = f"00{os.getpid() % 0xFF:02x}:{int(time.time()) % 0xFF:02x}:00"
     write_kernel_line(f"NVRM: Xid (PCI:{where}): 79, GPU has fallen off the bus.")
     site.wait_for(

@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brain.actions.marks import MAX_WHY, Mark, added, ours, owns, read, without, written
+from agent.contract import drain_reason
+from brain.actions.marks import (
+    MAX_WHY,
+    Mark,
+    added,
+    of_a_person,
+    ours,
+    owns,
+    read,
+    taken_over,
+    without,
+    written,
+)
 
 TEXT = st.text(max_size=300)
 INCIDENTS = st.sampled_from([f"inc-{n}" for n in range(6)])
@@ -89,3 +101,21 @@ def test_many_incidents_fit_into_a_reason() -> None:
     assert len(marks) == 40
     assert len(written(marks)) < 40 * 40
     assert len(written(marks[:1])) < MAX_WHY + 40
+
+
+def test_the_words_of_a_prolog_stay_with_who_takes_its_drain_over() -> None:
+    """They go with that mark; a reason of anybody else changes no mark."""
+    mark, reason = (
+        Mark(incident="inc-1", why="gpu-lost on gpu/0000:3b:00"),
+        drain_reason.written("GPU is lost"),
+    )
+    assert (ours(reason), of_a_person(reason)) == (False, False)
+    taken = written([taken_over(mark, reason), Mark(incident="inc-2", why="link-down")])
+    assert [one.why for one in read(taken)] == [
+        "gpu-lost on gpu/0000:3b:00; its prolog: GPU is lost",
+        "link-down",
+    ]
+    assert [one.why for one in without(read(taken), {"inc-1"})] == ["link-down"]
+    for others in ("", "Prolog error", f"{reason} ann", "gpuward-agent: GPU is lost"):
+        assert of_a_person(others)
+        assert taken_over(mark, others) is mark

@@ -48,6 +48,7 @@ class GpuNode:
         self.name = name
         self.lab = folder / name
         self.lab.mkdir(parents=True)
+        self.socket = self.lab / "check.sock"
         self.nvml = FakeNvml(self.lab / "nvml", library)
         for index, bdf in enumerate((FIRST, SECOND)):
             self.nvml.well(index)
@@ -70,7 +71,7 @@ class GpuNode:
             f"allow = {list(ALLOWED)}\nservices = ['{DCGM}', '{EXPORTER}']\nwatch_services = ['{FABRIC}']\n"
             f"dcgmi = '{self.dcgmi.path}'\n"
             f"nvidia_smi = '{self.smi.path}'\nnvml_interval_s = 0.5\nidle_window_s = 2\n"
-            "sm_interval_s = 0\ndisk_full_percent = 0\n"
+            f"sm_interval_s = 0\ndisk_full_percent = 0\ncheck_socket = '{self.socket}'\n"
             f"[acceptance.all_reduce]\nargv = ['{self.all_reduce.path}', '-g', '2']\nlimit_s = 60\nquick = true\n"
             f"figures = '{_BUS}'\nfloors = {{bus_gb_per_s = 150}}\n"
         ).read_text()

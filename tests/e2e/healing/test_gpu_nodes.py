@@ -24,11 +24,12 @@ from tests.e2e.healing.gpu_node import (
     gpu_node,
     hot,
 )
-from tests.e2e.healing.kit import AUTO, Healing, healed
+from tests.e2e.healing.kit import Healing, healed
+from tests.e2e.healing.slurm_site import slurm_site
 from tests.e2e.stack import Stack
 from tests.fixtures import nvml_fake
 from tests.real import nspawn, slurm_cluster
-from tests.real.netns import missing, namespace
+from tests.real.netns import missing
 from tests.real.slurm_cluster import Cluster
 
 pytestmark = [
@@ -86,28 +87,11 @@ class Fleet:
 
 @pytest.fixture(name="fleet", scope="module")
 def _fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """All nodes run, gpu2 to gpu4 have just broken. In a network namespace: other tests' links are none of theirs."""
+    """All nodes run, gpu2 to gpu4 have just broken."""
     folder = tmp_path_factory.mktemp("fleet")
     library = nvml_fake.build(folder / "lib")
     with ExitStack() as undo:
-        lab = undo.enter_context(namespace())
-        undo.enter_context(lab.inside())
-        lab.ip("link", "set", "lo", "up")
-        # Slurm wants an address that is not lo's (AI_ADDRCONFIG).
-        lab.ip("link", "add", "va", "type", "veth", "peer", "name", "vb")
-        lab.ip("address", "add", "192.0.2.1/24", "dev", "va")
-        for link in ("va", "vb"):
-            lab.ip("link", "set", link, "up")
-        slurm = undo.enter_context(slurm_cluster.cluster())
-        whole = Stack(folder)
-        undo.callback(whole.end)
-        whole.nats.start()
-        whole.start_receiver()
-        whole.write_brain_config(
-            f'{AUTO}[settings]\ndisruptive_runs = 4\n[schedulers.slurm]\ntype = "slurm"\nnodes = "gpu*"\n'
-            f'conf = "{slurm.conf}"\n'
-        )
-        whole.start_brain()
+        whole, slurm = undo.enter_context(slurm_site(folder))
         fleet = Fleet(whole=whole, slurm=slurm)
         for name in ("gpu3", "gpu1", "gpu2", "gpu4"):
             fleet.nodes[name] = undo.enter_context(gpu_node(whole, folder, library, name))
