@@ -1,6 +1,7 @@
 """What mkdocs does not know of our pages, which are written to be read in the repository too (`hooks` of mkdocs.yml)."""
 
 import re
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -17,12 +18,17 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str: 
     """The text of a page as the site needs it."""
     path: str = page.file.src_uri
     text = _DIAGRAM.sub(lambda found: _transitions(found[1]), markdown)
-    text = outside_fences(text, lambda part: _LIST.sub(r"\1\n\n", part))
+    text = outside_fences(text, spaced_lists)
     text = outside_fences(text, lambda part: _LINK.sub(lambda found: _inside(found, path), part))
     return text + _decisions(files) if path == DECISIONS else text
 
 
-def outside_fences(text: str, change: Any) -> str:
+def spaced_lists(text: str) -> str:
+    """With an empty line before each list, which this Markdown wants."""
+    return _LIST.sub(r"\1\n\n", text)
+
+
+def outside_fences(text: str, change: Callable[[str], str]) -> str:
     """The text with each part that is not a fenced block changed."""
     done, parts = 0, []
     for fence in _FENCE.finditer(text):
