@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs dashboards safety packages dist bundle audit lock clean
+.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs site dashboards safety packages dist bundle audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -64,6 +64,9 @@ chaos: setup     ## a cell of real processes is killed, stopped, cut off, filled
 docs: setup      ## regenerates docs/reference.md, docs/actions.md and deploy/agent.toml
 	@$(BIN)/python -m docs.generate
 
+site: setup      ## the manual, build/site: strict, its links checked (installs mkdocs-material)
+	@deploy/dev/site.sh
+
 dashboards: setup ## regenerates deploy/grafana (installs Grafana's builders)
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r deploy/dev/grafana.txt
 	@$(BIN)/python -m docs.dashboards
@@ -88,6 +91,7 @@ lock:            ## pins the dependencies again (needs uv: pip install uv)
 	$(PIN) -c requirements.lock pyproject.toml -o deploy/release/agent.lock
 	$(PIN) -c requirements.lock --extra brain pyproject.toml -o deploy/release/brain.lock
 	$(PIN) deploy/dev/release.in -o deploy/dev/release.txt
+	$(PIN) deploy/dev/site.in -o deploy/dev/site.txt
 
 clean:           ## removes .venv and caches; never the data of `make up`
-	rm -rf .venv .release .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist
+	rm -rf .venv .release .site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist

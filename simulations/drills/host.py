@@ -32,6 +32,20 @@ def _no_fabric_manager(machine: MachineState) -> Plan:
     return (after(0, ch.UnitChanges(unit=name, active="failed", result="exit-code")),)
 
 
+def _full(mount: str, used_percent: float = 96.0) -> Fault:
+    """A local file system that only people empty."""
+    component = f"mount/{mount}"
+    full = event(
+        "mount.space", component,
+        what="bytes", full=True, used_percent=used_percent, free=9000, fstype="ext4", remote=False,
+    )  # fmt: skip
+    emptied = event(
+        "mount.space", component, _INFO,
+        what="bytes", full=False, used_percent=60.0, free=90_000, fstype="ext4", remote=False,
+    )  # fmt: skip
+    return Fault(name=f"full {mount}", component=component, fixes=(), symptoms=(full,), recovery=(emptied,))
+
+
 DRILLS: tuple[Drill, ...] = (
     Drill(
         name="service-failed",
@@ -104,25 +118,15 @@ DRILLS: tuple[Drill, ...] = (
         summary="A file system of the node is nearly full.",
         nodes="one",
         ends="it is not healed; the largest directories are found, and it goes to a person",
-        plan=begin(
-            Fault(
-                name="full disk",
-                component="mount//",
-                fixes=(),
-                symptoms=(
-                    event(
-                        "mount.space", "mount//",
-                        what="bytes", full=True, used_percent=96.0, free=9000, fstype="ext4", remote=False,
-                    ),
-                ),
-                recovery=(
-                    event(
-                        "mount.space", "mount//", _INFO,
-                        what="bytes", full=False, used_percent=60.0, free=90_000, fstype="ext4", remote=False,
-                    ),
-                ),
-            )
-        ),
+        plan=begin(_full("/")),
+        heals=False,
+    ),
+    Drill(
+        name="scratch-full",
+        summary="The scratch file system for jobs, /scratch, is full.",
+        nodes="one",
+        ends="it is not healed; the largest directories are found, and it goes to a person",
+        plan=begin(_full("/scratch", used_percent=99.0)),
         heals=False,
     ),
     Drill(

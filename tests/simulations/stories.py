@@ -112,6 +112,7 @@ STORIES: dict[str, Expected] = {
     ),
     "memory-error": ("memory-uncorrected", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
     "disk-full": ("disk-full", "needs_human", ["fs.usage", _PAGE]),
+    "scratch-full": ("disk-full", "needs_human", ["fs.usage", _PAGE]),
 }
 # Runbook that people or a schedule start -> what is done on an idle, healthy node.
 REQUESTS = {
