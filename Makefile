@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs site dashboards safety packages dist bundle audit lock clean
+.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs site dashboards safety packages images dist bundle audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -76,6 +76,9 @@ safety: setup    ## regenerates docs/safety.md: plays its situations (some secon
 
 packages: setup  ## dist/: DEB and RPM of agent and brain (docs/install.md)
 	@deploy/release/packages.sh
+
+images: setup    ## build/: OCI images of brain and agent (docs/kubernetes.md); as root, with buildah and mmdebstrap
+	@deploy/release/images.sh
 
 dist: setup      ## dist/: wheel, source archive, packages, bills of materials, checksums, and signatures by GPUWARD_SIGNING_KEY
 	@deploy/release/dist.sh dist packages

@@ -1,7 +1,9 @@
 """Which file systems of a machine are watched: the local and remote ones of its mount table, each once."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent.host import Host
 
@@ -37,6 +39,20 @@ def watched(host: Host, expected: tuple[str, ...]) -> Iterator[Listed]:
 def _table(host: Host) -> str:
     """The machine's own mounts: in the agent's namespace (ProtectSystem=) all of them look read-only."""
     return host.read("/proc/1/mounts") or host.read("/proc/mounts")
+
+
+def reached(host: Host, path: str) -> Path:
+    """Where the file system mounted at `path` is for us: below the root of process 1, where that is not ours (a container that
+    sees the machine's processes).
+    """
+    init = host.path("/proc/1/root")
+    try:
+        theirs, ours = os.stat(f"{init}/"), host.path("/").stat()
+    except OSError:  # not ours to look at: then its mounts are not either
+        return host.path(path)
+    if os.path.samestat(theirs, ours):
+        return host.path(path)
+    return init / path.lstrip("/")
 
 
 def listed(text: str, expected: tuple[str, ...]) -> Iterator[Listed]:

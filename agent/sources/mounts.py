@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from agent.collectors.samples_node import Mount
-from agent.filesystems.mount_table import REMOTE, Listed, watched
+from agent.filesystems.mount_table import REMOTE, Listed, reached, watched
 from agent.host import Host
 from agent.options import option
 from agent.sources.base import Emit, Source, SourceSetup
@@ -128,7 +128,7 @@ class MountSource(Source):
 def _statvfs(host: Host, mount: Listed) -> Mount:
     remote = mount.fstype in REMOTE
     try:
-        found = os.statvfs(host.path(mount.path))
+        found = os.statvfs(reached(host, mount.path))
     except OSError as error:
         # A lack of permission is no failure of the file system.
         state = "ok" if isinstance(error, PermissionError) else "error"

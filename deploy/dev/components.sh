@@ -4,7 +4,8 @@
 set -eu
 packages="systemd-container dbus iproute2 nftables kmod user-mode-linux ibsim-utils opensm infiniband-diags
  prometheus prometheus-alertmanager prometheus-node-exporter openipmi ipmitool openssl openssh-client git slurm-wlm munge slurmrestd slurm-wlm-jwt-plugin
- rpm etcd-server xz-utils curl qemu-system-x86 busybox-static gcc libc6-dev make linux-headers-amd64"
+ rpm etcd-server xz-utils curl qemu-system-x86 busybox-static gcc libc6-dev make linux-headers-amd64
+ buildah mmdebstrap"
 # A kubectl that is there already, of whatever origin, is good.
 command -v kubectl >/dev/null 2>&1 || packages="$packages kubernetes-client"
 missing=""
@@ -12,16 +13,26 @@ for package in $packages; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
 prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the identity provider and what gpuward needs on
-             # newer Pythons, where there are any: in environments of their own; the libraries that packages hold
+             # newer Pythons, where there are any: in environments of their own; the libraries that packages hold; what images are
+             # made of, where Debian 12 is
   [ "$(id -u)" = 0 ] || return 0
+  release="$(dirname "$0")/../release"
+  images=false
+  [ -x /usr/bin/python3.11 ] && [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] && images=true
   # Beside the others, most of which wait for the network.
-  (for part in agent brain; do "$(dirname "$0")/../release/libraries.sh" "$part" >/dev/null; done) &
+  (
+    for part in agent brain; do
+      "$release/libraries.sh" "$part" >/dev/null
+      if "$images"; then GPUWARD_PYTHONS=/usr/bin/python3.11 "$release/libraries.sh" "$part" >/dev/null; fi
+    done
+  ) &
   libraries=$!
   "$(dirname "$0")/../../tests/real/qemu/prepare.sh" /var/cache/gpuward-guest >/dev/null
   "$(dirname "$0")/../../tests/real/canaille/prepare.sh" /var/cache/gpuward-canaille >/dev/null
   for version in 3.13 3.14; do
     "$(dirname "$0")/../../tests/real/newer_python/prepare.sh" "$version" "/var/cache/gpuward-python$version" >/dev/null
   done
+  if "$images"; then "$release/base_root.sh" /var/cache/gpuward-images >/dev/null; fi
   wait "$libraries"
 }
 [ -n "$missing" ] || { prepare; exit 0; }

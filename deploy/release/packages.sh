@@ -3,6 +3,7 @@
 # same commit gives the same bytes, with the same Pythons and C compiler.
 #
 #   deploy/release/packages.sh [FOLDER [PACKAGE]]                  default: dist, and both: gpuward-agent gpuward
+#   GPUWARD_FORMATS="deb" ...                                      only these
 #   GPUWARD_PYTHONS="/opt/python/bin/python3.12 python3.11" ...    for which Pythons; default: those of 3.11 to 3.14 that are here
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -74,7 +75,7 @@ for package in ${2:-gpuward-agent gpuward}; do
   awk -v versions="$versions" '/@version@/ && !/^#/ { n = split(versions, each, " ")
     for (i = 1; i <= n; i++) { line = $0; gsub(/@version@/, each[i], line); print line }
     next } { print }' "$source/deploy/packages/$package.yaml" > "$scratch/$package/nfpm.yaml"
-  for format in deb rpm; do
+  for format in ${GPUWARD_FORMATS:-deb rpm}; do
     (cd "$scratch/$package" && "$tools/nfpm" package -p "$format" -t "$out" >"$scratch/said" 2>&1) || stop "$(cat "$scratch/said")"
   done
 done

@@ -132,7 +132,7 @@ start() {
   # shellcheck disable=SC2086  # flags are words
   run kube-apiserver --bind-address=127.0.0.1 --advertise-address=127.0.0.1 --secure-port="$api_port" \
     --etcd-servers="http://127.0.0.1:$etcd_port" --endpoint-reconciler-type=none --service-cluster-ip-range=10.96.0.0/24 \
-    --anonymous-auth=false --authorization-mode=RBAC --client-ca-file="$pki/ca.crt" \
+    --anonymous-auth=false --allow-privileged=true --authorization-mode=RBAC --client-ca-file="$pki/ca.crt" \
     --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" --cert-dir="$pki" \
     --service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$pki/service-account.key" \
     --service-account-signing-key-file="$pki/service-account.key" \
@@ -144,7 +144,7 @@ start() {
   run kube-controller-manager ${MANAGER_FLAGS:-} --kubeconfig="$dir/manager.kubeconfig" \
     --bind-address=127.0.0.1 --secure-port="$manager_port" --cert-dir="$pki" --leader-elect=false \
     --use-service-account-credentials --node-monitor-period=1s --node-monitor-grace-period=8s --node-startup-grace-period=10s \
-    --controllers=node-lifecycle-controller,taint-eviction-controller,disruption-controller,pod-garbage-collector-controller,serviceaccount-controller,namespace-controller,garbage-collector-controller,replicaset-controller,daemonset-controller,root-ca-certificate-publisher-controller
+    --controllers=node-lifecycle-controller,taint-eviction-controller,disruption-controller,pod-garbage-collector-controller,serviceaccount-controller,namespace-controller,garbage-collector-controller,replicaset-controller,daemonset-controller,statefulset-controller,root-ca-certificate-publisher-controller
   until_true kube-controller-manager manager_ready
   until_true kube-controller-manager has_default_account
   [ -s "$dir/gpuward.token" ] || make_gpuward

@@ -1,0 +1,167 @@
+"""deploy/kubernetes on a real API server: what it takes, which pods its controllers make, and what the brain's account may do."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brain import config as brain_config
+from tests.real import kube_plane
+from tests.real.kube_plane import Plane
+
+pytestmark = [
+    pytest.mark.component("kubernetes"),
+    pytest.mark.skipif(bool(kube_plane.missing()), reason=kube_plane.missing() or "-"),
+    pytest.mark.timeout(300),
+]
+FOLDER = Path(__file__).resolve().parents[2] / "deploy/kubernetes"
+ACCOUNT = "system:serviceaccount:gpuward:gpuward"
+MAY = ("get nodes", "patch nodes", "get pods", "list pods", "create pods/eviction")
+MAY_NOT = (
+    *(
+        "get secrets",
+        "list secrets",
+        "get configmaps",
+        "delete pods",
+        "create pods",
+        "patch pods",
+        "watch pods",
+    ),
+    *(
+        "list nodes",
+        "delete nodes",
+        "update nodes",
+        "patch nodes/status",
+        "create pods/exec",
+        "get nodes/proxy",
+    ),
+    *("create serviceaccounts/token", "patch clusterroles", "impersonate users", "create daemonsets.apps"),
+)
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[Plane]:
+    """A control plane with two GPU nodes and one without GPUs, and with all that we have applied."""
+    with kube_plane.plane() as made:
+        for name in ("gpu1", "gpu2"):
+            made.kubectl("label", "node", name, "nvidia.com/gpu.present=true")
+        said(made, "apply", "-f", str(FOLDER / "agent/namespace.yaml"))
+        yield made
+
+
+def said(plane: Plane, *argv: str) -> list[str]:
+    """The lines that kubectl prints, its warnings too; it must succeed."""
+    done = subprocess.run(
+        ["kubectl", f"--kubeconfig={plane.folder}/admin.kubeconfig", *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, (argv, done.stdout, done.stderr)
+    return (done.stdout + done.stderr).splitlines()
+
+
+def pods(plane: Plane, namespace: str) -> dict[str, dict[str, Any]]:
+    """Name → pod."""
+    listed = json.loads(plane.kubectl("get", "pods", "-n", namespace, "-o", "json"))["items"]
+    return {one["metadata"]["name"]: one for one in listed}
+
+
+def nodes_of_agents(plane: Plane) -> set[str]:
+    """The nodes for which the DaemonSet's controller has made pods that go on."""
+    return {
+        str(one["spec"].get("nodeName"))
+        for one in pods(plane, "gpuward-agent").values()
+        if "deletionTimestamp" not in one["metadata"]
+    }
+
+
+@pytest.mark.parametrize("name", ["single", "agent"])
+def test_it_is_applied_without_a_warning_and_the_second_time_changes_nothing(plane: Plane, name: str) -> None:
+    """The API server takes every field, admission finds nothing to warn of, and a second apply would change
+    nothing."""
+    folder = str(FOLDER / name)
+    for how in (("--dry-run=server",), ()):
+        lines = said(plane, "apply", "-k", folder, *how)
+        assert not [line for line in lines if "Warning" in line], lines
+    # kubectl itself says `configured` of each StatefulSet's claims and each budget, whatever changes.
+    assert said(plane, "diff", "-k", folder) == []
+
+
+def test_the_controllers_make_the_pods(plane: Plane) -> None:
+    """One brain, which admission holds to `restricted`; an agent on each GPU node and on no other, also while gpuward drains the
+    node and a person has cordoned it; a label of our own decides before others.
+    """
+    for name in ("single", "agent"):
+        said(plane, "apply", "-k", str(FOLDER / name))
+    plane.until(lambda: "gpuward-0" in pods(plane, "gpuward"), "there is no brain")
+    plane.until(lambda: nodes_of_agents(plane) == {"gpu1", "gpu2"}, "there is no agent on each GPU node")
+    brain = pods(plane, "gpuward")["gpuward-0"]
+    assert brain["spec"]["serviceAccountName"] == "gpuward"
+    agent = next(iter(pods(plane, "gpuward-agent").values()))
+    assert agent["spec"]["priority"] > 2_000_000_000, "node-critical"
+    plane.kubectl("taint", "node", "gpu1", "gpuward/drained=:NoSchedule")
+    plane.kubectl("cordon", "gpu1")
+    gone = next(
+        name for name, one in pods(plane, "gpuward-agent").items() if one["spec"].get("nodeName") == "gpu1"
+    )
+    plane.kubectl("delete", "pod", "-n", "gpuward-agent", gone)
+    plane.until(
+        lambda: gone not in pods(plane, "gpuward-agent") and nodes_of_agents(plane) == {"gpu1", "gpu2"},
+        "the agent does not come back on a node that is drained",
+    )
+    plane.kubectl("label", "node", "gpu2", "gpuward/agent=false")
+    plane.kubectl("label", "node", "gpu3", "gpuward/agent=true")
+    plane.until(lambda: nodes_of_agents(plane) == {"gpu1", "gpu3"}, "the label of our own does not decide")
+
+
+def test_a_privileged_pod_does_not_come_into_the_brains_namespace(plane: Plane) -> None:
+    """Pod Security admission refuses it there; that is why agents have a namespace of their own."""
+    said(plane, "apply", "-k", str(FOLDER / "single"))
+    container = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
+    assert plane.kubectl("create", "-n", "gpuward", "-f", "-", given=pod, check=False) == ""
+    assert "p" not in pods(plane, "gpuward")
+
+
+def test_the_account_may_do_its_five_things_and_nothing_else(plane: Plane) -> None:
+    """`kubectl auth can-i` as the brain."""
+    said(plane, "apply", "-k", str(FOLDER / "single"))
+    for wanted, requests in (("yes", MAY), ("no", MAY_NOT)):
+        for request in requests:
+            verb, what = request.split()
+            resource, _, sub = what.partition("/")
+            also = (f"--subresource={sub}",) if sub else ()
+            argv = ("auth", "can-i", verb, resource, *also, "--as", ACCOUNT, "--all-namespaces")
+            assert plane.kubectl(*argv, check=False).strip() == wanted, request
+
+
+@pytest.mark.parametrize(("name", "images"), [("single", {"gpuward/brain"}), ("agent", {"gpuward/agent"})])
+def test_one_line_of_an_overlay_changes_the_image(tmp_path: Path, name: str, images: set[str]) -> None:
+    """A site names its registry once, for init containers too."""
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    (overlay / "kustomization.yaml").write_text(
+        json.dumps(
+            {
+                "resources": [os.path.relpath(FOLDER / name, overlay)],
+                "images": [{"name": one, "newName": f"registry.example.com/{one}"} for one in images],
+            }
+        )
+    )
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(overlay)], capture_output=True, text=True, timeout=60, check=True
+    )
+    named = {line.split("image: ")[1] for line in done.stdout.splitlines() if " image: " in line}
+    assert named == {f"registry.example.com/{one}:0.1.0" for one in images}
+
+
+def test_the_configuration_is_one_that_the_brain_takes() -> None:
+    """Every key of the ConfigMap, and no mode but observe."""
+    config = brain_config.load(FOLDER / "single/brain.toml")
+    assert (config.embedded, config.modes, config.console.loopback) == (True, (), False)
