@@ -3,7 +3,7 @@
 # done. The brain drains, with evidence, and knows when a whole fleet shows the same.
 set -u
 
-agent=${GPUWARD_AGENT:-/opt/gpuward/bin/gpuward-agent}
+agent=${GPUWARD_AGENT:-/usr/bin/gpuward-agent}
 also=${GPUWARD_ALSO:-degraded,software,network,storage,host}
 PATH=${GPUWARD_PATH:-/usr/sbin:/usr/bin:/sbin:/bin}
 export PATH

@@ -7,7 +7,7 @@
 # agent that is down or broken, not a slurmctld that does not answer. Slurm is asked for nothing while the node is fit.
 set -u
 
-agent=${GPUWARD_AGENT:-/opt/gpuward/bin/gpuward-agent}
+agent=${GPUWARD_AGENT:-/usr/bin/gpuward-agent}
 also=${GPUWARD_ALSO:-} # e.g. degraded,software: see `gpuward-agent check --help`. What many nodes share drains all of them.
 # Of all nodes, at most so many are drained from here at a time, and one in any case: what more have is no fault of each.
 most_percent=${GPUWARD_MOST_PERCENT:-10}

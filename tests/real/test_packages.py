@@ -292,6 +292,7 @@ def test_the_rpm_holds_what_the_deb_holds(release: Path, name: str, module: str)
         f"/usr/bin/{name}",
         f"/usr/lib/systemd/system/{name}.service",
         f"/usr/lib/sysusers.d/{name}.conf",
+        f"/usr/share/{name}/{'slurm/prolog.sh' if module == 'agent' else 'nats/health.sh'}",
     } <= ours
     others = {"brain", "simulations", "durable", "aiohttp", "pydantic"} if module == "agent" else set()
     libraries = {path.split("/")[5] for path in ours if path.startswith(f"/usr/lib/{name}/libraries/")}

@@ -81,7 +81,7 @@ def cluster(socket: Path) -> Iterator[Cluster]:
         )
         command.chmod(0o755)
         for script in (made.folder / "etc").iterdir():  # what a site may set stands at the top of each
-            script.write_text(script.read_text().replace("/opt/gpuward/bin/gpuward-agent", str(command)))
+            script.write_text(script.read_text().replace("/usr/bin/gpuward-agent", str(command)))
         yield made
 
 
