@@ -9,6 +9,7 @@ In a PID namespace of its own: when its first process goes, so do all daemons, j
 """
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -217,8 +218,15 @@ def _gone(pid: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Ports below those that the kernel gives to connections, one of which may take a free one before its daemon does."""
+    found: list[int] = []
+    for port in random.sample(range(12_000, 32_000), 1000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise AssertionError("no free ports")

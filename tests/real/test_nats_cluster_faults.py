@@ -115,13 +115,6 @@ async def wiped(found: ClusterLab, load: Load, server: NatsServer) -> None:
     server.start()
 
 
-async def hangs(found: ClusterLab, load: Load, server: NatsServer) -> None:
-    """It is there and says nothing."""
-    server.pause()
-    await load.goes_on()
-    server.resume()
-
-
 async def full(found: ClusterLab, load: Load, server: NatsServer) -> None:
     """Its disk; health.sh is beside it."""
     folder = server.store.parent
@@ -138,7 +131,7 @@ async def full(found: ClusterLab, load: Load, server: NatsServer) -> None:
         server.start()
 
 
-@pytest.mark.parametrize("trouble", [killed, wiped, hangs, full], ids=lambda trouble: trouble.__name__)
+@pytest.mark.parametrize("trouble", [killed, wiped, full], ids=lambda trouble: trouble.__name__)
 async def test_one_of_three_is_unwell(
     tmp_path: Path, trouble: Callable[[ClusterLab, Load, NatsServer], Awaitable[None]]
 ) -> None:
