@@ -3,12 +3,5 @@
 # the folder of their commands.
 set -eu
 cd "$(dirname "$0")/../.."
-pins=deploy/dev/release.txt
-want=$(sha256sum "$pins")
-if [ "$(cat .release/.pins 2>/dev/null)" != "$want" ]; then
-  rm -rf .release
-  .venv/bin/python -m venv .release
-  .release/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$pins" >&2
-  echo "$want" > .release/.pins
-fi
+deploy/dev/pinned.sh .release deploy/dev/release.txt
 echo "$PWD/.release/bin"

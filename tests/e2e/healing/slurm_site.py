@@ -4,11 +4,25 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.healing.kit import AUTO
 from tests.e2e.stack import Stack
-from tests.real import slurm_cluster
-from tests.real.netns import namespace
+from tests.real import nspawn, slurm_cluster
+from tests.real.netns import missing, namespace
 from tests.real.slurm_cluster import Cluster
+
+# Of tests with such a site and nodes in containers.
+MARKS = [
+    pytest.mark.root,
+    pytest.mark.slow,
+    pytest.mark.component("systemd-nspawn slurm iproute2"),
+    *(
+        pytest.mark.skipif(bool(why), reason=why)
+        for why in (nspawn.missing(), slurm_cluster.missing(), missing())
+    ),
+    pytest.mark.timeout(400),
+]
 
 
 @contextmanager

@@ -25,22 +25,12 @@ from tests.e2e.healing.gpu_node import (
     hot,
 )
 from tests.e2e.healing.kit import Healing, healed
-from tests.e2e.healing.slurm_site import slurm_site
+from tests.e2e.healing.slurm_site import MARKS, slurm_site
 from tests.e2e.stack import Stack
 from tests.fixtures import nvml_fake
-from tests.real import nspawn, slurm_cluster
-from tests.real.netns import missing
 from tests.real.slurm_cluster import Cluster
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.slow,
-    pytest.mark.component("systemd-nspawn slurm iproute2"),
-    pytest.mark.skipif(bool(nspawn.missing()), reason=nspawn.missing() or "-"),
-    pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "-"),
-    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
-    pytest.mark.timeout(400),
-]
+pytestmark = MARKS
 CAPPED = ("gpu-thermal", "gpu-power-capped", "gpu-warm")
 RPC_TIMED_OUT = 119  # XID
 WITHIN_S = 250.0  # on a slow machine; the longest takes 95 s, most of it by its rule and its verification

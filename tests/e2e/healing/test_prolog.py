@@ -4,27 +4,16 @@ import re
 import time
 from pathlib import Path
 
-import pytest
-
 from agent.contract.drain_reason import words_of
 from tests.agent.check_kit import check
 from tests.agent.gpu_kit import FIRST
 from tests.e2e.healing.gpu_node import RECOVERY, RESET, gpu_node
 from tests.e2e.healing.kit import healed
-from tests.e2e.healing.slurm_site import slurm_site
+from tests.e2e.healing.slurm_site import MARKS, slurm_site
 from tests.fixtures import nvml_fake
-from tests.real import nspawn, slurm_cluster, slurm_prolog
-from tests.real.netns import missing
+from tests.real import slurm_prolog
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.slow,
-    pytest.mark.component("systemd-nspawn slurm iproute2"),
-    pytest.mark.skipif(bool(nspawn.missing()), reason=nspawn.missing() or "-"),
-    pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "-"),
-    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
-    pytest.mark.timeout(400),
-]
+pytestmark = MARKS
 
 
 def test_a_prologs_drain_is_taken_over_healed_and_taken_off(tmp_path: Path) -> None:
