@@ -28,15 +28,8 @@ from brain.core.pack.spec import Digest, EscalationStep, ModeSetting, Place, Pri
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _BESIDE = Path(__file__).resolve().parents[1]  # rules/ and runbooks/ are installed beside this package
-PLUG_INS = (
-    "channels",
-    "bmc",
-    "schedulers",
-    "subnet_managers",
-    "switches",
-    "ufm",
-    "dead_mans_switches",
-)  # keys with tables of plug-ins
+# Keys with tables of plug-ins.
+PLUG_INS = ("channels", "bmc", "schedulers", "subnet_managers", "switches", "ufm", "dead_mans_switches")
 _KINDS_OF_ERROR = {
     "extra_forbidden": "unknown key",
     "unexpected_keyword_argument": "unknown key",
