@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -94,6 +95,24 @@ async def test_two_host_headers_are_none(tmp_path: Path) -> None:
         line = await reader.readline()
         assert line.split()[1] in (b"400", b"421"), line
         writer.close()
+
+
+def test_what_a_killed_brain_has_left_is_no_credential_for_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`gpuward up` of a person was killed; later systemd's brain has the port, and its file is the newer one."""
+    own, system = tmp_path / "run/gpuward", tmp_path / "system"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(own.parent))
+    monkeypatch.setattr(local_token, "SYSTEM", (tmp_path / "none", system))
+    for folder, token, at in ((own, "old", 1000), (system, "new", 2000)):
+        folder.mkdir(parents=True)
+        file = folder / local_token.name(8470)
+        file.write_text(token)
+        os.utime(file, (at, at))
+    assert local_token.found(8470) == "new"
+    os.utime(own / local_token.name(8470), (3000, 3000))
+    assert local_token.found(8470) == "old", "it was started again, by the person"
+    assert local_token.found(8471) == ""
 
 
 async def test_the_starter_has_a_token_that_only_they_can_read(

@@ -28,11 +28,16 @@ def of_user() -> Path | None:
 
 
 def found(port: int) -> str:
-    """Returns the token for the brain on this port of loopback; empty: there is none that this user may read."""
+    """Returns the token for the brain on this port of loopback; empty: there is none that this user may read.
+
+    Of several files the newest: one brain has the port, and those of others that did not end in order may be left.
+    """
     own = of_user()
+    tokens: list[tuple[float, str]] = []
     for folder in (*([own] if own else []), *SYSTEM):
+        file = folder / name(port)
         try:
-            return (folder / name(port)).read_text(encoding="ascii").strip()
+            tokens.append((file.stat().st_mtime, file.read_text(encoding="ascii").strip()))
         except (OSError, UnicodeDecodeError):
             continue
-    return ""
+    return max(tokens, default=(0.0, ""))[1]
