@@ -234,7 +234,9 @@ def _text_line(text: str) -> Line:
     if journald and (tag := _TAG.match(text)) is not None:
         # The kernel has no process id: `kernel[77]` is a program that chose this name (`logger -i -t kernel`).
         own = facility == KERNEL and tag[1] in (None, "kern") and tag[3] == "kernel" and not tag[4]
-        return _said(text[tag.end() :], when, _level(tag[2]) if tag[2] else priority, own=own)
+        # NVIDIA's driver where a relay has dropped the kernel's name: it is no program's, and anybody may have said it.
+        start = tag.start(3) if tag[3] == "NVRM" else tag.end()
+        return _said(text[start:], when, _level(tag[2]) if tag[2] else priority, own=own)
     if journald and (alone := _TAG_ALONE.match(text)) is not None:
         own = facility == KERNEL and alone[1] == "kernel"
         return _said(text[alone.end() :], when, priority, own=own)

@@ -19,7 +19,12 @@ from brain.cli import diagnosis
 from brain.cli.diagnosis import DiagnosedIncident, Diagnosis
 from brain.cli.terminal import hanging, page_width, print_json
 
-_SAYS = re.compile(r"[\w][^:]{0,60}: ?\S|Linux version ")  # `pci 0000:3b:00.0: ...`, of a log without times
+# `pci 0000:3b:00.0: ...`, of a log without times: a part of the kernel and a device, and no program's level or exception.
+_SAYS = re.compile(
+    r"(?!(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL|\w*(?:Error|Exception|Warning)): )"
+    r"[\w.()/-]+(?: [\w.:()/-]+)?: ?\S|Linux version ",
+    re.ASCII,
+)
 _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package
 
 
@@ -60,28 +65,26 @@ def diagnose(
         logs[diagnosis.node_name(name.stem, tuple(logs))] = list(log_lines(file))
     found = diagnosis.diagnose(pack, logs, driver=driver)
     if not found.meaningful:
-        foreign = {
-            node: lines for node, lines in logs.items() if node not in found.blind and _is_foreign(lines)
+        found.blind |= {
+            node: why for node, lines in logs.items() if node not in found.blind and (why := _foreign(lines))
         }
-        found.blind |= {node: _what_it_is(lines) for node, lines in foreign.items()}
     print_json(found.data()) if as_json else click.echo(_text(found, lang, page_width()))
     if found.blind:
         sys.exit(1)
 
 
-def _is_foreign(lines: Iterable[str]) -> bool:
-    """Whether no line looks like a kernel's: none has a time, none begins with who says it."""
-    return not any(
-        line.clock is not Clock.NONE or _SAYS.match(line.text) for _, line in kernel_text.records(lines)
-    )
-
-
-def _what_it_is(lines: list[str]) -> str:
-    looks = (
-        f"none of {counted(len(lines), 'line')} looks like a kernel line"
-        if len(lines) != 1
-        else "its line looks like no kernel line"
-    )
+def _foreign(lines: list[str]) -> str:
+    """Why most lines are no kernel's: they have no time, and do not begin with who says it. Empty: they are."""
+    told = [line for _, line in kernel_text.records(lines) if line.text.strip()]
+    own = sum(line.clock is not Clock.NONE or bool(_SAYS.match(line.text)) for line in told)
+    if 2 * own >= max(1, len(told)):
+        return ""
+    if own:
+        looks = f"only {own} of {counted(len(told), 'line')} look like kernel lines"
+    elif len(lines) != 1:
+        looks = f"none of {counted(len(lines), 'line')} looks like a kernel line"
+    else:
+        looks = "its line looks like no kernel line"
     return f"{looks}. gpuward reads what dmesg, journalctl -k and /dev/kmsg print."
 
 

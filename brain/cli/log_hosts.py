@@ -3,11 +3,20 @@
 import re
 from collections.abc import Sequence
 
-_TIME = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
+_CLOCK = r"\d\d:\d\d:\d\d"
+_TIMES = (
+    rf"[A-Z][a-z]{{2}} [ \d]\d {_CLOCK}(?:\.\d+)?",
+    rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?",
+    rf"[A-Z][a-z]{{2}} \d{{4}}-\d\d-\d\d {_CLOCK}(?:\.\d+)? [A-Z]{{1,5}}",  # journalctl -o short-full
+    r"\d{9,11}\.\d{6}",  # -o short-unix
+)
+_TIME = f"(?:{'|'.join(_TIMES)})"
 _HOST = r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]{0,62})"
 _FORMS = (
     # syslog: a time, the host, who spoke
     re.compile(rf"(?:<\d{{1,3}}>)?{_TIME} {_HOST} (?:kern\.\w+ )?(?:kernel|[\w./@-]{{1,100}}(?:\[\d+\])?): "),
+    # journalctl -o short-monotonic
+    re.compile(rf"\[ *\d+\.\d+\] {_HOST} kernel: "),
     # RFC 5424
     re.compile(rf"<\d{{1,3}}>1 \S+ {_HOST} kernel "),
     # pdsh and clush before dmesg's own time

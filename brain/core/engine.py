@@ -580,6 +580,7 @@ class Engine:
             self._match_ended(ctx, rule, scope, f"rule {rule} was removed")
         for key in [key for key in self.state.dismissed if ids.name_of(key) not in rules]:
             del self.state.dismissed[key]
+        known.rules_removed(ctx)
 
     def _judge_what_matched(self, ctx: Context) -> None:
         """A rule may have another scope or condition now: where it matched, it may match no more, which proves nothing."""

@@ -33,6 +33,13 @@ def match_ended(ctx: Context, match: str) -> None:
             incident.known.pop(match, None)
 
 
+def rules_removed(ctx: Context) -> None:
+    """No rule will say when these faults are over, so that nobody knows of those that such a rule tells of one day."""
+    for incident in ctx.state.incidents.values():
+        for match in [one for one in incident.known if ids.name_of(one) not in ctx.compiled.rules]:
+            del incident.known[match]
+
+
 def hand_on(ctx: Context, former: Incident, match: str, heir: Incident | None) -> None:
     """`former` does not explain the match any more. `heir`: its incident, or what explains it now; None: nothing is open."""
     known = former.known.pop(match)

@@ -104,7 +104,7 @@ LOG_SERVER = (
 JOURNAL = '{{"_HOSTNAME":"{host}","_TRANSPORT":"kernel","__REALTIME_TIMESTAMP":"1795180547123456","MESSAGE":"{text}"}}'
 
 
-@pytest.mark.parametrize("form", ["syslog", "iso", "journal", "pdsh"])
+@pytest.mark.parametrize("form", ["syslog", "iso", "journal", "pdsh", "monotonic", "unix", "full"])
 def test_a_log_of_several_machines(form: str, tmp_path: Path) -> None:
     """Each is judged by its own lines, by its own name; the lines are those of the file."""
     rows = []
@@ -116,6 +116,11 @@ def test_a_log_of_several_machines(form: str, tmp_path: Path) -> None:
                 "iso": row.format(time="2026-11-24T03:11:05.1+00:00"),
                 "journal": JOURNAL.format(host=host, text=text),
                 "pdsh": f"{host}: [  12.345678] {text}",
+                "monotonic": row.format(
+                    time="[  123.456789]"
+                ),  # journalctl -o short-monotonic, short-unix, short-full
+                "unix": row.format(time="1795180547.123456"),
+                "full": row.format(time="Tue 2026-11-24 03:11:05 UTC"),
             }[form]
         )
     (tmp_path / "central.log").write_text("\n".join(rows) + "\n")
@@ -187,6 +192,15 @@ def test_what_it_cannot_read_is_no_all_clear(line: str) -> None:
     assert output.endswith("3 lines could not be read.\n")
     data = json.loads(ask(text * 3, "--json", status=1))
     assert (data["ok"], data["unread"], list(data["blind"])) == (False, 3, ["this-node"])
+
+
+@pytest.mark.parametrize(
+    "code", ["48, pid=1, name=python, DBE (double bit error)", "119, pid=877, name=x, Timeout"]
+)
+def test_a_relay_that_drops_the_kernels_name_gives_no_all_clear(code: str) -> None:
+    """`NVRM:` stands where a program's name does, so anybody may have said it."""
+    output = ask(BOOT + f"Nov 20 13:15:47 gpu-17 NVRM: Xid (PCI:0000:5e:00): {code}\n", status=1)
+    assert output.startswith("NO ALL-CLEAR for this-node: 1 of 3 lines could not be read")
 
 
 @pytest.mark.parametrize("line", ["13:17:35 | hello", "13:17:35 | NVRM: Xid (PCI:0000:3b:00): 79, x"])
@@ -472,6 +486,23 @@ def test_node_names() -> None:
             "NO ALL-CLEAR for this-node: none of 2 lines looks like a kernel line.",
         ),
         ("hello\n", "NO ALL-CLEAR for this-node: its line looks like no kernel line."),
+        (
+            'Traceback (most recent call last):\n  File "train.py", line 10\nRuntimeError: CUDA error: launch failure\n',
+            "NO ALL-CLEAR for this-node: none of 3 lines looks like a kernel line.",
+        ),
+        (
+            "Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error\n",
+            "NO ALL-CLEAR for this-node: its line looks like no kernel line.",
+        ),
+        (
+            "step 10 loss: nan\nERROR: NCCL WARN Timeout\n",
+            "NO ALL-CLEAR for this-node: none of 2 lines looks like a kernel line.",
+        ),
+        ("未知: 训练失败\n", "NO ALL-CLEAR for this-node: its line looks like no kernel line."),
+        (
+            f"{QUIET}\nthis is prose\nand more of it\n",
+            "NO ALL-CLEAR for this-node: only 1 of 3 lines look like kernel lines.",
+        ),
     ],
 )
 def test_what_is_no_kernel_log_is_no_all_clear(text: str, says: str) -> None:

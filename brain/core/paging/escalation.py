@@ -88,6 +88,8 @@ def raised(ctx: Context, incident: Incident, before: Priority) -> None:
     """The incident's severity was raised: updates the groups that were paged, and goes by the new severity's chain."""
     pages = incident.pages
     incident.page_once = ""  # what was paged before was less urgent
+    if not pages.first_at:
+        pages.acked_by = ""  # of something less urgent; of this nobody has been told yet
     if not pages.first_at or pages.resolved:
         return
     pages.severities.append(before)

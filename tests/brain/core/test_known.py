@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from brain.core.inputs import PackLoaded
-from brain.core.pack.spec import Place, Priority
+from brain.core.pack.spec import Match, Pack, Paging, Place, Priority, Symptom
 from brain.core.state import Incident, IncidentState
-from tests.brain.world import Story, pack
+from tests.brain.world import Story, pack, rule
 
 LEAF = {f"n{number}": Place(leaf="l1") for number in range(6)}
 OTHERS = ("n1", "n2", "n3")
@@ -15,9 +15,9 @@ WENT_S = 400.0  # a cable that was bad for so long, when the switch goes
 AFTER_S = WENT_S + 1500
 
 
-def a_bad_cable_and_its_switch(*, acked: bool) -> Story:
+def a_bad_cable_and_its_switch(*, acked: bool, by: Pack | None = None) -> Story:
     """The link of n0 goes down and gpuward gives up; then those of three others do, and come back after a minute and a half."""
-    story = Story(pack(places=LEAF), heals=False)
+    story = Story(by or pack(places=LEAF), heals=False)
     story.event(10, "link.state", "link/eth1", "n0", up=False)
     story.run(WENT_S - 10)
     (cable,) = story.incidents("link-down")
@@ -80,6 +80,47 @@ def test_what_is_more_urgent_than_before_calls_people(to: Priority) -> None:
     story.time.feed(PackLoaded(id="pack-2", pack=replace(before, rules=rules, version="p2")), WENT_S + 60)
     story.run(AFTER_S)
     assert of_n0(story)[-1].pages.acked_by == ("" if to is Priority.P0 else "ann")
+
+
+def test_what_becomes_more_urgent_before_its_first_page_calls_people() -> None:
+    """A worse rule of the same cause joins the new incident during its hold-off: what was acknowledged was less urgent."""
+    plain = pack(places=LEAF)
+    torn = Symptom(name="torn", scope="link", summary="torn", on=(Match(kind="gpu.hot"),), ttl_s=9000)
+    worse = rule(
+        "link-worse",
+        "link",
+        {"all": [{"symptom": "link_down"}, {"symptom": "torn"}]},
+        severity=Priority.P0,
+        cause="link-down",
+        page=Paging.OPEN,
+    )
+    held = [replace(one, hold_off_s=60) if one.name == "link-down" else one for one in plain.rules]
+    story = a_bad_cable_and_its_switch(
+        acked=True, by=replace(plain, symptoms=(*plain.symptoms, torn), rules=(*held, worse))
+    )
+    at = WENT_S
+    while len(of_n0(story)) < 2:
+        at += 5
+        story.run(at)
+    assert of_n0(story)[-1].pages.acked_by == "ann"
+    story.event(at + 5, "gpu.hot", "link/eth1", "n0")
+    story.run(at + 1000)
+    after = of_n0(story)[-1]
+    assert (after.severity, after.pages.acked_by) == (Priority.P0, "")
+    assert pages(story, after).count("repeat") > 0, "nobody has answered this one"
+
+
+def test_a_rule_that_is_removed_takes_along_what_was_known_of_its_faults() -> None:
+    """The fault ends while no rule says so; when the rule is there again, the next fault is another one."""
+    story = a_bad_cable_and_its_switch(acked=True)
+    before = pack(places=LEAF)
+    without = tuple(one for one in before.rules if one.name != "link-down")
+    story.time.feed(PackLoaded(id="p2", pack=replace(before, rules=without, version="p2")), WENT_S + 35)
+    story.event(WENT_S + 40, "link.state", "link/eth1", "n0", up=True)
+    story.time.feed(PackLoaded(id="p3", pack=replace(before, version="p3")), WENT_S + 55)
+    story.event(WENT_S + 60, "link.state", "link/eth1", "n0", up=False)
+    story.run(AFTER_S)
+    assert not of_n0(story)[-1].pages.acked_by
 
 
 def test_it_is_forgotten_with_the_fault() -> None:
