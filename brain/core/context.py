@@ -33,6 +33,7 @@ class Context:
         "observe_all",
         "released",
         "state",
+        "vouched",
     )
 
     def __init__(
@@ -59,6 +60,8 @@ class Context:
         self.let_go: list[Incident] = []  # incidents whose node an operator's return has given back
         # (node, incident that is over and had drained it, whether an operator closed it)
         self.left: list[tuple[str, Incident, bool]] = []
+        # (node that an operator says is healthy, who, since when the node has looked again, the run that was asked for)
+        self.vouched: list[tuple[str, str, float, Run | None]] = []
         self.freed = False  # a run gave its claim back: those that a gate holds may go on
         self.released: list[Incident] = []  # incidents that are over or remedied
         self._incidents: dict[str, Incident] = {}

@@ -107,6 +107,12 @@ class PageSubject:
     acked_by: str = ""
     # severities under which it was paged before it was raised
     severities_before: tuple[Priority, ...] = ()
+    # places narrower than its scope in which all nodes stand that show it
+    common: tuple[str, ...] = ()
+    # holds and maintenance windows that keep gpuward from acting on it, as sentences
+    stops: tuple[str, ...] = ()
+    # no rule matches any more, by facts: what is left is its node, which waits for a person's word
+    gone: bool = False
     # of an alert group: its incidents
     listed: tuple[GroupedAlert, ...] = ()
 

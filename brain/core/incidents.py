@@ -3,24 +3,17 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from agent.contract.counted import span
-from brain.core import ids, known, share
+from brain.core import ids, known, recurrence
 from brain.core.context import Context
-from brain.core.faults import situations, twins
+from brain.core.faults import situations, spread, twins
 from brain.core.healing import drains, runs
-from brain.core.healing.drains import LEFT
-from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.spec import Paging, Priority, Rule
+from brain.core.pack.spec import Paging, Rule
 from brain.core.pack.topology import node_of, type_of
 from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, RunState, SymptomState
 
 MAX_LISTED = 40  # facts that an incident lists
 RETURN_RUNBOOK = "return-node"  # gives a node back that gpuward has drained
-RECURRED_S = 6 * 3600.0  # how long it is remembered that a fault came up
-MAX_RECURRED = 30
-RECURS = 3  # a fault that came so often within that time comes and goes: it is one incident
-MAX_RESOLVE_DELAY_S = 2 * 3600.0
 
 
 class IncidentTrigger(StrEnum):
@@ -259,7 +252,7 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         },
     )
     ctx.show(incident)
-    came(ctx, incident)
+    recurrence.came(ctx, incident)
     _absorb(ctx, incident)
     return incident
 
@@ -268,6 +261,7 @@ def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
     """Adds a match to an open incident, which may narrow its scope, raise its severity, or give it a runbook."""
     match = ids.key(rule.name, scope)
     incident.matching_rules[match] = rule.name
+    incident.vouched_by = ""
     ctx.index.by_match[match] = incident.id
     if type_of(incident.scope) == "node" and node_of(scope) == incident.node and scope != incident.scope:
         ctx.note(
@@ -306,10 +300,8 @@ def inhibit(ctx: Context, incident: Incident, rule: Rule) -> None:
 
 def _gather(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
     """Takes over the active symptoms that the rule names, and their facts."""
-    named = set(symptoms_in(rule.when))
-    for symptom in situations.active_at(ctx, scope):
-        if symptom.name in named:
-            renewed(ctx, incident, symptom)
+    for symptom in situations.named_by(ctx, rule, scope):
+        renewed(ctx, incident, symptom)
 
 
 def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
@@ -318,6 +310,8 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     if key not in incident.symptoms:
         incident.symptoms.append(key)
         incident.symptom_count = len(incident.symptoms)
+    if symptom.cause_at:  # what stood before it began is no part of it
+        incident.evidence = [one for one in incident.evidence if not spread.stood_before(symptom, one.node)]
     known = [fact.id for fact in incident.evidence]
     for fact in symptom.evidence:
         if fact.id not in known and len(incident.evidence) < MAX_LISTED:
@@ -334,6 +328,18 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     ctx.show(incident)
 
 
+def wanes(ctx: Context, incident: Incident) -> bool:
+    """Whether its shared cause is on its way out: nobody is called for that anew, and it may grow again."""
+    keys = [(name, ids.key(name, incident.scope)) for name in map(ids.name_of, incident.symptoms)]
+    return any(
+        (spec := ctx.compiled.symptoms.get(name)) is not None
+        and spec.detect == "spread"
+        and (wide := ctx.state.symptoms.get(key)) is not None
+        and spread.waning(ctx, spec, wide)
+        for name, key in keys
+    )
+
+
 def _absorb(ctx: Context, inhibitor: Incident) -> None:
     """Ends the incidents within the inhibitor's scope that it explains, in the order in which they opened."""
     why = f"{inhibitor.cause} at {inhibitor.scope} explains it (incident {inhibitor.id})"
@@ -348,6 +354,8 @@ def _absorb(ctx: Context, inhibitor: Incident) -> None:
         if other.state in OVER:
             continue
         other.explained_by = inhibitor.id
+        if other.pages.first_at and inhibitor.page is Paging.FAILURE:
+            inhibitor.page = Paging.OPEN  # whoever was called for the other one hears of what took it over
         known.keep(ctx, inhibitor, other)
         inhibitor.explains += 1
         _affects(inhibitor, [*other.affected, other.node])
@@ -370,72 +378,3 @@ def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:
         before, incident.severity = incident.severity, rule.severity
         escalation.raised(ctx, incident, before)
     ctx.show(incident)
-
-
-def open_left(ctx: Context, node: str, former: Incident) -> Incident:
-    """Opens the incident of a node that an incident, which is over, has left drained (law 14)."""
-    scope = f"node/{node}"
-    incident = Incident(
-        id=ids.hashed(ids.INCIDENT, ctx.cause, LEFT, scope, former.id),
-        cause=LEFT,
-        state=S.OPEN,
-        severity=Priority.P2,
-        scope=scope,
-        node=node,
-        rule=LEFT,
-        because=f"{node} was drained for {former.cause} ({former.id}), which is over: {former.closed_why}. "
-        f"It stays out of service until it is given back: gpuward return {node}",
-        runbook=RETURN_RUNBOOK,
-        pack=ctx.compiled.pack.version,
-        opened_at=ctx.now,
-        hold_off_until=ctx.now,
-        resolve_delay_s=1.0,
-        page=Paging.FAILURE,
-        matching_rules={ids.key(LEFT, ids.key(former.id, scope)): LEFT},
-    )
-    ctx.state.incidents[incident.id] = incident
-    ctx.index.add_incident(incident)
-    ctx.note("incident.opened", incident.because, incident=incident.id, scope=scope)
-    ctx.show(incident)
-    return incident
-
-
-def end_left(ctx: Context, incident: Incident) -> None:
-    """The node is no longer kept out of service: what `open_left` put in place of a rule's match is over."""
-    for match in [match for match, rule in incident.matching_rules.items() if rule == LEFT]:
-        ctx.index.by_match.pop(match, None)
-        del incident.matching_rules[match]
-
-
-def came(ctx: Context, incident: Incident) -> None:
-    """Remembers that the incident's fault came up, or came back."""
-    key = ids.key(incident.cause, incident.scope)
-    times = [at for at in ctx.state.recurred.get(key, ()) if at > ctx.now - RECURRED_S]
-    ctx.state.recurred.pop(key, None)  # the newest stand last, also after a restart
-    ctx.state.recurred[key] = [*times, ctx.now][-MAX_RECURRED:]
-    ctx.index.add_recurred(key)
-    here = ctx.index.recurred[incident.node]
-    if incident.node and len(here) > share.MAX_RECURRED:
-        oldest = next(iter(here))
-        forget_recurrences(ctx, oldest)
-        ctx.cancel_timer(f"recurred:{oldest}")
-    ctx.set_timer(f"recurred:{key}", ctx.now + RECURRED_S)
-    if times:
-        pause_s = (ctx.now - times[0]) / len(times)
-        text = f"it came {len(times) + 1} times in {span(ctx.now - times[0])}, every {span(pause_s)}"
-        ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
-
-
-def forget_recurrences(ctx: Context, key: str) -> None:
-    """The timer of `came` fired: nothing came since."""
-    ctx.state.recurred.pop(key, None)
-    ctx.index.remove_recurred(key)
-
-
-def resolve_delay_s(ctx: Context, incident: Incident) -> float:
-    """How long the incident stays open after its last symptom: longer than the pauses of a fault that comes and goes."""
-    times = ctx.state.recurred.get(ids.key(incident.cause, incident.scope), [])
-    if len(times) < RECURS:
-        return incident.resolve_delay_s
-    pause_s = (times[-1] - times[0]) / (len(times) - 1)
-    return max(incident.resolve_delay_s, min(2 * pause_s, MAX_RESOLVE_DELAY_S))

@@ -40,12 +40,17 @@ def rules_removed(ctx: Context) -> None:
             del incident.known[match]
 
 
-def hand_on(ctx: Context, former: Incident, match: str, heir: Incident | None) -> None:
-    """`former` does not explain the match any more. `heir`: its incident, or what explains it now; None: nothing is open."""
+def hand_on(
+    ctx: Context, former: Incident, match: str, heir: Incident | None, *, moved: bool = False
+) -> None:
+    """`former` does not explain the match any more. `heir`: its incident, or what explains it now; None: nothing is open.
+
+    `moved`: its node stands elsewhere now, and `former` goes on without it.
+    """
     known = former.known.pop(match)
     if heir is None:
         return
-    if known.drained and former.state in _OVER:
+    if known.drained and (moved or former.state in _OVER):
         drains.hand_over(ctx, node_of(ids.split(match)[1]), former.id, heir.id)
     if match not in heir.matching_rules:
         heir.known[match] = known

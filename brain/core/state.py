@@ -1,6 +1,7 @@
 """The engine's whole memory: plain dataclasses that a snapshot writes as JSON and reads back.
 
 Times are in seconds since 1970 UTC, by the log's clock. Dicts keep the order of insertion, and nothing here is a set.
+It is one file although it is long: this, and no more, is what a snapshot holds and what every later version must read.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from agent.contract.messages import Event
 from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 
 # timers that belong to what people arranged, or to what is remembered of faults that are over
+# By how much timestamps run backwards where nobody has set a clock: another server of a cluster leads the log.
+STANDS_STILL_S = 2.0
 KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:")
 
 
@@ -68,6 +71,19 @@ class SetAside:
 
 
 @dataclass(slots=True, kw_only=True)
+class OpenFact:
+    """One of the facts of a symptom that are told apart, and that nothing has ended yet."""
+
+    # when it began, and when its newest event occurred
+    since: float
+    last: float = 0.0
+    # when its newest event arrived. 0: an earlier version kept none
+    arrived: float = 0.0
+    # the fields for the situation that its newest event has
+    carried: dict[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
 class SymptomState:
     """One symptom at one scope: active, or on the way to it (for example a window that fills)."""
 
@@ -86,8 +102,12 @@ class SymptomState:
     on: bool = False
     # spread: node -> when the counted symptom began there
     members: dict[str, float] = field(default_factory=dict)
+    # active spread: when the shared cause began; what began before stood there already. 0: they came one by one
+    cause_at: float = 0.0
     # fields for the situation, from the newest event that has them
     carried: dict[str, Scalar] = field(default_factory=dict)
+    # facts that are told apart: by their values of Symptom.apart; empty: they are not
+    open_facts: dict[str, OpenFact] = field(default_factory=dict)
     # the first facts and the newest; bounded
     evidence: list[Evidence] = field(default_factory=list)
     # number of facts so far
@@ -167,7 +187,9 @@ class Run:
     counted: bool = False
     # an operator's name, or "schedule"; empty: a fault led to it
     requested_by: str = ""
-    # jobs on the node when the run claimed it
+    # whether whoever asked for it says that the node is healthy, which the node is asked about first
+    vouched: bool = False
+    # jobs on the node when the run claimed it, or began to wait because the faults of several nodes belong together
     jobs: list[str] = field(default_factory=list)
     # ids of steps whose plan was requested
     asked: list[str] = field(default_factory=list)
@@ -205,6 +227,11 @@ class Run:
     spent: bool = False
     # how often a failed check of the return to service sent it back into the ladder
     relapses: int = 0
+    # the test before the return that has failed, with its reason, until it is decided what that means; empty: none has
+    failed_test: str = ""
+    test_failed_at: float = 0.0
+    # whether a shared cause may be behind it: the node is tested again
+    retest: bool = False
     # reason of the present state
     why: str = ""
     # whether it has its node to itself, for disruptive rungs
@@ -286,6 +313,8 @@ class GroupedAlert:
     text: str
     acked: bool = False
     over: bool = False
+    # over because another incident explains it
+    explained: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -398,8 +427,11 @@ class Incident:
     # settling beyond its hold-off: until when, and why; kept afterwards
     waits: str = ""
     pages: PageState = field(default_factory=PageState)
-    # recovered: since when
+    # recovered: since when, and why
     clear_since: float = 0.0
+    clear_why: str = ""
+    # who has said since its fault last came that its node is healthy; empty: nobody
+    vouched_by: str = ""
     closed_at: float = 0.0
     closed_why: str = ""
 
@@ -449,6 +481,8 @@ class Disruption:
     # a scope wider than a node stands for itself
     node: str
     cause: str
+    # what ran there
+    jobs: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -509,6 +543,8 @@ class State:
 
     # time of the newest input; never runs backwards
     now: float = 0.0
+    # the newest time by the server's clock: before `now` while that was set back. 0: an earlier version kept none
+    stamp: float = 0.0
     # of the present leader; 0: there was none yet
     epoch: int = 0
     leader: str = ""
@@ -551,6 +587,10 @@ class State:
     remedied: dict[str, list[float]] = field(default_factory=dict)
     # node that nobody may speak for -> when it was revoked, by the clock of the brain's machine where that was said; bounded
     shut_out: dict[str, float] = field(default_factory=dict)
+    # node that was forgotten while it was drained -> our marks on it in the scheduler; until it is heard again; bounded
+    left_behind: dict[str, list[str]] = field(default_factory=dict)
+    # id of a join token that was taken away -> when, by the same clock; bounded
+    void_tokens: dict[str, float] = field(default_factory=dict)
     # the last one that fits counts
     modes: list[ModeOverride] = field(default_factory=list)
     # node -> the scheduler's last answer, while it is fresh
@@ -573,6 +613,23 @@ class State:
     malformed: int = 0
     # events to judge when the first rules come; bounded
     early: list[Early] = field(default_factory=list)
+
+    def time_at(self, stamp: float) -> float:
+        """Returns what `now` is for a message with this timestamp of the server: the same (seconds since 1970).
+
+        While the server's clock is behind `now`, because it was set back, time goes on at half the speed until the two meet
+        (decision 45). Where it is behind by no more than the clocks of several servers differ, it stands still.
+        """
+        if stamp >= self.now - STANDS_STILL_S:
+            return max(self.now, stamp)
+        passed = max(0.0, stamp - self.stamp) if self.stamp else 0.0
+        return self.now + passed / 2
+
+    def heard(self, stamp: float) -> None:
+        """A message has this timestamp: takes over the time. Between servers whose clocks differ a little none passes."""
+        self.now = self.time_at(stamp)
+        if not self.stamp - STANDS_STILL_S <= stamp < self.stamp:
+            self.stamp = stamp
 
     def fault_free(self) -> bool:
         """Whether no trace of a fault is left. Operators' holds and modes, schedules and known nodes are no faults."""

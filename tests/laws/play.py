@@ -10,7 +10,8 @@ from brain.core.pack.compiled import CompiledCache
 from tests.laws import oracles
 from tests.laws.cell import Cell
 from tests.laws.moment import moment
-from tests.laws.story import Teller, observed, shown
+from tests.laws.story import Teller
+from tests.laws.truth import observed, shown
 
 MOVES = 30
 SILENT = {TimerFired, SetTimer}  # a timer that led to nothing but another one says nothing of the cell

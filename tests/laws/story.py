@@ -6,6 +6,7 @@ time or never; the engine is saved and restored at random points.
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -13,10 +14,9 @@ from typing import Any
 
 import orjson
 
-from agent.contract.actions.spec import Disrupts
 from agent.contract.commands import Outcome
 from agent.contract.kinds import KINDS
-from agent.contract.messages import Event, Scalar, Severity
+from agent.contract.messages import Scalar, Severity
 from brain.adapters.snapshot import dump, parse
 from brain.core.effects import (
     AskJobs,
@@ -54,9 +54,10 @@ from brain.core.inputs import (
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Match, Mode, Symptom
-from tests.laws import fleet
-from tests.laws.cell import Cell, HoldTold, NodeTruth, StepUnderWay
-from tests.laws.moment import Moment
+from tests.laws import fleet, words
+from tests.laws.cell import Cell, NodeTruth
+from tests.laws.unsent import Unsent
+from tests.laws.values import any_value, component_of, data_of
 
 UNKNOWN_XID = 4242  # no catalogue has it
 QUIET_END_S = (
@@ -70,6 +71,7 @@ ACK_AFTER_S = 2 * 3600.0  # when people acknowledge what they were paged for, in
 POLL_S = 300.0  # a timer of a run so far ahead is a question asked again and again
 POLL_LATE_S = 3000.0  # in the rest of the quiet end it comes so late: its answer is the same every time
 
+MOST_FIRED = 3000  # times of one timer in a story
 RESTART_SHARE = 0.006  # of the inputs have a restart before them
 TWIN_INPUTS = 10  # so long the engine that was not restarted goes along; then both know the same
 
@@ -83,36 +85,6 @@ class Story:
     log: list[tuple[Input, float]] = field(default_factory=list)
     end_at: float = 0.0  # when the last move was made; after it everything is obedient
     differ: list[str] = field(default_factory=list)  # inputs whose effects were others after a restart
-
-
-@dataclass(slots=True, kw_only=True)
-class Unsent:
-    """An event that has no number yet: a spool is sent in its order, so an event gets its number when it leaves."""
-
-    node: str
-    kind: str
-    component: str
-    data: Mapping[str, Scalar]
-    age_s: float
-    boot: str
-
-    def numbered(self, seq: int) -> EventSeen:
-        """As it is sent."""
-        return EventSeen(
-            event=Event(
-                id=f"{self.node}:s:{seq}",
-                node=self.node,
-                kind=self.kind,
-                component=self.component,
-                severity=Severity.ERROR,
-                at="",
-                age_s=self.age_s,
-                boot=self.boot,
-                count=1,
-                data=dict(self.data),
-                evidence=f"{self.kind} on {self.component}",
-            )
-        )
 
 
 _Coming = Input | Unsent | SetTimer
@@ -149,6 +121,7 @@ class Teller:
         self._see = see
         self._queue: list[tuple[float, int, _Coming]] = []
         self._count = 0
+        self._fired: Counter[str] = Counter()  # timers by name
         self._seqs: dict[str, int] = {}
         self._boots: dict[str, int] = {}
         self._obedient = False
@@ -216,6 +189,11 @@ class Teller:
                 self._put(coming)
             elif self.engine.state.timers.get(coming.name) == coming.due:
                 name, due = coming.name, coming.due
+                self._fired[name] += 1
+                if (
+                    self._fired[name] > MOST_FIRED
+                ):  # each is a message of the log, and a brain would write it for ever
+                    raise RuntimeError(f"story {self.story.seed}: the timer {name} comes to no rest")
                 self._put(TimerFired(id=f"t:{name}:{due}", name=name, due=due))
             # else it is stale: the shell fires it or not, it changes nothing
         self.now = until
@@ -318,8 +296,8 @@ class Teller:
             if symptom.active and f"/{step.node}" in key:
                 spec = next((one for one in self.story.cell.pack.symptoms if one.name == symptom.name), None)
                 for match in spec.clear[:1] if spec is not None else ():
-                    component = "node" if symptom.scope.startswith("node/") else _component(symptom.scope)
-                    yield self._event(step.node, match.kind, component, _data(match))
+                    component = "node" if symptom.scope.startswith("node/") else component_of(symptom.scope)
+                    yield self._event(step.node, match.kind, component, data_of(match))
 
     # --- moves ---
 
@@ -342,7 +320,9 @@ class Teller:
         wanted = match.where.get("component_type", symptom.scope)
         kind = wanted if isinstance(wanted, str) and wanted in fleet.COMPONENTS else "node"
         age_s = self._chance.choices((0.0, 3.0, 200.0, 9000.0), (10, 2, 1, 1))[0]
-        return self._event(node, match.kind, self._chance.choice(fleet.COMPONENTS[kind]), _data(match), age_s)
+        return self._event(
+            node, match.kind, self._chance.choice(fleet.COMPONENTS[kind]), data_of(match), age_s
+        )
 
     def _move(self) -> None:
         chance = self._chance
@@ -427,45 +407,15 @@ class Teller:
         ]
         component = self._chance.choice(fleet.COMPONENTS[self._chance.choice(types)])
         data = {
-            one.name: _any_value(self._chance, one.type) for one in kind.fields if self._chance.random() < 0.9
+            one.name: any_value(self._chance, one.type) for one in kind.fields if self._chance.random() < 0.9
         }
         if kind.name not in ("command.result", "command.progress"):
             self._put(self._event(node, kind.name, component, data))
 
     def _command(self, node: str) -> None:
         """What an operator says, sense or nonsense."""
-        chance, state = self._chance, self.engine.state
-        ids = [
-            *list(state.incidents)[:20],
-            *list(state.runs)[:20],
-            *list(state.alert_groups)[:5],
-            "inc-nobody",
-        ]
-        waiting = [run.id for run in state.runs.values() if run.state == "approval"]
-        runbooks = [one.name for one in self.story.cell.pack.runbooks]
-        verb = chance.choices(list(_VERBS), list(_VERBS.values()))[0]
-        args: dict[str, Scalar] = {"id": chance.choice(waiting if verb == "approve" and waiting else ids)}
-        if verb in ("hold", "release"):
-            args = {"scope": chance.choice((f"node/{node}", "leaf/l1", "rack/r0", "all", "cell"))}
-            if verb == "hold":
-                args |= {"why": "because"} | (
-                    {"for_s": chance.choice((60, 1200))} if chance.random() < 0.7 else {}
-                )
-        elif verb == "mode":
-            args = {
-                "runbook": chance.choice([*runbooks, "*"]),
-                "mode": chance.choice(("observe", "approve", "auto")),
-            }
-            args |= {"nodes": chance.choice(("*", "n00*", node))} if chance.random() < 0.5 else {}
-        elif verb == "return":
-            args = {"node": node}
-        elif verb == "forget":  # `revoked`: as the brain says it itself
-            args = {"node": node} | ({"revoked": True} if chance.random() < 0.4 else {})
-        elif verb == "start":
-            args = {"runbook": chance.choice(runbooks), "node": node, "why": "a look"}
-        elif verb == "reset":
-            args = {}
-        who = chance.choice(("ann", "bob"))
+        verb, args = words.said(self._chance, self.engine.state, self.story.cell.pack, node)
+        who = self._chance.choice(("ann", "bob"))
         self._put(OperatorCommand(id=self._id("o"), who=who, verb=verb, args=args))
 
 
@@ -489,140 +439,4 @@ _MOVES = {
 _MOVE_NAMES, _MOVE_WEIGHTS = list(_MOVES), list(accumulate(_MOVES.values()))
 _OUTCOMES = (*Outcome, None)  # None: nobody ever hears of it
 _OUTCOME_WEIGHTS = list(accumulate(12 if one is Outcome.OK else 2 for one in _OUTCOMES))
-_VERBS = {
-    "hold": 3,
-    "release": 2,
-    "approve": 5,
-    "deny": 1,
-    "ack": 2,
-    "close": 2,
-    "mode": 2,
-    "return": 2,
-    "forget": 0.5,
-    "start": 2,
-    "reset": 1,
-    "sing": 0.3,
-}
 _TOLD = frozenset((Note, ShowIncident, ShowRun))  # effects that the world has no answer to
-_NO_DATA = ("severity", "component", "component_type", "count")
-
-
-def shown(cell: Cell, moment: Moment) -> None:
-    """Keeps the incidents and runs as the engine shows them; called before the oracles look."""
-    for incident in moment.incidents:
-        cell.incidents[incident.id] = incident
-    for run in moment.runs:
-        cell.runs[run.id] = run
-
-
-def observed(cell: Cell, moment: Moment) -> None:
-    """Keeps the cell's truth up to date with one input and its effects; called after the oracles have looked."""
-    given, now = moment.given, moment.now
-    match given:
-        case EventSeen(event=event):
-            cell.node(event.node).heard_at = now
-            if event.kind == "command.result" and not forged(cell, event):
-                _ended(cell, str(event.data["command"]), Outcome(str(event.data["outcome"])), now)
-        case StepResult(step=step, outcome=outcome):
-            _ended(cell, step, outcome, now)
-        case NodeState(node=name, alive=alive):
-            node = cell.node(name)
-            node.alive = alive
-            if alive:
-                node.heard_at = now
-        case JobsAnswer():
-            cell.node(given.node).jobs_answer = (now, given.known, given.protected)
-        case OperatorCommand(id=id_, verb="hold", args=args) if args.get("why"):
-            for_s = float(args.get("for_s", 0))
-            scope = str(args["scope"])
-            cell.holds[id_] = HoldTold(scope=scope, since=now, until=now + for_s if for_s else 0.0)
-        case OperatorCommand(verb="release", args=args):
-            there = [
-                id_
-                for id_, hold in cell.holds.items()
-                if hold.scope == args["scope"] and (not hold.until or hold.until > now)
-            ]
-            if len(there) == 1:  # of several, one must be named by its id
-                del cell.holds[there[0]]
-        case OperatorCommand(verb="approve", args=args):
-            cell.approvals[str(args["id"]).partition(".")[0]] = now
-        case _:
-            pass
-    for note in moment.notes:
-        if note.kind == "node.forgotten":
-            _forgotten(cell, note.scope.removeprefix("node/"))
-    for begun in moment.performed:
-        if begun.id not in cell.under_way:
-            cell.under_way[begun.id] = StepUnderWay(step=begun, since=now, disrupts=begun.disrupts)
-
-
-def _forgotten(cell: Cell, node: str) -> None:
-    """People take care of it: its drain is nobody's in the cell, and a step that drains it yet is nobody's either. When it
-    speaks again it is a new node, which nothing has said to be silent.
-    """
-    cell.node(node).drained_for.clear()
-    cell.node(node).alive = True
-    cell.holds = {id_: hold for id_, hold in cell.holds.items() if hold.scope != f"node/{node}"}
-    for id_, begun in list(cell.under_way.items()):
-        if begun.step.node == node and begun.step.action == "scheduler.drain":
-            del cell.under_way[id_]
-
-
-def _ended(cell: Cell, step_id: str, outcome: Outcome, now: float) -> None:
-    ended = cell.under_way.pop(step_id, None)
-    if ended is None:
-        return
-    cell.ended.setdefault(step_id, (now, outcome))
-    step = ended.step
-    undone = outcome is Outcome.FAILED and step.params.get("then") == "undo"
-    nothing = outcome in (Outcome.REFUSED, Outcome.UNREACHABLE) or undone
-    if step.action == "scheduler.drain" and not nothing:
-        cell.node(step.node).drained_for[step.incident] = now
-    if step.action == "scheduler.resume" and outcome is Outcome.OK:
-        cell.node(step.node).drained_for.clear()
-
-
-def forged(cell: Cell, event: Event) -> bool:
-    """Does the node report a result that is not its own to report?"""
-    at_work = cell.under_way.get(str(event.data.get("command")))
-    return at_work is not None and (at_work.step.node != event.node or at_work.step.where != "node")
-
-
-def disruptive(step: Step) -> bool:
-    """Does a step disturb anything?"""
-    return step.disrupts is not Disrupts.NOTHING
-
-
-def _component(scope: str) -> str:
-    kind, _, rest = scope.partition("/")
-    return f"{kind}/{rest.partition('/')[2]}"
-
-
-def _data(match: Match) -> dict[str, Scalar]:
-    return {name: _fitting(want) for name, want in match.where.items() if name not in _NO_DATA}
-
-
-def _fitting(want: Any) -> Any:
-    """A value that passes a test of a rule."""
-    if isinstance(want, (list, tuple)):
-        return want[0]
-    if not isinstance(want, Mapping):
-        return want
-    for name, value in want.items():
-        if name in ("gte", "lte", "eq"):
-            return value
-        if name in ("gt", "lt"):
-            return value + (1 if name == "gt" else -1)
-        if name == "in":
-            return value[0]
-    return "x"
-
-
-def _any_value(chance: random.Random, type_: str) -> Scalar:
-    values: Mapping[str, tuple[Scalar, ...]] = {
-        "int": (0, 1, 79, 100000),
-        "float": (0.0, 0.5, 1e6),
-        "bool": (True, False),
-        "text": ("", "x", "active", "failed", "SLD", "RESET_GPU"),
-    }
-    return chance.choice(values.get(type_, ("x",)))

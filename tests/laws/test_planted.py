@@ -11,8 +11,8 @@ from agent.contract.actions.spec import Disrupts, Repeat
 from brain.adapters import snapshot
 from brain.core.context import Context
 from brain.core.effects import Step
-from brain.core.faults import spread, symptoms
-from brain.core.healing import drains, gates, plans, steps
+from brain.core.faults import facts, spread
+from brain.core.healing import drains, gates, plans, senders, steps
 from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Rung
@@ -38,7 +38,7 @@ def others_forgotten(patch: Patch) -> None:
 
 def pages_sent_once(patch: Patch) -> None:
     """A page that no channel took is not sent again."""
-    patch.setattr(queue, "_retry", lambda *_: None)
+    patch.setattr(queue, "_retry", lambda *_: [])
     patch.setattr(queue, "redeliver", lambda *_: None)
 
 
@@ -88,8 +88,8 @@ def every_step_sent_again(patch: Patch) -> None:
 
 def every_code_known(patch: Patch) -> None:
     """Any XID is taken for each that the rules know."""
-    matches = symptoms._matches
-    patch.setattr(symptoms, "_matches", lambda match, event: event.kind == "gpu.xid" or matches(match, event))
+    matches = facts.matches
+    patch.setattr(facts, "matches", lambda match, event: event.kind == "gpu.xid" or matches(match, event))
 
 
 def nothing_shared(patch: Patch) -> None:
@@ -115,8 +115,8 @@ def way_back_blocked(patch: Patch) -> None:
 
 def any_node_believed(patch: Patch) -> None:
     """A node may say how another one's step ended."""
-    patch.setattr(steps, "_is_foreign", lambda *_: False)
-    patch.setattr(steps, "_speaks_for_another", lambda *_: False)
+    patch.setattr(senders, "is_foreign", lambda *_: False)
+    patch.setattr(senders, "speaks_for_another", lambda *_: False)
 
 
 def deposed_brains_act(patch: Patch) -> None:
@@ -142,7 +142,7 @@ DEFECTS: tuple[tuple[int, Callable[[Patch], None], int], ...] = (
     (13, functools.partial(without, "stale"), 12),
     (14, runs_asleep, 14),
     (15, any_node_believed, 1),
-    (16, deposed_brains_act, 780),
+    (16, deposed_brains_act, 70),
 )
 
 

@@ -39,6 +39,9 @@ PARTS: dict[str, str] = {
     "node.silent": "node.unreachable",
     "mode, return, start, reset)": "mode, return, forget, start, reset)",
     ": a fresh fact; an approval": ": there is no fresh one; an approval",
+    "not fit what is known here": "not fit what is known as the run begins",
+    "it tests what is not done here": "it tests what this plan does not do",
+    "they test what is not done here": "they test what this plan does not do",
 }  # parts of ids and sentences
 
 

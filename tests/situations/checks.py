@@ -171,13 +171,25 @@ def told(*words: str) -> Check:
     """A page has all these words, in what it says or why it was opened."""
 
     def fails(outcome: Outcome) -> str:
-        texts = [
-            f"{one.text} {one.subject.because} {one.subject.cause} {one.subject.scope}"
-            for one in outcome.pages
-        ]
+        texts = []
+        for one in outcome.pages:
+            about = one.subject
+            texts.append(
+                " ".join([one.text, about.because, about.cause, about.scope, *about.stops, *about.common])
+            )
         if any(all(word in text for word in words) for text in texts):
             return ""
         return f"no page says {' '.join(words)}"
+
+    return Check(fails=fails)
+
+
+def never_told(*words: str) -> Check:
+    """No page has all these words, repeats and resolutions included."""
+
+    def fails(outcome: Outcome) -> str:
+        found = [one.text for _, one in outcome.scene.paged if all(word in one.text for word in words)]
+        return f"a page says: {found[0]}" if found else ""
 
     return Check(fails=fails)
 

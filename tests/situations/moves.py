@@ -132,6 +132,17 @@ def says_of(at_s: float, verb: str, cause: str, **args: Scalar) -> Moves:
     return (Move(at_s=at_s, do=do),)
 
 
+def says_about(at_s: float, verb: str, on: str, **args: Scalar) -> Moves:
+    """An operator's command about each open incident of a node."""
+
+    def do(scene: Scene) -> None:
+        for one in list(scene.log.incidents.values()):
+            if one.node == on and one.state not in ENDED:
+                scene.command(verb, at_s=scene.at_s, who="ann", id=one.id, **args)
+
+    return (Move(at_s=at_s, do=do),)
+
+
 def answers(
     at_s: float,
     action: str,

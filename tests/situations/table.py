@@ -2,7 +2,7 @@
 
 import functools
 
-from tests.situations import brains, control, network, odd, oncall, remedies, wide
+from tests.situations import brains, control, network, night, odd, oncall, remedies, wide
 from tests.situations.situation import Judged, Situation, judge
 
 THEMES: dict[str, tuple[Situation, ...]] = {
@@ -12,6 +12,7 @@ THEMES: dict[str, tuple[Situation, ...]] = {
     "The brain, schedulers and operators": control.SITUATIONS,
     "The brain in the middle of a run": brains.SITUATIONS,
     "People beside the machine": oncall.SITUATIONS,
+    "Three in the morning": night.SITUATIONS,
     "Adversaries and bad luck": odd.SITUATIONS,
 }
 ALL: dict[str, Situation] = {one.what: one for theme in THEMES.values() for one in theme}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.conditions import SYMPTOM_PREFIX, symptoms_in
-from brain.core.pack.spec import Scalar
+from brain.core.pack.spec import Rule, Scalar
 from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of, whole_of
 from brain.core.state import Incident, SymptomState
 
@@ -34,6 +34,12 @@ def active_at(ctx: Context, scope: str) -> Iterator[SymptomState]:
         elif type_of(scope) == "node" or ctx.compiled.topology.overlap(scope, symptom.scope):
             yield symptom
     yield from own
+
+
+def named_by(ctx: Context, rule: Rule, scope: str) -> list[SymptomState]:
+    """The active symptoms in the situation of a scope that the rule names."""
+    named = set(symptoms_in(rule.when))
+    return [symptom for symptom in active_at(ctx, scope) if symptom.name in named]
 
 
 def situation(ctx: Context, scope: str) -> dict[str, Scalar]:

@@ -3,10 +3,14 @@
 A node counts as long as it shows the symptom, or a run of ours has set it aside and is not over. Nodes that recovered
 count for the growth: a fault that goes from node to node is one cause, though few show it at any moment. In the cell a
 node that a remedy healed counts as long as its facts would have lasted: remedies must not hide how many had the fault.
+
+A cable that has been bad for hours counts when its switch goes, but says nothing of how the switch is: with the nodes that
+fell ill when the shared cause began (`cause_at`), the spread is over, unless the old faults alone are as many as it takes.
 """
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import islice, pairwise
 
 from agent.contract.components import NODE
 from brain.core import ids
@@ -16,6 +20,7 @@ from brain.core.pack.topology import CELL, component_of, node_of
 from brain.core.state import SetAside, SymptomState
 
 SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
+MAX_ASKED = 10  # nodes whose facts may take the place of those of others
 GROWS_S = 300.0  # a spread that few nodes show is not over while the newest of them began so lately
 
 
@@ -39,55 +44,130 @@ def shows(ctx: Context, name: str, node: str, symptom: Symptom, scope: str) -> b
     return any(ctx.compiled.topology.at(node, component_of(place), symptom.scope) == scope for place in here)
 
 
-def _needed(ctx: Context, symptom: Symptom, scope: str) -> float:
+def _needed(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
     """How many nodes make the symptom spread, whenever it began on them. Of a small site, a few are many (law 6)."""
-    size = ctx.compiled.topology.size(scope, len(ctx.state.nodes))
-    few = (
-        min(symptom.at_least, max(SMALL_SITE_NODES, ctx.compiled.settings.shared_small_share * size))
-        if symptom.enough
-        else symptom.at_least
+    size = ctx.compiled.topology.size(wide.scope, len(ctx.state.nodes))
+    few = max(SMALL_SITE_NODES, ctx.compiled.settings.shared_small_share * size)
+    if few < symptom.at_least and _may_be_few(ctx, symptom, wide):
+        return max(few, symptom.share * size)
+    return max(symptom.at_least, symptom.share * size)
+
+
+def _may_be_few(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether the size of the place counts, and not the rule's own number."""
+    return bool(symptom.enough) or (_of_the_whole(ctx, symptom) and not _in_one_place(ctx, symptom, wide))
+
+
+def _of_the_whole(ctx: Context, symptom: Symptom) -> bool:
+    """Whether it counts in the whole cell or a fabric what lasts until a fact ends it: there law 6 counts all who show it now,
+    whenever it began, and a few are many of a small site. A rule's own window is for what only happens, such as a failover.
+    """
+    counted = ctx.compiled.symptoms.get(symptom.of)
+    return symptom.scope in (CELL, "fabric") and counted is not None and bool(counted.clear)
+
+
+def _in_one_place(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether all nodes that show it are in one narrower place where a rule counts them too: a leaf switch says more."""
+    at = ctx.compiled.topology.at
+    return any(
+        (first := at(next(iter(wide.members), ""), NODE, other.scope))
+        and all(at(node, NODE, other.scope) == first for node in wide.members)
+        for other in ctx.compiled.spreads.get(symptom.of, ())
+        if other.scope != symptom.scope
     )
-    return max(few, symptom.share * size)
 
 
-def _least(ctx: Context, symptom: Symptom, scope: str) -> float:
+def _least(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
     """The smallest number of nodes with which the symptom may have become spread."""
-    needed = _needed(ctx, symptom, scope)
+    needed = _needed(ctx, symptom, wide)
     return min(needed, symptom.enough) if symptom.enough else needed
 
 
 def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """So many nodes show it now; or so many began within `within_s`, and at least half as many show it still."""
-    count = len(wide.members)
-    if (not symptom.within_s or symptom.enough) and _with_treated(ctx, wide) >= _needed(
-        ctx, symptom, wide.scope
-    ):
+    """So many nodes show it now; or so many began within `within_s`, and at least half as many of these show it still."""
+    if _enough_show_it(ctx, symptom, wide):
         return True
-    least = _least(ctx, symptom, wide.scope)
-    if not symptom.within_s or count < least / 2:
+    least = _least(ctx, symptom, wide)
+    if not symptom.within_s or len(wide.members) < least / 2:
         return False
     begun = _begun(ctx, wide)
     since = max(begun, default=0.0) - symptom.within_s
-    return sum(1 for at in begun if at >= since) >= least
+    still = sum(1 for at in wide.members.values() if at >= since)
+    return still >= least / 2 and sum(1 for at in begun if at >= since) >= least
+
+
+def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Dates the shared cause of an active spread, once: back from the newest node, until nothing began for GROWS_S.
+
+    As long as these are fewer than half of those that it takes, the nodes came one by one: then all are part of it. Returns
+    whether it is dated now. From then on its evidence is that of its own nodes.
+    """
+    if wide.cause_at:
+        return False
+    begun = sorted(_begun(ctx, wide), reverse=True)
+    first, count = max(begun, default=0.0), 1
+    for later, earlier in pairwise(begun):
+        if later - earlier > GROWS_S:
+            break
+        first, count = earlier, count + 1
+    if count < _least(ctx, symptom, wide) / 2:
+        return False
+    wide.cause_at = first
+    _show(ctx, symptom, wide, lambda node: not stood_before(wide, node))
+    return True
+
+
+def stood_before(wide: SymptomState, node: str) -> bool:
+    """Whether the node showed it before the shared cause began."""
+    return wide.members.get(node, math.inf) < wide.cause_at
 
 
 def over(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """No node shows it; or fewer than half of those that it takes, and it does not grow any more."""
-    return not wide.members or (_few(ctx, symptom, wide) and ctx.now >= _grows_until(ctx, symptom, wide))
+    """No node shows it that fell ill by the shared cause; or fewer than half of those that it takes, and it does not grow
+    any more.
+    """
+    if not wide.members:
+        return True
+    if _enough_show_it(ctx, symptom, wide):
+        return False
+    if not any(at >= wide.cause_at for at in wide.members.values()):
+        return True
+    return _few(ctx, symptom, wide) and ctx.now >= _grows_until(ctx, symptom, wide)
+
+
+def waning(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether it is kept up only because it grew lately: too few show it to call anybody for it anew."""
+    return wide.active and not _enough_show_it(ctx, symptom, wide) and _few(ctx, symptom, wide)
 
 
 def due(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
-    """When a spread may end without news of a node; infinity: never."""
-    return _grows_until(ctx, symptom, wide) if wide.active and _few(ctx, symptom, wide) else math.inf
+    """When a spread ends without news of a node; infinity: never, as for one that enough nodes show, whenever it began there."""
+    return _grows_until(ctx, symptom, wide) if waning(ctx, symptom, wide) else math.inf
 
 
 def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> None:
     """Counts a node out; remembers for `within_s` when it began there."""
     key = ids.key(wide.name, wide.scope)
     began = wide.members.pop(node)
+    _show(ctx, symptom, wide, lambda shown: shown != node)
     if ctx.now < began + symptom.within_s:
         ctx.state.recovered.setdefault(key, {})[node] = began
         _arm(ctx, key, began + symptom.within_s)
+
+
+def _show(ctx: Context, symptom: Symptom, wide: SymptomState, kept: Callable[[str], bool]) -> None:
+    """Leaves out the facts of nodes that are no part of it; those of others that are take their place."""
+    left = [fact for fact in wide.evidence if kept(fact.node)]
+    room = len(wide.evidence) - len(left)
+    if not room:
+        return
+    shown = [fact.node for fact in left]
+    others = (node for node, at in wide.members.items() if at >= wide.cause_at and node not in shown)
+    for node in islice(others, MAX_ASKED):
+        here = ctx.index.active.get(node, {}).values()
+        facts = [other.evidence[0] for other in here if other.name == symptom.of and other.evidence]
+        left += facts[:1]
+    wide.evidence = left[: len(wide.evidence)]
 
 
 def was_treated(ctx: Context, key: str, aside: SetAside) -> None:
@@ -190,15 +270,25 @@ def _arm(ctx: Context, key: str, due: float) -> None:
         ctx.set_timer(name, due)
 
 
-def _with_treated(ctx: Context, wide: SymptomState) -> int:
-    """How many nodes show it, or would without our remedies."""
+def _enough_show_it(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether as many show it, or would without our remedies, as it takes, whenever it began on them."""
+    if symptom.within_s and not symptom.enough and not _of_the_whole(ctx, symptom):
+        return False
+    count = len(wide.members) + len(_treated(ctx, wide))
+    return count >= _needed(ctx, symptom, wide)
+
+
+def _treated(ctx: Context, wide: SymptomState) -> dict[str, None]:
+    """The nodes that would show it without our remedies."""
     treated = ctx.state.treated.get(ids.key(wide.name, wide.scope), {})
-    nodes = {node_of(ids.split(key)[1]) for key, aside in treated.items() if ctx.now < aside.until}
-    return len(nodes | wide.members.keys())
+    nodes = [node_of(ids.split(key)[1]) for key, aside in treated.items() if ctx.now < aside.until]
+    return dict.fromkeys(node for node in nodes if node not in wide.members)
 
 
 def _few(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    return _with_treated(ctx, wide) < _least(ctx, symptom, wide.scope) / 2
+    """Whether fewer than half of those that it takes show it by the shared cause."""
+    count = len(_treated(ctx, wide)) + sum(at >= wide.cause_at for at in wide.members.values())
+    return count < _least(ctx, symptom, wide) / 2
 
 
 def _begun(ctx: Context, wide: SymptomState) -> list[float]:

@@ -6,23 +6,17 @@ then judges the scopes that see them.
 """
 
 import math
-from bisect import insort
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 
 from agent.contract.counted import counted
-from agent.contract.messages import Event, clip
+from agent.contract.messages import Event
 from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import spread
-from brain.core.pack import conditions
-from brain.core.pack.feeds import field_of
-from brain.core.pack.spec import Match, Override, Symptom
+from brain.core.faults import apart, facts, spread
+from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
-from brain.core.state import Evidence, SetAside, SymptomState
+from brain.core.state import SetAside, SymptomState
 
-MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
-MAX_EVIDENCE = 6  # the first facts and the newest
 LASTING = ("lasting", "unlike")  # ways of detection that begin a symptom after for_s
 
 
@@ -32,10 +26,10 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
     if feeds is None:
         return []
     if (overrides := ctx.compiled.overrides.get(event.kind)) is not None:
-        event = overruled(overrides, event)
+        event = facts.overruled(overrides, event)
     changed: list[SymptomState] = []
     for symptom, match, starts in feeds.of(event):
-        if match.where and not _matches(match, event):
+        if match.where and not facts.matches(match, event):
             continue
         scope = ctx.compiled.topology.at(event.node, event.component, symptom.scope)
         if not scope:
@@ -45,23 +39,6 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
         else:
             changed.extend(_cleared(ctx, symptom, scope, event))
     return changed
-
-
-def overruled(overrides: Iterable[Override], event: Event) -> Event:
-    """The event with the first override that fits applied, and named in its data. The log keeps the node's own."""
-    for override in overrides:
-        if _matches(override.on, event):
-            data = {**event.data, "overruled_by": override.name}
-            if override.action:
-                data["action"] = override.action
-            evidence = f"{event.evidence} [{override.name}: {override.because}]".lstrip()
-            return replace(event, severity=override.severity or event.severity, data=data, evidence=evidence)
-    return event
-
-
-def _matches(match: Match, event: Event) -> bool:
-    """Whether all tests of `where` pass: names of the envelope first, then data fields."""
-    return all(conditions.test(want, field_of(event, name)) for name, want in match.where.items())
 
 
 def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[SymptomState]:
@@ -85,8 +62,9 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
     state.last = max(state.last, at)
     state.arrived = ctx.now
     state.total += event.count
-    fresh_evidence = _remember(state, event, at)
-    carried = _carry(symptom, state, event)
+    fresh_evidence = facts.remember(state, event, at)
+    carried = facts.carry(symptom, state, event)
+    carried = apart.begins(symptom, state, event, at) or carried
     if _reached(ctx, symptom, state, event, at, was_on=was_on):
         if not state.active:
             yield from start(ctx, key, state)
@@ -121,13 +99,13 @@ def _reached(
         case "seen":
             return True
         case "count":
-            return _window(state, at, event.count, symptom) >= symptom.at_least
+            return facts.window(state, at, event.count, symptom) >= symptom.at_least
         case "sum":
             value = event.data.get(symptom.sum_of, 0)
             weight = float(value) if isinstance(value, (int, float)) else 0.0
-            return _window(state, at, weight, symptom) >= symptom.at_least
+            return facts.window(state, at, weight, symptom) >= symptom.at_least
         case "flapping":
-            changes = _window(state, at, 0 if was_on else 1, symptom)
+            changes = facts.window(state, at, 0 if was_on else 1, symptom)
             return state.active or changes >= symptom.at_least
         case "lasting":
             if not was_on:
@@ -135,17 +113,6 @@ def _reached(
             return ctx.now - state.since >= symptom.for_s
         case _:
             return False
-
-
-def _window(state: SymptomState, at: float, weight: float, symptom: Symptom) -> float:
-    """Adds a hit (weight 0: none). Returns the sum of the weights in the window that ends with the newest hit."""
-    if weight:
-        insort(state.hits, (at, weight))
-    newest = state.hits[-1][0] if state.hits else at
-    state.hits = [hit for hit in state.hits if hit[0] > newest - symptom.within_s][-MAX_HITS:]
-    if state.hits and not state.active:
-        state.since = state.hits[0][0]
-    return sum(hit[1] for hit in state.hits)
 
 
 def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[SymptomState]:
@@ -156,18 +123,22 @@ def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterat
     spread.is_over(ctx, key, at)
     if state is None:
         return
+    carried = dict(state.carried)
     if symptom.detect == "flapping":
         if state.on:
             state.on = False
             state.last = max(state.last, at)
             state.arrived = ctx.now
-            if _window(state, at, 1, symptom) >= symptom.at_least and not state.active:
+            if facts.window(state, at, 1, symptom) >= symptom.at_least and not state.active:
                 yield from start(ctx, key, state)
             arm(ctx, key, symptom, state)
-    elif at < state.last:
-        return  # it cleared before the newest fact: an older event that came late
+    elif (what := apart.ends(symptom, state, event, at, ctx.now)) is apart.Ending.NONE:
+        arm(ctx, key, symptom, state)  # what is left may end sooner
+        if state.active and state.carried != carried:
+            yield state
     elif state.active:
-        yield from end(ctx, state, f"{event.kind} on {event.component}")
+        proven = what is apart.Ending.PROVEN
+        yield from end(ctx, state, f"{event.kind} on {event.component}", proven=proven)
     else:
         forget(ctx, key)
 
@@ -264,11 +235,12 @@ def _count_in(
     wide.last = max(wide.last, state.last)
     wide.arrived = ctx.now
     wide.total += 1
-    if len(wide.evidence) < MAX_EVIDENCE and state.evidence:
+    if len(wide.evidence) < facts.MAX_EVIDENCE and state.evidence:
         wide.evidence.append(state.evidence[0])
     if not wide.active and spread.reached(ctx, symptom, wide):
+        spread.date(ctx, symptom, wide)
         yield from start(ctx, key, wide)
-    elif wide.active and joined and ctx.state.dismissed:
+    elif wide.active and joined and (spread.date(ctx, symptom, wide) or ctx.state.dismissed):
         yield wide
 
 
@@ -318,6 +290,7 @@ def new_places(ctx: Context) -> Iterator[SymptomState]:
             if not spread.shows(ctx, spec.of, node, spec, wide.scope):
                 del wide.members[node]
         if not wide.active and spread.reached(ctx, spec, wide):
+            spread.date(ctx, spec, wide)
             yield from start(ctx, key, wide)
         yield from _recount(ctx, key, spec, wide)
 
@@ -340,6 +313,7 @@ def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> It
             else "no node shows it any more"
         )
         yield from end(ctx, wide, why, keep=True)
+        wide.cause_at = 0.0
     if wide.members:
         arm(ctx, key, symptom, wide)
     else:
@@ -376,7 +350,7 @@ def _expires(symptom: Symptom, state: SymptomState) -> float:
     """When a symptom, active or not, ends unless a fact renews it."""
     if not state.active or symptom.detect == "flapping":
         return state.arrived + (symptom.within_s or symptom.ttl_s)
-    return state.arrived + symptom.ttl_s
+    return apart.newest(state) + symptom.ttl_s
 
 
 def arm(ctx: Context, key: str, symptom: Symptom, state: SymptomState) -> None:
@@ -406,27 +380,3 @@ def forget(ctx: Context, key: str) -> None:
     if known is not None:
         ctx.index.remove_part(known.scope)
     ctx.cancel_timer(f"symptom:{key}")
-
-
-def _carry(symptom: Symptom, state: SymptomState, event: Event) -> bool:
-    """Takes over the event's fields that the situation carries. Whether any changed."""
-    changed = False
-    for field, source in symptom.carry.items():
-        value = event.data.get(source)
-        if value is not None and state.carried.get(field) != value:
-            state.carried[field] = value
-            changed = True
-    return changed
-
-
-def _remember(state: SymptomState, event: Event, at: float) -> bool:
-    """Keeps the event as evidence: the first few and the newest. Whether it is one of the first few."""
-    text = event.evidence or ", ".join(f"{name}={value}" for name, value in event.data.items())
-    evidence = Evidence(
-        id=event.id, at=at, node=event.node, kind=event.kind, component=event.component, text=clip(text)
-    )
-    if len(state.evidence) < MAX_EVIDENCE:
-        state.evidence.append(evidence)
-        return True
-    state.evidence[-1] = evidence
-    return False

@@ -9,6 +9,7 @@ from brain.core.context import Context
 from brain.core.effects import Step
 from brain.core.state import Incident, IncidentState, OwnedDrain, Run, RunState
 
+ALL_OWNERS = "all"  # `owners` of a step that takes every mark of ours off the node, whoever's it is
 LEFT = "left-drained"  # in place of a rule's name, in the incident of a node that another one left drained
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 _RUNNING = (RunState.INTENT, RunState.PERFORMING, RunState.VERIFYING, RunState.CANCELLING)
@@ -71,10 +72,10 @@ def of_others(ctx: Context, run: Run) -> bool:
 def others(ctx: Context, run: Run) -> list[str]:
     """The other incidents that want the run's node out of service, owners first.
 
-    For a run that an operator requested, an owner counts only while its fault is there or its run at work.
+    For a run by which an operator gives the node back, an owner counts only while its fault is there or its run at work.
     """
     owners = [owner for owner in ctx.state.drains.get(run.node, {}) if owner != run.incident]
-    if _by_operator(run):
+    if _gives_back_for_all(run):
         owners = [owner for owner in owners if _busy(ctx, ctx.state.incidents.get(owner))]
     for incident in ctx.state.incidents.values():
         if (
@@ -110,8 +111,13 @@ def returned(ctx: Context, run: Run) -> list[Incident]:
     return [incident for incident in former if incident is not None and incident.state not in _OVER]
 
 
-def _by_operator(run: Run) -> bool:
-    return run.requested_by not in ("", "schedule")
+def _gives_back_for_all(run: Run) -> bool:
+    """Whether an operator's word counts for every incident, as with `gpuward return`. Who asks for an inspection says
+    nothing of what else keeps the node out of service.
+    """
+    rungs = (*run.runbook.rungs, *run.runbook.return_to_service)
+    all_of_them = any(rung.params.get("owners") == ALL_OWNERS for rung in rungs)
+    return all_of_them and run.requested_by not in ("", "schedule")
 
 
 def _wants_out(ctx: Context, incident: Incident) -> bool:

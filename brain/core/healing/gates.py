@@ -12,7 +12,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.faults import situations
-from brain.core.healing import approvals, drains, looks, plans
+from brain.core.healing import approvals, drains, looks, plans, unheard
 from brain.core.healing.limits import SCHEDULE, answers, breaker, offender, related, tries
 from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
@@ -170,7 +170,7 @@ def kept_out(case: Case) -> Verdict | None:
     run = case.run
     if run.requested_by not in ("", SCHEDULE) or approvals.valid(case.ctx, run):
         return None
-    theirs = run.kept_out or _changed_since(case)
+    theirs = run.kept_out or _changed_since(case) or _of_others(case)
     if not theirs:
         return None
     return Verdict(
@@ -195,6 +195,15 @@ def _changed_since(case: Case) -> str:
     if answer.drained:
         return f"{run.node} has a drain of somebody else now ({answer.drained})"
     return f"somebody has given {run.node} back since it was drained, and jobs may start there"
+
+
+def _of_others(case: Case) -> str:
+    """Whose drain stands on the node of a run that does not drain it itself, by the scheduler's answer; empty: nobody else's."""
+    answer = case.ctx.state.jobs.get(case.run.node)
+    drains_it = case.ctx.actions[case.rung.do].drains  # then its result tells, and what follows asks
+    if answer is None or answer.ours is not False or not answer.drained or drains_it:
+        return ""
+    return f"somebody else has drained {case.run.node} ({answer.drained})"
 
 
 def shared(case: Case) -> Verdict | None:
@@ -379,6 +388,7 @@ GATES: tuple[Gate, ...] = (
     answers,
     related,
     settling,
+    unheard.heard,
     mode,
     maintenance,
     one_per_node,

@@ -3,7 +3,7 @@
 And what they count: `claim` keeps it when a disruptive rung begins.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agent.contract.actions.spec import Disrupts
 from agent.contract.counted import counted
@@ -126,25 +126,63 @@ def related(case: Case) -> Verdict | None:
     ctx, run = case.ctx, case.run
     if run.counted or not run.node or run.requested_by or approvals.valid(ctx, run):
         return None
-    settings = ctx.compiled.settings
-    since = ctx.now - settings.breaker_within_s
-    nodes = list(
-        dict.fromkeys(
-            each.node for each in ctx.state.began if each.at > since and each.cause == case.incident.cause
-        )
-    )
+    why = _within_the_hour(case) or _where_one_job_ran(case) or _within_a_day(case)
+    if not why:
+        return None
+    reason = f"{why}; `gpuward approve` lets this one go on"
+    return Verdict(answer=Decision.HOLD, gate=RELATED, reason=reason, retry_s=300)
+
+
+def _within_the_hour(case: Case) -> str:
+    ctx, run, settings = case.ctx, case.run, case.ctx.compiled.settings
+    nodes = _nodes_of(_treated(case, settings.breaker_within_s))
     waiting = [node for node in others_waiting(ctx, run) if node not in nodes]
     if run.node in nodes or len(nodes) + len(waiting) < settings.same_cause_nodes:
-        return None
-    minutes = f"{settings.breaker_within_s / 60:.0f} minutes"
-    if nodes:
-        reason = f"{case.incident.cause} was treated on {counted(len(nodes), 'node')} within {minutes} ({', '.join(nodes[:6])})"
-        reason += ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
-    else:
-        reason = f"at least {settings.same_cause_nodes} other nodes began to wait with {case.incident.cause} within a day"
-    shared = _in_common(ctx, [*nodes, run.node]) if nodes else ""
-    reason += f": these belong together{shared}; `gpuward approve` lets this one go on"
-    return Verdict(answer=Decision.HOLD, gate=RELATED, reason=reason, retry_s=300)
+        return ""
+    if not nodes:
+        few = f"at least {settings.same_cause_nodes} other nodes"
+        return f"{few} began to wait with {case.incident.cause} within a day: these belong together"
+    why = _were_treated(case, nodes, f"{settings.breaker_within_s / 60:.0f} minutes")
+    why += ", and others wait" if len(nodes) < settings.same_cause_nodes else ""
+    return f"{why}: these belong together{_in_common(ctx, [*nodes, run.node])}"
+
+
+def _where_one_job_ran(case: Case) -> str:
+    """A job that is requeued takes what it does to its nodes with it."""
+    answer = case.ctx.state.jobs.get(case.run.node)
+    today = _treated(case, DAY_S)
+    for job in dict.fromkeys([*case.run.jobs, *(answer.jobs if answer is not None else ())]):
+        nodes = _nodes_of(each for each in today if job in each.jobs)
+        if case.run.node not in nodes and len(nodes) >= case.ctx.compiled.settings.same_cause_nodes:
+            why = f"{_were_treated(case, nodes, 'a day')}, and job {job} ran on each of them as it does here"
+            return f"{why}: these belong together"
+    return ""
+
+
+def _within_a_day(case: Case) -> str:
+    ctx, run = case.ctx, case.run
+    nodes = _nodes_of(_treated(case, DAY_S))
+    most = max(ctx.compiled.settings.same_cause_nodes_per_day, len(ctx.state.nodes) // 100)
+    if run.node in nodes or len(nodes) < most or not _heals(ctx, run):
+        return ""
+    return (
+        f"{_were_treated(case, nodes, 'a day')}: these belong together{_in_common(ctx, [*nodes, run.node])}"
+    )
+
+
+def _treated(case: Case, within_s: float) -> list[Disruption]:
+    """Where disruptive runs for the same cause began."""
+    since = case.ctx.now - within_s
+    return [each for each in case.ctx.state.began if each.at > since and each.cause == case.incident.cause]
+
+
+def _nodes_of(began: Iterable[Disruption]) -> list[str]:
+    return list(dict.fromkeys(each.node for each in began))
+
+
+def _were_treated(case: Case, nodes: list[str], within: str) -> str:
+    named = ", ".join(nodes[:6])
+    return f"{case.incident.cause} was treated on {counted(len(nodes), 'node')} within {within} ({named})"
 
 
 def others_waiting(ctx: Context, run: Run) -> list[str]:
@@ -165,6 +203,15 @@ def others_waiting(ctx: Context, run: Run) -> list[str]:
             and ctx.state.incidents[other.incident].cause == cause
         )
     )
+
+
+def wait_for_people(ctx: Context, run: Run) -> bool:
+    """The run waits for this reason, with what runs on its node now. Returns whether people are to be told."""
+    first = not told_already(ctx, run)
+    answer = ctx.state.jobs.get(run.node)
+    run.related_since = run.related_since or ctx.now
+    run.jobs = run.jobs or (list(answer.jobs) if answer is not None else [])
+    return first
 
 
 def told_already(ctx: Context, run: Run) -> bool:
@@ -199,15 +246,23 @@ def claim(ctx: Context, run: Run) -> None:
         times = [at for at in state.remedied.get(run.node, ()) if at > ctx.now - 30 * DAY_S]
         state.remedied[run.node] = [*times, ctx.now][-settings.remedies_per_month :]
     incident = state.incidents[run.incident]
-    since = ctx.now - settings.breaker_within_s
-    disruption = Disruption(at=ctx.now, node=run.node or run.scope, cause=incident.cause)
-    state.began = [each for each in state.began if each.at > since] + [disruption]
-    nodes = list(dict.fromkeys(each.node for each in state.began))  # one node alone cannot trip it
+    disruption = Disruption(
+        at=ctx.now, node=run.node or run.scope, cause=incident.cause, jobs=tuple(run.jobs)
+    )
+    kept_s = max(settings.breaker_within_s, DAY_S)
+    state.began = [each for each in state.began if each.at > ctx.now - kept_s] + [disruption]
+    nodes = _nodes_of(began_lately(ctx))  # one node alone cannot trip it
     if len(nodes) >= settings.breaker_runs and not state.tripped:
         state.tripped = ctx.now
         why = f"disruptive runs on {counted(len(nodes), 'node')} within {settings.breaker_within_s / 60:.0f} minutes"
         ctx.note("breaker.tripped", f"{why}: no further one begins until a person says `reset`")
         escalation.urgent(ctx, incident, f"the breaker has tripped: {why}")
+
+
+def began_lately(ctx: Context) -> list[Disruption]:
+    """The disruptive runs that count for the breaker, and for whose turn at a budget it is."""
+    since = ctx.now - ctx.compiled.settings.breaker_within_s
+    return [each for each in ctx.state.began if each.at > since]
 
 
 def tries_key(run: Run, incident: Incident) -> str:

@@ -32,8 +32,8 @@ def outline(ctx: Context, run: Run, incident: Incident, *, observed: bool) -> li
 def _left_out(head: str, names: list[str]) -> list[str]:
     """The line for rungs that follow one another and do not fit."""
     one = len(names) == 1
-    fit = "it does not fit what is known here" if one else "they do not fit what is known here"
-    tests = "it tests what is not done here" if one else "they test what is not done here"
+    fit = f"{'it does' if one else 'they do'} not fit what is known as the run begins"  # more may be, when their turn comes
+    tests = f"{'it tests' if one else 'they test'} what this plan does not do"
     return [f"{head}{', '.join(names)}: left out, {tests if head else fit}"] if names else []
 
 

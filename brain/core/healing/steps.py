@@ -4,19 +4,32 @@ A step is performed only after its intent came back on the log with the present 
 brain cannot act. For a step whose outcome is unknown the repeat class decides (law 4).
 """
 
-from collections.abc import Mapping
-
 from agent.contract.actions.spec import Disrupts, Repeat
 from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.effects import CancelStep, Perform, WriteIntent
+from brain.core.effects import Perform
 from brain.core.faults import reports, situations, symptoms
-from brain.core.healing import drains, gates, looks, plans, runs, unanswered, validation, verdicts
-from brain.core.healing.runs import RunTrigger
-from brain.core.healing.unanswered import NO_ANSWER_S, NO_PROGRESS_S
+from brain.core.healing import (
+    drain_results,
+    drains,
+    failed_tests,
+    gates,
+    holding,
+    looks,
+    plans,
+    run_states,
+    runs,
+    senders,
+    unanswered,
+    unheard,
+    validation,
+    verdicts,
+    way_back,
+)
+from brain.core.healing.run_states import RunTrigger
 from brain.core.inputs import StepProgress, StepResult
-from brain.core.pack.spec import Paging, Priority, Rung, Scalar
+from brain.core.pack.spec import Paging, Priority, Rung
 from brain.core.paging import escalation
 from brain.core.state import Run, RunState
 
@@ -25,8 +38,6 @@ ANSWER_GRACE_S = 15.0  # how long after its own timeout the result of a step may
 JITTER_S = 1.0
 # People are told of a P0 or P1 that was not paged at once, and of a node that waits drained, when it has lasted this long.
 PATIENCE_S = 1800.0
-# It is given up after this long without a report, however late its deadline is: a drain may wait for days.
-GIVE_UP_S = 1800.0
 
 
 def intended(ctx: Context, step_id: str, epoch: int) -> None:
@@ -34,28 +45,28 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
     run = _run_of(ctx, step_id)
     if run is None or run.state not in (RunState.INTENT, RunState.PERFORMING) or epoch != ctx.state.epoch:
         return
-    incident, rung = ctx.state.incidents[run.incident], _rung(run)
+    incident, rung = ctx.state.incidents[run.incident], rung_of(run)
     step = plans.step(ctx, run, incident, rung)
-    objection = _objection(ctx, run, rung)
+    stopped = objection(ctx, run, rung)
     if run.state is RunState.PERFORMING:
         # A new leader asks again under the same id; what was logged since prevents that request, and does not stop the step.
-        if objection is None and epoch > run.epoch and step.repeat is Repeat.SAFE:
+        if stopped is None and epoch > run.epoch and step.repeat is Repeat.SAFE:
             run.epoch = epoch
             ctx.effects.append(Perform(step=plans.rest_of(ctx, run, step)))
         return
-    if objection is not None:
-        runs.withdraw(ctx, run, rung, objection)
+    if stopped is not None:
+        runs.withdraw(ctx, run, rung, stopped)
         return
     if runs.needless(run, incident) and step.disrupts is not Disrupts.NOTHING:
         run.steps[-1].outcome, run.steps[-1].why = "withdrawn", "the fault is gone"
         runs.proceed(ctx, run)
         return
-    runs.transition(ctx, run, RunTrigger.INTENT_LOGGED, f"{step.action} on {step.node or 'the brain'}")
+    run_states.transition(ctx, run, RunTrigger.INTENT_LOGGED, f"{step.action} on {step.node or 'the brain'}")
     run.epoch, run.deadline = epoch, ctx.now + step.timeout_s + ANSWER_GRACE_S
     run.heard_at, run.back_at = ctx.now, 0.0
     # What disrupts has passed the gates just now; evidence is collected however old the facts are.
     run.in_time = step.disrupts is not Disrupts.NOTHING or not gates.old_news(ctx, run, incident)
-    _watch(ctx, run)
+    watch(ctx, run)
     if step.disrupts is not Disrupts.NOTHING:
         run.disrupted, run.disturbed_at = True, ctx.now
     if step.node and ctx.actions[step.action].drains:
@@ -65,10 +76,10 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
     ctx.effects.append(Perform(step=step))
 
 
-def _objection(ctx: Context, run: Run, rung: Rung) -> verdicts.Verdict | None:
+def objection(ctx: Context, run: Run, rung: Rung) -> verdicts.Verdict | None:
     """Law 2: the gates are asked again at the last moment, before a disruptive step leaves. None: none objects."""
     if run.node and ctx.actions[rung.do].returns:
-        gate, why = runs.not_to_be_returned(ctx, run)
+        gate, why = way_back.not_to_be_returned(ctx, run)
         if why:
             return verdicts.Verdict(answer=verdicts.Decision.HOLD, gate=gate, reason=why, retry_s=1)
     if plans.disrupts(ctx, rung, returning=bool(run.worked)) is Disrupts.NOTHING:
@@ -83,15 +94,15 @@ def progress(ctx: Context, given: StepProgress) -> None:
     A sign of life of another node's step, or of one that the brain performs, changes nothing (law 15).
     """
     run = _run_of(ctx, given.step)
-    if run is None or _is_foreign(ctx, run, given.node):
+    if run is None or senders.is_foreign(ctx, run, given.node):
         return
-    if run.state in (RunState.PERFORMING, RunState.CANCELLING) and unanswered.counts(ctx, run, _rung(run)):
+    if run.state in (RunState.PERFORMING, RunState.CANCELLING) and unanswered.counts(ctx, run, rung_of(run)):
         _has_answered(ctx, given.node)
         run.heard_at = ctx.now
-        _tell_if_long(ctx, run)
+        tell_if_long(ctx, run)
         if reconsider(ctx, run):
             return
-        _watch(ctx, run)
+        watch(ctx, run)
         if given.text and given.text != run.steps[-1].doing:
             run.steps[-1].doing = given.text
             ctx.note("step.progress", given.text, incident=run.incident, run=run.id, scope=run.scope)
@@ -105,7 +116,7 @@ def reconsider(ctx: Context, run: Run) -> bool:
     """
     if run.state is not RunState.PERFORMING:
         return False
-    rung = _rung(run)
+    rung = rung_of(run)
     if not ctx.actions[rung.do].drains:
         return False
     step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
@@ -117,9 +128,9 @@ def reconsider(ctx: Context, run: Run) -> bool:
     return verdict is not None
 
 
-def _watch(ctx: Context, run: Run) -> None:
+def watch(ctx: Context, run: Run) -> None:
     """Sets the timer for the step's deadline, or for the next check of its progress."""
-    ctx.set_timer(f"run:{run.id}", unanswered.due(ctx, run, _rung(run)))
+    ctx.set_timer(f"run:{run.id}", unanswered.due(ctx, run, rung_of(run)))
 
 
 def result(ctx: Context, given: StepResult) -> None:
@@ -128,7 +139,7 @@ def result(ctx: Context, given: StepResult) -> None:
     A node answers for itself only (law 15): what it says of a step that was not sent to it is an incident about that node,
     and changes nothing else.
     """
-    if _speaks_for_another(ctx, given):
+    if senders.speaks_for_another(ctx, given):
         text = f"{given.node} reports a result of {given.step}, which is not its own: ignored"
         ctx.note("step.foreign", text)
         reports.foreign_result(ctx, given.node, given.step)
@@ -139,14 +150,14 @@ def result(ctx: Context, given: StepResult) -> None:
     run = _run_of(ctx, given.step)
     if run is None or run.state not in (RunState.PERFORMING, RunState.CANCELLING):
         return
-    rung = _rung(run)
+    rung = rung_of(run)
     given = validation.judged(ctx, run, rung, given)
     outcome, why = given.outcome, given.why
     if run.in_time:
         run.moved_at = ctx.now
     if plans.disrupts(ctx, rung, returning=bool(run.worked)) is not Disrupts.NOTHING:
         run.disturbed_at = ctx.now
-    _keep_drain(ctx, run, rung, outcome, given.data)
+    drain_results.keep(ctx, run, rung, outcome, given.data)
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
     ctx.note(
         "step.result",
@@ -158,7 +169,7 @@ def result(ctx: Context, given: StepResult) -> None:
     )
     ctx.show_run(run)
     if run.state is RunState.CANCELLING:
-        runs.transition(ctx, run, RunTrigger.STEP_STOPPED, run.why)
+        run_states.transition(ctx, run, RunTrigger.STEP_STOPPED, run.why)
     else:
         _after(ctx, run, rung, outcome)
 
@@ -168,47 +179,16 @@ def _looked(ctx: Context, given: StepResult) -> bool:
     run = ctx.state.runs.get(plans.run_of(given.step))
     if run is None or not given.step.startswith(f"{run.id}.k"):
         return False
-    if given.step == run.looking and given.node in ("", run.node) and run.state not in runs.OVER:
+    if given.step == run.looking and given.node in ("", run.node) and run.state not in run_states.OVER:
         proven = looks.answered(ctx, run, given)
-        if run.state is RunState.VERIFYING:
-            check(ctx, run)
-        elif run.state in (RunState.HELD, RunState.APPROVAL) and proven:
-            runs.proceed(ctx, run)
-        elif run.state in (RunState.HELD, RunState.APPROVAL):
+        waits = run.state in (RunState.VERIFYING, RunState.HELD, RunState.APPROVAL)
+        if waits and not proven and not run.vouched:  # it is asked again, not as fast as it answers
             ctx.set_timer(f"run:{run.id}", ctx.now + looks.AGAIN_S)
+        elif run.state is RunState.VERIFYING:
+            check(ctx, run)
+        elif waits:
+            runs.proceed(ctx, run)
     return True
-
-
-def _keep_drain(ctx: Context, run: Run, rung: Rung, outcome: Outcome, data: Mapping[str, Scalar]) -> None:
-    """What a result says about the node's drain: it began, did not begin, was undone, or is over."""
-    spec = ctx.actions.get(rung.do)
-    if spec is None or not run.node:
-        return
-    if spec.drains and outcome is Outcome.OK:
-        theirs = f"somebody else has drained {run.node} ({data.get('reason', '')})"
-        run.kept_out = theirs if data.get("ours") is False else ""
-        drains.done(ctx, run.node, run.incident)
-    elif spec.drains and not _drained_before(ctx, run):
-        undone = outcome is Outcome.FAILED and run.steps[-1].params.get("then") == "undo"
-        if outcome is Outcome.REFUSED or undone:
-            drains.undone(ctx, run.node, run.incident)
-    elif spec.returns and outcome is Outcome.OK:
-        ctx.let_go.extend(drains.returned(ctx, run))
-
-
-def _drained_before(ctx: Context, run: Run) -> bool:
-    """Whether an earlier step of the incident may have drained the node."""
-    incident = ctx.state.incidents[run.incident]
-    earlier = [
-        step
-        for each in incident.runs
-        if (other := ctx.state.runs.get(each)) is not None
-        for step in other.steps
-        if step.id != plans.last_step_id(run)
-        and (spec := ctx.actions.get(step.action)) is not None
-        and spec.drains
-    ]
-    return any(step.outcome not in (Outcome.REFUSED.value, "withdrawn") for step in earlier)
 
 
 def _after(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
@@ -221,9 +201,11 @@ def _after(ctx: Context, run: Run, rung: Rung, outcome: Outcome) -> None:
         _next_rung(ctx, run)
     elif may_be_done:
         why = f"nobody knows whether {rung.name} was done, and nothing verifies it: a person must look"
-        runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
+        run_states.transition(ctx, run, RunTrigger.EXHAUSTED, why)
     elif outcome is Outcome.REFUSED:
         _failed(ctx, run, rung, again=False, then=rung.on_refusal)
+    elif outcome is Outcome.UNREACHABLE and (silent := unheard.may_yet_be(ctx, run, rung)) is not None:
+        holding.stopped_by_gate(ctx, run, ctx.state.incidents[run.incident], rung, silent)
     else:
         done = outcome is Outcome.FAILED
         _failed(ctx, run, rung, again=not (done and repeat is Repeat.NEVER))
@@ -242,37 +224,21 @@ def _failed(ctx: Context, run: Run, rung: Rung, *, again: bool, then: str = "") 
     if again and run.attempt <= rung.retries:
         run.attempt += 1
         runs.proceed(ctx, run)
-    elif run.worked and not refused_and_fine and _relapse(ctx, run, rung):
-        return
     elif run.worked and not refused_and_fine:
-        why = f"{run.worked}, but {rung.name} failed: {run.steps[-1].why}: a person must bring it back into service"
-        runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
+        failed_tests.remember(ctx, run, rung)
+        runs.proceed(ctx, run)
     elif then == "quit":
         why = f"{rung.name} was not to be done now, so nothing else is"
-        runs.transition(ctx, run, RunTrigger.SUCCEEDED, why)
+        run_states.transition(ctx, run, RunTrigger.SUCCEEDED, why)
     elif then == "stop":
         last = run.steps[-1]
         how = (
             f"{rung.name} {'was refused' if last.outcome == Outcome.REFUSED.value else 'failed'}: {last.why}"
         )
         why = f"{how}. The runbook stops there: a person must take it from here"
-        runs.transition(ctx, run, RunTrigger.EXHAUSTED, why)
+        run_states.transition(ctx, run, RunTrigger.EXHAUSTED, why)
     else:
         _next_rung(ctx, run)
-
-
-def _relapse(ctx: Context, run: Run, rung: Rung) -> bool:
-    """A check before the return failed: once, the run goes back into the ladder. False: it did so before, or has none left."""
-    found = run.steps[-1].outcome == Outcome.FAILED.value and not ctx.actions[rung.do].returns
-    if not found or run.relapses or run.back_to >= len(run.runbook.rungs):
-        return False
-    why = f"{run.worked}, but {rung.name} failed: {run.steps[-1].why}: back into the ladder"
-    ctx.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)
-    run.relapses += 1
-    run.worked, run.rung, run.attempt = "", run.back_to, 1
-    runs.release(ctx, run)  # its tests asked no budget: what disrupts again does
-    runs.proceed(ctx, run)
-    return True
 
 
 def _verify(ctx: Context, run: Run, rung: Rung) -> None:
@@ -282,7 +248,7 @@ def _verify(ctx: Context, run: Run, rung: Rung) -> None:
     """
     assert rung.verify is not None  # noqa: S101  # the only caller has just checked
     why = f"{rung.name} is done; verifying that the symptoms are gone"
-    runs.transition(ctx, run, RunTrigger.STEP_PERFORMED, why)
+    run_states.transition(ctx, run, RunTrigger.STEP_PERFORMED, why)
     run.deadline = ctx.now + rung.verify.within_s
     run.quiet_since = 0.0
     node = ctx.state.nodes.get(run.node)
@@ -317,7 +283,7 @@ def check(ctx: Context, run: Run) -> None:
     """Decides a verification: passed, failed, or to be checked again later. Nothing for a run in another state."""
     if run.state is not RunState.VERIFYING:
         return
-    rung = _rung(run)
+    rung = rung_of(run)
     assert rung.verify is not None  # noqa: S101  # only a rung with verify leads to VERIFYING
     active = runs.still_active(ctx, run, rung)
     unreachable = _unreachable(ctx, run)
@@ -335,8 +301,13 @@ def check(ctx: Context, run: Run) -> None:
     if ctx.now < run.deadline and not returned:
         ctx.set_timer(f"run:{run.id}", run.deadline)
     else:
-        left = f"{', '.join(active[:3])} still there" if active else f"{run.node} is not heard"
-        _not_verified(ctx, run, rung, left)
+        if active:
+            _not_verified(
+                ctx, run, f"{rung.name} did not help: {', '.join(active[:3])} still there", seen=True
+            )
+        else:
+            _not_verified(ctx, run, f"nobody knows whether {rung.name} helped: {run.node} is not heard")
+        _failed(ctx, run, rung, again=plans.repeat(ctx, rung) is not Repeat.NEVER)
 
 
 def _check_proof(ctx: Context, run: Run, rung: Rung) -> None:
@@ -344,7 +315,8 @@ def _check_proof(ctx: Context, run: Run, rung: Rung) -> None:
     if looks.needless(run) or run.looked_at >= run.quiet_since:
         _verified(ctx, run, rung)
     elif looks.given_up(ctx, run):
-        _not_verified(ctx, run, rung, run.unseen)
+        _not_verified(ctx, run, f"nobody knows whether {rung.name} helped: {run.unseen}")
+        _failed(ctx, run, rung, again=plans.repeat(ctx, rung) is not Repeat.NEVER)
     else:
         ctx.set_timer(f"run:{run.id}", looks.ask(ctx, run))
 
@@ -356,35 +328,21 @@ def _verified(ctx: Context, run: Run, rung: Rung) -> None:
     runs.succeed(ctx, run, why, run.rung + 1)
 
 
-def _not_verified(ctx: Context, run: Run, rung: Rung, left: str) -> None:
-    run.steps[-1].verified = False
+def _not_verified(ctx: Context, run: Run, why: str, *, seen: bool = False) -> None:
+    """The remedy is not proven. `seen`: the fault is still there; else it is not known whether it helped."""
+    run.steps[-1].verified = False if seen else None
     run.moved_at = ctx.now
     looks.forget(run)
-    ctx.note(
-        "run.not_verified",
-        f"{rung.name} did not help: {left}",
-        incident=run.incident,
-        run=run.id,
-        scope=run.scope,
-    )
-    _failed(ctx, run, rung, again=plans.repeat(ctx, rung) is not Repeat.NEVER)
+    ctx.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)
 
 
-def timer(ctx: Context, run: Run) -> None:
-    """The run's timer fired: asks the gates again, checks the verification, or looks after a step without progress."""
-    _tell_if_long(ctx, run)
-    match run.state:
-        case RunState.HELD | RunState.APPROVAL:
-            runs.proceed(ctx, run)
-        case RunState.VERIFYING:
-            check(ctx, run)
-        case RunState.INTENT:
-            runs.intend_again(ctx, run)
-        case RunState.PERFORMING | RunState.CANCELLING:
-            _no_progress(ctx, run)
+def _has_answered(ctx: Context, node: str) -> None:
+    """A node reports of what it was told to do."""
+    if (known := ctx.state.nodes.get(node)) is not None:
+        known.unanswered_at = 0.0
 
 
-def _tell_if_long(ctx: Context, run: Run) -> None:
+def tell_if_long(ctx: Context, run: Run) -> None:
     """Law 14: a person is told of whatever waits; not of what a rule pages at once, since people know it already."""
     incident = ctx.state.incidents[run.incident]
     urgent = incident.severity <= Priority.P1 or bool(drains.owned(ctx, incident))
@@ -394,123 +352,19 @@ def _tell_if_long(ctx: Context, run: Run) -> None:
         and incident.page is Paging.FAILURE
         and not run.requested_by
         and not incident.pages.first_at
+        and not unheard.is_waited_for(ctx, run)
     ):
         doing = run.steps[-1].doing if run.state is RunState.PERFORMING else ""
         minutes = (ctx.now - run.started_at) / 60
         escalation.open_page(ctx, incident, f"not healed after {minutes:.0f} minutes: {doing or run.why}")
 
 
-def _no_progress(ctx: Context, run: Run) -> None:
-    """Gives a step up at its deadline (outcome unknown); before that, sends one of class `safe` again, for some time."""
-    rung = _rung(run)
-    unanswered.look(ctx, run, rung)
-    if ctx.now >= run.deadline:
-        if unanswered.is_overdue(ctx, run, rung):
-            unanswered.remember(ctx, run)
-        _unknown(ctx, plans.last_step_id(run), "no answer within its deadline")
-        return
-    if reconsider(ctx, run):
-        return
-    if unanswered.has_started_anew(ctx, run):
-        why = f"{run.node} has started anew, and does not say how {rung.name} ended"
-        _unknown(ctx, plans.last_step_id(run), why)
-        return
-    if unanswered.is_idle(ctx, run, rung):
-        _give_up(ctx, run, rung)
-        return
-    safe = plans.repeat(ctx, rung) is Repeat.SAFE
-    if safe and ctx.now - max(run.heard_at, run.steps[-1].at) >= GIVE_UP_S:
-        why = f"nothing heard of it for {GIVE_UP_S / 60:.0f} minutes"
-        step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
-        ctx.effects.append(
-            CancelStep(step=step, why=why)
-        )  # if it is under way after all, it must not go on unseen
-        _unknown(ctx, step.id, why)
-        return
-    _watch(ctx, run)
-    if run.state is RunState.PERFORMING and safe and _objection(ctx, run, rung) is None:
-        # Under the same id: a node that is performing it, or has performed it, answers so and does not do it twice.
-        incident = ctx.state.incidents[run.incident]
-        why = f"no sign of life of {rung.name} for {NO_PROGRESS_S:.0f} s: asked again under the same id"
-        ctx.note("step.asked_again", why, incident=run.incident, run=run.id, scope=run.scope)
-        step = plans.step(ctx, run, incident, rung)
-        ctx.effects.append(Perform(step=plans.rest_of(ctx, run, step)))
-
-
-def _give_up(ctx: Context, run: Run, rung: Rung) -> None:
-    """The node leaves the budgets, and a person must look: whoever waits for them does not wait for its deadlines."""
-    why = f"{run.node} is heard, and gives no sign of life of {rung.name} for {NO_ANSWER_S:.0f} s"
-    unanswered.remember(ctx, run)
-    ctx.state.nodes[run.node].unanswered_at = ctx.now
-    if run.state is RunState.CANCELLING:
-        _unknown(ctx, plans.last_step_id(run), why)
-        return
-    ctx.effects.append(
-        CancelStep(step=plans.step(ctx, run, ctx.state.incidents[run.incident], rung), why=why)
-    )
-    run.steps[-1].outcome, run.steps[-1].why = Outcome.UNKNOWN.value, why
-    runs.transition(ctx, run, RunTrigger.EXHAUSTED, f"{why}: a person must look")
-
-
-def heard(ctx: Context, run: Run) -> None:
-    """The run's node is heard again."""
-    before = run.back_at
-    if run.rung < len(plans.rungs(run)) and run.steps:
-        unanswered.look(ctx, run, _rung(run))
-    if run.back_at != before:
-        _watch(ctx, run)
-
-
-def _has_answered(ctx: Context, node: str) -> None:
-    """A node reports of what it was told to do."""
-    if (known := ctx.state.nodes.get(node)) is not None:
-        known.unanswered_at = 0.0
-
-
-def new_leader(ctx: Context, run: Run) -> None:
-    """Takes over the run's step from the last leader: the repeat class decides whether it is sent again or verified."""
-    if run.state not in (RunState.INTENT, RunState.PERFORMING, RunState.CANCELLING):
-        return
-    rung = _rung(run)
-    step = plans.step(ctx, run, ctx.state.incidents[run.incident], rung)
-    if run.state is RunState.INTENT:
-        ctx.effects.append(WriteIntent(step=step))
-    elif run.state is RunState.CANCELLING:
-        ctx.effects.append(CancelStep(step=step, why=run.why))
-    elif plans.repeat(ctx, rung) is Repeat.SAFE:
-        # Under the same id: a node that has it in its journal answers with the result and does not do it twice.
-        # It may be under way there, so the run stays PERFORMING: cancelled now, it awaits the step's end.
-        run.heard_at = ctx.now
-        why = f"{rung.name}: asked again by the new leader under the same id"
-        ctx.note("step.asked_again", why, incident=run.incident, run=run.id, scope=run.scope)
-        ctx.effects.append(WriteIntent(step=step))
-    else:
-        _unknown(ctx, step.id, "the leader changed before the result was known")
-
-
-def _unknown(ctx: Context, step_id: str, why: str) -> None:
+def unknown(ctx: Context, step_id: str, why: str) -> None:
     """Ends a step whose result is not known."""
     result(ctx, StepResult(id=ctx.cause, step=step_id, outcome=Outcome.UNKNOWN, why=why))
 
 
-def _speaks_for_another(ctx: Context, given: StepResult) -> bool:
-    """Whether a node reports the result of a step, or of a look, that was not sent to it."""
-    run = ctx.state.runs.get(plans.run_of(given.step))
-    if run is None or not given.node:
-        return False
-    step = next((step for step in run.steps if step.id == given.step), None)
-    if step is not None:
-        action = ctx.actions.get(step.action)
-        return given.node != run.node or (action is not None and action.where != "node")
-    return given.node != run.node and given.step.startswith(f"{run.id}.k")
-
-
-def _is_foreign(ctx: Context, run: Run, node: str) -> bool:
-    """Whether a node speaks of a step that is not its own: another node's, or one that the brain performs."""
-    return bool(node) and (node != run.node or ctx.actions[_rung(run).do].where != "node")
-
-
-def _rung(run: Run) -> Rung:
+def rung_of(run: Run) -> Rung:
     return plans.rungs(run)[run.rung]
 
 

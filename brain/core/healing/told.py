@@ -35,6 +35,16 @@ def foretell(value: Scalar) -> Scalar:
     )
 
 
+def tried(run: Run) -> bool:
+    """Whether the run has tried anything, or was stopped because too much was tried: one that only tells has not given up."""
+    return run.spent or any(step.action not in (PAGE, *EVIDENCE) for step in run.steps)
+
+
+def only_tells(run: Run) -> bool:
+    """Whether nothing is done by the run's runbook but to page."""
+    return bool(run.runbook.rungs) and all(rung.do == PAGE for rung in run.runbook.rungs)
+
+
 def drained(ctx: Context, run: Run) -> str:
     """Whether new jobs may come to the run's node, as far as we know."""
     node = run.node or "The node"

@@ -1,17 +1,18 @@
 """Operator commands: each is an input on the log, with the operator's name. VERBS is the table of them."""
 
+import math
 from collections.abc import Callable, Mapping
 
 from brain.core import ids, incidents
 from brain.core.context import Context
-from brain.core.faults import spread, symptoms
-from brain.core.healing import approvals, drains, gates, limits, runs, steps
+from brain.core.healing import approvals, drains, gates, limits, run_states, runs, steps
 from brain.core.healing.drains import LEFT
 from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
 from brain.core.operators import forgetting, requests, scopes
 from brain.core.pack.spec import Mode
 from brain.core.paging import escalation
+from brain.core.paging.subjects import holds_on
 from brain.core.people import do
 from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
 
@@ -113,9 +114,12 @@ def _approve(ctx: Context, command: OperatorCommand) -> None:
     given = approvals.give(ctx, run, command.who)
     escalation.answered(ctx.state.incidents[run.incident])
     minutes = ctx.compiled.settings.approval_s / 60
+    text = f"{do(command.who, 'approves')} {given.what} ({run.runbook.name}) for {minutes:.0f} minutes"
+    if stops := holds_on(ctx, ctx.state.incidents[run.incident].scope):
+        text += f"; nothing begins while {'; '.join(stops)}"
     ctx.note(
         "operator.approve",
-        f"{do(command.who, 'approves')} {given.what} ({run.runbook.name}) for {minutes:.0f} minutes",
+        text,
         incident=run.incident,
         run=run.id,
         scope=run.scope,
@@ -138,7 +142,7 @@ def _waits_for_none(ctx: Context, command: OperatorCommand, run: Run | None) -> 
 
 def _deny(ctx: Context, command: OperatorCommand) -> None:
     run = _run(ctx, command)
-    if run is None or run.state in runs.OVER:
+    if run is None or run.state in run_states.OVER:
         _refused(ctx, command, "no run of that id is under way")
         return
     runs.cancel(ctx, run, f"{command.who} denied it: {command.args.get('why', '') or 'no reason given'}")
@@ -205,18 +209,18 @@ def _begin_what_was_observed(ctx: Context, incident: Incident) -> None:
 
 
 def _return(ctx: Context, command: OperatorCommand) -> None:
-    """Ends the node's symptoms, and starts the runbook that returns it to service if the pack has one."""
+    """Starts the runbook that returns the node to service, and ends its symptoms, unless the node reports them anew.
+
+    Without such a runbook nothing is asked of the node: they end.
+    """
     node = str(command.args.get("node", ""))
     if node not in ctx.state.nodes:
         _refused(ctx, command, f"no such node: {node!r}")
         return
     ctx.note("operator.return", f"{do(command.who, 'says')} that {node} is healthy", scope=f"node/{node}")
-    for symptom in list(ctx.index.active.get(node, {}).values()):
-        ctx.changed.extend(symptoms.end(ctx, symptom, f"{do(command.who, 'says')} that the node is healthy"))
-    spread.is_healthy(ctx, node)
-    if RETURN_RUNBOOK in ctx.compiled.runbooks and (
-        why := requests.request(ctx, RETURN_RUNBOOK, f"node/{node}", command.who, "return")
-    ):
+    if RETURN_RUNBOOK not in ctx.compiled.runbooks:
+        ctx.vouched.append((node, command.who, math.inf, None))
+    elif why := requests.request(ctx, RETURN_RUNBOOK, f"node/{node}", command.who, "return", vouched=True):
         _refused(ctx, command, why)
 
 
@@ -257,6 +261,15 @@ def _admit(ctx: Context, command: OperatorCommand) -> None:
         ctx.note("node.admitted", f"{node} is let in again ({command.who})", scope=f"node/{node}")
 
 
+def _void(ctx: Context, command: OperatorCommand) -> None:
+    """A brain says of a join token that its operator has taken it away (`at`: when that was)."""
+    token = str(command.args.get("token", ""))
+    forgetting.void_token(ctx, token, _number(command.args.get("at")) or ctx.now)
+    ctx.note(
+        "token.void", f"{command.who} has taken away join token {token}: nobody joins by it", scope="cell"
+    )
+
+
 def _start(ctx: Context, command: OperatorCommand) -> None:
     runbook, node, fabric, why = (
         str(command.args.get(name, "")) for name in ("runbook", "node", "fabric", "why")
@@ -293,7 +306,10 @@ VERBS: dict[str, Callable[[Context, OperatorCommand], None]] = {
     "reset": _reset,
 }
 # What only the brains themselves say.
-BRAINS: Mapping[str, Callable[[Context, OperatorCommand], None]] = {"admit": _admit}
+BRAINS: Mapping[str, Callable[[Context, OperatorCommand], None]] = {
+    "admit": _admit,
+    "void": _void,
+}
 
 
 def _refused(ctx: Context, command: OperatorCommand, why: str) -> None:

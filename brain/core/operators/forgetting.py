@@ -7,6 +7,7 @@ from brain.core.incidents import IncidentTrigger
 from brain.core.pack.topology import node_of
 
 MOST_SHUT_OUT = 10_000  # a cell has no more nodes
+MOST_LEFT_BEHIND = 10_000
 
 
 def shut_out(ctx: Context, node: str, at: float) -> None:
@@ -17,14 +18,30 @@ def shut_out(ctx: Context, node: str, at: float) -> None:
         del kept[next(iter(kept))]
 
 
+def void_token(ctx: Context, token: str, at: float) -> None:
+    """Nobody joins by this token, whatever a brain's registry says: that may be from a backup."""
+    kept = ctx.state.void_tokens
+    kept[token] = max(at, kept.pop(token, 0.0))
+    if len(kept) > MOST_SHUT_OUT:
+        del kept[next(iter(kept))]
+
+
 def forget(ctx: Context, node: str, why: str) -> None:
     """Ends its incidents, with their pages and runs, and its symptoms; forgets what is remembered of it.
 
-    A drain of ours stays in the scheduler, and is nobody's here: the note says so.
+    A drain of ours stays in the scheduler: the note says so, and it has an incident again when the node is heard again (law 14).
     """
-    drained = ctx.state.drains.pop(node, None)
-    left = "; gpuward had drained it: take the drain off in the scheduler, if it is still listed there"
-    ctx.note("node.forgotten", f"{node}: {why}{left if drained else ''}", scope=f"node/{node}")
+    marks = [mark for drain in ctx.state.drains.pop(node, {}).values() for mark in drain.marks]
+    left = (
+        "; gpuward had drained it: take the drain off in the scheduler, if it is still listed there. If it is heard again, "
+        f"`gpuward return {node}` gives it back"
+    )
+    ctx.note("node.forgotten", f"{node}: {why}{left if marks else ''}", scope=f"node/{node}")
+    if marks:
+        kept = ctx.state.left_behind
+        kept[node] = marks
+        if len(kept) > MOST_LEFT_BEHIND:
+            del kept[next(iter(kept))]
     # Before their symptoms end: an incident without symptoms waits for its resolve delay.
     for incident in [one for one in ctx.state.incidents.values() if one.node == node]:
         incidents.transition(ctx, incident, IncidentTrigger.CLOSED_BY_OPERATOR, why)

@@ -7,7 +7,7 @@ import heapq
 
 from brain.core import ids, incidents
 from brain.core.context import Context
-from brain.core.healing import runs
+from brain.core.healing import run_states, runs
 from brain.core.healing.gates import mode_of
 from brain.core.healing.limits import SCHEDULE
 from brain.core.incidents import IncidentTrigger
@@ -21,10 +21,10 @@ _RESOLVE_DELAY_S = 1.0
 _PAUSE_S = 10.0  # between a scheduled run and the next one
 
 
-def request(ctx: Context, name: str, scope: str, who: str, why: str) -> str:
+def request(ctx: Context, name: str, scope: str, who: str, why: str, *, vouched: bool = False) -> str:
     """Starts the runbook on `node/<name>` or `fabric/<name>`. Returns why it cannot be started; empty: it was.
 
-    `who`: the operator, or SCHEDULE.
+    `who`: the operator, or SCHEDULE. `vouched`: who says that the node is healthy.
     """
     runbook = ctx.compiled.runbooks.get(name)
     if runbook is None or not runbook.request:
@@ -41,7 +41,7 @@ def request(ctx: Context, name: str, scope: str, who: str, why: str) -> str:
     )
     ctx.state.inspected[ids.key(name, _name(scope))] = ctx.now
     incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"runbook {name}")
-    runs.start(ctx, incident, requested_by=who)
+    runs.start(ctx, incident, requested_by=who, vouched=vouched)
     return ""
 
 
@@ -119,13 +119,14 @@ def plan_schedules(ctx: Context) -> None:
 def due(ctx: Context, name: str) -> None:
     """The schedule's timer fired, or one of its runs ended: starts runs where the last one is longest ago.
 
-    Not on unreachable nodes, nor where an incident is open or the runbook is in observe mode.
+    Not on unreachable nodes, nor where an incident is open or the runbook is in observe mode. A fabric is looked at by one of
+    its nodes: not where all of these are only observed.
     """
     runbook = ctx.compiled.runbooks.get(name)
     if runbook is None or runbook.every_s <= 0:
         return
     ctx.set_timer(f"schedule:{name}", ctx.now + _look_s(runbook))
-    under_way = [run for run in ctx.state.runs.values() if run.state not in runs.OVER]
+    under_way = [run for run in ctx.state.runs.values() if run.state not in run_states.OVER]
     free = ctx.compiled.settings.disruptive_runs_per_runbook - sum(
         run.runbook.name == name for run in under_way
     )
@@ -135,11 +136,24 @@ def due(ctx: Context, name: str) -> None:
         (last, scope)
         for scope in _scopes(ctx, runbook.scope, alive=True)
         if _name(scope) not in with_incidents
-        and mode_of(ctx, name, node_of(scope), runbook.at_most) is not Mode.OBSERVE
+        and _may_act(ctx, runbook, scope)
         and (last := ctx.state.inspected.get(ids.key(name, _name(scope)), before)) <= before
     ]
     for _, scope in heapq.nsmallest(max(0, free), ready):
         request(ctx, name, scope, SCHEDULE, f"every {runbook.every_s / 86400:g} days")
+
+
+def _may_act(ctx: Context, runbook: Runbook, scope: str) -> bool:
+    """Whether the runbook does more than observe there, and on a node that can do it."""
+
+    def acts(node: str) -> bool:
+        return mode_of(ctx, runbook.name, node, runbook.at_most) is not Mode.OBSERVE
+
+    own = node_of(scope)
+    if own or not acts(own):
+        return acts(own)
+    here = [node.name for node in ctx.state.nodes.values() if node.alive]
+    return any(ctx.compiled.topology.at(node, "node", runbook.scope) == scope and acts(node) for node in here)
 
 
 def _scopes(ctx: Context, kind: str, *, alive: bool = False) -> set[str]:
@@ -157,7 +171,7 @@ def _under_way(ctx: Context, runbook: str, scope: str) -> str | None:
         if (
             run.runbook.name == runbook
             and run.scope == scope
-            and run.state not in (*runs.OVER, RunState.OBSERVED)
+            and run.state not in (*run_states.OVER, RunState.OBSERVED)
         ):
             return run.id
     return None

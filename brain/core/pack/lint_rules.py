@@ -9,7 +9,7 @@ from agent.contract.errors import ConfigError, ContractError
 from brain.core.pack import conditions
 from brain.core.pack.finding import Finding
 from brain.core.pack.lint_symptoms import BASE_FIELDS, KINDS, fits
-from brain.core.pack.spec import Example, Expect, Given, Pack, Rule, Symptom
+from brain.core.pack.spec import DRAIN, NAMED, Example, Expect, Given, Pack, Rule, Symptom, Text
 from brain.core.pack.topology import CELL, SCOPES, WIDE
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,60}")
@@ -30,6 +30,8 @@ def findings(pack: Pack) -> Iterator[Finding]:
         if rule.scope not in SCOPES:
             yield Finding(path=(*path, "scope"), text=f"no scope {rule.scope!r} (have: {', '.join(SCOPES)})")
         yield from _when(rule, path, symptoms)
+        for index, case in enumerate(rule.knowledge.advice):
+            yield from condition(case.when, (*path, "knowledge", "advice", index, "when"), symptoms)
         yield from _texts(rule, path)
         if rule.runbook and rule.runbook not in runbooks:
             text = f"there is no runbook {rule.runbook!r} (have: {', '.join(sorted(runbooks)) or 'none'})"
@@ -120,12 +122,18 @@ def _when(rule: Rule, path: _Path, symptoms: Mapping[str, Symptom]) -> Iterator[
 def _texts(rule: Rule, path: _Path) -> Iterator[Finding]:
     if not rule.because.strip():
         yield Finding(path=(*path, "because"), text="is empty: why do these symptoms mean this cause?")
-    for part in ("cause", "todo"):
-        text = getattr(rule.knowledge, part)
+    known = rule.knowledge
+    texts: list[tuple[_Path, Text]] = [(("cause",), known.cause), (("todo",), known.todo)]
+    texts += [(("advice", index, "todo"), case.todo) for index, case in enumerate(known.advice)]
+    for part, text in texts:
+        here = (*path, "knowledge", *part)
         if not text.en.strip():
-            yield Finding(path=(*path, "knowledge", part, "en"), text="is empty")
+            yield Finding(path=(*here, "en"), text="is empty")
         if not _CHINESE.search(text.zh):
-            yield Finding(path=(*path, "knowledge", part, "zh"), text="has no Chinese text")
+            yield Finding(path=(*here, "zh"), text="has no Chinese text")
+        strange = [word for word in NAMED.findall(text.en + text.zh) if word != DRAIN or part == ("cause",)]
+        for word in strange:
+            yield Finding(path=here, text=f"{word!r} is no word of a `todo` (has: {DRAIN})")
     for index, link in enumerate(rule.knowledge.links):
         if not link.startswith(("https://", "http://")):
             yield Finding(path=(*path, "knowledge", "links", index), text="is no web address")

@@ -46,6 +46,7 @@ def findings(pack: Pack) -> Iterator[Finding]:
             for index, match in enumerate(matches):
                 yield from _match(symptom, match, (*path, part, index))
         yield from _carry(symptom, path)
+        yield from _apart(symptom, path)
 
 
 def _named(condition: Any) -> list[str]:
@@ -181,6 +182,18 @@ def _carry(symptom: Symptom, path: _Path) -> Iterator[Finding]:
         known = [match.kind for match in symptom.on if match.kind in KINDS]
         if known and not any(_type_of(kind, source) for kind in known):
             yield Finding(path=here, text=f"no fact in `on` has a field {source!r}")
+
+
+def _apart(symptom: Symptom, path: _Path) -> Iterator[Finding]:
+    here = (*path, "apart")
+    if symptom.apart and (symptom.detect not in ("seen", "lasting") or not symptom.clear):
+        yield Finding(
+            path=here, text="is for detect: seen and lasting, with `clear`: it says what an end is about"
+        )
+    known = [match.kind for match in symptom.on if match.kind in KINDS]
+    for name in symptom.apart:
+        if known and name not in (*_ENVELOPE, "kind") and not any(_type_of(kind, name) for kind in known):
+            yield Finding(path=here, text=f"no fact in `on` has a field {name!r}")
 
 
 def reaches(kind: Kind, scope: str) -> bool:

@@ -1,7 +1,8 @@
 """What people write in rules/ and runbooks/, as values. The YAML keys are these field names.
 
 A `Pack` is all that the engine's decisions depend on besides its inputs. It is itself an input on the log, so a replay
-uses the rules that were in force. Times are in seconds, rates per second.
+uses the rules that were in force. Times are in seconds, rates per second. It is one file although it is long: this, and no more,
+is the language of a pack, in the order in which the reference shows it.
 """
 
 import re
@@ -24,6 +25,7 @@ PAGE = "page"
 ONCALL = "oncall"  # the receiver that means the escalation chain
 # What a page's text says of the run as `$word`; brain/core/healing/told.py fills it in.
 TOLD = ("drained", "done", "evidence", "switched_off", "node", "distrust", "repair")
+DRAIN = "$drain"  # in a `todo`; brain/core/healing/advice.py
 # Pydantic reads these dataclasses too (brain/adapters/pack.py): unknown keys are errors.
 _STRICT: dict[str, Any] = {"extra": "forbid"}
 
@@ -80,6 +82,9 @@ class Symptom:
     on: tuple[Match, ...] = ()
     # events that end it; empty: it ends by ttl_s or by a verification
     clear: tuple[Match, ...] = ()
+    # data fields, names of the envelope as in `where`, or `kind`: facts that differ in one of them are different faults, and an
+    # event ends only the one with the same values; one of a kind that `on` does not name ends all. Empty: any ends the symptom
+    apart: tuple[str, ...] = ()
     # count: events · sum: total of `sum_of` · flapping: changes · spread: nodes · unlike: nodes with the baseline value
     at_least: float = 1.0
     # count, sum, flapping: length of the window, by the times when the facts occurred · spread: so many nodes must have
@@ -101,7 +106,7 @@ class Symptom:
     compare: str = ""
     # ends when no fact renewed it for this long; guards against a fault that stays open for ever
     ttl_s: float = 3600.0
-    # situation field -> data field of the newest event
+    # situation field -> data field of the newest event; of a text that stands in `apart`: of all open facts, by blanks apart
     carry: Mapping[str, str] = field(default_factory=dict)
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
@@ -131,11 +136,24 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What to do in one case of a fault, by what is known of it."""
+
+    # on the situation, like the `when` of a rung
+    when: Mapping[str, Any]
+    # in place of the knowledge's
+    todo: Text
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """What people who are paged need to know."""
+    """What people who are paged need to know. In `todo`, `$drain` says to drain the node, and nothing once it is drained."""
 
     cause: Text
     todo: Text
+    # the first whose `when` holds takes the place of `todo`
+    advice: tuple[Advice, ...] = ()
     links: tuple[str, ...] = ()
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
@@ -421,9 +439,11 @@ class Settings:
     breaker_runs: int = 30
     # the time of breaker_runs and same_cause_nodes
     breaker_within_s: float = 3600.0
-    # when disruptive runs for one cause began on this many nodes within breaker_within_s, or wait there for this reason, one on
-    # a further node needs an approval
+    # when disruptive runs for one cause began on this many nodes within breaker_within_s, or within a day where one job ran, or
+    # wait there for this reason, one on a further node needs an approval
     same_cause_nodes: int = 5
+    # the same for remedies that disrupt the whole node, on so many within a day, or on 1 % of the cell's if those are more
+    same_cause_nodes_per_day: int = 10
     # most remedies in a day that disrupt a node or a chassis, whatever each was for; then people must act
     remedies_per_day: int = 3
     # the same in 7 days
@@ -445,6 +465,8 @@ class Settings:
     utc_offsets: tuple[tuple[float, float], ...] = ()
     # severity -> chain of channel groups; for a severity without one, the group `oncall`
     escalation: Mapping[Priority, tuple[EscalationStep, ...]] = field(default_factory=dict)
+    # the site's channel groups; read from [groups] by the brain. A page to another group goes to those on call. Empty: not known
+    groups: tuple[str, ...] = ()
     # the alert that makes it this many nodes with new ones for a channel group within group_within_s, and those after it, form
     # an alert group; so many of one node form one of its own; 0: never
     group_at_least: int = 5

@@ -1,12 +1,13 @@
 """Scopes, and which contain which.
 
-A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`), `node/<node>`, `chassis/<name>`, `leaf/<name>`,
-`rack/<name>`, `pod/<name>`, `fabric/<name>`, or `cell`.
+A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`, `disk/n1/nvme0`), `node/<node>`, `chassis/<name>`,
+`leaf/<name>`, `rack/<name>`, `pod/<name>`, `fabric/<name>`, or `cell`.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
 
+from agent.contract.components import whole_disk
 from brain.core.pack.spec import Place
 
 SCOPES_KEPT = 16_384  # so many scopes are taken apart once only; the busy ones come again and again
@@ -60,6 +61,13 @@ def component_of(scope: str) -> str:
     return f"{kind}/{rest.partition('/')[2]}" if node_of(scope) else ""
 
 
+def _whole_name(kind: str, name: str) -> str:
+    """A MIG instance's fault is one of its GPU, a partition's or a namespace's one of its disk."""
+    if kind == "gpu":
+        return name.partition("/")[0]
+    return whole_disk(name) if kind == "disk" else name
+
+
 def whole_of(scope: str) -> str:
     """What a part belongs to: the card of a port, else the scope itself. Parts of one node overlap within one whole only."""
     return f"nic/{scope[5:].rpartition('.')[0]}" if scope.startswith("port/") else scope
@@ -100,7 +108,7 @@ class Topology:
             place = getattr(self.places.get(node, _NOWHERE), wanted)
             return f"{wanted}/{place}" if place else ""
         if wanted == kind:
-            return f"{kind}/{node}/{name.partition('/')[0] if kind == 'gpu' else name}"
+            return f"{kind}/{node}/{_whole_name(kind, name)}"
         if wanted == "nic" and kind == "port":
             return f"nic/{node}/{name.rpartition('.')[0]}"
         return ""

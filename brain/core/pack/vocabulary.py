@@ -11,6 +11,7 @@ NODE_CROWDED = "node.crowded"
 FOREIGN_RESULT = "node.foreign_result"
 FOREIGN_WORD = "node.foreign_word"
 TWO_AGENTS = "node.two_agents"
+NODE_CONDITION = "node.condition"
 UFM_PORT_ERRORS = "ufm.port_errors"
 UFM_UNHEALTHY = "ufm.port_unhealthy"
 UFM_HOT = "ufm.module_hot"
@@ -43,6 +44,23 @@ KINDS: dict[str, Kind] = {
             source="brain",
             summary="A silent node is heard again.",
             example={},
+        ),
+        Kind(
+            name=NODE_CONDITION,
+            component="node",
+            severity=Severity.ERROR,
+            source="Kubernetes",
+            summary="Conditions of the Node object that another watcher has set, of those that the site has named, have changed.",
+            fields=(
+                Field(name="active", type="bool", summary="false: none of them is True any more"),
+                Field(name="conditions", type="text", summary="those that are True"),
+                Field(name="text", type="text", summary="each with the reason and message of who set it"),
+            ),
+            example={
+                "active": True,
+                "conditions": "KernelDeadlock",
+                "text": "KernelDeadlock: DockerHung: task docker:7 blocked for more than 300 seconds.",
+            },
         ),
         Kind(
             name=CONTRACT_BROKEN,

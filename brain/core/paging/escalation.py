@@ -3,9 +3,9 @@
 The escalation chain of a severity (`settings.escalation`) names who is paged: its first channel group at once, each
 further one when the incident is not acknowledged by that group's deadline. Without an acknowledgement the page is
 repeated after 5, 10, 20, 40, 80 minutes (`settings.page_repeat_s`), if its severity is one of `settings.page_repeats`.
-The address `oncall` means the chain. A severity with a digest (`settings.digests`) has no chain: its pages wait for the
-site's hours and wake nobody. `queue.py` delivers pages in order and retries them; `grouping.py` collects the alerts of a
-storm or of a digest.
+The address `oncall` means the chain, and so does a group that the site does not have. A severity with a digest
+(`settings.digests`) has no chain: its pages wait for the site's hours and wake nobody. `queue.py` delivers pages in order and
+retries them; `grouping.py` collects the alerts of a storm or of a digest.
 """
 
 from brain.core.context import Context
@@ -36,7 +36,7 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
         return
     if what == "update" and _said_before(incident, f"{to}: {text}"):
         return
-    for group in _recipients(ctx, incident) if to == ONCALL else [to]:
+    for group in _recipients(ctx, incident) if to == ONCALL or _is_missing(ctx, to) else [to]:
         _notify(ctx, incident, what, text, group)
     if not incident.pages.first_at:
         incident.pages.first_at = ctx.now
@@ -45,6 +45,12 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
             return
         ctx.set_timer(f"page:{incident.id}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
         _schedule_next(ctx, incident)
+
+
+def _is_missing(ctx: Context, to: str) -> bool:
+    """Whether the site has no such channel group: those on call are told in its place, by the alert that they have."""
+    groups = ctx.compiled.settings.groups
+    return bool(groups) and to not in groups
 
 
 def _said_before(incident: Incident, news: str) -> bool:
@@ -75,9 +81,12 @@ def open_page(ctx: Context, incident: Incident, text: str) -> None:
         page(ctx, incident, "open", text)
 
 
-def gave_up(ctx: Context, incident: Incident, why: str) -> None:
-    """gpuward does nothing more: whoever was paged for the incident reads it, and if nobody was, the chain is paged."""
-    text = f"gpuward gave up: {why}"
+def gave_up(ctx: Context, incident: Incident, why: str, what: str = "") -> None:
+    """gpuward does nothing more: whoever was paged for the incident reads it, and if nobody was, the chain is paged.
+
+    `what`: in place of saying that gpuward gave up.
+    """
+    text = f"{what or 'gpuward gave up'}: {why}"
     if any(step.to in incident.pages.notified for step in _chain(ctx, incident)):
         page(ctx, incident, "update", text)
     else:
@@ -85,31 +94,60 @@ def gave_up(ctx: Context, incident: Incident, why: str) -> None:
 
 
 def raised(ctx: Context, incident: Incident, before: Priority) -> None:
-    """The incident's severity was raised: updates the groups that were paged, and goes by the new severity's chain."""
-    pages = incident.pages
+    """The incident's severity was raised: updates the groups that were paged, and goes by the new severity's chain.
+
+    Whoever has acknowledged it has acknowledged something less urgent. So the chain is called anew, from its beginning; also
+    where it was in a digest, of which nobody is woken.
+    """
+    pages, settings = incident.pages, ctx.compiled.settings
     incident.page_once = ""  # what was paged before was less urgent
+    if pages.resolved:
+        return
+    acked_by, pages.acked_by = pages.acked_by, ""
     if not pages.first_at:
-        pages.acked_by = ""  # of something less urgent; of this nobody has been told yet
-    if not pages.first_at or pages.resolved:
         return
     pages.severities.append(before)
-    digests = ctx.compiled.settings.digests
-    if (
-        before in digests and incident.severity not in digests
-    ):  # the chain begins now: nobody was woken so far
+    text = f"raised from {before} to {incident.severity}"
+    if acked_by:
+        text += f": {acked_by} has acknowledged it as {before}, nobody as {incident.severity}"
+    anew = bool(acked_by) or (before in settings.digests and incident.severity not in settings.digests)
+    if anew:
         pages.first_at = ctx.now
-        ctx.set_timer(f"page:{incident.id}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
+        ctx.set_timer(f"page:{incident.id}", ctx.now + settings.page_repeat_s[0])
+    chain = [step.to for step in _chain(ctx, incident)]
     for group in list(pages.notified):
-        _notify(ctx, incident, "update", f"raised from {before} to {incident.severity}", group)
+        if anew and group in chain:
+            _call_anew(ctx, incident, text, group)
+        else:
+            _notify(ctx, incident, "update", text, group)
+    if anew and not any(group in pages.notified for group in chain):
+        for group in _recipients(ctx, incident):
+            _notify(ctx, incident, "open", text, group)
     _escalate(ctx, incident)
 
 
+def _call_anew(ctx: Context, incident: Incident, text: str, to: str) -> None:
+    """Pages a group that was paged before, by the incident's own alert: an alert group was acknowledged, or wakes nobody."""
+    alert_group = ctx.state.alert_groups.get(incident.pages.grouped.pop(to, ""))
+    if alert_group is not None:
+        grouping.ended(ctx, alert_group, incident, f"{text}: it has a page of its own now")
+    queue.post(ctx, incident, "open", to, text)
+
+
 def resolve(ctx: Context, incident: Incident, why: str) -> None:
-    """Resolves the incident's alert in every group that was paged."""
-    if incident.pages.first_at and not incident.pages.resolved:
-        incident.pages.resolved = True
-        for group in list(incident.pages.notified):
-            _notify(ctx, incident, "resolve", why, group)
+    """Resolves the incident's alert in every group that was paged. Where it waits to be told, and another incident explains
+    it, it is not told at all.
+    """
+    pages = incident.pages
+    if pages.first_at and not pages.resolved:
+        pages.resolved = True
+        for group in list(pages.notified):
+            alert_group = ctx.state.alert_groups.get(pages.grouped.get(group, ""))
+            if incident.explained_by and alert_group is not None and not alert_group.pages.first_at:
+                pages.notified.remove(group)
+                grouping.withdraw(ctx, alert_group, incident, why)
+            else:
+                _notify(ctx, incident, "resolve", why, group)
     _stop_timers(ctx, incident)
 
 

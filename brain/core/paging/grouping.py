@@ -176,12 +176,33 @@ def acknowledged(ctx: Context, alert_group: AlertGroup, incident: Incident, who:
 
 
 def ended(ctx: Context, alert_group: AlertGroup, incident: Incident, why: str) -> None:
-    """A listed incident is over."""
+    """A listed incident is over, or its own page tells of it from now on."""
     line = alert_group.listed[incident.id]
     alert_group.seen += not (line.acked or line.over)
     alert_group.over += not line.over
-    alert_group.listed[incident.id] = replace(line, over=True, text=why)
+    explained = bool(incident.explained_by)
+    alert_group.listed[incident.id] = replace(line, over=True, explained=explained, text=why)
     _follow(ctx, alert_group, why, "")
+
+
+def withdraw(ctx: Context, alert_group: AlertGroup, incident: Incident, why: str) -> None:
+    """A listed incident is over before anybody was told, and another one, which people are told of, explains it."""
+    line = alert_group.listed.pop(incident.id)
+    alert_group.seen -= line.acked
+    for page in [page for page in alert_group.queued if page in incident.pages.waiting]:
+        alert_group.queued.remove(page)
+        del incident.pages.waiting[page]
+        queue.note(ctx, incident, "page.withdrawn", f"nobody was told yet: {why}", page)
+    del incident.pages.grouped[alert_group.to]
+    left = [ctx.state.incidents.get(one) for one in alert_group.listed]
+    alert_group.affected = {node: True for one in left if one is not None for node in one.affected}
+    alert_group.severity = min((one.severity for one in alert_group.listed.values()), default=Priority.P3)
+    if not alert_group.listed:
+        del ctx.state.alert_groups[alert_group.id]
+        ctx.cancel_timer(f"group:{alert_group.id}")
+        group = ctx.state.groups.get(alert_group.to)
+        if group is not None and group.alert_group == alert_group.id:
+            group.alert_group, group.collected = "", {}
 
 
 def send_collected(ctx: Context, alert_group: AlertGroup) -> None:
@@ -257,6 +278,8 @@ def _enqueue(ctx: Context, alert_group: AlertGroup, incident: Incident, what: qu
         "page.sent",
         f"{what} to {alert_group.to}, with others ({alert_group.id}): {text}",
         page_id,
+        what=what,
+        to=alert_group.to,
     )
 
 
@@ -273,12 +296,21 @@ def _follow(ctx: Context, alert_group: AlertGroup, why: str, who: str) -> None:
         ctx.cancel_timer(f"group:{alert_group.id}")
         queued, alert_group.queued = alert_group.queued, []
         queue.post(
-            ctx, alert_group, "resolve", alert_group.to, f"all {count} are over; the last: {why}", queued
+            ctx, alert_group, "resolve", alert_group.to, f"{_all_over(alert_group)}; the last: {why}", queued
         )
     elif not pages.acked_by and alert_group.seen == count:
         pages.acked_by = who or "people"
         ctx.cancel_timer(f"page:{alert_group.id}")
         queue.post(ctx, alert_group, "ack", alert_group.to, why)
+
+
+def _all_over(alert_group: AlertGroup) -> str:
+    """How the incidents of an alert group ended: those that others explain are not well."""
+    lines = alert_group.listed.values()
+    explained = sum(line.explained for line in lines)
+    if explained == len(lines):
+        return f"others explain all {explained}"
+    return f"all {len(lines)} are over" + (f", {explained} because others explain them" if explained else "")
 
 
 def _opens(ctx: Context, alert_group: AlertGroup) -> float:

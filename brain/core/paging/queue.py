@@ -1,7 +1,8 @@
 """Delivery queues: one for each incident (or alert group) and channel group. A page stays until it is delivered.
 
 One page of a queue is under way at a time, so that a resolution never overtakes the alert that it ends. A page that
-no channel accepted is tried again with growing pauses, for ever; a later page that makes it pointless takes its place.
+no channel accepted is tried again with growing pauses, for ever; a later page that makes it pointless takes its place. So what
+is over before any channel took its page is told by one page, its resolution, which says both (compose.py).
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from typing import Literal
 from brain.core.context import Context
 from brain.core.effects import SendPage
 from brain.core.pack.spec import Scalar
-from brain.core.paging.subjects import of_alert_group, of_incident
+from brain.core.paging.subjects import common_to, of_alert_group, of_incident, stops_of
 from brain.core.state import AlertGroup, Incident, PendingPage, State
 
 RETRY_FIRST_S = 5.0  # pause after a failed delivery; doubled with each further one
@@ -37,7 +38,7 @@ def post(ctx: Context, about: Paged, what: What, to: str, text: str, carries: It
     page_id = number(about)
     about.pages.waiting[page_id] = PendingPage(what=what, to=to, text=text, carries=list(carries))
     _next(ctx, about, to)
-    note(ctx, about, "page.sent", f"{what} to {to}: {text}", page_id)
+    note(ctx, about, "page.sent", f"{what} to {to}: {text}", page_id, what=what, to=to)
 
 
 def number(about: Paged) -> str:
@@ -46,10 +47,24 @@ def number(about: Paged) -> str:
     return f"{about.id}.p{about.pages.sent}"
 
 
-def note(ctx: Context, about: Paged, kind: str, text: str, page_id: str = "") -> None:
-    """A note about a page. An incident is shown again."""
+def note(
+    ctx: Context,
+    about: Paged,
+    kind: str,
+    text: str,
+    page_id: str = "",
+    *,
+    what: str = "",
+    to: str = "",
+    channel: str = "",
+    failed: str = "",
+) -> None:
+    """A note about a page. An incident is shown again. In the note's data: `what` the page is, to which channel group (`to`), the
+    channels that took it, and what failed on the way.
+    """
     scope = about.scope if isinstance(about, Incident) else "cell"
-    data: dict[str, Scalar | list[str]] = {"page": page_id} if page_id else {}
+    given = {"page": page_id, "what": what, "to": to, "channel": channel, "failed": failed}
+    data: dict[str, Scalar | list[str]] = {key: value for key, value in given.items() if value}
     ctx.note(kind, text, incident=about.id, scope=scope, data=data)
     if isinstance(about, Incident):
         ctx.show(about)
@@ -70,7 +85,7 @@ def answered(ctx: Context, page_id: str, *, ok: bool, channel: str, why: str) ->
     del about.pages.waiting[page_id]
     ctx.cancel_timer(f"redeliver:{page_id}")
     _record_channel(about, pending, channel)
-    note(ctx, about, "page.delivered", f"by {channel}", page_id)
+    note(ctx, about, "page.delivered", f"by {channel}", page_id, channel=channel, failed=why)
     done = [about] if isinstance(about, Incident) else []
     for carried in pending.carries:
         incident = ctx.state.incidents.get(carried.rpartition(".p")[0])
@@ -81,6 +96,8 @@ def answered(ctx: Context, page_id: str, *, ok: bool, channel: str, why: str) ->
                 "page.delivered",
                 f"by {channel}, in one page with others ({about.id})",
                 carried,
+                channel=channel,
+                failed=why,
             )
             done.append(incident)
     _next(ctx, about, pending.to)
@@ -108,8 +125,8 @@ def resend_all(ctx: Context) -> None:
 
 
 def busy(about: Paged, to: str) -> bool:
-    """Whether a page to this channel group is not delivered yet."""
-    return any(pending.to == to for pending in about.pages.waiting.values())
+    """Whether a page to this channel group, sent by itself, is not delivered yet."""
+    return bool(_queue(about, to))
 
 
 def _record_channel(about: Paged, pending: PendingPage, channel: str) -> None:
@@ -180,7 +197,8 @@ def _send(ctx: Context, about: Paged, page_id: str) -> None:
     pending = about.pages.waiting[page_id]
     pending.away = True
     ctx.set_timer(f"redeliver:{page_id}", ctx.now + ANSWER_S)
-    compose = partial(_page, about, page_id, pending.what, pending.to, pending.text)
+    more = (stops_of(ctx, about), common_to(ctx, about)) if isinstance(about, Incident) else ()
+    compose = partial(_page, about, page_id, pending.what, pending.to, pending.text, *more)
     if isinstance(about, Incident):
         ctx.page(compose)
     else:  # complete already: nothing follows at once that its page should tell
@@ -193,7 +211,7 @@ def still_open(about: Paged, to: str) -> SendPage:
     return _page(about, f"{about.id}.p{about.pages.sent}", "repeat", to, f"still open, {seen}")
 
 
-def _page(about: Paged, page_id: str, what: What, to: str, text: str) -> SendPage:
-    subject = of_incident(about) if isinstance(about, Incident) else of_alert_group(about)
+def _page(about: Paged, page_id: str, what: What, to: str, text: str, *more: tuple[str, ...]) -> SendPage:
+    subject = of_incident(about, *more) if isinstance(about, Incident) else of_alert_group(about)
     alerted = tuple(about.pages.by.get(to, ()))
     return SendPage(id=page_id, subject=subject, what=what, to=to, text=text, alerted=alerted)

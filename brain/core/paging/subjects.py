@@ -1,11 +1,59 @@
 """What a page is about: a copy of an incident or an alert group that does not change any more."""
 
 from agent.contract.counted import counted
+from brain.core import ids
+from brain.core.context import Context
 from brain.core.effects import PageSubject
+from brain.core.pack.conditions import symptoms_in
+from brain.core.people import do
 from brain.core.state import AlertGroup, Incident, IncidentState
 
+MAX_STOPS = 3
 
-def of_incident(incident: Incident) -> PageSubject:
+
+def stops_of(ctx: Context, incident: Incident) -> tuple[str, ...]:
+    """What people have said that keeps gpuward from acting on the incident now: holds and maintenance windows, as sentences.
+
+    Whoever is woken by a node under somebody's hands reads whose they are.
+    """
+    topology = ctx.compiled.topology
+    windows = (
+        f"{one.scope} is in maintenance: {one.why}"
+        for one in ctx.compiled.settings.maintenance
+        if one.since <= ctx.now < one.until and topology.meet(one.scope, incident.scope)
+    )
+    return (*holds_on(ctx, incident.scope), *windows)[:MAX_STOPS]
+
+
+def holds_on(ctx: Context, scope: str) -> tuple[str, ...]:
+    """The holds that concern a scope now, as sentences."""
+    holds = (one for one in ctx.state.holds.values() if not one.until or ctx.now < one.until)
+    met = (one for one in holds if ctx.compiled.topology.meet(one.scope, scope))
+    return tuple(f"{do(one.who, 'holds')} {one.scope}: {one.why}" for one in met)[:MAX_STOPS]
+
+
+def common_to(ctx: Context, incident: Incident) -> tuple[str, ...]:
+    """The places in which all nodes stand that show a wide fault, as under the one leaf of a small cell that is down."""
+    rule, topology = ctx.compiled.rules.get(incident.rule), ctx.compiled.topology
+    keys = (
+        [ids.key(name, incident.scope) for name in symptoms_in(rule.when)]
+        if rule and not incident.node
+        else []
+    )
+    found = (ctx.state.symptoms.get(key) for key in keys)
+    above = [topology.above(node) for one in found if one is not None and one.active for node in one.members]
+    if len(above) < 2:
+        return ()
+    known = len(ctx.state.nodes)
+    whole = topology.size(incident.scope, known)
+    return tuple(
+        place
+        for place in above[0]
+        if topology.size(place, known) < whole and all(place in others for others in above)
+    )
+
+
+def of_incident(incident: Incident, stops: tuple[str, ...] = (), common: tuple[str, ...] = ()) -> PageSubject:
     """An incident as it is now."""
     return PageSubject(
         id=incident.id,
@@ -23,6 +71,9 @@ def of_incident(incident: Incident) -> PageSubject:
         evidence=tuple(incident.evidence),
         acked_by=incident.pages.acked_by,
         severities_before=tuple(incident.pages.severities),
+        stops=stops,
+        common=common,
+        gone=bool(incident.symptoms) and not incident.matching_rules and not incident.unproven,
     )
 
 
@@ -35,7 +86,7 @@ def of_alert_group(group: AlertGroup) -> PageSubject:
         id=group.id,
         severity=group.severity,
         cause="many_incidents",
-        state=IncidentState.CLOSED if group.pages.resolved else IncidentState.OPEN,
+        state=_state(group),
         scope=f"node/{node}" if node else "cell",
         node=node,
         nodes=max(1, len(nodes)),
@@ -47,6 +98,13 @@ def of_alert_group(group: AlertGroup) -> PageSubject:
         severities_before=tuple(group.pages.severities),
         listed=lines,
     )
+
+
+def _state(group: AlertGroup) -> IncidentState:
+    if not group.pages.resolved:
+        return IncidentState.OPEN
+    explained = all(line.explained for line in group.listed.values())
+    return IncidentState.EXPLAINED if explained else IncidentState.CLOSED
 
 
 def began_at(incident: Incident) -> float:

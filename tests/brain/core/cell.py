@@ -372,11 +372,14 @@ def healed(*days_ago: float, node: str = "n1") -> Given:
     return given
 
 
-def treated(*nodes: str, cause: str = "gpu-lost", seconds_ago: float = 600) -> Given:
-    """A disruptive run for that cause began on each of them."""
+def treated(
+    *nodes: str, cause: str = "gpu-lost", seconds_ago: float = 600, jobs: tuple[str, ...] = ()
+) -> Given:
+    """A disruptive run for that cause began on each of them, where these jobs ran."""
 
     def given(cell: Cell) -> None:
-        cell.state.began += [Disruption(at=NOW - seconds_ago, node=node, cause=cause) for node in nodes]
+        at = NOW - seconds_ago
+        cell.state.began += [Disruption(at=at, node=node, cause=cause, jobs=jobs) for node in nodes]
 
     return given
 
@@ -415,6 +418,11 @@ def unanswered(seconds: float = 60, node: str = "n1", booted: float = 0) -> Give
         known.booted_at = NOW - booted if booted else known.booted_at
 
     return given
+
+
+def silent(cell: Cell) -> None:
+    """n1 is not heard."""
+    cell.state.nodes.setdefault("n1", Node(name="n1")).alive = False
 
 
 def is_(**fields: Any) -> Given:

@@ -28,7 +28,8 @@ def test_the_page_of_an_alert_group_delivers_what_it_carries() -> None:
         ("b", f"by chat, in one page with others ({name})"),
         ("c", f"by chat, in one page with others ({name})"),
     ]
-    assert [note.data for note in it.notes[-2:]] == [{"page": "b.p1"}, {"page": "c.p1"}]
+    by_chat = {"channel": "chat"}
+    assert [note.data for note in it.notes[-2:]] == [{"page": "b.p1"} | by_chat, {"page": "c.p1"} | by_chat]
     assert {note.scope for note in it.notes if note.incident == name} == {"cell"}
 
 

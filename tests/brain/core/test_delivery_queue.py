@@ -87,14 +87,18 @@ def test_every_incident_has_queues_of_its_own() -> None:
 
 
 def test_an_incident_is_shown_with_each_change_of_its_pages() -> None:
-    """And the note names the page."""
+    """And the note names the page: what it is and for whom, and in the end the channel that took it."""
     it, incident = posted("open")
     it.shown.clear()
     it.refuses("a.p1")
     it.passes(5)
     it.answers("a.p1")
     assert it.shown == ["a", "a"]
-    assert [note.data for note in it.notes] == [{"page": "a.p1"}] * 3
+    assert [note.data for note in it.notes] == [
+        {"page": "a.p1", "what": "open", "to": "oncall"},
+        {"page": "a.p1"},
+        {"page": "a.p1", "channel": "chat"},
+    ]
     assert {note.scope for note in it.notes} == {incident.scope}
 
 
@@ -297,6 +301,50 @@ def test_other_queues_keep_their_pages() -> None:
     post(it, incident, "resolve", "3")
     it.refuses("a.p1")
     assert waiting(incident) == ["open 2", "resolve 3"]
+
+
+# What nobody was told of.
+
+
+def test_what_is_over_before_any_channel_took_its_page_is_told_once() -> None:
+    """The story of a night without a chat server: its end is one page, to a channel that has no alert of it, which says both."""
+    it = pager()
+    (incident,) = it.opens("a")
+    it.refuses("a.p1")
+    it.passes(60)
+    it.ends("a", why="its symptoms have been gone for 60 s")
+    while it.now < 3600:
+        it.refuses(it.sent[-1][1].id)
+        it.passes(300)
+    it.answers(it.sent[-1][1].id)
+    it.passes(3600)
+    last = it.sent[-1][1]
+    assert (last.what, last.alerted, last.text) == ("resolve", (), "its symptoms have been gone for 60 s")
+    assert waiting(incident) == []
+    assert [page.what for at, page in it.sent if at > 60] == ["resolve"] * len(
+        [at for at, _ in it.sent if at > 60]
+    )
+
+
+def test_what_a_channel_took_is_resolved_there() -> None:
+    """Also where its repeats failed: somebody has the alert."""
+    it, _ = posted("open", "repeat", "resolve")
+    it.answers("a.p1")
+    it.refuses("a.p2")
+    it.passes(5)
+    assert sent(it)[-1] == "resolve 3"
+    assert it.sent[-1][1].alerted == ("chat",)
+
+
+def test_what_is_taken_over_after_its_page_is_told_so() -> None:
+    """To the channel that has the alert."""
+    it, incident = posted("open")
+    it.answers("a.p1")
+    incident.explained_by = "b"
+    post(it, incident, "resolve", "b explains it")
+    it.refuses("a.p2")
+    it.passes(5)
+    assert sent(it) == ["open 1", "resolve b explains it", "resolve b explains it"]
 
 
 # What a page says.

@@ -10,7 +10,7 @@ from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import DrainWait, Match, Mode, ModeSetting, Runbook, Rung, Settings, Symptom
 from brain.core.state import IncidentState, RunState
 from tests.brain.core.climb import QUIET, Climb, rung
-from tests.brain.test_lint import PACK, RULE, RUNBOOK
+from tests.brain.lint_kit import PACK, RULE, RUNBOOK
 from tests.brain.world import Story, pack, rule
 from tests.shipped import shipped_pack
 

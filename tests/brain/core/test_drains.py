@@ -17,6 +17,8 @@ EMPTIES = replace(
     rungs=(Rung(name="tell", do="page"), Rung(name="drain", do="scheduler.drain"), *LADDER.rungs),
 )
 
+RESUME = Rung(name="resume", do="scheduler.resume", params={"owners": "all"})
+
 
 @pytest.fixture(autouse=True)
 def remedies(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,8 +215,12 @@ def test_a_remedy_that_drains_nothing_wants_nothing(monkeypatch: pytest.MonkeyPa
 def test_a_person_may_return_a_node_from_an_owner_that_is_not_at_work(
     givens: list[Given], busy: bool, who: str
 ) -> None:
-    """Else nobody could: such an owner waits for just that. For the schedule, and for a fault, it keeps the node."""
+    """Else nobody could: such an owner waits for just that. For the schedule, and for a fault, it keeps the node; and from
+    whoever asks for something else.
+    """
     cell = Cell(started_by(who), owns("inc-2"), *givens)
+    assert drains.others(cell.ctx(), cell.run) == ["inc-2"]
+    cell.run.runbook = replace(cell.run.runbook, rungs=(RESUME,))
     assert drains.others(cell.ctx(), cell.run) == (["inc-2"] if busy or who != "bea" else [])
 
 

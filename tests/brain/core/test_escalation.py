@@ -299,17 +299,6 @@ def test_an_incident_that_is_raised_after_its_resolution() -> None:
     assert incident.pages.severities == []
 
 
-def test_a_raised_incident_that_was_acknowledged() -> None:
-    """People who know of it learn more, but nobody else is woken."""
-    it = Pager()
-    it.opens("a", severity="P2")
-    it.acknowledges("a")
-    it.passes(400)
-    it.raises("a", "P1")
-    assert it.told() == ["0 open oncall a", "0 ack oncall a", "400 update oncall a"]
-    assert it.timers == {}
-
-
 def test_an_acknowledgement() -> None:
     """Repeats and escalation end, and every group that was paged learns who it is. A second one changes nothing."""
     it = Pager()

@@ -7,7 +7,9 @@ from agent.contract.messages import Scalar
 from brain.adapters.snapshot import dump, parse
 from brain.core.inputs import NodeState, OperatorCommand
 from brain.core.operators import forgetting
+from brain.core.state import OwnedDrain
 from tests.brain.core.cell import Cell
+from tests.brain.core.climb import QUIET, rung
 from tests.brain.core.test_left_drained import DRAIN, Left
 from tests.brain.world import GPU, Story, pack
 
@@ -104,6 +106,56 @@ def test_it_counts_towards_no_shared_cause() -> None:
     story.run(20)
     assert not [one for one in story.engine.state.incidents.values() if not one.node]
     assert not story.engine.state.recovered
+
+
+def test_what_we_have_drained_is_not_forgotten_with_its_node() -> None:
+    """Law 14: the mark stays in the scheduler, so that a node that is there all the same would get no jobs, and nobody would
+    know. It has an incident, which gives it back.
+    """
+    it = Left(DRAIN, rung("bounce", verify=QUIET))
+    it.answer()
+    (mark,) = it.engine.state.drains["n1"]
+    it.time.feed(NodeState(id="s1", node="n1", alive=False, silent_s=15), it.time.now)
+    it.says("forget", node="n1")
+    assert "`gpuward return n1` gives it back" in it.notes("node.forgotten")[0]
+    it.wait(40_000)
+    assert parse(dump(it.engine.state)).left_behind == {"n1": [mark]}
+    assert not it.engine.state.incidents, "nothing waits: it may be gone for good"
+    it.link(up=True)
+    it.wait(10)
+    (left,) = it.incidents("left-drained")
+    assert "was forgotten while gpuward had drained it" in left.because
+    assert it.time.pages[-1].subject.id == left.id
+    it.says("return", node="n1")
+    step = it.performed[-1].step
+    assert (step.action, step.params) == ("scheduler.resume", {"owners": "all"}), (
+        "whatever marks of ours it has"
+    )
+    it.answer()
+    it.wait(10)
+    assert it.incidents("left-drained")[0].state == "closed"
+    assert not it.engine.state.drains
+    assert not it.engine.state.left_behind
+
+
+def test_a_node_that_beats_again_is_heard_again_too() -> None:
+    """And only so many are remembered."""
+    it = Left(DRAIN, rung("bounce", verify=QUIET))
+    it.answer()
+    it.time.feed(NodeState(id="s1", node="n1", alive=False, silent_s=15), it.time.now)
+    it.says("forget", node="n1")
+    it.time.feed(NodeState(id="s2", node="n1", alive=False, silent_s=15), it.time.now)
+    it.wait(0)
+    assert not it.incidents("left-drained"), "it is silent still"
+    it.time.feed(NodeState(id="s3", node="n1", alive=True), it.time.now)
+    it.wait(0)
+    assert it.incidents("left-drained")
+    cell = Cell()
+    cell.state.left_behind = {f"m{number}": ["inc-1"] for number in range(forgetting.MOST_LEFT_BEHIND)}
+    cell.state.drains["n1"] = {"inc-2": OwnedDrain(since=1.0, marks=["inc-2"])}
+    forgetting.forget(cell.ctx(), "n1", "gone")
+    assert len(cell.state.left_behind) == forgetting.MOST_LEFT_BEHIND
+    assert list(cell.state.left_behind)[-1] == "n1"
 
 
 def test_what_it_was_told_comes_to_nothing() -> None:

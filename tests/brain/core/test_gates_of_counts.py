@@ -193,13 +193,15 @@ def test_what_trips_the_breaker(began_s_ago: list[float], asked_by: str, trips: 
 
 
 def test_what_the_breaker_remembers() -> None:
-    """Only the runs of its window, and of no inspection; a breaker that has tripped keeps its moment and tells nobody again."""
+    """It counts the runs of its window, and no inspection; those of a day are kept for what belongs together."""
     cell = Cell(site(breaker_runs=3, breaker_within_s=600))
-    cell.state.began = [began(NOW - 9000, "n2"), began(NOW - 300, "n3")]
+    cell.state.began = [began(NOW - 86_400, "n2"), began(NOW - 9000, "n4"), began(NOW - 300, "n3")]
     limits.claim(cell.ctx(), cell.run)
-    assert [each.at for each in cell.state.began] == [NOW - 300, NOW]
+    assert [each.at for each in cell.state.began] == [NOW - 9000, NOW - 300, NOW]
+    assert [each.at for each in limits.began_lately(cell.ctx())] == [NOW - 300, NOW]
     limits.claim(cell.ctx(), replace(cell.run, requested_by=SCHEDULE, counted=False))
-    assert [each.at for each in cell.state.began] == [NOW - 300, NOW]
+    assert [each.at for each in cell.state.began] == [NOW - 9000, NOW - 300, NOW]
+    assert not cell.state.tripped
     cell.state.began, cell.state.tripped = [began(NOW - 300, f"n{number}") for number in range(2, 6)], NOW - 7
     ctx = cell.ctx()
     limits.claim(ctx, replace(cell.run, counted=False))

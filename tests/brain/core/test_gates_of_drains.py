@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from brain.core.healing import gates
 from brain.core.healing.verdicts import Verdict
+from brain.core.pack.spec import Rung
 from brain.core.state import OwnedDrain, StepRecord
 from tests.brain.core.cell import (
     NOW,
@@ -60,6 +61,15 @@ def service(drained: str, *, mine: bool | None, known: bool = True) -> Given:
     return given
 
 
+def drains_next() -> Given:
+    """The run's present rung drains the node."""
+
+    def given(cell: Cell) -> None:
+        cell.run.runbook = replace(cell.run.runbook, rungs=(Rung(name="drain", do="scheduler.drain"),))
+
+    return given
+
+
 IN_SERVICE = service("", mine=False)
 
 
@@ -69,6 +79,10 @@ IN_SERVICE = service("", mine=False)
     ("and a person approved", [drained_by("ann: new DIMMs"), approved()], None),
     ("and the approval is void", [drained_by("ann: new DIMMs"), approved(until=NOW - 1)], THEIRS),
     ("and a person has started the run", [drained_by("ann: new DIMMs"), started_by("bea")], None),
+    ("somebody else has drained it, and the run has not", [service("ann: new DIMMs", mine=False)], THEIRS),
+    ("and is about to, which tells whose drain it is", [service("ann: new DIMMs", mine=False), drains_next()], None),
+    ("and a person approved it", [service("ann: new DIMMs", mine=False), approved()], None),
+    ("a prolog of ours has drained it", [service("nvidia-smi failed", mine=True)], None),
     ("our drain stands", [ours(), service("gpuward: gpu-lost", mine=True)], None),
     ("our drain is gone", [ours(), IN_SERVICE], BACK),
     ("our drain is gone, and evidence was collected since", [ours(), IN_SERVICE, collected(), ], BACK),

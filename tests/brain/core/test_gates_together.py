@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from brain.core.healing import gates, limits
+from brain.core.healing import gates, limits, unheard
 from brain.core.healing.gates import GATES, GO
 from brain.core.healing.verdicts import Case, Verdict
 from tests.brain.core.cell import (
@@ -22,6 +22,7 @@ from tests.brain.core.cell import (
     runbook,
     scheduler_says,
     sick,
+    silent,
     site,
     stale,
     treated,
@@ -39,6 +40,7 @@ OBJECTIONS: list[tuple[str, Given]] = [
     ("answers", unanswered()),
     ("related", treated("m1", "m2", "m3", "m4", "m5")),
     ("settling", opened(0)),
+    ("heard", silent),
     ("mode", operator_sets("approve")),
     ("maintenance", in_maintenance("node/n1", NOW - 50, NOW + 50)),
     ("one_per_node", at_work("n1")),
@@ -59,7 +61,7 @@ def test_every_gate_is_asked_and_has_its_row() -> None:
     """A gate that is not in GATES holds nothing; one without a row above is tried by no test of this file."""
     written = {
         name
-        for module in (gates, limits)
+        for module in (gates, limits, unheard)
         for name, one in inspect.getmembers(module, inspect.isfunction)
         if name[0] != "_"
         and "__mutmut_" not in name  # copies that make mutants tries

@@ -2,7 +2,10 @@
 
 import pytest
 
+from brain.core.pack.spec import Priority
 from brain.core.paging import grouping
+from brain.core.state import IncidentState
+from tests.brain.core.pager import Pager
 from tests.brain.core.test_grouping import pager, stormy
 
 
@@ -143,3 +146,75 @@ def test_an_acknowledged_group_goes_on_with_its_news() -> None:
     it.ends("a")
     assert it.group.pages.acked_by == "ann"
     assert len(it.told("ack")) == 1
+
+
+def explained(it: Pager, *ids: str) -> None:
+    """The switch explains them."""
+    for id_ in ids:
+        it.state.incidents[id_].explained_by = "inc-switch"
+    it.ends(*ids, why="the switch explains it")
+
+
+def test_what_another_incident_explains_before_the_page_is_not_told() -> None:
+    """Neither that it was, nor that it is over: people are told of the other one."""
+    it = pager()
+    it.opens("x", "y", "a", "b", "c", severity="P2", affected={"n1": True})
+    group = it.group
+    it.state.incidents["a"].severity = Priority.P0
+    it.acknowledges("b")
+    explained(it, "a", "b")
+    assert (list(group.listed), group.queued, group.seen, group.severity) == (["c"], ["c.p1"], 0, "P2")
+    assert [one.pages.waiting for id_, one in it.state.incidents.items() if id_ in "ab"] == [{}, {}]
+    it.passes(30)
+    page = it.sent[-1][1]
+    assert (page.what, [line.incident for line in page.subject.listed]) == ("open", ["c"])
+    assert it.said("page.withdrawn") == [(id_, "nobody was told yet: the switch explains it") for id_ in "ab"]
+
+
+def test_a_group_of_which_all_is_explained_is_taken_over() -> None:
+    """After its page: each line says so, and the group is not told as over; with one that is well it is."""
+    for well, state, text in (
+        (False, IncidentState.EXPLAINED, "others explain all 3; the last: x explains it"),
+        (
+            True,
+            IncidentState.CLOSED,
+            "all 3 are over, 2 because others explain them; the last: x explains it",
+        ),
+    ):
+        it = Pager(group_at_least=1, group_within_s=30)
+        it.opens("a", "b", "c")
+        it.passes(30)
+        if well:
+            it.ends("c")
+        for id_ in ("a", "b") if well else ("a", "b", "c"):
+            it.state.incidents[id_].explained_by = "x"
+            it.ends(id_, why="x explains it")
+        last = it.sent[-1][1]
+        assert (last.what, last.subject.state, last.text) == ("resolve", state, text)
+        assert [line.explained for line in last.subject.listed] == [True, True, not well]
+
+
+def test_a_group_of_which_all_is_explained_before_its_page_is_none() -> None:
+    """No page, no resolution; and the next storm has a group of its own."""
+    it = pager()
+    it.opens("x", "y", "a", "b")
+    name = it.group.id
+    explained(it, "a", "b")
+    assert name not in it.state.alert_groups
+    assert f"group:{name}" not in it.timers
+    it.opens("c")
+    assert it.group.id != name
+    it.passes(100)
+    assert name not in [page.subject.id for _, page in it.sent]
+    it.ends("x", "y", "c")
+    it.passes(1000)
+    assert not it.state.alert_groups
+    assert not it.state.groups
+
+
+def test_what_is_explained_after_its_page_is_taken_over() -> None:
+    """People know of it: they are told that others explain it, not that it is over."""
+    it = stormy("a", "b")
+    explained(it, "a", "b")
+    assert it.told("resolve") == [f"30 resolve oncall {it.sent[-1][1].subject.id}"]
+    assert it.words()[-1] == "others explain all 2; the last: the switch explains it"

@@ -129,3 +129,29 @@ def test_it_is_forgotten_with_the_fault() -> None:
     story.event(WENT_S + 200, "link.state", "link/eth1", "n0", up=True)
     story.run(WENT_S + 90_000)
     assert story.engine.state.fault_free()
+
+
+@pytest.mark.parametrize("new_leaf_is_well", [True, False])
+def test_what_is_known_of_a_node_moves_with_it_at_once(*, new_leaf_is_well: bool) -> None:
+    """The cable's node stands at another leaf: the switch that is down explains it no more, and goes on without it."""
+    places = LEAF | {f"m{number}": Place(leaf="l2") for number in range(5)}
+    story = Story(pack(places=places), heals=False)
+    story.event(10, "link.state", "link/eth1", "n0", up=False)
+    story.run(WENT_S - 10)
+    story.say(WENT_S - 5, "ack", id=of_n0(story)[0].id)
+    down = OTHERS if new_leaf_is_well else (*OTHERS, "m1", "m2", "m3", "m4")
+    for node in down:
+        story.event(WENT_S, "link.state", "link/eth1", node, up=False)
+    story.run(WENT_S + 60)
+    moved = pack(places=places | {"n0": Place(leaf="l2")}, version="p2")
+    story.time.feed(PackLoaded(id="p2", pack=moved), WENT_S + 100)
+    story.run(WENT_S + 300)
+    if new_leaf_is_well:
+        assert of_n0(story)[-1].state is IncidentState.NEEDS_HUMAN
+        assert of_n0(story)[-1].pages.acked_by == "ann"
+        assert pages(story, of_n0(story)[-1])[:2] == ["open", "ack"]
+    for node in down:
+        story.event(WENT_S + 400, "link.state", "link/eth1", node, up=True)
+    story.run(AFTER_S)
+    assert of_n0(story)[-1].pages.acked_by == "ann"
+    assert not any("repeat" in pages(story, one) for one in of_n0(story)[1:])

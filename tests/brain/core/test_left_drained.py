@@ -12,17 +12,23 @@ from tests.brain.core.climb import QUIET, Climb, rung
 from tests.brain.world import pack, rule
 
 DRAIN = Rung(name="drain", do="scheduler.drain")
+RESUME = Rung(name="resume", do="scheduler.resume")
 RETURN = Runbook(
     name="return-node", summary="give it back", request=True,
-    rungs=(Rung(name="resume", do="scheduler.resume", params={"owners": "all"}),),
+    rungs=(Rung(name="resume", do="scheduler.resume", params={"owners": "all"}, retries=1),),
+)  # fmt: skip
+
+INSPECT = Runbook(
+    name="inspect-node", summary="look at it", request=True, rungs=(DRAIN, Rung(name="look", do="gpu.links_check")),
+    return_to_service=(RESUME,),
 )  # fmt: skip
 
 
 class Left(Climb):
     """A link's ladder that drains, which a service has too; one that gives nodes back; a silent node explains its links."""
 
-    def __init__(self, *rungs: Rung) -> None:
-        super().__init__(*rungs)
+    def __init__(self, *rungs: Rung, back: tuple[Rung, ...] = (), returns: Runbook = RETURN) -> None:
+        super().__init__(*rungs, return_to_service=back)
         plain = pack()
         book = self.climber.runbook
         rules = (
@@ -33,7 +39,9 @@ class Left(Climb):
             rule("service-bad", "service", {"symptom": "service_failed"}, runbook="bounce"),
         )
         self.time.feed(
-            PackLoaded(id="more", pack=replace(plain, version="p2", rules=rules, runbooks=(book, RETURN))),
+            PackLoaded(
+                id="more", pack=replace(plain, version="p2", rules=rules, runbooks=(book, returns, INSPECT))
+            ),
             self.time.now,
         )
         self.wait(0)
@@ -112,6 +120,89 @@ def test_a_node_that_is_left_drained_is_given_back_by_itself() -> None:
     assert left.state == "closed"
     assert not it.engine.state.drains
     assert not [page for page in it.time.pages if page.subject.id == left.id]
+
+
+def test_a_node_that_is_given_back_at_the_second_attempt_is_back() -> None:
+    """It was said to stay out of service, and nothing ended that, since the scheduler had it back."""
+    it = Left(DRAIN, rung("bounce", verify=QUIET))
+    it.answer()
+    it.node(alive=False)  # that explains the link
+    it.answer("unknown")
+    it.link(up=True)
+    it.node(alive=True)
+    while it.performed[-1].step.action != "scheduler.resume":
+        it.wait(10)
+        assert it.time.now < 3600
+    it.answer("unreachable")
+    it.answer()
+    it.wait(10)
+    (left,) = it.incidents("left-drained")
+    assert (left.state, left.closed_why) == ("closed", "all its steps are done")
+
+
+def test_a_node_that_is_given_back_with_something_left_undone_is_back() -> None:
+    """People are told that a step failed; that the node stays out of service is not so."""
+    limits = Rung(name="limits", do="gpu.power_restore")
+    it = Left(DRAIN, rung("bounce", verify=QUIET), returns=replace(RETURN, rungs=(limits, *RETURN.rungs)))
+    it.answer()
+    it.node(alive=False)  # that explains the link
+    it.answer("unknown")
+    it.link(up=True)
+    it.node(alive=True)
+    while it.performed[-1].step.action != "gpu.power_restore":
+        it.wait(10)
+        assert it.time.now < 3600
+    it.answer("failed")
+    it.wait(0)
+    it.answer()
+    it.wait(10)
+    (left,) = it.incidents("left-drained")
+    assert left.state == "closed"
+    assert [page.what for page in it.time.pages if page.subject.id == left.id] == ["open", "resolve"]
+
+
+def test_what_a_person_gives_back_is_not_disturbed_for_what_was_found_before() -> None:
+    """The test before its return failed, and a hold kept the run from the next rung. Then the node is healthy, says a person."""
+    it = Left(
+        DRAIN, rung("bounce", verify=QUIET), rung("again"), back=(Rung(name="test", do="port.check"), RESUME)
+    )
+    it.answer()
+    it.answer()
+    it.link(up=True)
+    it.wait(10.1)
+    it.says("hold", scope="node/n1", why="a new cable")
+    assert it.performed[-1].step.action == "port.check"
+    it.answer("failed")
+    assert it.state == "held"
+    it.says("return", node="n1")
+    assert it.performed[-1].step.action == "scheduler.resume"
+    it.answer()
+    assert (it.state, it.incident.state) == ("succeeded", "recovered")
+    done = len(it.performed)
+    it.says("release", scope="node/n1")
+    it.wait(20)
+    assert len(it.performed) == done
+
+
+def test_a_person_who_inspects_a_node_does_not_give_it_back() -> None:
+    """The inspection took its own mark off only: the node stayed drained under that of an incident that was taken to be over."""
+    it = Left(DRAIN, rung("bounce", verify=QUIET, on_failure="stop"))
+    it.answer()
+    it.answer("failed")
+    it.link(up=True)
+    assert it.incident.state == "needs_human"
+    it.says("start", runbook="inspect-node", node="n1", why="a look")
+    it.wait(2)
+    it.answer()
+    it.answer()
+    assert it.performed[-1].step.action == "gpu.links_check"
+    assert list(it.engine.state.drains["n1"]) == [it.incident.id]
+    assert it.incident.state == "needs_human"
+    it.says("return", node="n1")
+    assert it.performed[-1].step.action == "scheduler.resume"
+    it.answer()
+    assert not it.engine.state.drains
+    assert it.incident.state == "recovered"
 
 
 def test_a_request_that_is_closed_leaves_nothing_behind() -> None:

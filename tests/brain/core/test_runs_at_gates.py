@@ -3,7 +3,7 @@
 import pytest
 
 from brain.core.effects import Note, SendPage, WriteIntent
-from brain.core.healing import runs
+from brain.core.healing import run_states, runs
 from brain.core.pack.spec import Rung
 from brain.core.state import Run, RunState, StepRecord
 from tests.brain.core.cell import (
@@ -82,7 +82,7 @@ def test_who_waits_for_a_place_hears_when_one_is_free(*, claimed: bool) -> None:
     """When a run lets go of its node; one that held none frees nothing."""
     cell = Cell(is_(claimed=claimed))
     ctx = cell.ctx()
-    runs.transition(ctx, cell.run, runs.RunTrigger.CANCELLED, "not wanted")
+    run_states.transition(ctx, cell.run, run_states.RunTrigger.CANCELLED, "not wanted")
     assert ctx.freed is claimed
 
 
@@ -143,7 +143,7 @@ def test_what_a_person_starts_rests_on_the_moment(who: str, moved_at: float) -> 
 def test_only_what_a_fault_led_to_is_a_try(who: str, tries: int) -> None:
     """Law 8 counts remedies for a fault; what a person starts is that person's decision."""
     cell = Cell(is_(disrupted=True), started_by(who))
-    runs.transition(cell.ctx(), cell.run, runs.RunTrigger.CANCELLED, "not wanted")
+    run_states.transition(cell.ctx(), cell.run, run_states.RunTrigger.CANCELLED, "not wanted")
     assert sum(map(len, cell.state.tries.values())) == tries
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from brain.core.effects import AskPlan, ShowRun, WriteIntent
-from brain.core.healing import runs
+from brain.core.healing import run_states, runs
 from brain.core.inputs import StepPlan
 from brain.core.pack.spec import Mode, Rung, Verify
 from brain.core.state import RunState
@@ -146,7 +146,7 @@ def test_a_run_is_seen_at_every_turn() -> None:
     """In its new form."""
     cell = Cell()
     ctx = cell.ctx()
-    runs.transition(ctx, cell.run, runs.RunTrigger.CANCELLED, "bea says no")
+    run_states.transition(ctx, cell.run, run_states.RunTrigger.CANCELLED, "bea says no")
     assert [effect.run for effect in ctx.finish() if isinstance(effect, ShowRun)] == [cell.run]
 
 

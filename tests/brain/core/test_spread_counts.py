@@ -6,9 +6,10 @@ import pytest
 
 from brain.core.context import Context
 from brain.core.faults import spread as counts
-from brain.core.state import SetAside, SymptomState
+from brain.core.pack.spec import Place
+from brain.core.state import Node, SetAside, SymptomState
 from tests.brain.core.test_spreads import WIDE, leaf, sick, spread, well
-from tests.brain.core.watch import Watch
+from tests.brain.core.watch import Watch, symptom
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,59 @@ def test_a_timer_of_those_who_are_forgotten_or_of_no_spread() -> None:
     del watch.compiled.symptoms["wide"]
     assert forgotten(watch, 100).effects == []
     assert watch.state.recovered == {}
+
+
+def one_after_the_other(pause_s: float, nodes: int, *, lasts: bool, **changes: Any) -> list[bool]:
+    """With which node it is shared, in a cell that `nodes` more are known of. `lasts`: facts end what is counted."""
+    whole = spread(**({"scope": "cell"} | changes))
+    places = PLACES if whole.scope == "fabric" else {}
+    watch = Watch(symptom() if lasts else symptom(clear=()), whole, places=places)
+    watch.state.nodes |= {f"x{number}": Node(name=f"x{number}") for number in range(nodes)}
+    return [bool(sick(watch, 100 + pause_s * number, f"n{number}")) for number in range(1, 6)]
+
+
+PLACES = {f"n{number}": Place(leaf=f"l{number}") for number in range(1, 9)}
+FOURTH, NEVER = [False, False, False, True, False], [False] * 5
+
+
+@pytest.mark.parametrize(("scope"), ["cell", "fabric"])
+@pytest.mark.parametrize(
+    ("lasts", "pause_s", "begins"),
+    [
+        pytest.param(True, 10, FOURTH, id="at about the same time"),
+        pytest.param(True, 600, FOURTH, id="one after the other: they all show it now"),
+        pytest.param(False, 10, FOURTH, id="things that happened at about the same time"),
+        pytest.param(False, 600, NEVER, id="things that happened at other times"),
+    ],
+)
+def test_what_lasts_counts_whenever_it_began(
+    scope: str, pause_s: float, begins: list[bool], *, lasts: bool
+) -> None:
+    """Law 6: a large share of the whole that shows the symptom now is a shared cause, also by a rule with a window."""
+    assert one_after_the_other(pause_s, 8, lasts=lasts, scope=scope, at_least=4, within_s=300) == begins
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lasts", "scope", "begins"),
+    [
+        pytest.param(6, True, "cell", [False, False, True, False, False], id="three of six"),
+        pytest.param(8, True, "cell", FOURTH, id="four of eight"),
+        pytest.param(11, True, "cell", NEVER, id="five of eleven"),
+        pytest.param(6, False, "cell", NEVER, id="of what only happens the rule's own number counts"),
+    ],
+)
+def test_of_a_small_site_a_few_are_many(nodes: int, scope: str, begins: list[bool], *, lasts: bool) -> None:
+    """Whatever number a rule asks for: a small site could not reach it."""
+    assert one_after_the_other(10, nodes, lasts=lasts, scope=scope, at_least=8) == begins
+
+
+@pytest.mark.parametrize(
+    ("leaves", "begins"),
+    [("aaaa", [False] * 4), ("aaab", FOURTH[:4]), ("abcd", [False, False, True, False])],
+)
+def test_a_leaf_switch_says_more_than_the_whole_of_a_small_site(leaves: str, begins: list[bool]) -> None:
+    """As long as all that show it are under one, and a rule counts there."""
+    places = {f"n{number}": Place(leaf=leaf_) for number, leaf_ in enumerate(leaves, 1)}
+    whole = spread(scope="cell", at_least=8)
+    watch = Watch(symptom(), whole, spread(name="narrow", at_least=3), places=places)
+    assert [bool(sick(watch, 100, node)) for node in places] == begins

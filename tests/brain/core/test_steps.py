@@ -4,7 +4,7 @@ import pytest
 
 from agent.contract.actions.spec import Repeat
 from brain.core.effects import Note, Perform
-from brain.core.healing import steps
+from brain.core.healing import steps, unheard
 from brain.core.inputs import StepProgress
 from brain.core.pack.spec import Rung
 from brain.core.state import RunState
@@ -98,9 +98,9 @@ from tests.brain.core.standing import NEVER, NEXT, PROBE, SAFE, standing
         pytest.param(
             rung("r", NEVER, retries=1),
             "unreachable",
-            ["s1.a2"],
-            "performing",
-            id="not reached, never: again, it was not done",
+            [],
+            "held",
+            id="not reached: again when it is known whether the node is silent",
         ),
         pytest.param(
             rung("r", SAFE, retries=1),
@@ -147,6 +147,19 @@ def test_what_follows_from_an_answer(first: Rung, outcome: str, began: list[str]
     it = Climb(first, NEXT)
     it.answer(outcome)
     assert (it.steps, it.state.value) == (["s1.a1", *began], state)
+
+
+def test_what_has_not_reached_its_node_is_begun_again() -> None:
+    """It was not done, so even what may never be done twice is: once more, and as often as its retries say."""
+    it = Climb(rung("r", NEVER, retries=1), NEXT)
+    it.answer("unreachable")
+    it.wait(unheard.NOTICED_S)
+    assert it.steps == ["s1.a1", "s1.a2"]
+    it.answer("unreachable")
+    it.wait(unheard.NOTICED_S)
+    assert it.steps == ["s1.a1", "s1.a2", "s1.a3"]
+    it.answer("unreachable")
+    assert it.steps[-1] == "s2.a1"
 
 
 def test_each_rung_has_its_own_attempts() -> None:

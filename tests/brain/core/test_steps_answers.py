@@ -7,7 +7,7 @@ import pytest
 
 from agent.contract.commands import Outcome
 from brain.core.effects import Note
-from brain.core.healing import steps
+from brain.core.healing import failed_tests, steps
 from brain.core.inputs import StepResult
 from brain.core.pack.spec import Rung, Verify
 from brain.core.state import OwnedDrain, RunState, StepRecord
@@ -216,6 +216,12 @@ def on_the_way_back(*rungs: Rung, back_to: int = 1, **more: Any) -> Cell:
     return cell
 
 
+def later(cell: Cell) -> list[Note]:
+    """The run is asked again a minute later: by then what many nodes show is a shared cause."""
+    cell.state.now = NOW + failed_tests.SETTLE_S
+    return [effect for effect in cell.proceeds() if isinstance(effect, Note)]
+
+
 @pytest.mark.parametrize(
     ("check", "outcome", "given", "then"),
     [
@@ -236,6 +242,9 @@ def test_a_check_before_the_return_that_fails(
     """Law 8: a node returns only after its validation. Once, the run goes back into the ladder; then a person must."""
     cell = on_the_way_back(check, RESUME, **given)
     notes = answer(cell, outcome, step="inc-1.r1.b1.a1")
+    if outcome == "failed" and check.name == TEST.name:
+        assert (cell.run.state, cell.run.why.rpartition(" (gate ")[2]) == (RunState.HELD, "settling)")
+        notes = later(cell)
     if then == "ladder":
         assert (cell.run.worked, cell.run.rung, cell.run.attempt, cell.run.relapses) == ("", 1, 1, 1)
         assert (cell.run.state, cell.run.steps[-1].rung) == (RunState.INTENT, "reboot")
@@ -258,6 +267,7 @@ def test_back_in_the_ladder_it_asks_for_a_budget(most: int, state: RunState) -> 
     at_work("n5")(cell)
     site(disruptive_runs=most)(cell)
     answer(cell, "failed", step="inc-1.r1.b1.a1")
+    later(cell)
     assert (cell.run.state, cell.run.claimed) == (state, state is RunState.INTENT)
 
 
@@ -266,6 +276,7 @@ def test_attempts_begin_anew_in_the_ladder() -> None:
     cell = on_the_way_back(replace(TEST, retries=1), RESUME)
     cell.run.attempt = 2
     answer(cell, "failed", step="inc-1.r1.b1.a1")
+    later(cell)
     assert (cell.run.rung, cell.run.attempt) == (1, 1)
 
 

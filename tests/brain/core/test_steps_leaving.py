@@ -3,7 +3,7 @@
 import pytest
 
 from brain.core.effects import Effect, Perform
-from brain.core.healing import steps
+from brain.core.healing import patience, steps
 from brain.core.pack.spec import Rung
 from brain.core.state import Node, OwnedDrain, RunState
 from tests.brain.core.cell import (
@@ -157,11 +157,11 @@ def test_nor_asked_for_again() -> None:
     """The step has left, its answer is missing, and the node fell silent: until its deadline nothing more is sent."""
     cell = Cell(*way_back(RESUME), standing(RunState.PERFORMING), is_(heard_at=NOW - 60, deadline=NOW + 60))
     ctx = cell.ctx()
-    steps.timer(ctx, cell.run)
+    patience.timer(ctx, cell.run)
     assert sent(ctx.finish()) == [cell.run.steps[-1].id]
     silent()(cell)
     ctx = cell.ctx()
-    steps.timer(ctx, cell.run)
+    patience.timer(ctx, cell.run)
     assert sent(ctx.finish()) == []
 
 

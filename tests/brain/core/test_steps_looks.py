@@ -6,7 +6,7 @@ import pytest
 
 from agent.contract.commands import Outcome
 from brain.core.effects import AskLook, CancelStep, Effect, Note, Perform, WriteIntent
-from brain.core.healing import steps
+from brain.core.healing import patience, steps
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Rung
 from brain.core.state import Node, RunState
@@ -113,7 +113,7 @@ def test_quiet_is_no_proof(givens: list[Given], then: str) -> None:
     assert (cell.run.state is RunState.SUCCEEDED) == (then == "works")
     assert bool(asked) == (then == "asks")
     failed = [one.text for one in effects if isinstance(one, Note) and one.kind == "run.not_verified"]
-    assert failed == (["r did not help: n1 saw nothing"] if then == "fails" else [])
+    assert failed == (["nobody knows whether r helped: n1 saw nothing"] if then == "fails" else [])
     if then == "asks":
         assert cell.state.timers[TIMER] == cell.run.looking_until > NOW
 
@@ -125,7 +125,7 @@ def test_a_rung_that_did_not_help_has_moved_the_run() -> None:
     runbook(rungs=(first, Rung(name="next", do=NEVER)))(cell)
     cell.run.asked_since, cell.run.unseen, cell.run.looking_until = NOW - 90, "n1 saw nothing", NOW
     steps.check(cell.ctx(), cell.run)
-    assert (cell.run.steps[0].verified, cell.run.state) == (False, RunState.HELD)
+    assert (cell.run.steps[0].verified, cell.run.state) == (None, RunState.HELD)
     assert (cell.run.moved_at, cell.run.looking, cell.run.asked_since) == (NOW, "", 0)
 
 
@@ -159,7 +159,7 @@ def test_a_safe_step_of_which_nothing_is_heard_is_given_up(
     cell.run.steps[0].at = NOW - (9999 if heard == "by a sign of life" else silent_s)
     cell.run.heard_at = NOW - (silent_s if heard == "by a sign of life" else 9999)
     ctx = cell.ctx()
-    steps.timer(ctx, cell.run)
+    patience.timer(ctx, cell.run)
     stopped = [(one.step.id, one.why) for one in ctx.effects if isinstance(one, CancelStep)]
     assert stopped == ([(STEP, "nothing heard of it for 30 minutes")] if given_up else [])
     record = cell.run.steps[0]
@@ -171,7 +171,7 @@ def test_a_sign_of_life_and_a_new_leader_begin_its_patience_anew() -> None:
     """The new one has not heard of it for a reason of its own."""
     alive, led = (Cell(rung(SAFE), standing(RunState.PERFORMING)) for _ in range(2))
     steps.progress(alive.ctx(), StepProgress(id="g", step=STEP, elapsed_s=1, text=""))
-    steps.new_leader(led.ctx(), led.run)
+    patience.new_leader(led.ctx(), led.run)
     assert (alive.run.heard_at, led.run.heard_at) == (NOW, NOW)
 
 
@@ -179,7 +179,7 @@ def test_a_silent_step_is_not_asked_for_again_under_a_hold() -> None:
     """Law 2: what stands on the log stops the question; the step is waited for as before."""
     cell = Cell(rung(SAFE), held("node/n1"), standing(RunState.PERFORMING))
     ctx = cell.ctx()
-    steps.timer(ctx, cell.run)
+    patience.timer(ctx, cell.run)
     assert not [one for one in ctx.effects if isinstance(one, Perform)]
     assert (cell.run.state, cell.state.timers[TIMER]) == (RunState.PERFORMING, NOW + 45)
 
@@ -188,7 +188,7 @@ def test_an_intent_that_does_not_come_back_is_written_again() -> None:
     """When the run's timer fires."""
     cell = Cell(rung(SAFE), standing(RunState.INTENT))
     ctx = cell.ctx()
-    steps.timer(ctx, cell.run)
+    patience.timer(ctx, cell.run)
     assert [one.step.id for one in ctx.effects if isinstance(one, WriteIntent)] == [STEP]
 
 

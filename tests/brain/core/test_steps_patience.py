@@ -6,7 +6,7 @@ import pytest
 
 from agent.contract.commands import Outcome
 from brain.core.effects import CancelStep, Effect, SendPage
-from brain.core.healing import steps
+from brain.core.healing import patience, steps
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Paging, Priority, Rung
 from brain.core.state import OwnedDrain, RunState
@@ -90,7 +90,7 @@ def test_people_hear_of_what_takes_long(givens: list[Given], by: str, *, told: b
     for _ in range(2):
         ctx = cell.ctx()
         if by == "timer":
-            steps.timer(ctx, cell.run)
+            patience.timer(ctx, cell.run)
         else:
             steps.progress(ctx, StepProgress(id="g", step=STEP, elapsed_s=1, text=""))
         expected = "not healed after 30 minutes: waiting for job 7"
@@ -111,7 +111,7 @@ def test_what_they_hear_of_it(state: RunState, doing: str, text: str) -> None:
     cell = Cell(QUIETLY, lasts(45), standing(state), is_(why="bea holds it"))
     cell.run.steps[-1].doing = doing
     ctx = cell.ctx()
-    steps.timer(ctx, cell.run)
+    patience.timer(ctx, cell.run)
     assert pages(ctx.finish())[0] == f"not healed after 45 minutes: {text}"
 
 
@@ -152,7 +152,7 @@ def test_a_drain_that_would_end_jobs_is_stopped_by_who_objects(
     before = cell.run.state
     ctx = cell.ctx()
     if by == "timer":
-        steps.timer(ctx, cell.run)
+        patience.timer(ctx, cell.run)
     else:
         steps.progress(ctx, StepProgress(id="g", step=STEP, elapsed_s=1, text="3 jobs left"))
     stopped = [effect.why for effect in ctx.finish() if isinstance(effect, CancelStep)]
@@ -211,5 +211,5 @@ def test_what_is_on_no_node_is_told_of_too() -> None:
     """A fabric's run that takes long."""
     cell = Cell(QUIETLY, lasts(31), on("fabric/default", ""), standing(RunState.PERFORMING))
     ctx = cell.ctx()
-    steps.timer(ctx, cell.run)
+    patience.timer(ctx, cell.run)
     assert len(pages(ctx.finish())) == 1

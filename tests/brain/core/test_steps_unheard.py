@@ -3,7 +3,7 @@
 import pytest
 
 from brain.core.effects import CancelStep, Perform, WriteIntent
-from brain.core.healing import steps
+from brain.core.healing import patience
 from brain.core.inputs import Leader, StepProgress
 from brain.core.pack.spec import Mode, Rung
 from brain.core.state import RunState
@@ -33,7 +33,7 @@ def test_a_step_without_a_sign_of_life(givens: list[Given], what: list[str]) -> 
     cell = Cell(*givens)
     state = cell.run.state
     ctx = cell.ctx()
-    steps.timer(ctx, cell.run)
+    patience.timer(ctx, cell.run)
     assert ["perform" for effect in ctx.effects if isinstance(effect, Perform)] == what
     assert cell.run.state is state
     assert cell.state.timers == {"run:inc-1.r1": NOW + 45}
@@ -43,7 +43,7 @@ def test_a_step_without_a_sign_of_life(givens: list[Given], what: list[str]) -> 
 def test_a_step_that_never_answers(deadline: float, over: bool) -> None:
     """At its deadline it is taken for unknown, and its class decides."""
     cell = Cell(standing(RunState.PERFORMING, deadline=deadline))
-    steps.timer(cell.ctx(), cell.run)
+    patience.timer(cell.ctx(), cell.run)
     assert cell.run.steps[-1].outcome == ("unknown" if over else "")
     assert (cell.run.state is RunState.PERFORMING) != over
 
@@ -78,7 +78,7 @@ def test_what_a_new_leader_does_with_a_step(do: str, state: RunState, asked: str
     cell.run.why = "a reason"
     cell.state.timers["run:inc-1.r1"] = NOW + 20
     ctx = cell.ctx()
-    steps.new_leader(ctx, cell.run)
+    patience.new_leader(ctx, cell.run)
     kinds = {WriteIntent: "intent", CancelStep: "cancel", Perform: "perform"}
     done = [
         (kinds[type(effect)], effect.step.id)

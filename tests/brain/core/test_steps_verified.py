@@ -133,7 +133,7 @@ def test_a_silent_node_proves_nothing() -> None:
     deaf.node(alive=False)
     deaf.link(up=True)
     deaf.wait(61)
-    assert deaf.notes("run.not_verified") == ["r did not help: n1 is not heard"]
+    assert deaf.notes("run.not_verified") == ["nobody knows whether r helped: n1 is not heard"]
 
 
 def test_a_silent_node_that_still_has_an_uncleared_fault_is_waited_for() -> None:

@@ -1,11 +1,12 @@
 """How a symptom ends, and what its incidents may conclude from it; what operators have dismissed hears of every new fact."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from brain.core.faults import symptoms
-from brain.core.pack.spec import Paging, Priority
+from brain.core.pack.spec import Match, Paging, Priority, Symptom
 from brain.core.state import Incident, IncidentState
 from tests.brain.core.test_spreads import LEAVES, WIDE, leaf, sick, spread, well
 from tests.brain.core.watch import Watch, symptom
@@ -112,3 +113,110 @@ def test_a_spread_that_few_show_waits_by_its_timer() -> None:
     assert watch.due(WIDE) == 800
     assert well(watch, 795, "n1") == [], "it was counted out before"
     assert watch.wait(801) == [(800, f"-{WIDE}")]
+
+
+def servers(**changes: Any) -> Symptom:
+    """One begins with each server that does not answer."""
+    gone, back = (Match(kind="x.server", where={"answers": answers}) for answers in (False, True))
+    return symptom(on=(gone,), clear=(back,), apart=("server",), carry={"which": "server"}, **changes)
+
+
+class Servers(Watch):
+    """Each call is about one of them."""
+
+    def gone(self, at: float, server: str) -> list[str]:
+        return self.fact(at, "x.server", server=server, answers=False)
+
+    def back(self, at: float, server: str, age_s: float = 0) -> list[str]:
+        return self.fact(at, "x.server", server=server, answers=True, age_s=age_s)
+
+
+def test_what_ends_one_says_nothing_of_another() -> None:
+    """Two servers do not answer: the symptom ends with the second that answers again, and carries what is left."""
+    watch = Servers(servers())
+    assert watch.gone(100, "fs1") == [f"+{KEY}"]
+    assert watch.gone(110, "fs2") == [f"+{KEY}"]
+    assert watch.known().carried == {"which": "fs1 fs2"}, (
+        "what tells them apart is carried of all that are open"
+    )
+    assert watch.back(120, "fs3") == []  # it was never gone
+    assert watch.back(130, "fs2") == [f"+{KEY}"]
+    assert watch.known().carried == {"which": "fs1"}
+    assert watch.back(140, "fs2") == []
+    assert watch.back(150, "fs1") == [f"-{KEY}"]
+    assert watch.state.symptoms == {}
+
+
+def test_an_end_that_comes_late_is_judged_by_its_own_facts() -> None:
+    """fs1 answered at 105, and is heard of it at 120: fs2's newer fact does not make that an old one, fs1's own does."""
+    watch = Servers(servers())
+    watch.gone(100, "fs1")
+    watch.gone(110, "fs2")
+    assert watch.back(115, "fs1", age_s=20) == []  # at 95: before it was gone
+    assert watch.back(120, "fs1", age_s=15) == [f"+{KEY}"]
+    assert watch.known().carried == {"which": "fs2"}
+    assert watch.back(130, "fs2") == [f"-{KEY}"]
+
+
+def test_kinds_are_told_apart_too() -> None:
+    """Fewer links are one fault and an unhealthy fabric another; a kind that begins nothing ends whatever there is."""
+    kinds = ("x.bad", "x.worse")
+    on = tuple(Match(kind=kind, where={"ok": False}) for kind in kinds)
+    clear = (*(Match(kind=kind, where={"ok": True}) for kind in kinds), Match(kind="x.good"))
+    watch = Watch(symptom(on=on, clear=clear, apart=("kind",)))
+    watch.fact(100, ok=False)
+    watch.fact(101, "x.worse", ok=False)
+    assert watch.fact(102, "x.worse", ok=True) == []
+    assert watch.active == [KEY]
+    watch.fact(103, "x.worse", ok=False)
+    assert watch.fact(104, "x.good") == [f"-{KEY}"]
+
+
+def test_what_lasts_lasts_by_itself() -> None:
+    """fs1 is back after 25 s; fs2 has been gone for 60 s when it begins, not when fs1 would have been."""
+    watch = Servers(servers(detect="lasting", for_s=60))
+    watch.gone(100, "fs1")
+    watch.gone(120, "fs2")
+    watch.back(125, "fs1")
+    assert watch.wait(179) == []
+    assert watch.wait(200) == [(180, f"+{KEY}")]
+
+
+def test_what_nothing_renews_does_not_keep_the_others() -> None:
+    """fs1 was taken away and is never told to answer; a time to live later it holds up no end."""
+    watch = Servers(servers(ttl_s=600))
+    watch.gone(100, "fs1")
+    watch.gone(500, "fs2")
+    assert watch.known().carried == {"which": "fs1 fs2"}
+    watch.gone(750, "fs2")
+    assert watch.known().carried == {"which": "fs2"}
+    assert watch.back(800, "fs2") == [f"-{KEY}"]
+
+
+def test_what_nothing_renewed_is_not_well_because_another_is() -> None:
+    """fs1 was told to be gone, and of it nothing was heard again: that fs2 answers proves nothing about fs1."""
+    watch = Servers(servers(ttl_s=600))
+    watch.gone(100, "fs1")
+    watch.gone(500, "fs2")
+    watch.state.incidents["i"] = opened("i", KEY)
+    assert watch.back(800, "fs2") == [f"-{KEY}"]
+    assert watch.state.incidents["i"].unproven
+
+
+def test_each_has_its_own_time_to_live() -> None:
+    """fs2 was renewed until it answered again; fs1 was not, and lives no longer for that."""
+    watch = Servers(servers(ttl_s=600))
+    watch.gone(100, "fs1")
+    watch.gone(600, "fs2")
+    assert watch.back(650, "fs2") == [f"+{KEY}"]
+    assert watch.wait(699) == []
+    assert watch.wait(1300) == [(700, f"-{KEY}")]
+
+
+def test_a_fact_that_came_late_lives_from_when_it_came() -> None:
+    """As that of a symptom whose facts are not told apart does."""
+    watch = Servers(servers(ttl_s=600))
+    watch.fact(500, "x.server", server="fs1", answers=False, age_s=400)
+    watch.gone(510, "fs2")
+    assert watch.back(800, "fs2") == [f"+{KEY}"]
+    assert watch.wait(1500) == [(1100, f"-{KEY}")]

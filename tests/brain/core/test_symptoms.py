@@ -3,7 +3,7 @@
 import pytest
 
 from brain.core.effects import SetTimer
-from brain.core.faults import symptoms
+from brain.core.faults import facts, symptoms
 from brain.core.pack.spec import Match
 from tests.brain.core.watch import BAD, Watch, symptom
 
@@ -143,7 +143,7 @@ def test_a_window_that_does_not_fill() -> None:
 
 def test_a_full_window_keeps_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one window remembers is bounded."""
-    monkeypatch.setattr(symptoms, "MAX_HITS", 3)
+    monkeypatch.setattr(facts, "MAX_HITS", 3)
     watch = Watch(symptom(detect="count", at_least=9, within_s=60))
     for at in range(100, 105):
         watch.fact(at)

@@ -9,7 +9,7 @@ from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import TOLD, Runbook, Rung
 from tests.brain.core.climb import QUIET, Climb, rung
-from tests.brain.test_lint import PACK, RULE, RUNBOOK
+from tests.brain.lint_kit import PACK, RULE, RUNBOOK
 from tests.shipped import shipped_pack
 
 SHIPPED = {book.name: book for book in shipped_pack().runbooks}

@@ -20,6 +20,25 @@ def said(it: Pager) -> list[tuple[str, str, str]]:
     return [(page.what, page.to, page.text) for _, page in it.sent]
 
 
+@pytest.mark.parametrize("groups", [("oncall", "scheduler"), ()])
+def test_a_group_that_the_site_does_not_have(groups: tuple[str, ...]) -> None:
+    """Those on call are told in its place, by the alert that they have: they get its end once. Not known: it is tried."""
+    it = Pager(groups=groups)
+    it.opens("a")
+    it.pages("a", "update", "look at the switch", to="network")
+    it.pages("a", "update", "one of its jobs floods it", to="scheduler")
+    it.ends("a")
+    third = [] if groups else ["0 resolve network a"]
+    assert it.told() == [
+        "0 open oncall a",
+        "0 update oncall a" if groups else "0 open network a",
+        "0 open scheduler a",
+        "0 resolve oncall a",
+        *third,
+        "0 resolve scheduler a",
+    ]
+
+
 LATE = BEGAN - 30 * 86_400  # a month ago
 
 

@@ -1,0 +1,401 @@
+"""What follows when the rules that match change, a run ends, or a person vouches: incidents begin, recover, are remedied.
+
+Each consequence may lead to more: they wait in the context, and `propagate` handles them until none is left.
+"""
+
+from collections import Counter
+
+from agent.contract.counted import span
+from brain.core import ids, incidents, known, left_drained, recurrence
+from brain.core.context import Context
+from brain.core.faults import situations, spread, symptoms, twins
+from brain.core.healing import blame, drains, limits, run_states, runs, steps, told, validation
+from brain.core.incidents import IncidentTrigger
+from brain.core.operators import requests, returning
+from brain.core.pack.conditions import symptoms_in
+from brain.core.pack.spec import Paging
+from brain.core.pack.topology import node_of
+from brain.core.paging import escalation
+from brain.core.people import do
+from brain.core.state import Incident, IncidentState, Run, RunState, SymptomState
+
+_GONE = "its symptoms are gone"
+# Its facts have become too old to count, and silence is no fact. One text, however long it was: people are told once.
+_UNHEARD_OF = "nothing reports it any more, and nothing has said that it is over"
+RECHECK_S = (
+    5.0  # how often an incident that one of our runs may have caused checks whether that run has ended
+)
+
+
+def propagate(ctx: Context) -> None:
+    """Handles changed symptoms, ended runs and released incidents; each may lead to more, so until none is left."""
+    while ctx.changed or ctx.ended or ctx.let_go or ctx.left or ctx.released or ctx.vouched or ctx.freed:
+        if ctx.changed:
+            changed, ctx.changed = ctx.changed, []
+            judge(ctx, changed)
+        elif ctx.vouched:
+            _vouched(ctx, *ctx.vouched.pop(0))
+        elif ctx.ended:
+            _run_ended(ctx, ctx.ended.pop(0))
+        elif ctx.let_go:
+            _let_go(ctx, ctx.let_go.pop(0))
+        elif ctx.released:
+            _released(ctx, ctx.released.pop(0))
+        elif ctx.left:
+            _left_drained(ctx, *ctx.left.pop(0))
+        else:
+            ctx.freed = False
+            _wake_held(ctx)
+
+
+def incident_timer(ctx: Context, incident: Incident) -> None:
+    if incident.state is IncidentState.SETTLING:
+        _end_hold_off(ctx, incident)
+    elif incident.state is IncidentState.RECOVERED and incident.matching_rules:
+        still = ", ".join(incident.matching_rules)
+        incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is not over: {still} matches")
+        _remedy(ctx, incident)
+    elif incident.state is IncidentState.RECOVERED:
+        run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+        incidents.transition(ctx, incident, IncidentTrigger.STAYED_CLEAR, _stayed_clear(ctx, incident, run))
+
+
+def _end_hold_off(ctx: Context, incident: Incident) -> None:
+    """Opens the incident, unless a run of ours may have caused it: then it waits until that run has ended.
+
+    A shared cause that is on its way out waits until it is over, or grows again; not for long.
+    """
+    run = blame.run_behind(ctx, incident)
+    soon = ctx.now < incident.hold_off_until + spread.GROWS_S
+    if run is None and not (soon and incidents.wanes(ctx, incident)):
+        incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
+        _remedy(ctx, incident)
+        return
+    why = "few nodes show it by now: it is judged when it is over, or grows again"
+    if (why := blame.judged_later(run) if run else why) != incident.waits:  # one note, not one for each check
+        incident.waits = why
+        ctx.show(incident)
+        ctx.note("incident.waits", why, incident=incident.id, scope=incident.scope)
+    ctx.set_timer(f"incident:{incident.id}", ctx.now + RECHECK_S)
+
+
+def _remedy(ctx: Context, incident: Incident) -> None:
+    """Pages for an open incident and starts its runbook."""
+    if incident.page is Paging.OPEN:
+        escalation.open_page(ctx, incident, incident.because)
+    if incident.runbook in ctx.compiled.runbooks:
+        incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"runbook {incident.runbook}")
+        runs.start(ctx, incident)
+    elif incident.page is not Paging.NEVER:
+        escalation.open_page(ctx, incident, f"no runbook for it: {incident.because}")
+
+
+def judge(ctx: Context, changed: list[SymptomState]) -> None:
+    """Matches the rules at every scope that sees a changed symptom, then rechecks the runs concerned."""
+    for scope in situations.scopes_to_judge(ctx, changed):
+        before = list(ctx.state.matched.get(scope, ()))
+        ended = judge_scope(ctx, scope, _GONE)
+        for rule in before:
+            if rule not in ended:
+                _match_continues(ctx, rule, scope, changed)
+    if any(not symptom.active for symptom in changed):
+        for run in list(ctx.state.runs.values()):
+            steps.check(ctx, run)
+    for symptom in changed:
+        if symptom.active:
+            _recheck(ctx, symptom.scope)
+
+
+def judge_scope(ctx: Context, scope: str, why: str, *, proven: bool = True) -> list[str]:
+    """Matches the rules at a scope. Returns those that matched before and do not any more, because of `why`.
+
+    Unless that is `proven`, their incidents are not proven to be healed.
+    """
+    began, ended = situations.judge(ctx, scope)
+    for rule in began:
+        match_began(ctx, rule, scope)
+    for rule in ended:
+        incident = ctx.state.incidents.get(ctx.index.by_match.get(ids.key(rule, scope), ""))
+        if incident is not None and not proven:
+            incident.unproven = True
+        match_ended(ctx, rule, scope, why)
+    return ended
+
+
+def match_began(ctx: Context, rule: str, scope: str) -> None:
+    spec = ctx.compiled.rules.get(rule)
+    if spec is not None:
+        for wider, place in twins.outgrown(ctx, spec, scope):
+            if incidents.explained_by(ctx, ctx.compiled.rules[wider], place) is None:
+                match_began(ctx, wider, place)
+    incident = incidents.match_began(ctx, spec, scope) if spec is not None else None
+    if incident is None:
+        return
+    if incident.state is IncidentState.SETTLING:
+        if ctx.now >= incident.hold_off_until:
+            _end_hold_off(ctx, incident)
+        else:
+            ctx.set_timer(f"incident:{incident.id}", incident.hold_off_until)
+    elif (  # this rule has a runbook; that with which the incident opened had none
+        incident.state is IncidentState.OPEN
+        and not incident.runs
+        and incident.runbook in ctx.compiled.runbooks
+    ):
+        _remedy(ctx, incident)
+    elif incident.state is IncidentState.RECOVERED:
+        ctx.cancel_timer(f"incident:{incident.id}")
+        incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is back: rule {rule} at {scope}")
+        recurrence.came(ctx, incident)
+        _remedy(ctx, incident)
+    elif incident.page is Paging.OPEN:
+        escalation.open_page(ctx, incident, incident.because)
+
+
+def match_ended(ctx: Context, rule: str, scope: str, why: str) -> None:
+    closed_at = ctx.state.dismissed.get(ids.key(rule, scope))
+    incident = incidents.match_ended(ctx, rule, scope)
+    if closed_at is not None:
+        _closed_cause_is_over(ctx, rule, scope, closed_at)
+    if incident is None:
+        return
+    if why == _GONE and incident.unproven:
+        why = _UNHEARD_OF
+    _recover(ctx, incident, IncidentTrigger.CLEARED, why)
+    run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+    if run is not None and run.state in (RunState.HELD, RunState.APPROVAL):
+        runs.proceed(ctx, run)  # the reason for which it waits to act is gone
+
+
+def _closed_cause_is_over(ctx: Context, rule: str, scope: str, closed_at: float) -> None:
+    """What an operator has closed explained other matches, which go on without it: each is as if it had been closed itself.
+
+    Of those of which something newer is known, or will be, people hear.
+    """
+    rules = ctx.compiled.rules
+    inhibits = rules[rule].inhibits if rule in rules else ()
+    explained = [
+        (spec, place)
+        for place in sorted(ctx.state.matched, key=lambda place: bool(node_of(place)))  # the wider ones first
+        for name in ctx.state.matched[place]
+        if (spec := rules.get(name)) is not None
+        and (spec.cause or name) in inhibits
+        and ctx.compiled.topology.serves(scope, place)
+    ]
+    for spec, place in explained:
+        match = ids.key(spec.name, place)
+        if match in ctx.index.by_match or match in ctx.state.dismissed:
+            continue
+        if any(symptom.arrived > closed_at for symptom in situations.named_by(ctx, spec, place)):
+            match_began(ctx, spec.name, place)
+        elif incidents.explained_by(ctx, spec, place) is None:
+            ctx.state.dismissed[match] = closed_at
+
+
+def _match_continues(ctx: Context, rule: str, scope: str, changed: list[SymptomState]) -> None:
+    """The rule's incident takes over new facts of the symptoms that the rule names."""
+    match = ids.key(rule, scope)
+    incident_id = ctx.index.by_match.get(match)
+    if incident_id is None and match not in ctx.state.dismissed:
+        return
+    spec = ctx.compiled.rules.get(rule)
+    named = list(symptoms_in(spec.when)) if spec else []
+    renewed = [
+        symptom
+        for symptom in changed
+        if symptom.active and symptom.name in named and ctx.compiled.topology.overlap(scope, symptom.scope)
+    ]
+    if incident_id is not None:
+        for symptom in renewed:
+            incidents.renewed(ctx, ctx.state.incidents[incident_id], symptom)
+    elif any(symptom.arrived > ctx.state.dismissed[match] for symptom in renewed):
+        del ctx.state.dismissed[match]
+        match_began(ctx, rule, scope)
+
+
+def _recheck(ctx: Context, scope: str) -> None:
+    """After a symptom began or got new facts: a verification may fail, or an approval become void or unnecessary."""
+    for rule in ctx.state.matched.get(scope, ()):
+        incident = ctx.state.incidents.get(ctx.index.by_match.get(ids.key(rule, scope), ""))
+        run = ctx.state.runs.get(incident.runs[-1]) if incident is not None and incident.runs else None
+        if run is None:
+            continue
+        if run.state is RunState.VERIFYING:
+            steps.check(ctx, run)
+        elif run.state is RunState.APPROVAL or (run.state is RunState.HELD and run.worked):
+            runs.proceed(ctx, run)
+
+
+def _recover(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: str) -> bool:
+    """Moves the incident; if it has recovered, which is returned, it closes after its resolve delay.
+
+    Not while it keeps its node out of service: it stays open, and says so, until the node is given back (law 14).
+    Nodes that a shared cause has from others are left to incidents of their own when it closes: meanwhile it would
+    explain every fault around it.
+    """
+    drained = drains.owned(ctx, incident) if incident.node else []
+    if drained and incident.state is IncidentState.HEALING and trigger is IncidentTrigger.RUN_SUCCEEDED:
+        _run_failed(ctx, incident, f"{why}; {_stays_out(drained)}")
+    elif drained and incident.state is IncidentState.NEEDS_HUMAN and incident.vouched_by:
+        ctx.note("incident.waits", f"{why}; {', '.join(drained)} is being given back", incident=incident.id)
+    elif drained and incident.state is IncidentState.NEEDS_HUMAN:
+        escalation.gave_up(ctx, incident, f"{why}; {_stays_out(drained)}", "it waits for your word")
+    elif incidents.transition(ctx, incident, trigger, why) and incident.state is IncidentState.RECOVERED:
+        incident.clear_since, incident.clear_why = ctx.now, why
+        ctx.set_timer(f"incident:{incident.id}", ctx.now + recurrence.resolve_delay_s(ctx, incident))
+        return True
+    return False
+
+
+def _run_ended(ctx: Context, run: Run) -> None:
+    ctx.changed.extend(symptoms.run_ended(ctx, run.id))
+    for former in requests.ended(ctx, run):
+        _recover(ctx, former, IncidentTrigger.CLEARED, f"it was done again ({run.id}), and ended well")
+    incident = ctx.state.incidents.get(run.incident)
+    back = run.state is RunState.SUCCEEDED or runs.given_back(ctx, run)  # what else failed, people are told
+    if incident is not None and back and not drains.owned(ctx, incident):
+        left_drained.end_left(ctx, incident)
+    if incident is not None and incident.state is IncidentState.HEALING:
+        if run.state is RunState.SUCCEEDED:
+            recovered = _recover(ctx, incident, IncidentTrigger.RUN_SUCCEEDED, run.why)
+            if recovered and incident.matching_rules and runs.given_back(ctx, run):
+                # The fault came back while its node was given back.
+                ctx.set_timer(f"incident:{incident.id}", ctx.now)
+        else:
+            _run_failed(ctx, incident, run.why)
+    if incident is not None:
+        incidents.forget_if_done(ctx, incident)
+    ctx.freed = True
+
+
+def _wake_held(ctx: Context) -> None:
+    for other in _held(ctx):
+        if other.state is RunState.HELD and other.id in ctx.state.runs:
+            runs.proceed(ctx, other)
+
+
+def _run_failed(ctx: Context, incident: Incident, why: str) -> None:
+    """People are told that gpuward does nothing more, unless a last resort fences the node first."""
+    run = ctx.state.runs[incident.runs[-1]]
+    found = requests.found(run)
+    incidents.transition(ctx, incident, IncidentTrigger.RUN_FAILED, why)
+    resort = run.runbook.last_resort
+    if run.spent and resort in ctx.compiled.runbooks and not drains.owned(ctx, incident):
+        incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"{why}: runbook {resort}")
+        if incident.page is not Paging.NEVER:
+            escalation.gave_up(ctx, incident, why)
+        runs.start(ctx, incident, instead=resort)
+        return
+    if incident.page is not Paging.NEVER:
+        if run.state is RunState.OBSERVED or runs.told_last(run):
+            escalation.open_page(ctx, incident, why)
+        elif told.only_tells(run):  # it has told others than those on call, and there was nothing to give up
+            escalation.open_page(ctx, incident, incident.because)
+        else:
+            drained = run.node in drains.owned(ctx, incident)
+            text = f"{why}. {told.drained(ctx, run)}" if drained else why
+            escalation.gave_up(ctx, incident, text, f"{run.runbook.name} did not end well" if found else "")
+    keeps = bool(incident.node and drains.owned(ctx, incident))
+    if found:
+        return  # it has no symptoms that could be gone: somebody closes it, or the next one ends well
+    if not incident.matching_rules and not incident.unproven and not keeps:
+        _recover(ctx, incident, IncidentTrigger.CLEARED, _GONE)
+
+
+def _vouched(ctx: Context, node: str, who: str, since: float, run: Run | None) -> None:
+    """An operator has said that a node is healthy, and if it could, it has looked again. `run`: gives the node back."""
+    why = f"{do(who, 'says')} that {node} is healthy"
+    done = returning.healthy(ctx, node, who, since)
+    changed, ctx.changed = ctx.changed, []
+    judge(ctx, changed)
+    for incident in done:
+        if not drains.owned(ctx, incident):  # else it is over when the node is back
+            _recover(ctx, incident, IncidentTrigger.CLEARED, why)
+    if run is not None and run.state is RunState.HELD:
+        runs.go_on(ctx, run)
+
+
+def _let_go(ctx: Context, incident: Incident) -> None:
+    """The node that the incident kept out of service was given back by an operator's word. A run that waits is over by that:
+    what it was about to do to the node, because of a test that failed before, has lost its reason (law 13).
+    """
+    left_drained.end_left(ctx, incident)
+    run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+    why = "its node was given back"
+    if incident.matching_rules:
+        return
+    if run is not None and run.state in run_states.WAITING:
+        run_states.transition(ctx, run, run_states.RunTrigger.SUCCEEDED, why)
+    else:
+        _recover(ctx, incident, IncidentTrigger.CLEARED, why)
+
+
+def _left_drained(ctx: Context, node: str, former: Incident, by_operator: bool) -> None:
+    """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may.
+
+    Unless the drain is that of a fault which it explained, and which has its own incident again.
+    """
+    if former.id not in ctx.state.drains.get(node, {}):
+        return
+    heir = left_drained.open_left(ctx, node, former)
+    drains.hand_over(ctx, node, former.id, heir.id)
+    if by_operator or heir.runbook not in ctx.compiled.runbooks:
+        escalation.open_page(ctx, heir, heir.because)
+    else:
+        incidents.transition(ctx, heir, IncidentTrigger.RUN_STARTED, f"runbook {heir.runbook}")
+        runs.start(ctx, heir)
+
+
+def heard_again(ctx: Context, node: str) -> None:
+    """A node that was forgotten while it was drained is heard again: it is out of service, and a person is told."""
+    incident = left_drained.open_heard_again(ctx, node)
+    escalation.open_page(ctx, incident, incident.because)
+
+
+def _held(ctx: Context) -> list[Run]:
+    """The runs held by a gate, in the order in which they may try again: most severe first, then oldest first.
+
+    Those of nodes that were disturbed less often lately come before: many faults of one node are no longer queue.
+    """
+    held = [run for run in ctx.state.runs.values() if run.state is RunState.HELD]
+    lately = Counter(each.node for each in limits.began_lately(ctx))
+    return sorted(
+        held,
+        key=lambda run: (ctx.state.incidents[run.incident].severity, lately[run.node], run.started_at),
+    )
+
+
+def _released(ctx: Context, incident: Incident) -> None:
+    """An incident is over or remedied: matches that it inhibited and that still hold become incidents of their own."""
+    if not incident.inhibits:
+        return
+    here = ctx.index.matched.get(incident.node, ()) if incident.node else ctx.state.matched
+    for scope in list(here):
+        if ctx.compiled.topology.serves(incident.scope, scope):
+            for name in ctx.state.matched[scope]:
+                inhibited = ctx.compiled.cause(name) in incident.inhibits
+                if inhibited and ids.key(name, scope) not in ctx.index.by_match:
+                    match_began(ctx, name, scope)
+    for match in list(incident.known):
+        known.hand_on(ctx, incident, match, incidents.standing_for(ctx, match))
+
+
+def _stayed_clear(ctx: Context, incident: Incident, run: Run | None) -> str:
+    """Why an incident that has recovered is over, as its resolution tells people. `run`: its last."""
+    for_s = ctx.now - incident.clear_since
+    left_out = validation.left_out(run) if run is not None else ""
+    if incident.vouched_by:
+        who = do(incident.vouched_by, "says")
+        return f"{who} that {incident.node} is healthy, and for {for_s:.0f} s it has reported nothing else{left_out}"
+    if run is not None and run.requested_by and not requests.found(run):
+        return f"{run.why}{left_out}"
+    if not incident.symptoms:  # of a request, or of a node that was left drained
+        return f"{incident.clear_why}{left_out}"
+    if incident.unproven:
+        newest = max((fact.at for fact in incident.evidence), default=incident.opened_at)
+        silent = span(max(0.0, ctx.now - newest))
+        return f"nothing has reported it for {silent}, and nothing has said that it is over{left_out}"
+    return f"its symptoms have been gone for {for_s:.0f} s{left_out}"
+
+
+def _stays_out(nodes: list[str]) -> str:
+    return f"{', '.join(nodes)} stays out of service: `gpuward return {nodes[0]}` gives it back"

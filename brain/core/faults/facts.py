@@ -1,0 +1,71 @@
+"""What one event says of a symptom: whether it matches, what counts in the window, what is kept of it."""
+
+from bisect import insort
+from collections.abc import Iterable
+from dataclasses import replace
+
+from agent.contract.messages import Event, clip
+from brain.core.pack import conditions
+from brain.core.pack.feeds import field_of
+from brain.core.pack.spec import Match, Override, Symptom
+from brain.core.state import Evidence, SymptomState
+
+MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
+MAX_EVIDENCE = 6  # the first facts and the newest
+
+
+def overruled(overrides: Iterable[Override], event: Event) -> Event:
+    """The event with the first override that fits applied, and named in its data. The log keeps the node's own."""
+    for override in overrides:
+        if matches(override.on, event):
+            data = {**event.data, "overruled_by": override.name}
+            if override.action:
+                data["action"] = override.action
+            evidence = f"{event.evidence} [{override.name}: {override.because}]".lstrip()
+            return replace(event, severity=override.severity or event.severity, data=data, evidence=evidence)
+    return event
+
+
+def matches(match: Match, event: Event) -> bool:
+    """Whether all tests of `where` pass: names of the envelope first, then data fields."""
+    for name, want in match.where.items():  # noqa: SIM110 - several times for each event: a generator takes twice as long
+        if not conditions.test(want, field_of(event, name)):
+            return False
+    return True
+
+
+def window(state: SymptomState, at: float, weight: float, symptom: Symptom) -> float:
+    """Adds a hit (weight 0: none). Returns the sum of the weights in the window that ends with the newest hit."""
+    if weight:
+        insort(state.hits, (at, weight))
+    newest = state.hits[-1][0] if state.hits else at
+    state.hits = [hit for hit in state.hits if hit[0] > newest - symptom.within_s][-MAX_HITS:]
+    if state.hits and not state.active:
+        state.since = state.hits[0][0]
+    return sum(hit[1] for hit in state.hits)
+
+
+def carry(symptom: Symptom, state: SymptomState, event: Event) -> bool:
+    """Takes over the event's fields that the situation carries. Whether any changed."""
+    changed = False
+    for field, source in symptom.carry.items():
+        value = event.data.get(source)
+        if isinstance(value, str) and source in symptom.apart:
+            continue  # of all open facts: apart.py
+        if value is not None and state.carried.get(field) != value:
+            state.carried[field] = value
+            changed = True
+    return changed
+
+
+def remember(state: SymptomState, event: Event, at: float) -> bool:
+    """Keeps the event as evidence: the first few and the newest. Whether it is one of the first few."""
+    text = event.evidence or ", ".join(f"{name}={value}" for name, value in event.data.items())
+    evidence = Evidence(
+        id=event.id, at=at, node=event.node, kind=event.kind, component=event.component, text=clip(text)
+    )
+    if len(state.evidence) < MAX_EVIDENCE:
+        state.evidence.append(evidence)
+        return True
+    state.evidence[-1] = evidence
+    return False

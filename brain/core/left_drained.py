@@ -1,0 +1,61 @@
+"""The incident of a node that is left drained, by another incident, which is over, or by a person's `forget`: it ends when the
+node is given back (law 14).
+"""
+
+from brain.core import ids, incidents
+from brain.core.context import Context
+from brain.core.healing.drains import LEFT
+from brain.core.pack.spec import Paging, Priority
+from brain.core.state import Incident, IncidentState, OwnedDrain
+
+
+def open_left(ctx: Context, node: str, former: Incident) -> Incident:
+    """Opens the incident of a node that an incident, which is over, has left drained (law 14)."""
+    return _open(
+        ctx,
+        node,
+        former.id,
+        f"was drained for {former.cause} ({former.id}), which is over: {former.closed_why}",
+    )
+
+
+def open_heard_again(ctx: Context, node: str) -> Incident:
+    """Opens the incident of a node that was forgotten while we had drained it, and is there all the same (law 14)."""
+    marks = ctx.state.left_behind.pop(node)
+    why = "was forgotten while gpuward had drained it, and is heard again"
+    incident = _open(ctx, node, marks[0], why)
+    ctx.state.drains.setdefault(node, {})[incident.id] = OwnedDrain(since=ctx.now, marks=marks)
+    return incident
+
+
+def _open(ctx: Context, node: str, former: str, why: str) -> Incident:
+    scope = f"node/{node}"
+    incident = Incident(
+        id=ids.hashed(ids.INCIDENT, ctx.cause, LEFT, scope, former),
+        cause=LEFT,
+        state=IncidentState.OPEN,
+        severity=Priority.P2,
+        scope=scope,
+        node=node,
+        rule=LEFT,
+        because=f"{node} {why}. It stays out of service until it is given back: gpuward return {node}",
+        runbook=incidents.RETURN_RUNBOOK,
+        pack=ctx.compiled.pack.version,
+        opened_at=ctx.now,
+        hold_off_until=ctx.now,
+        resolve_delay_s=1.0,
+        page=Paging.FAILURE,
+        matching_rules={ids.key(LEFT, ids.key(former, scope)): LEFT},
+    )
+    ctx.state.incidents[incident.id] = incident
+    ctx.index.add_incident(incident)
+    ctx.note("incident.opened", incident.because, incident=incident.id, scope=scope)
+    ctx.show(incident)
+    return incident
+
+
+def end_left(ctx: Context, incident: Incident) -> None:
+    """The node is no longer kept out of service: what `open_left` put in place of a rule's match is over."""
+    for match in [match for match, rule in incident.matching_rules.items() if rule == LEFT]:
+        ctx.index.by_match.pop(match, None)
+        del incident.matching_rules[match]

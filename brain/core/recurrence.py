@@ -1,0 +1,45 @@
+"""Faults that come and go are one incident with a rate, which stays open longer than their pauses."""
+
+from agent.contract.counted import span
+from brain.core import ids, share
+from brain.core.context import Context
+from brain.core.state import Incident
+
+RECURRED_S = 6 * 3600.0  # how long it is remembered that a fault came up
+MAX_RECURRED = 30
+RECURS = 3  # a fault that came so often within that time comes and goes: it is one incident
+MAX_RESOLVE_DELAY_S = 2 * 3600.0
+
+
+def came(ctx: Context, incident: Incident) -> None:
+    """Remembers that the incident's fault came up, or came back."""
+    key = ids.key(incident.cause, incident.scope)
+    times = [at for at in ctx.state.recurred.get(key, ()) if at > ctx.now - RECURRED_S]
+    ctx.state.recurred.pop(key, None)  # the newest stand last, also after a restart
+    ctx.state.recurred[key] = [*times, ctx.now][-MAX_RECURRED:]
+    ctx.index.add_recurred(key)
+    here = ctx.index.recurred[incident.node]
+    if incident.node and len(here) > share.MAX_RECURRED:
+        oldest = next(iter(here))
+        forget(ctx, oldest)
+        ctx.cancel_timer(f"recurred:{oldest}")
+    ctx.set_timer(f"recurred:{key}", ctx.now + RECURRED_S)
+    if times:
+        pause_s = (ctx.now - times[0]) / len(times)
+        text = f"it came {len(times) + 1} times in {span(ctx.now - times[0])}, every {span(pause_s)}"
+        ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
+
+
+def forget(ctx: Context, key: str) -> None:
+    """The timer of `came` fired: nothing came since."""
+    ctx.state.recurred.pop(key, None)
+    ctx.index.remove_recurred(key)
+
+
+def resolve_delay_s(ctx: Context, incident: Incident) -> float:
+    """How long the incident stays open after its last symptom: longer than the pauses of a fault that comes and goes."""
+    times = ctx.state.recurred.get(ids.key(incident.cause, incident.scope), [])
+    if len(times) < RECURS:
+        return incident.resolve_delay_s
+    pause_s = (times[-1] - times[0]) / (len(times) - 1)
+    return max(incident.resolve_delay_s, min(2 * pause_s, MAX_RESOLVE_DELAY_S))
