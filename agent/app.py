@@ -8,9 +8,10 @@ import contextlib
 import fcntl
 import gc
 import logging
+import os
 import secrets
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -183,8 +184,10 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
                 pause=pause,
             )
         )
-        keep_going(undo, "ticks", lambda: _ticks(host, feeder, spool, commander, known), feeder, host)
         running: dict[str, Kept] = {}
+        keep_going(
+            undo, "ticks", lambda: _ticks(host, feeder, spool, commander, known, running), feeder, host
+        )
         if config.metrics_file:
             view = AgentView(
                 node=config.node,
@@ -250,7 +253,14 @@ def _writing_metrics(config: AgentConfig, view: AgentView) -> Callable[[], Await
     return lambda: keep_writing(Path(config.metrics_file), config.metrics_interval_s, view)
 
 
-async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander, known: LastKnown) -> None:
+async def _ticks(
+    host: Host,
+    feeder: Feeder,
+    spool: Spool,
+    commander: Commander,
+    known: LastKnown,
+    sources: Mapping[str, Kept],
+) -> None:
     """What must be reported although nothing happened: once a second, or every CALM_TICK_S when nothing has been told for
     CALM_S. Collectors hold nothing back then.
     """
@@ -267,6 +277,7 @@ async def _ticks(host: Host, feeder: Feeder, spool: Spool, commander: Commander,
         for problem in spool.take_problems():
             feeder.failed("spool", problem, again=True)
         spool.report_dropped()
+        feeder.tell_well(sources)
         if now_s - disk_s > DISK_EVERY_S:
             disk_s = now_s
             spool.retry_disk()
@@ -320,8 +331,17 @@ def _lock(config: AgentConfig, undo: contextlib.AsyncExitStack) -> None:
     """One agent per data folder: two would assign the same event numbers."""
     try:
         config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = undo.enter_context((config.data_dir / "lock").open("w"))
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        owner = config.data_dir.stat().st_uid
+        if os.geteuid() == 0 and owner != 0:
+            raise ConfigError(
+                f"data_dir {config.data_dir} belongs to user {owner}: an agent that is root would follow links that lie "
+                "there, and obey the keys of a trusted.json there. Give it a folder of root's (hands.conf: gpuward-agent-hands)"
+            )
+        handle = os.open(
+            config.data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+        undo.callback(os.close, handle)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ConfigError(
             f"another agent uses data_dir {config.data_dir}: stop it, or give this one another folder"

@@ -115,7 +115,8 @@ class AgentConfig:
         "", "PEM file with the CA of the servers; empty: the system's CAs", example="/etc/gpuward/ca.pem"
     )
     data_dir: Path = option(
-        Path("/var/lib/gpuward-agent"), "folder of the spool, the command journal and the evidence bundles"
+        Path("/var/lib/gpuward-agent"),
+        "folder of the spool, the command journal and the evidence bundles; a unit's StateDirectory takes its place",
     )
     log_format: str = option(
         LogFormat.TEXT.value,

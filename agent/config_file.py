@@ -3,10 +3,12 @@
 Every error names the file with its line, or the command line, and the key, and says what is wanted there.
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,8 @@ def load(path: Path | None, overrides: Mapping[str, str] | None = None) -> Agent
     for key, typed in (overrides or {}).items():
         value = _from_text(known[key].type, typed) if key in known else typed
         values[key] = _value(known, key, value, _COMMAND_LINE)
+    if "data_dir" not in values and (made := os.environ.get("STATE_DIRECTORY")):
+        values["data_dir"] = Path(made.partition(":")[0])  # of the unit: another one with hands than without
     own = {item.name for item in fields(AgentConfig)}
     plugins = {key: value for key, value in values.items() if key not in own}
     config = AgentConfig(**{key: value for key, value in values.items() if key in own}, plugins=plugins)
@@ -105,7 +109,9 @@ def _value(known: Mapping[str, Option], key: str, raw: Any, where: str) -> Any:
     """`raw` in the option's type."""
     option = known.get(key)
     if option is None:
-        raise ConfigError(f"{where}: unknown key {key!r} (known: {', '.join(known)})")
+        close = get_close_matches(key, known)
+        meant = f": did you mean {', '.join(close)}?" if close else f" (known: {', '.join(known)})"
+        raise ConfigError(f"{where}: unknown key {key!r}{meant}")
     if not _FITS[option.type](raw):
         raise ConfigError(f"{where}: {key} must be a {option.type}, not {raw!r}")
     if option.least is not None and not option.least <= raw < _TOO_LARGE:  # refuses nan and inf too

@@ -69,8 +69,8 @@ class Host:
         return self.read("/proc/sys/kernel/hostname") or (platform.node() if self.live else "recorded")
 
     def kernel(self) -> str:
-        """Kernel release."""
-        return self.read("/proc/sys/kernel/osrelease") or platform.release()
+        """Kernel release; of a recording, the one in its /proc/sys/kernel/osrelease, and empty without it."""
+        return self.read("/proc/sys/kernel/osrelease") or (platform.release() if self.live else "")
 
     def nvidia_driver(self) -> str:
         """Version of the loaded NVIDIA driver, e.g. `580.82.07`; empty where there is none."""

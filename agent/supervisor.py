@@ -6,7 +6,7 @@ The only place in the agent that catches every exception.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.collectors.base import Collector
@@ -52,6 +52,10 @@ class Feeder:
         self._reported: set[tuple[str, str]] = set()
         # Source, collector or other part -> how often it has failed, each cause once; for the metrics.
         self.failures: dict[str, int] = {}
+        # When something failed last, or all began; None: what failed since has been told to be over.
+        self._well_since_s: float | None = host.mono_s()
+        # A collector has raised: it may do so again with the next such sample, however long all runs well.
+        self._dropped_samples = False
         # Set whenever a collector has told something.
         self.told = asyncio.Event()
 
@@ -123,6 +127,7 @@ class Feeder:
 
     def failed(self, source: str, reason: str, *, again: bool = False) -> None:
         """Reports `agent.source_failed`, once for each cause (`again`: it had worked in between)."""
+        self._well_since_s = self._host.mono_s()
         cause = (source, reason)
         if cause in self._reported and not again:
             return
@@ -138,6 +143,25 @@ class Feeder:
             evidence=clip(reason),
         )
         self._spool.put(unsent, self._host.mono_s())
+
+    def tell_well(self, sources: Mapping[str, "Kept"]) -> None:
+        """Tells `agent.sources_run` when every source has run for WELL_S and nothing else has failed in that time: once after the
+        start, since an earlier run of the agent may have told a failure, and once after each failure of this one.
+        """
+        now_s = self._host.mono_s()
+        if self._well_since_s is None or self._dropped_samples:
+            return
+        if any(kept.down for kept in sources.values()):
+            self._well_since_s = now_s
+        elif now_s - self._well_since_s >= WELL_S:
+            self._well_since_s = None
+            told = UnsentEvent(
+                kind="agent.sources_run",
+                component=NODE,
+                severity=Severity.INFO,
+                data={"sources": len(sources)},
+            )
+            self._spool.put(told, now_s)
 
     def _collect(self, collector: Collector, sample: Sample, now_s: float) -> list[UnsentEvent]:
         return self._checked(collector, collector.feed, sample, now_s)
@@ -159,6 +183,7 @@ class Feeder:
             reason = f"{type(error).__name__}: {clip(str(error), 200)}"
             if (f"collector:{collector.name}", reason) not in self._reported:
                 _log.exception("collector %s dropped a %s", collector.name, type(sample).__name__)
+            self._dropped_samples = True
             self.failed(f"collector:{collector.name}", reason)
             return []
 

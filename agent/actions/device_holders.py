@@ -25,8 +25,9 @@ class Holder:
 
     @property
     def text(self) -> str:
-        """For people: `python (pid 7, job 4711)`."""
-        whose = f", job {self.owner.job}" if self.owner.job else ""
+        """For people: `python (pid 7, job 4711)`; `says that it is of` where only its environment has the job."""
+        says = "says that it is of " if self.owner.claimed else ""
+        whose = f", {says}job {self.owner.job}" if self.owner.job else ""
         whose = f", {self.owner.unit}" if self.owner.unit else whose
         return f"{self.name or '?'} (pid {self.pid}{whose})"
 

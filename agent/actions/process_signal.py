@@ -35,6 +35,8 @@ _HELPERS = (
 class _Target:
     pid: int
     name: str
+    # Nothing but its own environment says that it is of the job
+    claimed: bool
     # Its pidfd.
     fd: int
 
@@ -58,7 +60,10 @@ class ProcessSignal(NodeAction):
         """One line for each process."""
         job, only, number = _checked(params)
         with self._targets(job, only) as targets:
-            return [f"send SIG{_short(number)} to {one.name} (pid {one.pid})" for one in targets]
+            return [
+                f"send SIG{_short(number)} to {one.name} (pid {one.pid}{f', which says that it is of job {job}' * one.claimed})"
+                for one in targets
+            ]
 
     async def run(self, params: Params) -> Done:
         """Sends the signal, and waits until the processes have ended (not after USR1, which ends none)."""
@@ -105,7 +110,9 @@ class ProcessSignal(NodeAction):
                     raise
                 opened.callback(os.close, fd)
                 if self._of(job, pid) and not _ended(fd):
-                    found.append(_Target(pid=pid, name=self._host.read(f"/proc/{pid}/comm"), fd=fd))
+                    name = self._host.read(f"/proc/{pid}/comm")
+                    claimed = owner_of(self._host, pid).claimed
+                    found.append(_Target(pid=pid, name=name, claimed=claimed, fd=fd))
             if not found:
                 raise Refused(
                     f"process {only} is not one of job {job} on this node that may be signalled"

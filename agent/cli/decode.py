@@ -12,6 +12,7 @@ from agent.collectors.samples import Line
 from agent.contract import kernel_text
 from agent.contract.coverage import Coverage
 from agent.contract.inert import inert_json
+from agent.contract.log_hosts import Hosts
 from agent.contract.messages import UnsentEvent
 from agent.shared.log_text import STDIN, log_lines
 
@@ -23,24 +24,26 @@ def main(files: Sequence[Path], *, driver: str, out: TextIO) -> int:
     several = len(files) > 1
     status = 0
     for file in files or [STDIN]:
-        coverage = Coverage()
-        for number, unsent in decode(log_lines(file), driver=driver, seen=coverage.see):
+        coverage, hosts, found = Coverage(), Hosts(), False
+        lines = log_lines(file, unended=coverage.ends_within_a_line)
+        for number, unsent in decode(coverage.records(lines, hosts.see), driver=driver):
             head = {"file": str(file)} if several else {}
-            out.write(inert_json(json.dumps(head | as_json(number, unsent), ensure_ascii=False)) + "\n")
+            row = head | as_json(number, unsent, host=hosts.of(number))
+            out.write(inert_json(json.dumps(row, ensure_ascii=False)) + "\n")
             out.flush()
-        if coverage.blind:
-            sys.stderr.write(f"{file}: {coverage.blind}\n")
+            found = True
+        if doubt := coverage.blind or ("" if found else coverage.no_log):
             status = 1
+        for words in filter(None, (doubt, coverage.aside)):
+            sys.stderr.write(f"{file}: {words}\n")
     return status
 
 
-def decode(
-    lines: Iterable[str], *, driver: str = "", seen: kernel_text.Seen | None = None
-) -> Iterator[tuple[int, UnsentEvent]]:
+def decode(records: Iterable[tuple[int, Line]], *, driver: str = "") -> Iterator[tuple[int, UnsentEvent]]:
     """(1-based line, what the agent would report), by the agent's own collectors; no repeat is held back."""
     setup = CollectorSetup(driver=driver, burst_s=0, kept=True)
     readers = [collector for collector in collectors(setup) if Line in collector.wants]
-    for number, line in kernel_text.records(lines, seen):
+    for number, line in records:
         if line.facility != kernel_text.KERNEL:
             continue  # what a program says is not the kernel's word
         for reader in readers:
@@ -48,8 +51,10 @@ def decode(
                 yield number, unsent
 
 
-def as_json(number: int, unsent: UnsentEvent) -> dict[str, Any]:
-    """Keys: line, kind, component, code, name, severity, action, and what else is in the line."""
+def as_json(number: int, unsent: UnsentEvent, *, host: str = "") -> dict[str, Any]:
+    """Keys: line, host (where it names one), kind, component, code, name, severity, action, and what else is in the line."""
     fields = {"severity": unsent.severity.value, **unsent.data}
-    head = {"line": number, "kind": unsent.kind, "component": unsent.component}
+    head: dict[str, Any] = {"line": number, "kind": unsent.kind, "component": unsent.component}
+    if host:
+        head = {"line": number, "host": host} | head
     return head | {key: fields[key] for key in _FIRST if key in fields} | fields

@@ -36,7 +36,13 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     from agent import app, config_file
 
-    return app.run(config_file.load(_config_file(options), _overrides(options)))
+    loaded = config_file.load(_config_file(options), _overrides(options))
+    if options.check:
+        sys.stdout.write(
+            f"node {loaded.node} of cell {loaded.cell}: the agent can start with this configuration\n"
+        )
+        return 0
+    return app.run(loaded)
 
 
 def _once(options: argparse.Namespace) -> int:
@@ -108,6 +114,9 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     run = commands.add_parser("run", parents=[config], help="the node agent")
+    run.add_argument(
+        "--check", action="store_true", help="only reads the configuration: 0, or 2 and what is wrong with it"
+    )
     run.set_defaults(call=_run)
 
     join = commands.add_parser(

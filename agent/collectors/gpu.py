@@ -43,6 +43,8 @@ class GpuCollector(Collector):
         """`lost_before`: addresses of GPUs that an earlier run had reported lost, perhaps before a reboot."""
         # Address → reason that was reported last. One that an earlier run reported returns when it answers now.
         self._lost: dict[str, str] = dict.fromkeys(lost_before, _BEFORE)
+        # The same → every reason that was reported since it is lost: a dying GPU gives another one each second.
+        self._told: dict[str, set[str]] = {}
         # Address of one of these → samples in a row in which it answers.
         self._answered: dict[str, int] = {}
         self._hangs = 0
@@ -88,6 +90,7 @@ class GpuCollector(Collector):
             if self._answered[gpu.bdf] < STEADY_SAMPLES:
                 return []
             del self._lost[gpu.bdf]
+            self._told.pop(gpu.bdf, None)
             return [
                 UnsentEvent(
                     kind="gpu.returned",
@@ -99,6 +102,10 @@ class GpuCollector(Collector):
                 )
             ]
         self._lost[gpu.bdf] = gpu.lost
+        told = self._told.setdefault(gpu.bdf, set())
+        if gpu.lost in told:
+            return []
+        told.add(gpu.lost)
         return [_lost(gpu, age_s)]
 
     def _nvml(self, state: NvmlState, age_s: float) -> list[UnsentEvent]:

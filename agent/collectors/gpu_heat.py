@@ -1,7 +1,7 @@
 """GPUs that are too hot, or that their hardware slows down."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from agent.collectors.base import Collector
@@ -23,13 +23,15 @@ class _Slow:
     since_s: float
     last_s: float
     samples: int = 0
-    # Reasons since the beginning, and those that were reported.
+    # Reason → when it was seen last.
+    last: dict[int, float] = field(default_factory=dict)
+    # Reasons at the newest sample with any and shortly before, and those that were reported.
     seen: int = 0
     reported: int = 0
 
 
 class GpuHeatCollector(Collector):
-    """gpu.throttle and gpu.temperature: when it begins, when it gets worse, and when it ends."""
+    """gpu.throttle and gpu.temperature: when it begins, when its reasons change, and when it ends."""
 
     name: ClassVar[str] = "gpu_heat"
     wants: ClassVar[tuple[type, ...]] = (Gpu, GpuHealth, GpuTemperatures)
@@ -39,12 +41,16 @@ class GpuHeatCollector(Collector):
         self._slow: dict[str, _Slow] = {}
         # (GPU, sensor)
         self._hot: set[tuple[str, str]] = set()
+        # Cards that have told a T.Limit: by nothing else are they judged.
+        self._with_margin: set[str] = set()
         self._health: dict[str, Mapping[str, int | float | str]] = {}
 
     def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """See Collector."""
         if isinstance(sample, GpuHealth | GpuTemperatures):
             self._health[sample.bdf] = sample.values
+            if "margin" in sample.values:
+                self._with_margin.add(sample.bdf)
             return self._temperatures(sample, now_s)
         if isinstance(sample, Gpu) and not sample.lost:
             return [*self._throttle(sample, now_s), *self._temperatures(sample, now_s)]
@@ -81,7 +87,8 @@ class GpuHeatCollector(Collector):
             slow = self._slow[gpu.bdf] = _Slow(gpu.mono_s, gpu.mono_s)
         slow.last_s = gpu.mono_s
         slow.samples += 1
-        slow.seen |= bad
+        slow.last |= {bit: gpu.mono_s for bit in REASONS if bad & bit}
+        slow.seen = sum(bit for bit, last_s in slow.last.items() if gpu.mono_s - last_s < _CALM_S)
         if slow.samples < _SAMPLES or slow.reported == slow.seen:
             return []
         slow.reported = slow.seen
@@ -93,7 +100,7 @@ class GpuHeatCollector(Collector):
             # Against the absolute limit, on cards that have no T.Limit.
             health = self._health.get(sample.bdf, {})
             limit = _number(health, "threshold.gpu_max") or _number(health, "threshold.slowdown")
-            if sample.temperature_c is not None and limit and "margin" not in health:
+            if sample.temperature_c is not None and limit and sample.bdf not in self._with_margin:
                 yield "gpu", limit - sample.temperature_c, {"temperature_c": sample.temperature_c}
         elif isinstance(sample, GpuHealth | GpuTemperatures):
             limit, now = _number(sample.values, "threshold.memory_max"), _number(sample.values, "memory_temp")

@@ -1,7 +1,7 @@
 """A GPU's links: PCIe width, speed and errors, NVLinks, the NVSwitch fabric."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from agent.collectors.base import Collector
@@ -16,6 +16,7 @@ _REPAIRED = {
     "replay", "correctable", "receiver", "bad_tlp", "bad_dllp", "lcrc", "lane", "naks_received", "naks_sent",
 }  # fmt: skip
 _REPAIRED_LEAST = 9
+_PCIE = ("width", "width_max", "generation", "generation_max")
 _FATAL = {"fatal", "non_fatal"}
 # NVLink counters, the worst first, and the growth within a minute that is worth an event. CRC errors are repaired: DCGM's
 # health check allows 100 a second.
@@ -62,7 +63,11 @@ class _Grown:
 class _GpuLinks:
     degraded_reported: bool = False
     busy: bool = False
-    active: frozenset[int] = frozenset()
+    # What is known of the PCIe link.
+    pcie: dict[str, int] = field(default_factory=dict)
+    # NVLink → is it active, and its bit error rate as NVML has it. One that is left out is as it was.
+    states: dict[int, bool] = field(default_factory=dict)
+    rates: dict[int, int] = field(default_factory=dict)
     # The most NVLinks that were active at once.
     most: int = 0
     down_reported: int = 0
@@ -71,6 +76,17 @@ class _GpuLinks:
     # Trouble of the fabric that was reported last; empty: none.
     fabric: str = ""
     starting_s: float | None = None
+
+    @property
+    def active(self) -> int:
+        """How many NVLinks are active."""
+        return sum(self.states.values())
+
+    def worst_ber(self) -> tuple[float, int]:
+        """The worst effective bit error rate and its link; -1: none has any."""
+        link = max(self.rates, key=lambda one: ber_of(self.rates[one]), default=-1)
+        worst = ber_of(self.rates[link]) if self.rates else 0.0
+        return worst, link if worst else -1
 
 
 class GpuLinksCollector(Collector):
@@ -106,9 +122,10 @@ class GpuLinksCollector(Collector):
         card = self._cards.setdefault(sample.bdf, _GpuLinks())
         self._health[sample.bdf] = sample
         out = [*self._pcie(card, sample, now_s), *self._errors(sample, now_s)]
+        card.rates |= _link_values(sample, "effective_ber")
+        card.states |= _states(sample)
         out += self._ber(card, sample, now_s)
-        card.active = _active(sample)
-        card.most = max(card.most, len(card.active))
+        card.most = max(card.most, card.active)
         out += self._nvlinks(now_s)
         return out + self._fabric(card, sample, sample.mono_s, now_s)
 
@@ -117,25 +134,27 @@ class GpuLinksCollector(Collector):
         card = self._cards.get(sample.bdf) if isinstance(sample, GpuHealth) else None
         if not isinstance(sample, GpuHealth) or card is None:
             return
-        if _int(sample.values, "pcie.width"):
-            yield _pcie_event(sample, now_s, degraded=card.degraded_reported)
-        if card.most or card.down_reported:
-            most = len(card.active) + card.down_reported
+        if "width" in card.pcie and card.pcie == _pcie_values(sample):
+            yield _pcie_event(sample, now_s, card)
+        if (card.most or card.down_reported) and card.states == _states(sample):
+            most = card.active + card.down_reported
             yield _nvlink_event(sample, now_s, card, most, bad=card.down_reported > 0)
-        if card.ber_reported:
-            yield _ber_event(sample, now_s, *_worst_ber(sample))
+        if card.ber_reported and card.rates == _link_values(sample, "effective_ber"):
+            yield _ber_event(sample, now_s, *card.worst_ber())
         if card.fabric or (_int(sample.values, "fabric.state") == _COMPLETED):
             yield _fabric_event(sample, now_s, card.fabric)
 
     def _pcie(self, card: _GpuLinks, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
-        found = _pcie_values(gpu)
-        narrow = 0 < found["width"] < found["width_max"]
+        card.pcie |= _pcie_values(gpu)
+        found = card.pcie
+        narrow = 0 < found.get("width", 0) < found.get("width_max", 0)
         # An idle link may run slower to save power; a narrow one is never intended.
-        slow = 0 < found["generation"] < found["generation_max"] and (card.busy or card.degraded_reported)
-        if (narrow or slow) == card.degraded_reported or not found["width"]:
+        slower = 0 < found.get("generation", 0) < found.get("generation_max", 0)
+        slow = slower and (card.busy or card.degraded_reported)
+        if (narrow or slow) == card.degraded_reported or "width" not in found:
             return []
         card.degraded_reported = narrow or slow
-        return [_pcie_event(gpu, now_s, degraded=card.degraded_reported)]
+        return [_pcie_event(gpu, now_s, card)]
 
     def _errors(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         out: list[UnsentEvent] = []
@@ -165,7 +184,7 @@ class GpuLinksCollector(Collector):
         return [*out, *([_nvlink_errors(gpu, now_s, grown)] if grown else [])]
 
     def _ber(self, card: _GpuLinks, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
-        worst, where = _worst_ber(gpu)
+        worst, where = card.worst_ber()
         power = 0 if worst <= _WORST_BER else 1
         while power and worst > _WORST_BER * 10**power:
             power += 1
@@ -181,7 +200,7 @@ class GpuLinksCollector(Collector):
         out = []
         for bdf, card in self._cards.items():
             gpu = self._health.get(bdf)
-            down = most - len(card.active) if card.most else 0
+            down = most - card.active if card.most else 0
             if gpu is None or down == card.down_reported:
                 continue
             worse = down > card.down_reported
@@ -219,18 +238,19 @@ def _fabric_trouble(mask: int, summary: int) -> list[str]:
 
 
 def _pcie_values(gpu: GpuHealth) -> dict[str, int]:
-    names = ("width", "width_max", "generation", "generation_max")
-    return {name: _int(gpu.values, f"pcie.{name}") for name in names}
+    """Those that are told; a width or generation of 0 is none."""
+    return {name: value for name in _PCIE if (value := _int(gpu.values, f"pcie.{name}"))}
 
 
-def _pcie_event(gpu: GpuHealth, now_s: float, *, degraded: bool) -> UnsentEvent:
-    found = _pcie_values(gpu)
+def _pcie_event(gpu: GpuHealth, now_s: float, card: _GpuLinks) -> UnsentEvent:
+    found = {name: card.pcie.get(name, 0) for name in _PCIE}
     evidence = (
         f"PCIe x{found['width']} of x{found['width_max']}, "
         f"generation {found['generation']} of {found['generation_max']}"
     )
-    severity = Severity.WARNING if degraded else Severity.INFO
-    return gpu_event(gpu, now_s, "gpu.pcie_degraded", severity, {"active": degraded, **found}, evidence)
+    severity = Severity.WARNING if card.degraded_reported else Severity.INFO
+    data: dict[str, Scalar] = {"active": card.degraded_reported, **found}
+    return gpu_event(gpu, now_s, "gpu.pcie_degraded", severity, data, evidence)
 
 
 def _nvlink_errors(gpu: GpuHealth, now_s: float, grown: list[_Grown]) -> UnsentEvent:
@@ -257,18 +277,6 @@ def _nvlink_errors(gpu: GpuHealth, now_s: float, grown: list[_Grown]) -> UnsentE
     return gpu_event(gpu, now_s, "gpu.nvlink_errors", Severity.WARNING, data, clip(evidence, MAX_EVIDENCE))
 
 
-def _worst_ber(gpu: GpuHealth) -> tuple[float, int]:
-    """The worst effective bit error rate and its link; -1: none has any."""
-    worst, where = 0.0, -1
-    for key, value in gpu.values.items():
-        parts = key.split(".")
-        if parts[0] == "nvlink" and parts[-1] == "effective_ber" and isinstance(value, int):
-            ber = ber_of(value)
-            if ber > worst:
-                worst, where = ber, int(parts[1])
-    return worst, where
-
-
 def _ber_event(gpu: GpuHealth, now_s: float, worst: float, where: int) -> UnsentEvent:
     high = worst > _WORST_BER
     data: dict[str, Scalar] = {"active": high, "link": where, "effective_ber": worst}
@@ -280,15 +288,15 @@ def _ber_event(gpu: GpuHealth, now_s: float, worst: float, where: int) -> Unsent
 
 
 def _nvlink_event(gpu: GpuHealth, now_s: float, card: _GpuLinks, most: int, *, bad: bool) -> UnsentEvent:
-    links = ",".join(str(link) for link, active in sorted(_states(gpu).items()) if not active)
+    links = ",".join(str(link) for link, active in sorted(card.states.items()) if not active)
     data: dict[str, Scalar] = {
         "down": card.down_reported,
-        "active": len(card.active),
+        "active": card.active,
         "expected": most,
         "links": clip(links),
     }
     severity = Severity.ERROR if bad else Severity.INFO
-    evidence = f"{len(card.active)} of {most} NVLinks are active; inactive: {links or 'none'}"
+    evidence = f"{card.active} of {most} NVLinks are active; inactive: {links or 'none'}"
     return gpu_event(gpu, now_s, "gpu.nvlink_state", severity, data, evidence)
 
 
@@ -314,17 +322,20 @@ def ber_of(encoded: int) -> float:
     return float(f"{encoded >> 8 & 0xF}e-{encoded & 0xFF}")
 
 
-def _states(gpu: GpuHealth) -> Mapping[int, bool]:
-    found = {}
+def _states(gpu: GpuHealth) -> dict[int, bool]:
+    return {
+        link: value != 0 for link, value in _link_values(gpu, "state").items()
+    }  # 2: asleep, to save power
+
+
+def _link_values(gpu: GpuHealth, name: str) -> dict[int, int]:
+    """NVLink → a value that is told of each."""
+    found: dict[int, int] = {}
     for key, value in gpu.values.items():
         parts = key.split(".")
-        if len(parts) == 3 and parts[0] == "nvlink" and parts[2] == "state" and parts[1].isdigit():
-            found[int(parts[1])] = value != 0  # 2: asleep, to save power
+        if len(parts) == 3 and parts[0] == "nvlink" and parts[2] == name and parts[1].isdecimal():
+            found |= {int(parts[1]): value} if isinstance(value, int) else {}
     return found
-
-
-def _active(gpu: GpuHealth) -> frozenset[int]:
-    return frozenset(link for link, active in _states(gpu).items() if active)
 
 
 def _int(values: Mapping[str, int | float | str], key: str) -> int:

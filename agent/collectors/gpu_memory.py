@@ -14,6 +14,7 @@ _MOST_GPUS = 64  # more than a node has
 _ROWS = ("pending", "failure", "corrected", "uncorrected")
 _REMAP = ("pending", "failure", "banks_none", "corrected", "uncorrected")
 _RETIRED = ("pending", "single_bit", "double_bit")
+_COUNTS = ("corrected", "uncorrected", "single_bit", "double_bit")
 _Values = Mapping[str, int | float | str]
 
 
@@ -35,8 +36,10 @@ class GpuMemoryCollector(Collector):
         self._uuids: dict[str, str] = {}
         # UUID → its aggregate counters.
         self._aggregate: dict[str, set[str]] = {}
-        # (GPU, what) → what was reported or seen last.
-        self._states: dict[tuple[str, str], tuple[int, ...]] = {}
+        # (GPU, what) → what is known of it: NVML may leave out a part, which is then not 0 but as it was.
+        self._states: dict[tuple[str, str], dict[str, int]] = {}
+        # GPU → whether its SRAM is beyond its threshold, as NVML told last.
+        self._exceeded: dict[str, int] = {}
 
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:
@@ -62,10 +65,10 @@ class GpuMemoryCollector(Collector):
         """See Collector: rows and pages that wait, and SRAM beyond its threshold. Errors that were counted are history."""
         if not isinstance(sample, GpuHealth):
             return
-        if _reported(sample, "remap", _REMAP):
-            yield _remap_event(sample, now_s, grown=False)
-        if _reported(sample, "retired", _RETIRED):
-            yield _retired_event(sample, now_s, grown=False)
+        if rows := self._shown(sample, "remap", _REMAP):
+            yield _remap_event(sample, now_s, rows, grown=False)
+        if pages := self._shown(sample, "retired", _RETIRED):
+            yield _retired_event(sample, now_s, pages, grown=False)
         if "sram_threshold" in sample.values:
             yield _sram_event(sample, now_s)
 
@@ -122,47 +125,50 @@ class GpuMemoryCollector(Collector):
             out.append(gpu_event(gpu, now_s, "gpu.ecc", severity, data, evidence))
         return out
 
-    def _changed(self, gpu: GpuHealth, what: str, names: tuple[str, ...]) -> tuple[int, ...] | None:
-        """The former values, where they have changed; zeros when they are seen for the first time."""
-        if not _reported(gpu, what, names):
-            return None
-        now = tuple(_int(gpu.values, f"{what}.{name}") for name in names)
-        before = self._states.get((gpu.bdf, what))
-        self._states[gpu.bdf, what] = now
-        if before is None:  # rows and pages of the past are history; what is now is not
-            flags = 3 if what == "remap" else 1
-            before = (*(0,) * flags, *now[flags:])
-        return before if before != now else None
+    def _shown(self, gpu: GpuHealth, what: str, names: tuple[str, ...]) -> dict[str, int]:
+        """What is known, if the sample shows all of it; else nothing."""
+        known = self._states.get((gpu.bdf, what), {})
+        return known if known == _told(gpu, what, names) else {}
+
+    def _changed(
+        self, gpu: GpuHealth, what: str, names: tuple[str, ...]
+    ) -> tuple[dict[str, int], dict[str, int]] | None:
+        """(before, now), where something has changed. What is seen for the first time was well, and its counts are history."""
+        told = _told(gpu, what, names)
+        known = self._states.setdefault((gpu.bdf, what), {})
+        before = {name: known.get(name, told.get(name, 0) if name in _COUNTS else 0) for name in known | told}
+        known.update(told)
+        return (before, dict(known)) if before != known else None
 
     def _remap(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
-        before = self._changed(gpu, "remap", _REMAP)
-        if before is None:
+        if (change := self._changed(gpu, "remap", _REMAP)) is None:
             return []
-        counts = (_int(gpu.values, "remap.corrected"), _int(gpu.values, "remap.uncorrected"))
-        return [_remap_event(gpu, now_s, grown=counts > before[3:])]
+        return [_remap_event(gpu, now_s, change[1], grown=_grown(*change))]
 
     def _retired(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
-        before = self._changed(gpu, "retired", _RETIRED)
-        if before is None:
+        if (change := self._changed(gpu, "retired", _RETIRED)) is None:
             return []
-        counts = (_int(gpu.values, "retired.single_bit"), _int(gpu.values, "retired.double_bit"))
-        return [_retired_event(gpu, now_s, grown=counts > before[1:])]
+        return [_retired_event(gpu, now_s, change[1], grown=_grown(*change))]
 
     def _sram(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         if "sram_threshold" not in gpu.values:
             return []
-        now = (_int(gpu.values, "sram_threshold"),)
-        before = self._states.get((gpu.bdf, "sram"), (0,))
-        self._states[gpu.bdf, "sram"] = now
+        now = _int(gpu.values, "sram_threshold")
+        before = self._exceeded.get(gpu.bdf, 0)
+        self._exceeded[gpu.bdf] = now
         return [] if now == before else [_sram_event(gpu, now_s)]
 
 
-def _reported(gpu: GpuHealth, what: str, names: tuple[str, ...]) -> bool:
-    return any(f"{what}.{name}" in gpu.values for name in names)
+def _told(gpu: GpuHealth, what: str, names: tuple[str, ...]) -> dict[str, int]:
+    return {name: value for name in names if isinstance(value := gpu.values.get(f"{what}.{name}"), int)}
 
 
-def _remap_event(gpu: GpuHealth, now_s: float, *, grown: bool) -> UnsentEvent:
-    values = {name: _int(gpu.values, f"remap.{name}") for name in _ROWS}
+def _grown(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
+    return any(now[name] > before[name] for name in now if name in _COUNTS)
+
+
+def _remap_event(gpu: GpuHealth, now_s: float, known: Mapping[str, int], *, grown: bool) -> UnsentEvent:
+    values = {name: known.get(name, 0) for name in _ROWS}
     data: dict[str, Scalar] = {
         **values,
         "pending": bool(values["pending"]),
@@ -177,8 +183,8 @@ def _remap_event(gpu: GpuHealth, now_s: float, *, grown: bool) -> UnsentEvent:
     return gpu_event(gpu, now_s, "gpu.remap", severity, data, evidence)
 
 
-def _retired_event(gpu: GpuHealth, now_s: float, *, grown: bool) -> UnsentEvent:
-    values = {name: _int(gpu.values, f"retired.{name}") for name in _RETIRED}
+def _retired_event(gpu: GpuHealth, now_s: float, known: Mapping[str, int], *, grown: bool) -> UnsentEvent:
+    values = {name: known.get(name, 0) for name in _RETIRED}
     data: dict[str, Scalar] = {**values, "pending": bool(values["pending"])}
     severity = Severity.ERROR if values["pending"] else _mild_severity(grown)
     evidence = "page retirement: " + ", ".join(f"{name} {value}" for name, value in values.items())

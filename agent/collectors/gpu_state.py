@@ -25,12 +25,14 @@ EVENTS = {
     0x4000: ("gpu_unavailable", Severity.FATAL),
     0x8000: ("recovery_action", Severity.WARNING),
 }
+# Switches that are to stay on: whoever is told that one is off is told when it is on.
+_TO_BE_ON = ("persistence", "ecc.mode", "ecc.mode_pending")
+# Whether a GPU is delivered with ECC on: those for data centres are, those for workstations are not.
+_ECC, _ECC_DEFAULT = "ecc.mode", "ecc.default"
 _SETTINGS = (
-    "persistence",
+    *_TO_BE_ON,
     "mig",
     "mig_pending",
-    "ecc.mode",
-    "ecc.mode_pending",
     "power_limit",
     "driver",
     "vbios",
@@ -38,7 +40,7 @@ _SETTINGS = (
 
 
 class GpuStateCollector(Collector):
-    """gpu.recovery_action, gpu.setting (changes only), gpu.nvml_event and gpu.count."""
+    """gpu.recovery_action, gpu.setting (changes, and ECC that is off from the beginning), gpu.nvml_event and gpu.count."""
 
     name: ClassVar[str] = "gpu_state"
     wants: ClassVar[tuple[type, ...]] = (GpuHealth, GpuEvent, GpuCount)
@@ -47,12 +49,20 @@ class GpuStateCollector(Collector):
     def __init__(self) -> None:
         self._actions: dict[str, int] = {}
         self._settings: dict[tuple[str, str], int | float | str] = {}
+        # (address, setting) of what was switched off since the agent began.
+        self._off: set[tuple[str, str]] = set()
+        # Address -> whether ECC was on when it was first seen, of the GPUs that are delivered with ECC on.
+        self._began_on: dict[str, bool] = {}
         self._missing = 0
 
     def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """See Collector."""
         if isinstance(sample, GpuHealth):
-            return [*self._action(sample, now_s), *self._changes(sample, now_s)]
+            return [
+                *self._action(sample, now_s),
+                *self._changes(sample, now_s),
+                *self._found_off(sample, now_s),
+            ]
         if isinstance(sample, GpuEvent):
             return _announced(sample, now_s)
         if isinstance(sample, GpuCount):
@@ -60,10 +70,35 @@ class GpuStateCollector(Collector):
         return []
 
     def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
-        """See Collector: the recovery that a GPU asks for, and how many there are. A changed setting is a change."""
-        if isinstance(sample, GpuHealth) and isinstance(action := sample.values.get("recovery_action"), int):
-            return [_action_event(sample, now_s, action)]
+        """See Collector: the recovery that a GPU asks for, switches that are on or were switched off, and the number of GPUs.
+
+        What was off from the beginning may be meant so, but for ECC where the card is delivered with it; other settings are
+        people's.
+        """
+        if isinstance(sample, GpuHealth):
+            return [*self._present_action(sample, now_s), *self._switches(sample, now_s)]
         return [_count_event(sample, now_s)] if isinstance(sample, GpuCount) else []
+
+    def _present_action(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
+        action = gpu.values.get("recovery_action")
+        return [_action_event(gpu, now_s, action)] if isinstance(action, int) else []
+
+    def _found_off(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
+        """ECC that was off before the agent saw the GPU, once."""
+        mode = gpu.values.get(_ECC)
+        if gpu.bdf in self._began_on or mode is None or not gpu.values.get(_ECC_DEFAULT):
+            return []
+        self._began_on[gpu.bdf] = bool(mode) or (gpu.bdf, _ECC) in self._off
+        return [] if self._began_on[gpu.bdf] else [_setting_event(gpu, now_s, _ECC, mode, mode, found=True)]
+
+    def _switches(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
+        mode = gpu.values.get(_ECC)
+        found = mode == 0 and (gpu.bdf, _ECC) not in self._off and not self._began_on.get(gpu.bdf, True)
+        return ([_setting_event(gpu, now_s, _ECC, 0, 0, found=True)] if found else []) + [
+            _setting_event(gpu, now_s, what, now, now)
+            for what in _TO_BE_ON
+            if (now := gpu.values.get(what)) is not None and (now or (gpu.bdf, what) in self._off)
+        ]
 
     def _action(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         action = gpu.values.get("recovery_action")
@@ -82,10 +117,8 @@ class GpuStateCollector(Collector):
             self._settings[gpu.bdf, what] = now
             if before == now:
                 continue
-            worse = what == "persistence" and not now
-            data: dict[str, Scalar] = {"what": what, "before": clip(str(before)), "now": clip(str(now))}
-            severity = Severity.WARNING if worse else Severity.INFO
-            out.append(gpu_event(gpu, now_s, "gpu.setting", severity, data, f"{what}: {before} → {now}"))
+            (self._off.discard if now else self._off.add)((gpu.bdf, what))
+            out.append(_setting_event(gpu, now_s, what, before, now))
         return out
 
     def _counted(self, count: GpuCount, now_s: float) -> list[UnsentEvent]:
@@ -101,6 +134,24 @@ def _action_event(gpu: GpuHealth, now_s: float, action: int) -> UnsentEvent:
     severity = Severity.ERROR if action else Severity.INFO
     data: dict[str, Scalar] = {"action": action, "name": name}
     return gpu_event(gpu, now_s, "gpu.recovery_action", severity, data, f"recovery action {action} ({name})")
+
+
+def _setting_event(
+    gpu: GpuHealth,
+    now_s: float,
+    what: str,
+    before: int | float | str,
+    now: int | float | str,
+    *,
+    found: bool = False,
+) -> UnsentEvent:
+    severity = Severity.WARNING if what in _TO_BE_ON and not now else Severity.INFO
+    data: dict[str, Scalar] = {"what": what, "before": clip(str(before)), "now": clip(str(now))}
+    if found:
+        data["found"] = True
+    was = ", and was when the agent first saw the GPU, which is delivered with it on" if found else ""
+    evidence = f"{what}: {now}{was}" if before == now else f"{what}: {before} → {now}"
+    return gpu_event(gpu, now_s, "gpu.setting", severity, data, evidence)
 
 
 def _count_event(count: GpuCount, now_s: float) -> UnsentEvent:

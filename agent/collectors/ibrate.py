@@ -54,8 +54,8 @@ class IbRateCollector(Collector):
         self._ports: dict[_Key, IbPort] = {}
         # The highest rate that a port has had, Gb/s.
         self._best: dict[_Key, float] = {}
-        # What was reported as degraded → what it was compared with.
-        self._degraded: dict[tuple[_Key, str], str] = {}
+        # What was reported as degraded → what it was compared with: the value, and whose it is.
+        self._degraded: dict[tuple[_Key, str], tuple[str, str]] = {}
         self._changed = False
 
     @classmethod
@@ -85,6 +85,8 @@ class IbRateCollector(Collector):
         for what, value in shape.items():
             expected, by = self._expected(key, what, peers)
             degraded = (key, what) in self._degraded
+            if degraded and by != "peers":
+                expected, by = self._degraded[key, what]
             if degraded or expected:  # else it was compared with nothing
                 yield self._told(key, what, value, expected, by, degraded=degraded)
 
@@ -105,7 +107,17 @@ class IbRateCollector(Collector):
         before = self._ports.get(key)
         if before is None or (before.state, before.rate) != (port.state, port.rate):
             self._changed = True
+        if before is not None and before.link_layer != port.link_layer:
+            self._changed = True
+            self._forget(key)
         self._ports[key] = port
+
+    def _forget(self, key: _Key) -> None:
+        """Another link layer makes it another port: what it was compared with holds no more, and is not missed."""
+        self._best.pop(key, None)
+        for (one, what), (expected, _) in list(self._degraded.items()):
+            if one == key:
+                self._degraded[key, what] = expected, "before"
 
     def _judge(self) -> Iterator[UnsentEvent]:
         groups: dict[tuple[str, str, int], list[_Key]] = {}
@@ -125,14 +137,17 @@ class IbRateCollector(Collector):
             return
         expected, by = self._expected(key, what, peers)
         degraded = bool(expected) and _less(what, value, expected)
+        told, whose = self._degraded.get((key, what), ("", ""))
+        if whose == "peers" and by != "peers":  # nobody is left to compare with: that proves nothing
+            expected, by, degraded = told, whose, _less(what, value, told)
         if what == "rate":
             self._best[key] = max(self._best.get(key, 0.0), float(value))
         if degraded == ((key, what) in self._degraded):
             return
         if degraded:
-            self._degraded[key, what] = by
+            self._degraded[key, what] = expected, by
         else:
-            by = self._degraded.pop((key, what))
+            _, by = self._degraded.pop((key, what))
         yield self._told(key, what, value, expected, by, degraded=degraded)
 
     def _told(

@@ -63,6 +63,7 @@ CONGESTION_COUNTERS = frozenset(
 _FACTORS = {"port_xmit_wait": 10_000.0}
 ERROR_COUNTERS = frozenset((*LIMITS, *LOSS_COUNTERS))
 MISSING_SAMPLES = 3  # a device is gone when it is missing from so many in a row: a driver reload is shorter
+_HERE, _MOVED, _GONE = "here", "in another network namespace", "gone"
 _PORT_UP, _ACTIVE = "LinkUp", "ACTIVE"
 
 
@@ -83,6 +84,8 @@ class InfinibandCollector(Collector):
         self._per_s = options.congestion_per_s
         self._windows: dict[tuple[str, int], CongestionWindow] = {}
         self._ports: dict[tuple[str, int], IbPort] = {}
+        # Port → counter → what it was when it was read last, and when that was: it may not be there for a while.
+        self._read: dict[tuple[str, int], dict[str, tuple[int, float]]] = {}
         self._saturated: set[tuple[str, int, str]] = set()
         # Those that were when their port was last seen: before the agent's start, or before the device went away.
         self._saturated_before = _keys(before or {})
@@ -91,7 +94,8 @@ class InfinibandCollector(Collector):
         self._was_up: set[tuple[str, int]] = set()
         # Device → samples in a row in which it was missing.
         self._missing: dict[str, int] = {}
-        self._moved: frozenset[str] = frozenset()
+        # Device → where it was told to be.
+        self._told: dict[str, str] = {}
 
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:
@@ -116,8 +120,8 @@ class InfinibandCollector(Collector):
         """See Collector: states of ports that are active or had a link, and devices. What counters show happened."""
         if isinstance(sample, IbDevices):
             yield from (_device(device, present=True) for device in sample.names)
-            for device, missing in self._missing.items():
-                if missing >= MISSING_SAMPLES:
+            for device, where in self._told.items():
+                if where == _GONE and device not in sample.moved:
                     yield _device(device, present=False)
         elif isinstance(sample, IbPort):
             key = (sample.device, sample.port)
@@ -128,13 +132,11 @@ class InfinibandCollector(Collector):
         key = (now.device, now.port)
         before = self._ports.get(key)
         self._ports[key] = now
-        if before is None:
-            for counter, value in now.counters.items():
-                yield from self._first(now, counter, value)
-        else:
+        if before is not None:
             yield from self._state(before, now)
-            if before.counters != now.counters:
-                yield from self._counters(before, now)
+        if before is None or before.link_layer != now.link_layer:  # another link layer counts anew
+            self._forget_counters(key)
+        yield from self._counters(now)
         if now.phys_state == _PORT_UP:
             self._was_up.add(key)
         if now.sm_lid and now.link_layer != "Ethernet":
@@ -185,14 +187,16 @@ class InfinibandCollector(Collector):
         if changed or moved:
             yield _port_state(before, now)
 
-    def _counters(self, before: IbPort, now: IbPort) -> Iterator[UnsentEvent]:
-        interval_s = round(max(0.0, now.mono_s - before.mono_s), 3)
+    def _counters(self, now: IbPort) -> Iterator[UnsentEvent]:
+        known = self._read.setdefault((now.device, now.port), {})
         for counter, value in now.counters.items():
-            old = before.counters.get(counter)
-            if old is None:  # it has become readable: a baseline, like the first sample
+            old, read_s = known.get(counter, (None, now.mono_s))
+            known[counter] = value, now.mono_s
+            if old is None:
                 yield from self._first(now, counter, value)
             if old is None or old == value:
                 continue
+            interval_s = round(max(0.0, now.mono_s - read_s), 3)
             # One that was full and has grown is wider than others of its name, and was never full.
             if value < old or (now.device, now.port, counter) in self._saturated:
                 yield self._reset(now, counter, old, value)
@@ -218,7 +222,7 @@ class InfinibandCollector(Collector):
         key = (now.device, now.port, counter)
         told = key in self._saturated or key in self._saturated_before
         self._saturated_before.discard(key)
-        if told and value != LIMITS.get(counter):
+        if told and not _full(now, counter, value):
             yield self._reset(now, counter, LIMITS.get(counter, 0), value)
         if told or LIMITS.get(counter) != _SMALL:
             yield from self._limit(now, counter, value)
@@ -242,9 +246,7 @@ class InfinibandCollector(Collector):
 
     def _limit(self, now: IbPort, counter: str, value: int) -> Iterator[UnsentEvent]:
         key = (now.device, now.port, counter)
-        # Cards serve these counters for Ethernet ports too, and nothing counts there. Equal, not greater: some adapters serve
-        # wider counters under the same names, and those go on.
-        if now.link_layer == "Ethernet" or value != LIMITS.get(counter, -1):
+        if not _full(now, counter, value):
             self._saturated.discard(key)
         elif key not in self._saturated:
             self._saturated.add(key)
@@ -258,28 +260,39 @@ class InfinibandCollector(Collector):
 
     def _devices(self, now: IbDevices) -> Iterator[UnsentEvent]:
         for device in now.names:
-            if self._missing.get(device, 0) >= MISSING_SAMPLES or device in self._moved:
-                yield _device(device, present=True)
             self._missing[device] = 0
+            if self._told.setdefault(device, _HERE) != _HERE:
+                yield self._tell(device, _HERE)
         for device in now.moved:
-            if device not in self._moved:
+            self._missing[device] = 0
+            if self._told.get(device) != _MOVED:
                 self._forget(device)
-                yield _device(device, present=False, moved=True)
-        self._moved = frozenset(now.moved)
+                yield self._tell(device, _MOVED)
         for device in self._missing:
             if device in now.names or device in now.moved:
                 continue
             self._missing[device] += 1
-            if self._missing[device] == MISSING_SAMPLES:
+            if self._missing[device] == MISSING_SAMPLES and self._told.get(device) != _GONE:
                 self._forget(device)
-                yield _device(device, present=False)
+                yield self._tell(device, _GONE)
+
+    def _tell(self, device: str, where: str) -> UnsentEvent:
+        self._told[device] = where
+        return _device(device, present=where == _HERE, moved=where == _MOVED)
 
     def _forget(self, device: str) -> None:
         """When it comes back, its counters start again: of a reset only what was full is told. Its subnet manager stays known."""
-        self._saturated_before |= {key for key in self._saturated if key[0] == device}
+        for key in [key for key in self._ports if key[0] == device]:
+            self._forget_counters(key)
         self._ports = {key: port for key, port in self._ports.items() if key[0] != device}
-        self._saturated = {key for key in self._saturated if key[0] != device}
         self._windows = {key: window for key, window in self._windows.items() if key[0] != device}
+
+    def _forget_counters(self, port: tuple[str, int]) -> None:
+        """Its counters are those of before: whether they are full now is seen, and told, with its next sample."""
+        full = {key for key in self._saturated if key[:2] == port}
+        self._saturated_before |= full
+        self._saturated -= full
+        self._read.pop(port, None)
 
 
 def spec_s(errors: int, rate_gbps: float = _UNKNOWN_GBPS) -> float:
@@ -298,6 +311,13 @@ def _weight(port: IbPort, counter: str, delta: int) -> dict[str, Scalar]:
     if port.link_layer == "Ethernet" and counter in LIMITS:
         data["ethernet"] = True
     return data
+
+
+def _full(port: IbPort, counter: str, value: int) -> bool:
+    """Cards serve these counters for Ethernet ports too, and nothing counts there. Equal, not greater: some adapters serve wider
+    counters under the same names, and those go on.
+    """
+    return port.link_layer != "Ethernet" and value == LIMITS.get(counter)
 
 
 def _keys(raw: Mapping[str, Any]) -> set[tuple[str, int, str]]:

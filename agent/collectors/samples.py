@@ -177,10 +177,11 @@ class GpuHealth:
     `remap.corrected|uncorrected` (rows), `remap.banks_max|high|partial|low|none` (spare rows left, in banks),
     `retired.single_bit|double_bit` (pages), `pcie.replay|correctable|fatal|...`, `nvlink.<link>.replay|receive|...`
     (`nvlink.all.*`: of drivers that count for all links). Flags: `remap.pending|failure`, `retired.pending`,
-    `sram_threshold`, `persistence`, `mig`, `mig_pending`, `ecc.mode`, `ecc.mode_pending`. °C: `margin` (T.Limit),
-    `memory_temp`, `tlimit.*`, `threshold.*`. mW: `power_limit`, `power_limit_default`. Others: `recovery_action`
-    (field 230), `pcie.width|width_max|generation|generation_max`, `nvlink.links`, `nvlink.<link>.state` (1: active),
-    `nvlink.<link>.effective_ber|symbol_ber` (as NVML encodes them), `fabric.state|status|health`, `driver`, `vbios`.
+    `sram_threshold`, `persistence`, `mig`, `mig_pending`, `ecc.mode`, `ecc.mode_pending`, `ecc.default` (as the card is
+    delivered). °C: `margin` (T.Limit), `memory_temp`, `tlimit.*`, `threshold.*`. mW: `power_limit`, `power_limit_default`.
+    Others: `recovery_action` (field 230), `pcie.width|width_max|generation|generation_max`, `nvlink.links`,
+    `nvlink.<link>.state` (1: active), `nvlink.<link>.effective_ber|symbol_ber` (as NVML encodes them),
+    `fabric.state|status|health`, `driver`, `vbios`.
     """
 
     index: int

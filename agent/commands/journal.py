@@ -9,13 +9,15 @@ JSON lines, each fsynced before anything follows from it:
     {"epoch": n}                        a newer leader was seen
 
 These keys stay as they are: an older agent that is installed again must be able to read them. A torn last line (power cut)
-is passed over. The file is rewritten at start with the latest MAX_IDS commands.
+is passed over, and so is what is damaged, which is kept beside the file (`.damaged`). The file is rewritten at start with the
+latest MAX_IDS commands.
 """
 
 import contextlib
 import json
+import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from agent.contract.commands import Command, Outcome
 from agent.contract.messages import Scalar
 from agent.shared import files
 
+_log = logging.getLogger(__name__)
 MAX_IDS = 10_000  # more than a week of a node that is repaired every minute
 
 
@@ -74,9 +77,7 @@ class Journal:
         self._torn = False
         self._unreadable = ""
         try:
-            for line in _lines(path):
-                with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-                    self._apply(line)
+            self._read()
         except OSError as error:
             # What it holds must not be done again, and it is unknown what that is: report facts, do nothing.
             self._unreadable = f"{path} cannot be read: {error}"
@@ -142,6 +143,27 @@ class Journal:
         """A newer leader was seen."""
         self._write({"epoch": epoch})
 
+    def _read(self) -> None:
+        """Takes the file into memory. OSError: it cannot be read."""
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        *whole, torn = content.split(b"\n")
+        bad = 0
+        for number, line in enumerate([*whole, torn]):
+            try:
+                self._apply(_object(line))
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+                bad += bool(line.strip()) and number < len(whole)
+        if bad:
+            damaged = self._path.with_name(f"{self._path.name}.damaged")
+            _log.error(
+                "%s: %d lines cannot be read and are passed over; %s has them", self._path, bad, damaged
+            )
+            with contextlib.suppress(OSError):
+                files.write(damaged, content, mode=0o640)
+
     def _apply(self, line: Mapping[str, Any]) -> None:
         """Takes one line into memory; KeyError, TypeError or ValueError when it does not fit."""
         if "accepted" in line:
@@ -202,14 +224,12 @@ def _result(raw: Mapping[str, Any]) -> Result:
     )
 
 
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The lines that can be read; torn or foreign ones are passed over."""
+def _object(line: bytes) -> Mapping[str, Any]:
+    """A line's object. ValueError, TypeError: it is none; a list in lists without end too."""
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return
-    for line in content.splitlines():
-        with contextlib.suppress(ValueError):
-            raw = json.loads(line)
-            if isinstance(raw, dict):
-                yield raw
+        raw = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("too deep") from error
+    if not isinstance(raw, dict):
+        raise TypeError("not an object")
+    return raw

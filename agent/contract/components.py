@@ -8,6 +8,7 @@ is not known), or only `node` (the whole machine).
 """
 
 import re
+from functools import lru_cache
 
 from agent.contract.errors import ContractError
 
@@ -15,6 +16,12 @@ TYPES = ("gpu", "nvswitch", "nic", "port", "link", "bond", "service", "job", "di
 NODE = "node"
 
 _BDF = re.compile(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-7])?")
+# A partition, a namespace or a path of a disk, in the kernel's names (Linux, block/partitions/core.c, disk_name: a `p` after a
+# digit; drivers/nvme/host/multipath.c: `nvme0c1n1`), and a device at its ATA port.
+_OF_DISK = re.compile(
+    r"(nvme[0-9]+)(?:c[0-9]+)?(?:n[0-9]+)?(?:p[0-9]+)?|((?:s|v|xv|h)d[a-z]+)[0-9]+|((?:mmcblk|md_d|md|nbd|pmem|loop)[0-9]+)p[0-9]+"
+    r"|(ata[0-9]+)\.[0-9]+"
+)
 _NAME = re.compile(r"[A-Za-z0-9_.:@/\\+-]{1,200}")
 
 
@@ -36,6 +43,16 @@ def gpu(address: str) -> str:
     return f"gpu/{bdf(address)}"
 
 
+def whole_disk(name: str) -> str:
+    """The disk that a partition, a namespace or a path belongs to, by the kernel's names; any other name as it is.
+
+    >>> [whole_disk(name) for name in ("nvme0n1p2", "nvme0", "sda1", "md0p1", "dm-3")]
+    ['nvme0', 'nvme0', 'sda', 'md0', 'dm-3']
+    """
+    part = _OF_DISK.fullmatch(name)
+    return next(filter(None, part.groups())) if part else name
+
+
 def type_of(component: str) -> str:
     """`gpu` of `gpu/0000:3b:00`; `node` of `node`."""
     return component.partition("/")[0]
@@ -46,6 +63,7 @@ def name_of(component: str) -> str:
     return component.partition("/")[2]
 
 
+@lru_cache(4096)
 def check(component: str) -> str:
     """The component itself if it is one, else ContractError."""
     kind, _, name = component.partition("/")

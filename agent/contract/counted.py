@@ -6,9 +6,19 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
+_UNITS = (
+    ("day", 86_400, 3600),
+    ("hour", 3600, 60),
+    ("minute", 60, 1),
+)  # each in seconds, with the next smaller one
+
+
 def span(seconds: float) -> str:
-    """A length of time in the largest unit of which it has at least two, in English: `90 seconds`, `47 hours`, `28 days`."""
-    for unit_s, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= 2 * unit_s:
-            return counted(round(seconds / unit_s), unit)
-    return counted(round(seconds), "second")
+    """A length of time in the largest unit of which it has at least two, in English: `90 seconds`, `47 hours`, `28 days`.
+
+    Rounded to the nearest; what rounds to two of a unit is told in that: `2 hours`, not `120 minutes`. Not negative, finite.
+    """
+    for unit, unit_s, smaller_s in _UNITS:
+        if round(seconds / smaller_s) * smaller_s >= 2 * unit_s:
+            return counted(int(seconds / unit_s + 0.5), unit)
+    return counted(int(seconds + 0.5), "second")

@@ -14,6 +14,8 @@ class _Spread:
     goes_on: tuple[str, ...]
     # What its last line holds.
     ends: str
+    # The whole record as long as it may still become this message: other messages begin with the same line.
+    begun: re.Pattern[str]
 
 
 _SPREADS = (
@@ -24,6 +26,10 @@ _SPREADS = (
         ),
         goes_on=("NVRM: (PCI ID", "NVRM: installed in this system", "NVRM: fallen off the bus"),
         ends="fallen off the bus",
+        begun=re.compile(
+            r"NVRM: The NVIDIA GPU [0-9a-fA-F:.]{7,20}(?:\s{1,9}(?:NVRM: )?\(PCI ID: [0-9a-fA-F:]{9}\))?"
+            r"(?:\s{1,9}(?:NVRM: )?installed in this system has)?\s*"
+        ),
     ),
     _Spread(  # of old drivers, and of those that name the client's process
         begins=re.compile(r"NVRM: API mismatch: the client .{0,200}"),
@@ -37,6 +43,7 @@ _SPREADS = (
             ),
         ),
         ends="the same version",
+        begun=re.compile(r"NVRM: API mismatch: the client .{0,200}"),
     ),
 )
 _MOST_LINES = 6
@@ -86,3 +93,8 @@ class Joiner:
 def holds_rest(text: str) -> bool:
     """Does a text hold the end of a message of several lines, wherever it stands? Alone it lacks the others."""
     return any(spread.ends in text and any(part in text for part in spread.goes_on) for spread in _SPREADS)
+
+
+def lacks_rest(text: str) -> bool:
+    """Is a record the beginning of a message of several lines, as far as it goes, and not its end?"""
+    return any(spread.begun.fullmatch(text) for spread in _SPREADS)

@@ -2,10 +2,11 @@
 
 `/dev/kmsg` (`6,344,692641414,-;text`) · journald and syslog (`Nov 20 13:15:47 host kernel: text`, ISO, full and Unix times,
 all forms of JSON, or the bare message; RFC 5424, BusyBox, syslog-ng) · `dmesg` (`[  692.641414] text`, also with -r, -x, -T,
--d, -e, -J) · `dmesg --decode --time-format iso` (`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`). Each also with the
-caller that kernels with CONFIG_PRINTK_CALLER name (`[   12.345678] [  T812] text`), as a container's log keeps it (CRI,
-Docker's JSON, `docker compose logs`, one more time in front), and as people pass it on (indented, quoted, numbered, behind
-the name of a host). The same record gives the same text in all of them.
+-d, -e, -J) · `dmesg --decode --time-format iso` (`kern  :err   : 2026-11-20T13:17:35,651653+00:00 text`); days and months in
+several languages (log_calendar.py). Each also with the caller that kernels with CONFIG_PRINTK_CALLER name
+(`[   12.345678] [  T812] text`), as a container's log keeps it (CRI, Docker's JSON, `docker compose logs`, one more time in
+front), and as people pass it on (indented, quoted, numbered, behind the name of a host). The same record gives the same text
+in all of them.
 """
 
 import json
@@ -21,6 +22,7 @@ from agent.contract.kernel_line import USER as USER
 from agent.contract.kernel_line import Clock as Clock
 from agent.contract.kernel_line import Line as Line
 from agent.contract.kernel_spread import Joiner
+from agent.contract.log_calendar import DAY, KNOWN_DAY, KNOWN_MONTH, MONTH, number_of
 
 _FACILITIES = (
     *("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp"),
@@ -29,8 +31,7 @@ _FACILITIES = (
 )
 _LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 _OTHER_LEVELS = {"panic": "emerg", "error": "err", "warning": "warn"}
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DAY, _MONTH = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", f"({'|'.join(_MONTHS)})"
+_MONTH = f"({MONTH})"
 
 # [0-9], not \d, which would also accept digits that int() reads and the kernel never writes.
 _RELEASE = r"(?:[0-9]{1,2}\.[0-9]{1,3}[\w.+-]{0,60},)?"  # netconsole may put it first
@@ -42,16 +43,17 @@ _STEP = r"(?: {0,3}<[0-9. ]{1,30}\*?>| {1,30})?"  # what -d and short-delta add
 _SECONDS = re.compile(rf"\[ {{0,12}}([0-9]{{1,12}}\.[0-9]{{1,9}}){_STEP}\] ?")
 _DELTA = re.compile(r"\[(?: {0,12}\+|< {0,12})([0-9]{1,12}\.[0-9]{1,9})>?\] ?")
 _CALLER = re.compile(r"\[ {0,12}[TC][0-9]{1,10}\] ?")  # thread or processor
-_CTIME = re.compile(rf"\[{_DAY} {_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}}) ([0-9]{{4}}){_STEP}\] ?")
+_CTIME = re.compile(rf"\[{DAY} {_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}}) ([0-9]{{4}}){_STEP}\] ?")
+_PADDED = re.compile(" [1-9][月월] ")  # a month of one digit that begins a line
 _MINUTE = re.compile(rf"\[{_MONTH} {{0,1}}([0-9]{{1,2}}) ([0-9]{{2}}:[0-9]{{2}})\] ?")
 _FULL = re.compile(
-    rf"{_DAY} ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9:]{{8}})(\.[0-9]{{1,9}})? (?:[A-Z]{{2,5}}|([+-][0-9]{{2}}(?:[0-9]{{2}})?)) "
+    rf"{DAY} ([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9:]{{8}})(\.[0-9]{{1,9}})? (?:[A-Z]{{2,5}}|([+-][0-9]{{2}}(?:[0-9]{{2}})?)) "
 )
 _UNIX = re.compile(r"([0-9]{9,11}\.[0-9]{6}) ")
 _ISO = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8})([.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? ")
 _SYSLOG = re.compile(rf"{_MONTH} {{1,2}}([0-9]{{1,2}}) ([0-9:]{{8}})(\.[0-9]{{1,9}})? ")
 # The host, what BusyBox and syslog-ng add, and who spoke. Relays may write the kernel's host as an address, or as the way here.
-_HOST = r"(?:[\w.-]{1,255}|[\w.:/@%-]{1,254}[\w.-](?= (?:\[?kern\.[a-z]{1,9}\]? )?kernel:))"
+_HOST = r"(?:\(none\)|[\w.-]{1,255}|[\w.:/@%-]{1,254}[\w.-](?= (?:\[?kern\.[a-z]{1,9}\]? )?kernel:))"
 # What the kernel itself says in two words and a colon. A tag ends with a blank, so no PCI or SCSI address is one.
 _NO_TAG = (
     r"(?!(?:(?:nvme|block) nvme[0-9]\w{0,20}|EDAC MC[0-9]{1,4}|mlx5_core\.sf\.[0-9]{1,5} [\w.@-]{1,31}|Memory failure"
@@ -83,7 +85,7 @@ _KEY = re.compile(r" [A-Z][A-Z0-9_]{0,60}=")  # device properties that follow a 
 # How lines begin in forms that are not known: a time, a caller, JSON or XML, a host before its `kernel:`; control characters.
 _UNKNOWN_FORM = re.compile(
     r"\W{0,3}(?:[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}|[0-9]{1,2}:[0-9]{2}:[0-9]{2}\b|[0-9]{9,11}\b|\+?[0-9]{1,12}\.[0-9]{2,9}\W"
-    rf"|{_DAY}[a-z]{{0,6}},? (?:[0-9]|{_MONTH})|{_MONTH}[a-z]{{0,6}} {{0,2}}[0-9]|[TC][0-9]{{1,10}}\])"
+    rf"|{KNOWN_DAY}[a-z]{{0,6}},? (?:[0-9]|{KNOWN_MONTH})|{KNOWN_MONTH}[a-z]{{0,6}} {{0,2}}[0-9]|[TC][0-9]{{1,10}}\])"
     r'|\s*[{<]\s{0,3}[?!/"a-z]|.{1,200}? kernel(?:\[[0-9]{1,10}\])?: |.{1,200}?\sNVRM: |.{0,200}?[\x00-\x08]'
 )
 
@@ -118,7 +120,7 @@ def records(lines: Iterable[str], seen: Seen | None = None) -> Iterator[tuple[in
     joiner = Joiner()
     for number, text in unwrapped(lines):
         line = parse(text)
-        deep = len(text) - len(text.lstrip())
+        deep = 0 if _PADDED.match(text) else len(text) - len(text.lstrip())
         if line is not None and before is not None and before.facility != KERNEL and deep > indent:
             line = Line(text=text.strip()[:MAX_TEXT], mono_s=0.0, facility=before.facility, clock=Clock.NONE)
         elif line is not None:
@@ -336,6 +338,4 @@ def _fraction(digits: str | None) -> float:
 
 def _date(month: str, day: str, clock: str, year: str) -> float:
     hour, minute, second = (int(part) for part in clock.split(":"))
-    return datetime(
-        int(year), _MONTHS.index(month) + 1, int(day), hour, minute, second, tzinfo=UTC
-    ).timestamp()
+    return datetime(int(year), number_of(month), int(day), hour, minute, second, tzinfo=UTC).timestamp()

@@ -14,7 +14,14 @@ RESTATED = frozenset(
     (
         *("gpu.lost", "gpu.answers", "gpu.removed", "gpu.idle", "gpu.busy", "gpu.spinning", "gpu.orphaned"),
         *("gpu.remap", "gpu.retired_pages", "gpu.sram_threshold", "gpu.throttle", "gpu.temperature"),
-        *("gpu.pcie_degraded", "gpu.nvlink_state", "gpu.nvlink_ber", "gpu.fabric", "gpu.recovery_action"),
+        *(
+            "gpu.pcie_degraded",
+            "gpu.nvlink_state",
+            "gpu.nvlink_ber",
+            "gpu.fabric",
+            "gpu.recovery_action",
+            "gpu.setting",
+        ),
         "gpu.power_capped",
         *("gpu.count", "nvml.hung", "nvml.answers"),
         *(

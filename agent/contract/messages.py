@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from agent.contract import components
@@ -16,9 +17,11 @@ MAX_FIELDS = 40
 MAX_EVENT_BYTES = 16_384  # of one event as it is sent: an agent cuts its texts until it fits
 
 Scalar = str | int | float | bool
+_SCALAR = (str, int, float, bool)
 _MAX_NAME = 80  # characters of a kind, a time, a boot id
 _ID = re.compile(r"([A-Za-z0-9_-]{1,63}):([A-Za-z0-9]{1,32}):([0-9]{1,18})")
 _WORD = re.compile(f"[ -~]{{0,{_MAX_NAME}}}")
+_TEXTS = ("id", "node", "kind", "component", "at", "boot", "evidence")  # of an event
 _KIND = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 
 
@@ -37,6 +40,7 @@ class Severity(StrEnum):
         return _RANKS[self]
 
 
+_SEVERITIES = {severity.value: severity for severity in Severity}
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
@@ -142,35 +146,33 @@ def decode_event(raw: Any, node: str) -> Event:
         raise ContractError(
             f"event has version {str(raw.get('v'))[:20]!r}, this brain reads {VERSION}: update the older side"
         )
-    text = {key: _text(raw, key) for key in ("id", "node", "kind", "component", "at", "boot", "evidence")}
-    if text["node"] != node:
-        raise ContractError(f"node {node!r} published an event of {text['node'][:63]!r}")
-    match = _ID.fullmatch(text["id"])
+    texts = [_text(raw, key) for key in _TEXTS]
+    id_, publisher, kind, component, at, boot, evidence = texts
+    if publisher != node:
+        raise ContractError(f"node {node!r} published an event of {publisher[:63]!r}")
+    match = _ID.fullmatch(id_)
     if match is None or match[1] != node:
-        raise ContractError(f"event id {text['id'][:80]!r} is not <node>:<spool>:<seq> of node {node!r}")
-    if _KIND.fullmatch(text["kind"]) is None or len(text["kind"]) > _MAX_NAME:
-        raise ContractError(f"not an event kind: {text['kind'][:80]!r}")
-    try:
-        severity = Severity(str(raw.get("severity")))
-    except ValueError:
-        raise ContractError(f"not a severity: {str(raw.get('severity'))[:40]!r}") from None
+        raise ContractError(f"event id {id_[:80]!r} is not <node>:<spool>:<seq> of node {node!r}")
+    severity = _SEVERITIES.get(str(raw.get("severity")))
+    if severity is None:
+        raise ContractError(f"not a severity: {str(raw.get('severity'))[:40]!r}")
     age_s, count, data = raw.get("age_s"), raw.get("count"), raw.get("data")
     if not isinstance(age_s, (int, float)) or isinstance(age_s, bool) or not 0 <= age_s < 1e9:
         raise ContractError("age_s must be a number of seconds, 0 or more")
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < 2**53:
         raise ContractError("count must be a whole number, 1 or more")
     return Event(
-        id=text["id"],
+        id=id_,
         node=node,
-        kind=text["kind"],
-        component=components.check(text["component"]),
+        kind=_kind(kind),
+        component=components.check(component),
         severity=severity,
-        at=clip(text["at"], _MAX_NAME),
+        at=clip(at, _MAX_NAME),
         age_s=float(age_s),
-        boot=clip(text["boot"], _MAX_NAME),
+        boot=clip(boot, _MAX_NAME),
         count=count,
         data=_data(data),
-        evidence=text["evidence"][:MAX_EVIDENCE],
+        evidence=evidence[:MAX_EVIDENCE],
     )
 
 
@@ -226,6 +228,14 @@ def clip(text: str, limit: int = MAX_TEXT) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+@lru_cache(1024)
+def _kind(kind: str) -> str:
+    """The kind itself if it is one, else ContractError."""
+    if _KIND.fullmatch(kind) is None or len(kind) > _MAX_NAME:
+        raise ContractError(f"not an event kind: {kind[:80]!r}")
+    return kind
+
+
 def _text(raw: dict[str, Any], key: str) -> str:
     value = raw.get(key)
     if not isinstance(value, str):
@@ -247,6 +257,6 @@ def _data(data: Any) -> dict[str, Scalar]:
     for key, value in data.items():
         if len(str(key)) > _MAX_NAME:
             raise ContractError(f"data.{str(key)[:40]}... has more than {_MAX_NAME} characters")
-        if not isinstance(value, (str, int, float, bool)):
+        if not isinstance(value, _SCALAR):
             raise ContractError(f"data.{str(key)[:40]} must be a string, number or boolean")
     return data

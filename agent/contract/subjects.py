@@ -18,6 +18,8 @@ LEASE_BUCKET = "ward_lease"
 MAX_BUNDLE_CHUNK = 131_072  # bytes of an evidence bundle in one message, as in any NATS object store
 # What a node offers: the last token of an offer's subject.
 EVENT, BEAT, ANSWER, EVIDENCE = "event", "beat", "answer", "evidence"
+# No node's name, in whatever case: what stands for several nodes in commands, and who answers drills in the place of a node.
+RESERVED = frozenset({"all", "cell", "drill"})
 LANES = 64  # of one cell; each node's offers go through the one that its name gives
 PARTS_LANES = 8  # of one cell, for parts of evidence bundles: they are large
 
@@ -26,6 +28,20 @@ def token(text: str, what: str) -> str:
     """`text` if it can be a token of a subject, else a ConfigError that names `what`."""
     if _TOKEN.fullmatch(text) is None:
         raise ConfigError(f"{what} {text[:80]!r} must be 1 to 63 letters, digits, '-' or '_' (no dots)")
+    return text
+
+
+def new_node(text: str, what: str = "node") -> str:
+    """The name of a node that is to be let in, if it can be a token of a subject and means nothing else: people type it among the
+    words and options of commands, and so do scripts. ConfigError names `what`.
+    """
+    token(text, what)
+    if text.startswith("-"):
+        raise ConfigError(f"{what} {text!r} must not begin with '-': commands would take it for an option")
+    if text.lower() in RESERVED:
+        raise ConfigError(
+            f"{what} {text!r} is a word of gpuward's own ({', '.join(sorted(RESERVED))}): give the node another name"
+        )
     return text
 
 
@@ -115,6 +131,16 @@ def command(cell: str, node: str) -> str:
 def brain_input(cell: str, what: str) -> str:
     """Subject of everything else that the engine must know, from brains and the API (stored)."""
     return f"ward.{cell}.input.{what}"
+
+
+def presence(cell: str, brain: str) -> str:
+    """Subject at which a brain listens while it is connected (not stored)."""
+    return f"ward.{cell}.brain.{brain}"
+
+
+def state_bucket(cell: str) -> str:
+    """The object store of the copy of a cell's state."""
+    return f"state-{cell}"
 
 
 def evidence_bucket(cell: str) -> str:

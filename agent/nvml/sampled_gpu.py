@@ -192,6 +192,10 @@ class SampledGpu:
             "vbios": _text(self._ask("nvmlDeviceGetVbiosVersion")) or None,
             "driver": _text(self.nvml.call(-1, "nvmlSystemGetDriverVersion")) or None,
         }
+        delivered = self._ask(
+            "nvmlDeviceGetDefaultEccMode"
+        )  # older drivers do not tell; pynvml makes a list of it
+        fresh["ecc.default"] = delivered[0] if isinstance(delivered, list) else delivered
         mig = self._ask("nvmlDeviceGetMigMode")
         fresh |= {"mig": mig[0], "mig_pending": mig[1]} if mig else {}
         for number, name in enumerate(("shutdown", "slowdown", "memory_max", "gpu_max")):

@@ -17,12 +17,27 @@ def fields() -> Mapping[str, str]:
 
 @contextmanager
 def about(
-    *, incident: str = "", run: str = "", step: str = "", node: str = "", scope: str = "", kind: str = ""
+    *,
+    incident: str = "",
+    run: str = "",
+    step: str = "",
+    node: str = "",
+    scope: str = "",
+    kind: str = "",
+    trace_id: str = "",
 ) -> Iterator[None]:
     """Lines in this block are about these, besides what the block around it says. `step`: also the id of a node's command;
-    `kind`: of a note (docs/reference.md).
+    `kind`: of a note (docs/reference.md); `trace_id`: the incident's, where traces are told.
     """
-    given = {"incident": incident, "run": run, "step": step, "node": node, "scope": scope, "kind": kind}
+    given = {
+        "incident": incident,
+        "run": run,
+        "step": step,
+        "node": node,
+        "scope": scope,
+        "kind": kind,
+        "trace_id": trace_id,
+    }
     token = _fields.set({**fields(), **{name: value for name, value in given.items() if value}})
     try:
         yield

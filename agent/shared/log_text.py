@@ -8,6 +8,7 @@ import lzma
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +17,16 @@ from agent.contract.errors import ConfigError
 STDIN = Path("-")
 MAX_LINE = 65_536  # characters; what a longer line holds behind them is no kernel's
 _PEEK = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Most:
+    """How much of a log is read at most: a compressed file of some KB may hold lines without end."""
+
+    lines: int
+    # also of those beyond MAX_LINE
+    characters: int
+
 
 _PACKED: dict[bytes, Callable[[io.BufferedReader], object]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
@@ -32,15 +43,16 @@ _FOREIGN = {
 }
 
 
-def log_lines(file: Path) -> Iterator[str]:
-    r"""Yields the lines of a log as they come; `-`: standard input.
+def log_lines(file: Path, most: Most | None = None, *, unended: Callable[[], object] = bool) -> Iterator[str]:
+    r"""Yields the lines of a log as they come; `-`: standard input. `unended` is called when the last one has no end.
 
     Only \n ends a line, as in the kernel. gzip, bzip2, xz and UTF-16 are read as what they hold; bytes that are no text
-    become U+FFFD. Raises ConfigError, which says what to do, where there is no file or its form is another.
+    become U+FFFD. Raises ConfigError, which says what to do, where there is no file, its form is another, or it has more than
+    `most`.
     """
     try:
         with contextlib.nullcontext(_stdin()) if file == STDIN else file.open("rb") as raw:
-            yield from _lines(_unpacked(raw, file))
+            yield from _lines(_unpacked(raw, file), file, most, unended)
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise ConfigError(f"{file}: is damaged: {str(error) or 'it ends too early'}") from error
     except OSError as error:
@@ -69,14 +81,26 @@ def _unpacked(raw: io.BufferedReader, file: Path) -> io.BufferedReader:
     return raw
 
 
-def _lines(content: io.BufferedReader) -> Iterator[str]:
+def _lines(
+    content: io.BufferedReader, file: Path, most: Most | None, unended: Callable[[], object]
+) -> Iterator[str]:
     head = content.peek(_PEEK)[:_PEEK]
     text = io.TextIOWrapper(content, encoding=_encoding(head), errors="replace", newline="\n")
+    lines = characters = 0
     try:
         while line := text.readline(MAX_LINE):
             rest = line
-            while rest and not rest.endswith("\n"):
+            lines, characters = lines + 1, characters + len(line)
+            while rest and not rest.endswith("\n") and (most is None or characters <= most.characters):
                 rest = text.readline(MAX_LINE)
+                characters += len(rest)
+            if most is not None and (lines > most.lines or characters > most.characters):
+                raise ConfigError(
+                    f"{file}: holds more than {most.lines:,} lines or {most.characters:,} characters: pass the part on that you "
+                    "want to know about, e.g. with `tail -n 100000`, or `zcat FILE | tail -n 100000`"
+                )
+            if not rest:
+                unended()
             yield line.removesuffix("\n")
     finally:
         text.detach()

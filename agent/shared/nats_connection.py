@@ -86,6 +86,7 @@ class NatsConnection:
         self._ping_s = ping_s
         self._told_error = on_error
         self._server = ""
+        self._tls: ssl.SSLObject | None = None  # of the connection that we have or had
         self._announced = False
         self._cause: Exception | None = None  # why the present attempt fails
         self._told: set[str] = set()  # errors since the last good session
@@ -97,6 +98,15 @@ class NatsConnection:
         """Host and port of the server that we are or were connected to; None before the first connection."""
         parts = urlsplit(self._server)
         return (parts.hostname, parts.port or 4222) if parts.hostname else None
+
+    @property
+    def certificate(self) -> tuple[float, float] | None:
+        """From when and until when the certificate holds that the server shows, seconds since 1970; None: it showed none yet."""
+        shown = self._tls.getpeercert() if self._tls else None
+        if not shown:
+            return None
+        since, until = (ssl.cert_time_to_seconds(str(shown[key])) for key in ("notBefore", "notAfter"))
+        return since, until
 
     def uses(self, seed: str) -> bool:
         """Are we connected with this seed?"""
@@ -144,7 +154,8 @@ class NatsConnection:
         self._again.clear()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
-                client: Client = await nats.connect(
+                client = _Client()
+                await client.connect(
                     self._servers,
                     name=self._name,
                     inbox_prefix=self._inbox_prefix,
@@ -170,6 +181,8 @@ class NatsConnection:
     async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
         """Runs the session until it ends or the connection is lost."""
         self._server = client.connected_url.geturl() if client.connected_url else ""
+        writer = _writer(client)
+        self._tls = writer.get_extra_info("ssl_object") if writer else None
         if not self._announced:
             self._announced = True
             _log.info("connected to %s", _shown(self._server))
@@ -227,13 +240,28 @@ class NatsConnection:
             _log.warning("NATS %s: %s", ",".join(map(_shown, self._servers)), error)
 
 
+class _Client(Client):
+    """nats-py's, which stops reading at headers that it cannot decode. A server passes on whatever bytes a publisher gives as
+    headers: one node's message would end the connection of the brain that leads, and again that of the next one.
+    """
+
+    async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
+        """None also for those that nobody can read."""
+        try:
+            return await super()._process_headers(headers)
+        except (IndexError, ValueError):  # where they end too soon, and of bytes that are no text
+            _log.debug("a message has headers that cannot be read: %r", (headers or b"")[:80])
+            return None
+
+
 class TlsContexts:
     """The TLS settings for some servers. Made again only when the authorities change: it costs memory each time."""
 
-    def __init__(self, servers: Sequence[str], key: str) -> None:
-        """`key` names the configuration key of the authorities in the ConfigError."""
+    def __init__(self, servers: Sequence[str], key: str, *, todo: str = "correct that file") -> None:
+        """`key` names the configuration key of the authorities in the ConfigError, and `todo` says what to do then."""
         self._wanted = any(url.startswith("tls:") for url in servers)
         self._key = key
+        self._todo = todo
         self._pem: str | None = None
         self._context: ssl.SSLContext | None = None
 
@@ -250,7 +278,7 @@ class TlsContexts:
         try:
             context = ssl.create_default_context(cadata=pem or None)
         except (ssl.SSLError, ValueError) as error:
-            raise ConfigError(f"{self._key}: not certificates in PEM: {error}") from error
+            raise ConfigError(f"{self._key}: not certificates in PEM: {error}: {self._todo}") from error
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         return context
 
@@ -272,11 +300,17 @@ async def close(client: Client) -> None:
 
 
 def _abort(client: Client) -> None:
-    """Ends the socket. A black-holed one would keep its buffer and nats-py's tasks for many minutes: there is no public way."""
-    writer = getattr(getattr(client, "_transport", None), "_io_writer", None)
+    """Ends the socket. A black-holed one would keep its buffer and nats-py's tasks for many minutes."""
+    writer = _writer(client)
     if writer is not None:
         with contextlib.suppress(AttributeError):  # of a transport that has ended already
             writer.transport.abort()
+
+
+def _writer(client: Client) -> asyncio.StreamWriter | None:
+    """Of its socket: there is no public way."""
+    writer: asyncio.StreamWriter | None = getattr(getattr(client, "_transport", None), "_io_writer", None)
+    return writer
 
 
 def _checked(url: str) -> str:

@@ -19,14 +19,14 @@ def is_of_time(error: ssl.SSLCertVerificationError) -> bool:
 
 def of_certificate(error: ssl.SSLCertVerificationError) -> str:
     """What is wrong with the certificate that a server has shown."""
+    clock = datetime.now(UTC).strftime(_CLOCK)
     match error.verify_code:
         case code if code == _EXPIRED:
             return (
-                "the server's certificate has expired: `gpuward cell rotate server` on the brain's machine makes another "
-                "(of servers of your own: renew theirs)"
+                f"the server's certificate has expired by this machine's clock, which says {clock}. If that is right: `gpuward "
+                "cell rotate server` on the brain's machine makes another (of servers of your own: renew theirs)"
             )
         case code if code == _NOT_YET:
-            clock = datetime.now(UTC).strftime(_CLOCK)
             return f"the server's certificate is not yet valid by this machine's clock, which says {clock}: is it right?"
         case code if code in _OTHER_NAME:
             return (

@@ -6,6 +6,8 @@ not start heals nothing.
 
 import functools
 import logging
+import os
+import pwd
 from pathlib import Path
 
 import nkeys
@@ -37,18 +39,46 @@ def _warn(path: Path, mode: int) -> None:
 
 def secret(path: Path | None, key: str) -> str:
     """The first line of a file with a secret; empty for None. The ConfigError names the configuration key and the file."""
+    line = first_line(path, key)
+    if path is not None:
+        warn_if_open(path)
+    return line
+
+
+def first_line(path: Path | None, key: str) -> str:
+    """As `secret`, of a file that everybody may read."""
     if path is None:
         return ""
     try:
         text = path.read_text(encoding="utf-8").strip()
+    except PermissionError as error:
+        raise ConfigError(
+            f"{key}: {path} cannot be read: {error.strerror}: this runs as {_name(os.geteuid())}, {_whose(path)}"
+        ) from error
     except OSError as error:
         raise ConfigError(f"{key}: {path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{key}: {path} is not text") from error
-    warn_if_open(path)
     if not text:
         raise ConfigError(f"{key}: {path} is empty")
     return text.splitlines()[0].strip()
+
+
+def _whose(path: Path) -> str:
+    """Whose file it is, and what to do about it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return "who may not enter its folder: start it as the user to whom that belongs"
+    owner = _name(found.st_uid)
+    return f"and the file is {owner}'s (mode {found.st_mode & 0o777:04o}): start it as {owner}, or `chown` the file"
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 def nkey_seed(path: Path | None, key: str) -> str:

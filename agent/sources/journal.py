@@ -163,7 +163,7 @@ class JournalSource(Source):
     def _sample(self, line: bytes) -> JobLine | None:
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         if not isinstance(entry, dict):
             return None

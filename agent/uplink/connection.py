@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from agent.contract.errors import ConfigError
 from agent.shared.nats_connection import Identity, NatsConnection, TlsContexts
-from agent.shared.secret_file import nkey_seed, secret
+from agent.shared.secret_file import first_line, nkey_seed
 
 _LOOK_S = 2.0  # beats go as often
 
@@ -15,11 +16,11 @@ def node_connection(
     """The node's connection; ConfigError when a file cannot be read. `ca`: PEM of the authorities that are trusted now; empty:
     the system's.
     """
-    contexts = TlsContexts(servers, "nats_ca_file")
+    contexts = TlsContexts(servers, "nats_ca_file", todo="`gpuward-agent join` writes those of the cell")
 
     def identity() -> Identity:
-        seed = nkey_seed(Path(seed_file) if seed_file else None, "nats_seed_file")
-        jwt = secret(Path(jwt_file) if jwt_file else None, "nats_jwt_file")
+        seed = _seed(seed_file)
+        jwt = first_line(Path(jwt_file) if jwt_file else None, "nats_jwt_file")
         return Identity(seed=seed, jwt=jwt, tls=contexts.of(ca()))
 
     return NatsConnection(
@@ -30,3 +31,12 @@ def node_connection(
         ping_s=_LOOK_S,
         validate_subjects=False,  # ours were checked when the configuration was read
     )
+
+
+def _seed(file: str) -> str:
+    try:
+        return nkey_seed(Path(file) if file else None, "nats_seed_file")
+    except ConfigError as error:
+        if isinstance(error.__cause__, PermissionError):
+            raise
+        raise ConfigError(f"{error}: `gpuward-agent join` with a token makes one (docs/cell.md)") from error

@@ -102,6 +102,49 @@ def test_decode_says_what_it_could_not_read(tmp_path: Path) -> None:
     assert b"3 of 8 lines could not be read (line 1: its form is not known: " in done.stderr
 
 
+XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+ENTRY = {
+    "_HOSTNAME": "gpu-09",
+    "_TRANSPORT": "kernel",
+    "MESSAGE": XID_79,
+    "__REALTIME_TIMESTAMP": "1795180547123456",
+}
+
+
+def test_decode_names_the_machine_that_a_line_names() -> None:
+    """A log server's file has those of many; a line that names none has no such key."""
+    probe = (
+        "NVRM: The NVIDIA GPU 0000:3b:00.0",
+        "NVRM: (PCI ID: 10de:2330) installed in this system has",
+        "NVRM: fallen off the bus and is not responding to commands.",
+    )
+    lines = (
+        f"Nov 24 03:11:05 gpu-07 kernel: {XID_79}",
+        f"2026-11-24T03:11:05.1+00:00 gpu-08 kernel: {XID_79}",
+        *json.dumps(ENTRY, indent="\t", separators=(",", " : ")).split("\n"),
+        *(f"Nov 24 03:11:06 gpu-10 kernel: {line}" for line in probe),
+        f"[  12.0] {XID_79}",
+    )
+    found = call("decode", text="\n".join(lines) + "\n")
+    assert [(one["line"], one.get("host")) for one in found if one["kind"] in ("gpu.xid", "gpu.off_bus")] == [
+        (1, "gpu-07"), (2, "gpu-08"), (3, "gpu-09"), (9, "gpu-10"), (12, None),
+    ]  # fmt: skip
+    assert list(found[0])[:3] == ["line", "host", "kind"]
+
+
+def test_decode_gives_no_all_clear_for_what_is_no_log() -> None:
+    """Nor for a log that ends within a message; prose beside a log is told."""
+    done = run("decode", text="milk\nbread\n")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"none of 2 lines looks like a kernel line" in done.stderr
+    done = run("decode", text="[ 1.0] usb 1-1: x\n[ 2.0] NVRM: RmIn")
+    assert done.returncode == 1
+    assert b"the log ends within this line" in done.stderr
+    done = run("decode", text=f"[ 1.0] {XID_79}\nthanks\n")
+    assert done.returncode == 0
+    assert b"1 line looks like no kernel line (line 2: 'thanks')." in done.stderr
+
+
 def test_decode_names_a_file_that_it_cannot_read(tmp_path: Path) -> None:
     """Exit status 2, the path, no traceback."""
     done = run("decode", tmp_path / "none.log")
@@ -182,6 +225,12 @@ def test_once_writes_nothing_into_the_recorded_machine(recorded: Path) -> None:
     before = sorted((str(path), path.stat().st_mtime_ns) for path in recorded.rglob("*"))
     call("once", "--root", recorded)
     assert sorted((str(path), path.stat().st_mtime_ns) for path in recorded.rglob("*")) == before
+
+
+def test_once_says_nothing_of_this_machine_about_another(tmp_path: Path) -> None:
+    """An empty recording has no kernel release: this machine's would be a lie."""
+    (inventory,) = call("once", "--root", tmp_path)
+    assert (inventory["kind"], inventory["data"]["kernel"]) == ("node.inventory", "")
 
 
 @pytest.mark.parametrize("wrong", [("--root", "/nonexistent"), ("--set", "nonsense=1"), ("--set", "x")])

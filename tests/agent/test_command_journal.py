@@ -310,3 +310,34 @@ def test_a_journal_that_cannot_be_read(path: Path, monkeypatch: pytest.MonkeyPat
         fill(journal, "b")
     assert path.read_bytes() == before
     fill(Journal(path), "b")
+
+
+DEEP = b"[" * 100_000
+DAMAGES = {
+    "lists in lists": DEEP,
+    "an object in an object": b'{"epoch":' * 100_000,
+    "lists in a line of ours": b'{"accepted": ' + DEEP + b"]" * 100_000 + b"}",
+    "zeros": b"\0" * 200,
+    "no text": b"\xff\xfe\x00",
+    "a number without end": b'{"epoch":1e999}',
+    "another type": b'{"epoch":{}}',
+    "a list": b"[1]",
+}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_damaged_lines_are_passed_over_and_kept_aside(
+    path: Path, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The agent starts, knows what can be read, and says that something could not; a last line that is torn is nothing to say."""
+    fill(Journal(path), "a")
+    whole = path.read_bytes()
+    path.write_bytes(whole + DAMAGES[what] + b"\n" + b'{"epoch":7}\n{"epo')
+    journal = Journal(path)
+    assert ("a" in journal, journal.epoch) == (True, 7)
+    assert "1 lines cannot be read" in caplog.text
+    assert DAMAGES[what] in path.with_name("journal.jsonl.damaged").read_bytes()
+    caplog.clear()
+    path.write_bytes(path.read_bytes() + b'{"epo')
+    assert "a" in Journal(path)
+    assert not caplog.text

@@ -228,12 +228,12 @@ async def test_cancelled_it_leaves_nothing(tmp_path: Path) -> None:
 
 
 async def test_the_jobs_of_the_node_are_named(tmp_path: Path) -> None:
-    """By the cgroups of their processes; a process that holds a GPU with its job; never its environment."""
+    """By the cgroups of their processes; a process that holds a GPU with its job; nothing else of its environment."""
     root = machine(tmp_path / "root")
     for pid, cgroup in (
         (7, "/system.slice/slurmstepd.scope/job_4711/step_0"),
         (8, "/user.slice"),
-        (9, "/user.slice"),
+        (9, "/system.slice/slurmd.service"),
     ):
         (root / f"proc/{pid}/fd").mkdir(parents=True)
         (root / f"proc/{pid}/cgroup").write_text(f"0::{cgroup}\n")

@@ -117,3 +117,18 @@ def test_a_device_that_vanished_is_compared_no_more() -> None:
     reported(collector, port(0), port(1), port(2))
     assert list(collector.feed(IbDevices(names=("mlx5_0",)), 0.0)) == []
     assert reported(collector, port(3, "200 4X")) == []
+
+
+def test_another_link_layer_is_another_port() -> None:
+    """A port that a person set from InfiniBand to Ethernet has another rate: it is not slower than before, and what it lacked as
+    the other one is over.
+    """
+    collector = IbRateCollector(IbRateOptions())
+    ethernet = replace(port(2, "100 4X"), link_layer="Ethernet")
+    assert reported(collector, port(0), port(1), port(2)) == []
+    assert reported(collector, ethernet) == []
+    assert reported(collector, port(2, "200 4X")) == ["port/mlx5_2.1 -rate 200/400 peers"]
+    assert reported(collector, ethernet) == ["port/mlx5_2.1 +rate 100/100 before"]
+    assert reported(collector, replace(ethernet, rate="25 Gb/sec (1X EDR)")) == [
+        "port/mlx5_2.1 -rate 25/100 before"
+    ]

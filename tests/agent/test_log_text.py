@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.contract.errors import ConfigError
-from agent.shared.log_text import MAX_LINE, log_lines
+from agent.shared.log_text import MAX_LINE, Most, log_lines
 
 TEXT = "[    1.5] first\n\n[    2.5] Überhitzung \r\nlast without an end"
 LINES = ["[    1.5] first", "", "[    2.5] Überhitzung \r", "last without an end"]
@@ -101,3 +101,28 @@ def test_lines_come_when_they_are_written(tmp_path: Path) -> None:
     assert list(lines) == ["two"]
     writer.join()
     assert go_on.is_set()
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("\n" * 100, True),
+        ("\n" * 101, False),
+        ("\n" * 30_000_000, False),
+        ("a" * 4999 + "\n", True),
+        ("a" * 5000 + "\n", False),
+        ("a" * 30_000_000, False),
+        (("a" * 99 + "\n") * 50, True),
+        (("a" * 99 + "\n") * 51, False),
+    ],
+)
+def test_a_small_file_that_holds_lines_without_end(tmp_path: Path, text: str, fits: bool) -> None:
+    """No more is unpacked than what is read; the operator hears what to do."""
+    log = tmp_path / "log.gz"
+    log.write_bytes(gzip.compress(text.encode(), 1, mtime=0))
+    read = log_lines(log, Most(lines=100, characters=5000))
+    if fits:
+        assert len(list(read)) == text.count("\n")
+        return
+    with pytest.raises(ConfigError, match="holds more than 100 lines or 5,000 characters: pass the part on"):
+        list(read)

@@ -172,6 +172,21 @@ async def test_what_is_wrong_at_the_start_and_matters_now_is_reported(fake: Fake
     assert sorted(unsent.kind for unsent in machine.unsent_events) == ["gpu.recovery_action", "gpu.remap"]
 
 
+@pytest.mark.parametrize(("default", "told"), [(1, 1), (0, 0), (None, 0)])
+async def test_ecc_that_was_off_before_the_agent_began(
+    fake: FakeNvml, bus: Path, default: int | None, told: int
+) -> None:
+    """Said once where the card is delivered with it on; not of a workstation's card, nor where the driver does not tell."""
+    fake.change(0, {(1, 0): 0, (2, 0): 0})
+    if default is not None:
+        fake.set(0, ecc_default=default)
+    async with running(fake, bus) as machine:
+        await machine.next_samples(8)
+    found = [(one.kind, one.component, dict(one.data)) for one in machine.unsent_events]
+    off = {"what": "ecc.mode", "before": "0", "now": "0", "found": True}
+    assert found == [("gpu.setting", ON_FIRST, off)] * told
+
+
 async def test_a_remap_that_the_reset_has_settled_is_reported_mildly(fake: FakeNvml, bus: Path) -> None:
     """The rows stay remapped, nothing waits any more."""
     async with running(fake, bus) as machine:

@@ -14,7 +14,7 @@ from agent.collectors.base import Collector
 from agent.collectors.samples import Line, Overrun, Sample, Tick
 from agent.contract.messages import Severity, UnsentEvent
 from agent.host import Host
-from agent.supervisor import Feeder, keep_going
+from agent.supervisor import Feeder, Kept, keep_going
 from tests.agent.uplink_kit import Clock, FakeHost, fact, open_spool, waiting
 
 
@@ -117,6 +117,40 @@ async def test_a_broken_source_is_opened_again(tmp_path: Path, monkeypatch: pyte
         "KeyError: 'a bug'",
         "it ended",
     ]
+
+
+def test_that_all_sources_run_is_told_once_they_have_for_a_minute(tmp_path: Path) -> None:
+    """After the start, since an earlier run may have failed; after a failure of this one; and while nothing fails never again."""
+    clock = Clock()
+    spool = open_spool(tmp_path / "spool.db", clock)
+    feeder = Feeder(FakeHost(clock), [Echo()], spool)
+    kmsg, nvml = Kept(down=""), Kept(down="Permission denied")
+
+    def told(after_s: float) -> int:
+        clock.mono_s += after_s
+        feeder.tell_well({"kmsg": kmsg, "nvml": nvml})
+        return sum(m["kind"] == "agent.sources_run" for m in waiting(spool))
+
+    assert [told(50), told(50)] == [0, 0], "one does not run"
+    nvml.down = ""
+    assert [told(30), told(30), told(600)] == [0, 1, 1]
+    feeder.failed("nvml", "it ended")
+    assert [told(59), told(1), told(600)] == [1, 2, 2]
+    for _ in range(3):
+        feeder.failed("nvml", "it ended")  # told already, and no less a failure
+        assert told(59) == 2
+    assert told(1) == 3
+
+
+def test_who_has_lost_a_sample_does_not_say_that_all_is_well(tmp_path: Path) -> None:
+    """A collector that has raised may do so with each such sample: until the agent starts again nothing speaks against it."""
+    clock = Clock()
+    spool = open_spool(tmp_path / "spool.db", clock)
+    feeder = Feeder(FakeHost(clock), [Echo()], spool)
+    feeder.emit(line(1, "bug"))
+    clock.mono_s += 3600
+    feeder.tell_well({"kmsg": Kept(down="")})
+    assert "agent.sources_run" not in {m["kind"] for m in waiting(spool)}
 
 
 def test_the_version_is_the_package_s() -> None:

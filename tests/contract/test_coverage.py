@@ -6,7 +6,7 @@ from agent.contract import kernel_text
 from agent.contract.coverage import Coverage
 from agent.contract.lines import KernelReader
 from agent.contract.messages import Severity
-from tests.contract.test_lines import ORDINARY, TABLE
+from tests.contract.kernel_lines import ORDINARY, TABLE
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
 REST = "NVRM: fallen off the bus and is not responding to commands."
@@ -31,8 +31,7 @@ FORMS = [
 def coverage_of(*lines: str) -> Coverage:
     """Of a log."""
     coverage = Coverage()
-    for _ in kernel_text.records(lines, coverage.see):
-        pass
+    list(coverage.records(lines))
     return coverage
 
 
@@ -160,6 +159,86 @@ def test_a_line_that_was_cut_is_no_all_clear(head: str, cut: tuple[str, ...]) ->
         coverage_of(f"{head}NVRM: GPU at PCI:0000:3b:00: GPU-b4f3d1c2-0000-1111-2222-333344445555").unread
         == 0
     )
+
+
+# The end of a log is where it was cut: at the width of a screen, or at the size of a file.
+BEGUN = (
+    "NVRM: RmInitAdapter fai",
+    "NVRM: GPU 0000:3b:00.0: RmInitAdapter faile",
+    "general protection fau",
+    "Memory cgroup out of memory: Killed pr",
+    "nvidia 0000:3b:00.0: probe with driver nv",
+    "Kernel pani",
+)
+
+
+@pytest.mark.parametrize("text", BEGUN)
+@pytest.mark.parametrize("head", ["[  160.000000] ", "Nov 20 13:17:35 gpu-17 kernel: ", ""])
+def test_a_message_that_was_cut_within_its_mark_is_no_all_clear(head: str, text: str) -> None:
+    """Whether or not its line has an end: what marks the message is not whole."""
+    coverage = coverage_of("[ 1.0] usb 1-1: new device", head + text)
+    assert (coverage.unread, coverage.first, coverage.why) == (1, 2, "a part of this message is missing")
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_a_message_of_several_lines_without_its_rest_is_no_all_clear(lines: int) -> None:
+    """At the end of a log, and where other lines follow; what goes on as another message is that one, and no fault."""
+    for after in ((), ("[ 2.0] usb 1-1: new device",) * 6):
+        coverage = coverage_of(*(f"[ 1.0] {line}" for line in PROBE[:lines]), *after)
+        assert (coverage.unread, coverage.why) == (1, "the lines of this message behind it are missing")
+    other = "NVRM: installed in this system is not supported by open"
+    assert coverage_of(f"[ 1.0] {PROBE[0]}", f"[ 1.0] {other}").blind == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["NVRM:", "NVRM: The NVIDIA GP", "EDAC MC0: 1 U", "mlx5_core 0000:5e:00.0 ib3: Link d", "Kern"]
+)
+def test_a_log_that_ends_within_a_line_that_may_matter_is_no_all_clear(text: str) -> None:
+    """Where that line has no end; with one it says what it says, and no more."""
+    coverage = Coverage(unended=True)
+    list(coverage.records(["[ 1.0] usb 1-1: new device", f"[ 2.0] {text}"]))
+    assert (coverage.unread, coverage.first, coverage.why) == (1, 2, "the log ends within this line")
+    assert coverage_of("[ 1.0] usb 1-1: new device", f"[ 2.0] {text}").unread == 0
+
+
+def test_a_log_that_ends_within_an_ordinary_line_says_so() -> None:
+    """Who pastes lines often leaves out the end of the last one: an all-clear, but for that line."""
+    coverage = Coverage(unended=True)
+    list(coverage.records(["[ 1.0] usb 1-1: new device", "[ 2.0] usb 1-1: new hi"]))
+    assert coverage.blind == ""
+    assert coverage.aside == "The log ends within line 2, which may go on: '[ 2.0] usb 1-1: new hi'."
+    whole = Coverage(unended=True)
+    list(whole.records([f"[ 2.0] {XID}"]))
+    assert (whole.blind, whole.aside) == ("", "")
+
+
+@pytest.mark.parametrize("glue", ["de", "\u5f20", "7", "_", "x9"])
+def test_words_that_are_glued_to_others_are_no_all_clear(glue: str) -> None:
+    """A console that lost a line's end, a program that writes between: whatever stands before them."""
+    for text, *_, severity, _ in TABLE:
+        if (
+            severity != Severity.INFO.value
+            and "\n" not in text
+            and '"' not in text
+            and "segfault" not in text
+        ):
+            line = f"[ 1.0] {glue}{text}"
+            if glue != "\u5f20" and not text[0].isupper() and not text.startswith("NVRM"):
+                continue  # `dewatchdog` is a word like any other
+            # Of some the kernel's own form has a free word in front.
+            read = KernelReader(kept=True).read(f"{glue}{text}")
+            assert read or coverage_of(line).unread == 1, line
+
+
+@pytest.mark.parametrize("head", ["[  160.000000] ", "Nov 20 13:17:35 gpu-17 kernel: "])
+def test_prose_between_lines_with_times_is_told(head: str) -> None:
+    """It has no time of its own, and does not become a kernel's by standing behind one."""
+    quiet = [f"{head}usb 1-1: new device"] * 3
+    coverage = coverage_of(*quiet, "milk and bread", "and butter")
+    assert (coverage.told, coverage.foreign, coverage.blind, coverage.no_log) == (3, 2, "", "")
+    assert coverage.aside == "2 lines look like no kernel lines (line 4: 'milk and bread')."
+    coverage = coverage_of(quiet[0], "milk and bread", "and butter")
+    assert coverage.no_log.startswith("only 1 of 3 lines look like kernel lines.")
 
 
 def test_a_log_without_lines() -> None:

@@ -70,6 +70,8 @@ SEEDS = (
     "NVRM: Xid (PCI:0018:01:00): 136, NVLink: Link training failed for links 0x30 (0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)",
     "NVRM: Xid (PCI:0018:01:00): 94, Contained: SM (0x1). Physical Address 0x7f00, RST: No, D-RST: Yes",
     "NVRM: GPU at 0000:3b:00.0 has fallen off the bus.",
+    "BUG: Bad page map in process Web Content  pte:ffff8881 pmd:12345067",
+    "mce: CPU51: Package temperature above threshold, cpu clock throttled (total events = 4711)",
     "[  +0.000012] [  T812] x",
     "[<    1.500000>] x",
     "<3>1 2026-11-20T13:17:35.250000Z gpu-17 kernel - - - x",
@@ -79,6 +81,10 @@ SEEDS = (
     "/var/log/kern.log:12:Nov 20 13:17:35 gpu-17 train[7]: NVRM: Xid (PCI:0000:3b:00): 79, x",
     "> gpu-17: [ 1512.651653] NVRM: API mismatch: the client 'a' (pid 7)\n> NVRM: has the version 1.2, but",
     "[Nov20 13:17] x",
+    "[Fr Mär  5 13:17:35 2026] x",
+    "[ven. août 20 13:17:35 2026] [  T812] x",
+    "ноя 20 13:17:35 gpu-17 kernel: x",
+    "févr. 02 13:17:35 gpu-17 kernel: x",
     "1795180655.250000 h kernel: x",
     "Fri 2026-11-20 13:17:35 UTC h kernel: x",
     '{"_TRANSPORT":"kernel","PRIORITY":"4","MESSAGE":"x","__REALTIME_TIMESTAMP":"1795180655250000"}',
@@ -112,7 +118,7 @@ def kernel_line(text: str) -> None:
 def kernel_log(text: str) -> None:
     """A log of several lines in any mix of encodings; joining what belongs together never runs away."""
     coverage = Coverage()
-    for _, line in kernel_text.records(text.split("\n"), coverage.see):
+    for _, line in coverage.records(text.split("\n")):
         if len(line.text) > kernel_text.MAX_TEXT * 3:
             raise AssertionError("a record grew beyond its lines")
 

@@ -41,12 +41,18 @@ ACTIONS = (
     ),
     ActionSpec(
         name="module.load",
-        summary="Loads one kernel module that the agent's configuration lists, and checks that it is there.",
+        summary="Loads kernel modules that the agent's configuration lists, and checks that they are there.",
         disrupts=Disrupts.NOTHING,
         repeat=Repeat.SAFE,
         timeout_s=60,
         needs=(Right.ROOT, Right.SYS_MODULE),
-        params=(Param(name="module", type="text", summary="e.g. mlx5_ib, rdma_cm, nvidia_peermem"),),
+        params=(
+            Param(
+                name="module",
+                type="text",
+                summary="e.g. mlx5_ib, rdma_cm, nvidia_peermem; several by blanks apart",
+            ),
+        ),
     ),
     ActionSpec(
         name="node.reboot",

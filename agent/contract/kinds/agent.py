@@ -50,6 +50,15 @@ KINDS: tuple[Kind, ...] = (
         },
     ),
     Kind(
+        name="agent.sources_run",
+        component="node",
+        severity=INFO,
+        source="agent",
+        summary="All sources have run for a minute: told once after the agent's start, and after what had failed.",
+        fields=(field("sources", "int", "how many"),),
+        example={"sources": 12},
+    ),
+    Kind(
         name="agent.bad_command",
         component="node",
         severity=WARNING,

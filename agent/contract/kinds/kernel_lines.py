@@ -185,7 +185,7 @@ KINDS: tuple[Kind, ...] = (
         source="kernel log",
         summary="A task or a processor makes no progress.",
         fields=(
-            field("what", "text", "hung_task | soft_lockup | hard_lockup | rcu_stall"),
+            field("what", "text", "hung_task | soft_lockup | hard_lockup | workqueue_lockup | rcu_stall"),
             field("process", "text", "task that the line names", always=False),
             field("pid", "int", "its id", always=False),
             field("cpu", "int", "processor", always=False),
@@ -201,6 +201,35 @@ KINDS: tuple[Kind, ...] = (
         summary="The kernel failed: an oops, a BUG, a panic.",
         fields=(field("what", "text", "oops | panic"), field("message", "text", "the line")),
         example={"what": "oops", "message": "BUG: unable to handle page fault for address: ffffb2c0"},
+    ),
+    Kind(
+        name="kernel.bad_page",
+        component="node",
+        severity=ERROR,
+        source="kernel log",
+        summary="The kernel found what it knows of a page of memory damaged, and gave the page up.",
+        fields=(
+            field("what", "text", "state | map | cache: what is damaged"),
+            field("process", "text", "task in which it was found; the culprit may be another one"),
+            field("page", "text", "frame number of the page", always=False),
+        ),
+        example={"what": "state", "process": "python3", "page": "0x3f2a1c"},
+    ),
+    Kind(
+        name="cpu.throttle",
+        component="node",
+        severity=WARNING,
+        source="kernel log",
+        summary="A processor slows down because it is hot, or no longer does (severity info).",
+        fields=(
+            field("what", "text", "core | package"),
+            field("active", "bool", "it is slowed down now"),
+            field(
+                "cpu", "int", "the processor that said so; of a package all its processors do", always=False
+            ),
+            field("events", "int", "how often since boot", always=False),
+        ),
+        example={"what": "package", "active": True, "cpu": 3, "events": 12},
     ),
     Kind(
         name="job.crash",

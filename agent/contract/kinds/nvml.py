@@ -242,15 +242,23 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "gpu.setting",
         INFO,
-        "A setting changed while the agent watched; a warning when persistence mode was switched off.",
+        "A setting changed while the agent watched; a warning when persistence mode or ECC was switched off. Also ECC that "
+        "was off when the agent first saw a GPU that is delivered with it on.",
         (
             field(
                 "what",
                 "text",
                 "persistence | mig | mig_pending | ecc.mode | ecc.mode_pending | power_limit | driver | vbios",
             ),
-            field("before", "text", "before; 0 and 1 for switches, mW for power_limit"),
+            field(
+                "before",
+                "text",
+                "before; 0 and 1 for switches, mW for power_limit; as now where it is told again",
+            ),
             field("now", "text", "now"),
+            field(
+                "found", "bool", "true: it was so when the agent first saw the GPU; absent else", always=False
+            ),
         ),
         {"what": "persistence", "before": "1", "now": "0"},
     ),

@@ -21,6 +21,7 @@ from agent.contract.lines.oom import OomArea
 from agent.contract.lines.pcie import NO_DRIVERS, PcieArea
 from agent.contract.lines.stall import StallArea
 from agent.contract.lines.sxid import SxidArea
+from agent.contract.lines.thermal import ThermalArea
 from agent.contract.messages import UnsentEvent
 from agent.contract.xid_facts import XidReader
 
@@ -45,6 +46,7 @@ def areas(*, kept: bool = False, drivers: Mapping[str, str] = NO_DRIVERS) -> tup
         CrashArea(),
         FabricManagerArea(),
         LimitsArea(),
+        ThermalArea(),
         *only_kept,
     )
 

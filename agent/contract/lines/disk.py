@@ -23,7 +23,8 @@ _OFFLINE = re.compile(
     r"\s*sd ([0-9:]{5,30}): (?:\[(sd[a-z]{1,4})\] )?(?:rejecting I/O to offline device|Device offlined)"
 )
 _ATA = re.compile(
-    r"\s*(ata[0-9]{1,3}(?:\.[0-9]{1,2})?): (?:(?P<tried>failed command: .{1,60}|exception Emask .{1,80})|disabled(?!\s?\w))"
+    r"\s*(ata[0-9]{1,3}(?:\.[0-9]{1,2})?): (?:(?P<tried>failed command: .{1,60}|exception Emask .{1,80})"
+    r"|(?:disabled|disable device)(?!\s?\w))"
 )
 _NVME = re.compile(
     r"\s*nvme (nvme[0-9]{1,4}): (?:(?P<timeout>I/O (?:tag )?[0-9]{1,6}.{0,80}? timeout\b)"
@@ -81,7 +82,7 @@ class DiskArea:
         "offline",
         "failed command: ",
         "exception Emask",
-        ": disabled",
+        *(": disabled", ": disable device"),
         "nvme nvme",
         " (sct 0x",
         "Disk failure on ",

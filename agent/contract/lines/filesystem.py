@@ -20,7 +20,8 @@ _EXT = re.compile(
 )
 _ABORTED = re.compile(r"\s*Aborting journal on device ([\w!-]{1,60}?)(?:-[0-9]{1,4})?\.")
 _JBD = re.compile(
-    r"\s*JBD2: (?:Error -?[0-9]{1,4} detected|Detected IO errors).{0,120}? (?:for|on) ([\w!-]{1,60}?)(?:-[0-9]{1,4})?(?![\w!-])"
+    r"\s*JBD2: (?:Error -?[0-9]{1,4} detected|Detected IO errors|I/O error(?: detected)? when).{0,120}?"
+    r" (?:for|on) ([\w!-]{1,60}?)(?:-[0-9]{1,4})?(?![\w!-])"
 )
 _XFS = re.compile(r"\s*XFS \(([\w!-]{1,60})\): (.{1,200})", re.DOTALL)
 _XFS_MESSAGES = (

@@ -33,6 +33,9 @@ _PROBED = re.compile(
     r"\s*mlx5_core: probe of ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) (failed with error -[0-9]{1,4})"
 )
 _MODULE = re.compile(r"Port module event(?:\[error\])?: module ([0-9]{1,3}), (.{1,120})", re.DOTALL)
+_HEALTH = re.compile(
+    r"Health issue observed, .{1,60}?, severity\(([0-9]{1,2})\)"
+)  # of the kernel's levels: 3 is an error
 _COMMAND = re.compile(r"([A-Z][A-Z0-9_]{2,50})\(0x[0-9a-f]{1,4}\)")
 
 ERROR, WARNING, FATAL = Severity.ERROR, Severity.WARNING, Severity.FATAL
@@ -114,6 +117,9 @@ def _mlx5(address: str, interface: str, message: str, text: str) -> UnsentEvent 
         data["module"] = int(module[1])
     else:
         found = next(((what, severity) for part, what, severity in _MESSAGES if part in message), None)
+        if health := _HEALTH.search(message):
+            trouble = ("firmware_error", FATAL if int(health[1]) <= 3 else WARNING)
+            found = trouble if found is None else found
         if found is None:
             return None
     what, severity = found

@@ -78,3 +78,17 @@ class OomArea:
         severity = Severity.WARNING if in_group else Severity.ERROR
         where = component("job", whose.job) if whose.job else "node"
         return unsent("node.oom_kill", where, severity, data, text)
+
+
+def announces(text: str) -> str:
+    """How a record says that a process is about to be killed, before another one says which it was; empty: it does not."""
+    if _WHERE.match(text):
+        return "oom-kill"
+    if _TASK.match(text):
+        return "task"
+    return "kill" if _KILL.match(text) else ""
+
+
+def tells(text: str) -> bool:
+    """Does a record say which process was killed?"""
+    return _KILLED.match(text) is not None
