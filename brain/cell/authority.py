@@ -12,6 +12,7 @@ import datetime
 import hashlib
 import ipaddress
 import re
+import ssl
 from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
@@ -38,7 +39,10 @@ class Authority:
     next-*.* and old-ca.pem: while a rotation is under way.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, peers: bool = False) -> None:
+        """`peers`: its certificates are for servers that connect to each other, so for both ends of a connection."""
+        uses = [ExtendedKeyUsageOID.SERVER_AUTH]
+        self._uses = [*uses, ExtendedKeyUsageOID.CLIENT_AUTH] if peers else uses
         self.ca_file = folder / "ca.pem"
         self.certificate_file = folder / "server.pem"
         self.key_file = folder / "server.key"
@@ -90,7 +94,7 @@ class Authority:
             .add_extension(_issuer(present), critical=False)
             .sign(signer, hashes.SHA256())
         )
-        earlier = self._cross_file.read_bytes() if self._cross_file.exists() else b""
+        earlier = files.read(self._cross_file) if self._cross_file.exists() else b""
         self._write(self._next_cross_file, cross.public_bytes(serialization.Encoding.PEM) + earlier)
 
     def switch(self, now: float) -> None:
@@ -98,7 +102,7 @@ class Authority:
         names = self.names()
         if self._next_ca_file.exists():
             if self._next_key_file.exists():
-                self._write(self._old_ca_file, self.ca_file.read_bytes())
+                self._write(self._old_ca_file, files.read(self.ca_file))
                 self._next_key_file.replace(self._ca_key_file)
             if self._next_cross_file.exists():
                 self._next_cross_file.replace(self._cross_file)
@@ -113,7 +117,7 @@ class Authority:
     def bundle(self) -> str:
         """All authorities that are trusted now, in PEM, the present one first."""
         found = (self.ca_file, self._next_ca_file, self._old_ca_file)
-        return "".join(file.read_text(encoding="ascii") for file in found if file.exists())
+        return "".join(files.read(file).decode("ascii") for file in found if file.exists())
 
     def issue(self, names: Sequence[str], now: float) -> None:
         """Makes a new certificate for these names, with a new key. ConfigError: the authority's key is not here."""
@@ -125,14 +129,14 @@ class Authority:
             _begun(name, authority.subject, key.public_key(), now, SERVER_DAYS)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(self._uses), critical=False)
             .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
             .add_extension(_issuer(authority), critical=False)
             .sign(signer, hashes.SHA256())
         )
         # The key first: who finds a certificate finds its key; the pair is read again when it does not fit yet.
         _write_key(self.key_file, key)
-        cross = self._cross_file.read_bytes() if self._cross_file.exists() else b""
+        cross = files.read(self._cross_file) if self._cross_file.exists() else b""
         self._write(self.certificate_file, certificate.public_bytes(serialization.Encoding.PEM) + cross)
 
     def fingerprint(self) -> str:
@@ -148,6 +152,18 @@ class Authority:
     def ends(self) -> tuple[float, float]:
         """When the authority's and the present certificate end, seconds since 1970."""
         return self._ca().not_valid_after_utc.timestamp(), self._certificate().not_valid_after_utc.timestamp()
+
+    def check_key(self) -> None:
+        """ConfigError: the server's certificate and its key are not there, or do not belong together; it says what to do."""
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+                self.certificate_file, self.key_file, password=_none
+            )
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{self.certificate_file} and {self.key_file} are no certificate with its key ({error}): restore the folder "
+                "`cell`, or `gpuward cell rotate server`"
+            ) from error
 
     def renew_if_due(self, now: float) -> bool:
         """Makes a new certificate for the same names when the present one ends soon. ConfigError as in `issue`."""
@@ -202,7 +218,12 @@ class Authority:
 
     def _ca_key(self) -> ec.EllipticCurvePrivateKey:
         try:
-            key = serialization.load_pem_private_key(self._ca_key_file.read_bytes(), None)
+            key = serialization.load_pem_private_key(files.read(self._ca_key_file), None)
+        except FileNotFoundError as error:
+            raise ConfigError(
+                f"{self._ca_key_file} is not there, and nothing is signed without it: put it back (mode 0600, the brain's user), "
+                "say this again, and move it away again"
+            ) from error
         except (OSError, ValueError, TypeError) as error:
             raise ConfigError(f"{self._ca_key_file}: the authority's key cannot be read: {error}") from error
         if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -213,10 +234,15 @@ class Authority:
 def all_end(file: Path) -> float:
     """When the first of the certificates in a PEM file ends, seconds since 1970. ConfigError: it has none, or cannot be read."""
     try:
-        found = x509.load_pem_x509_certificates(file.read_bytes())
+        found = x509.load_pem_x509_certificates(files.read(file))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file}: not certificates that can be read: {error}") from error
     return min(one.not_valid_after_utc.timestamp() for one in found)
+
+
+def _none() -> str:
+    """A key with a password is refused, and nobody is asked for one."""
+    return ""
 
 
 def ends_soon(at: float, now: float) -> bool:
@@ -237,7 +263,7 @@ def fingerprint(der: bytes) -> str:
 
 def _read(file: Path) -> x509.Certificate:
     try:
-        return x509.load_pem_x509_certificate(file.read_bytes())
+        return x509.load_pem_x509_certificate(files.read(file))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file}: not a certificate that can be read: {error}") from error
 
@@ -290,7 +316,7 @@ def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
     found: list[x509.GeneralName] = []
     for name in dict.fromkeys([*names, *ALWAYS]):
         try:
-            found.append(x509.IPAddress(ipaddress.ip_address(name)))
+            address = ipaddress.ip_address(name)
         except ValueError:
             if not _is_name(name):
                 raise ConfigError(
@@ -298,6 +324,12 @@ def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
                     "192.0.2.7, without scheme and port"
                 ) from None
             found.append(x509.DNSName(name))
+        else:
+            if address.is_unspecified or address.is_multicast:
+                raise ConfigError(
+                    f"{name} leads no node to this machine: give a name or an address that does"
+                )
+            found.append(x509.IPAddress(address))
     return found
 
 

@@ -8,6 +8,10 @@ import orjson
 
 from agent.shared import files
 
+MOST_AHEAD = (
+    10_000  # announcements: beyond it a node's word moves no number of ours (years of daily rotations)
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
@@ -34,3 +38,19 @@ def read_confirmed(file: Path) -> dict[str, Confirmed]:
         for name, one in found.items()
         if isinstance(one, list) and len(one) == 2 and isinstance(one[0], int) and isinstance(one[1], bool)
     }
+
+
+def ahead(nodes: Mapping[str, Confirmed], serial: int) -> dict[str, int]:
+    """Node -> the announcement that it trusts, of those that were heard and trust a newer one than `serial`, our newest."""
+    return {name: one.serial for name, one in sorted(nodes.items()) if one.live and one.serial > serial}
+
+
+def highest(nodes: Mapping[str, Confirmed], serial: int) -> int:
+    """The highest announcement that a node may have, `serial` at least: ours were perhaps put back from a backup."""
+    believed = (one.serial for one in nodes.values() if one.serial <= serial + MOST_AHEAD)
+    return max(serial, *believed, serial)
+
+
+def is_behind(newer: int, heard: int) -> bool:
+    """Do so many nodes, of so many that are heard, show that our keys are older than theirs? One may lie: unless it is alone."""
+    return newer > 1 or newer == heard == 1

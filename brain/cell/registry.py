@@ -9,7 +9,8 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -20,10 +21,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
+from brain.cell.void_tokens import VoidToken, VoidTokens
 from brain.locked_file import LockedFile
 
 MOST_TOKENS = 1000
 UNKNOWN = "this join token is wrong or was revoked: make another (`gpuward cell token`)"
+EXPIRED = "this join token has expired: make another (`gpuward cell token`)"
 BY_HAND = "add-node"
 MOST_REVOKED = 10_000  # a cell has no more nodes
 
@@ -75,6 +78,16 @@ class _Registry(_Model):
     tokens: Mapping[str, JoinToken] = {}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnedOut:
+    """Whom the log says to be turned out: the registry may be older, put back from a backup."""
+
+    # node -> when it was revoked
+    nodes: Mapping[str, float] = field(default_factory=dict)
+    # ids of join tokens
+    tokens: Container[str] = frozenset()
+
+
 class CellRegistry:
     """The registry of one cell."""
 
@@ -82,14 +95,23 @@ class CellRegistry:
         """`configured`: node -> public NKEY of those that stand in brain.toml; nobody joins under their names or keys."""
         self._configured = dict(configured or {})
         self._file = LockedFile(path, parse=partial(_parse, path), dump=_dump, empty=_Registry)
+        self._void = VoidTokens(path)
 
     def nodes(self) -> Mapping[str, CellNode]:
-        """Returns node -> its line. ConfigError: the file cannot be read."""
+        """Returns node -> its line, as it was read last. ConfigError: the file could never be read."""
         return self._file.value().nodes
+
+    def trouble(self) -> str:
+        """Why the file cannot be read, so that what was read last counts; empty: it can."""
+        return self._file.trouble()
 
     def tokens(self) -> Mapping[str, JoinToken]:
         """Returns id -> token, also of those that are used up or have expired. ConfigError as above."""
         return self._file.value().tokens
+
+    def void(self) -> Mapping[str, VoidToken]:
+        """Returns id -> join token that was taken away. ConfigError: its file could never be read."""
+        return self._void.all()
 
     def revoked(self) -> Mapping[str, Revocation]:
         """Returns node → its revocation; none of nodes that have joined again. ConfigError as above."""
@@ -110,7 +132,7 @@ class CellRegistry:
 
     def add(self, name: str, public: str, *, now: float, by: str = BY_HAND, replace: bool = False) -> None:
         """Lets a node in. ConfigError: its name or key is none. Refused: it is there with another key."""
-        subjects.token(name, "node")
+        subjects.new_node(name)
         _check_public(public)
 
         def add(found: _Registry) -> _Registry:
@@ -148,12 +170,21 @@ class CellRegistry:
         """
         return _right(self._file.value(), id_, secret)
 
-    def join(self, id_: str, secret: str, name: str, public: str, *, now: float) -> CellNode:
+    def join(
+        self,
+        id_: str,
+        secret: str,
+        name: str,
+        public: str,
+        *,
+        now: float,
+        turned_out: TurnedOut = TurnedOut(),
+    ) -> CellNode:
         """Lets a node in by a token, and returns its line. Refused, with what to do: the token is none, or not for this node. A
-        node that joins again with the same key uses up nothing.
+        node that joins again with the same key uses up nothing, unless it was turned out.
         """
         try:
-            subjects.token(name, "node")
+            subjects.new_node(name)
             _check_public(public)
         except ConfigError as error:
             raise Refused(str(error)) from error
@@ -162,24 +193,29 @@ class CellRegistry:
 
         def take(found: _Registry) -> _Registry:
             token = found.tokens.get(id_)
-            if token is None or not _right(found, id_, secret):
+            void = id_ in turned_out.tokens or id_ in self._void.all()
+            if token is None or void or not _right(found, id_, secret):
                 raise Refused(UNKNOWN)
             if now >= token.expires_at:
-                raise Refused("this join token has expired: make another (`gpuward cell token`)")
+                raise Refused(EXPIRED)
             if not fnmatchcase(name, token.nodes):
-                raise Refused(f"this join token is for nodes {token.nodes!r}, not for {name!r}")
+                raise Refused(
+                    f"this join token is for nodes {token.nodes!r}, not for {name!r}: join under a name that fits (--node), or "
+                    f"make another (`gpuward cell token --nodes {name}`)"
+                )
             self._check_configured(name, public)
-            _check_revoked(found, token, name, public)
-            present = found.nodes.get(name)
+            told = _as_told(found, turned_out.nodes)
+            _check_revoked(told, token, name, public)
+            present = told.nodes.get(name)
             if present is not None and present.public == public:
                 joined.append(present)
                 return found
             if token.left < 1:
                 raise Refused("this join token is used up: make another (`gpuward cell token`)")
-            changed = _with_node(found, name, public, now=now, by=id_, replace=token.replace)
-            joined.append(changed.nodes[name])
+            node = _with_node(told, name, public, now=now, by=id_, replace=token.replace).nodes[name]
+            joined.append(node)
             used = token.model_copy(update={"left": token.left - 1})
-            return changed.model_copy(update={"tokens": {**found.tokens, id_: used}})
+            return _let_in(found, name, node).model_copy(update={"tokens": {**found.tokens, id_: used}})
 
         self._file.change(take)
         return joined[0]
@@ -203,46 +239,63 @@ class CellRegistry:
 
         def drop(found: _Registry) -> _Registry:
             nonlocal what
-            what = (
-                f"node {name}"
-                if name in found.nodes
-                else f"join token {name}"
-                if name in found.tokens
-                else ""
-            )
-            if not what:
+            if name in found.nodes:
+                what = f"node {name}"
+                token = found.tokens.get(found.nodes[name].by)
+                if token is not None and token.left > 0 and now < token.expires_at:
+                    what += (
+                        f", and the join token {found.nodes[name].by} by which it came: whoever has the node may have that too. "
+                        f"{token.left} nodes could still have joined by it: make another for them (`gpuward cell token`)"
+                    )
+                return self._without(found, name, now=now, by=by)
+            if name not in found.tokens:
                 raise Refused(
                     f"there is no node and no join token {clip(name, 80)!r}: see `gpuward cell show`"
                 )
-            if name not in found.nodes:
-                tokens = {key: one for key, one in found.tokens.items() if key != name}
-                return found.model_copy(update={"tokens": tokens})
-            nodes = {key: one for key, one in found.nodes.items() if key != name}
-            gone = found.nodes[name]
-            revocation = Revocation(by=by, at=_later(now, gone.since), public=gone.public)
-            revoked = [*found.revoked.items(), (name, revocation)][-MOST_REVOKED:]
-            tokens = dict(found.tokens)
-            token = tokens.get(gone.by)
-            if token is not None and token.left > 0 and now < token.expires_at:
-                del tokens[gone.by]
-                what += (
-                    f", and the join token {gone.by} by which it came: whoever has the node may have that too. {token.left} "
-                    "nodes could still have joined by it: make another for them (`gpuward cell token`)"
-                )
-            return found.model_copy(update={"nodes": nodes, "revoked": dict(revoked), "tokens": tokens})
+            what = f"join token {name}"
+            self._void.add(name, by=by, at=now)
+            tokens = {key: one for key, one in found.tokens.items() if key != name}
+            return found.model_copy(update={"tokens": tokens})
 
         self._file.change(drop)
         return what
 
+    def turn_out(self, name: str, *, at: float, by: str) -> None:
+        """The log says that a node was revoked then: if it has not joined since, it goes, as by `revoke`."""
+
+        def drop(found: _Registry) -> _Registry:
+            node = found.nodes.get(name)
+            return found if node is None or _newer(node, at) else self._without(found, name, now=at, by=by)
+
+        self._file.change(drop)
+
+    def _without(self, found: _Registry, name: str, *, now: float, by: str) -> _Registry:
+        """Without this node, and the token by which it came: that is void in a backup too, where it was not used up yet."""
+        gone = found.nodes[name]
+        if gone.by != BY_HAND:
+            self._void.add(gone.by, by=by, at=now)
+        nodes = {key: one for key, one in found.nodes.items() if key != name}
+        tokens = {key: one for key, one in found.tokens.items() if key != gone.by}
+        revocation = Revocation(by=by, at=_later(now, gone.since), public=gone.public)
+        revoked = [*found.revoked.items(), (name, revocation)][-MOST_REVOKED:]
+        return found.model_copy(update={"nodes": nodes, "revoked": dict(revoked), "tokens": tokens})
+
 
 def _check_revoked(found: _Registry, token: JoinToken, name: str, public: str) -> None:
-    """Refused: this name or key was revoked after the token was made. Who was turned out does not come back by what he had."""
+    """Refused: this key was revoked, or this name after the token was made. Who was turned out does not come back by what he had:
+    a key that was copied is its thief's too, whoever shows the token.
+    """
     for gone, one in found.revoked.items():
         if public == one.public and name != gone:
             raise Refused(f"this key is that of node {gone}, which was revoked: each node makes its own")
         if (name == gone or public == one.public) and token.made_at <= one.at:
             raise Refused(
                 f"node {gone} was revoked after this join token was made: make another (`gpuward cell token`)"
+            )
+        if public == one.public:
+            raise Refused(
+                f"this key of node {gone} was revoked, and whoever has copied it would be let in by it, too: make another there "
+                "(`gpuward-agent join --new-key`)"
             )
 
 
@@ -266,9 +319,25 @@ def _with_node(found: _Registry, name: str, public: str, *, now: float, by: str,
         return found
     taken_away = found.revoked.get(name)
     before = max(present.since if present else 0.0, taken_away.at if taken_away else 0.0)
-    node = CellNode(public=public, since=_later(now, before), by=by)
+    return _let_in(found, name, CellNode(public=public, since=_later(now, before), by=by))
+
+
+def _let_in(found: _Registry, name: str, node: CellNode) -> _Registry:
     revoked = {key: one for key, one in found.revoked.items() if key != name}
     return found.model_copy(update={"nodes": {**found.nodes, name: node}, "revoked": revoked})
+
+
+def _as_told(found: _Registry, turned_out: Mapping[str, float]) -> _Registry:
+    """Without the nodes that were turned out after they had joined, though this file, from a backup, still has them."""
+    gone = {name: at for name, at in turned_out.items() if not _newer(found.nodes.get(name), at)}
+    keys = {name: node.public for name, node in found.nodes.items() if name in gone}
+    told = {name: Revocation(by="", at=at, public=keys.get(name, "")) for name, at in gone.items()}
+    nodes = {name: node for name, node in found.nodes.items() if name not in gone}
+    return found.model_copy(update={"nodes": nodes, "revoked": {**told, **found.revoked}})
+
+
+def _newer(node: CellNode | None, at: float) -> bool:
+    return node is not None and node.since > at
 
 
 def _other_name(known: str) -> str:

@@ -97,8 +97,12 @@ class TrustFile:
         self.confirmed_file = cell_dir / "confirmed.json"
 
     def state(self) -> TrustState:
-        """What the file holds now. ConfigError: it cannot be read."""
+        """What the file holds now, or while it cannot be read what it held last. ConfigError: it could never be read."""
         return self._file.value()
+
+    def trouble(self) -> str:
+        """Why the file cannot be read; empty: it can."""
+        return self._file.trouble()
 
     def change(self, change: Callable[[TrustState], TrustState]) -> None:
         """Replaces what it holds, under its lock. ConfigError as above."""
@@ -110,7 +114,8 @@ def _parse(path: Path, body: bytes) -> TrustState:
         state = TrustState.model_validate_json(body)
         state.after(0)
     except (ValidationError, ContractError) as error:
-        raise ConfigError(f"{path} is not what it was: restore it ({str(error)[:200]})") from error
+        why = f"{error.error_count()} errors" if isinstance(error, ValidationError) else str(error)[:200]
+        raise ConfigError(f"{path} is not what it was: restore it ({why})") from error
     return state
 
 

@@ -58,6 +58,10 @@ class History(Protocol):
         """Returns the notes on symptoms that any of these events caused."""
         ...
 
+    def failed(self, error: Exception) -> None:
+        """A question has failed: the file may be damaged."""
+        ...
+
     def newest_notes(self, limit: int) -> list[dict[str, Any]]:
         """Returns the newest notes, the oldest of them first."""
         ...
@@ -115,6 +119,64 @@ class LoopView(Protocol):
 
     async def reached(self, seq: int, timeout_s: float) -> bool:
         """Waits until the input at `seq` is handled; False on a timeout."""
+        ...
+
+
+class TraceView(Protocol):
+    """What tells traces to one output."""
+
+    @property
+    def name(self) -> str:
+        """The key of the output in `[traces]`."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """Incidents of which something is still to be told."""
+        ...
+
+    @property
+    def spans(self) -> int:
+        """How many it has taken since the start."""
+        ...
+
+    @property
+    def rejected(self) -> int:
+        """Spans that it did not want."""
+        ...
+
+    @property
+    def dropped(self) -> int:
+        """Incidents of which something could not be told."""
+        ...
+
+
+class ArchiveView(Protocol):
+    """This brain's part in the log's archive."""
+
+    @property
+    def newest_seq(self) -> int | None:
+        """The position up to which it is in the archive; None: this brain does not write it."""
+        ...
+
+    @property
+    def behind_s(self) -> float | None:
+        """So much later than it should be is the archive; None: as above, or nothing is known yet."""
+        ...
+
+    @property
+    def written(self) -> int:
+        """Files, since the start."""
+        ...
+
+    @property
+    def written_bytes(self) -> int:
+        """Their bytes."""
+        ...
+
+    @property
+    def missing(self) -> int:
+        """Messages that had gone from the log before they were written."""
         ...
 
 
@@ -177,6 +239,21 @@ class BrainView(Protocol):
 
     def troubles(self) -> Sequence[tuple[str, str, float]]:
         """Returns the open alerts about this brain itself: cause, text, since when (seconds since 1970)."""
+        ...
+
+    def trace_exports(self) -> Sequence[TraceView]:
+        """Returns what tells traces: one for each output."""
+        ...
+
+    @property
+    def archive(self) -> ArchiveView:
+        """What writes the log's archive."""
+        ...
+
+    def log_file(self, since: float, until: float) -> AsyncIterator[bytes]:
+        """Yields the log from one time to another (seconds since 1970) as a file (brain.adapters.log_file). Unreachable: NATS
+        does not give it.
+        """
         ...
 
     def log_room(self) -> tuple[int, int] | None:

@@ -9,7 +9,9 @@ import orjson
 from aiohttp import web
 
 from agent.contract.errors import Unreachable
-from brain.console.access.route import Route, get, post
+from brain.console.access.door import Door
+from brain.console.access.people import EVERY_RUNBOOK, EVERYTHING, Touched
+from brain.console.access.route import Route, get, person, post
 from brain.console.brain_view import BrainView
 from brain.console_config import Role
 
@@ -17,7 +19,7 @@ RECIPIENT = "drill"  # requests go to it as if it were a node
 ANSWER_S = 5.0
 
 
-def routes(brain: BrainView) -> list[Route]:
+def routes(brain: BrainView, door: Door) -> list[Route]:
     """GET /api/drill lists, POST /api/drill {name, node} injects."""
 
     async def show(_: web.Request) -> web.Response:
@@ -29,6 +31,11 @@ def routes(brain: BrainView) -> list[Route]:
             name, node = body["name"], body.get("node", "")
         except (ValueError, KeyError, TypeError, AttributeError):
             raise web.HTTPBadRequest(text="want {name, node}") from None
+        scope = f"node/{node}" if node else EVERYTHING
+        touched = Touched(scopes=(scope,), runbooks=(EVERY_RUNBOOK,))
+        state = brain.live.state
+        places = state.pack.places if state.pack else None
+        door.demand(request, person(request), Role.OPERATOR, touched, places)
         return await _pass_on(brain, {"do": "inject", "name": name, "node": node})
 
     return [get("/api/drill", show), post("/api/drill", Role.OPERATOR, inject)]

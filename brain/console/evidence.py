@@ -79,7 +79,7 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
                 request.transport.abort()  # whoever gets it must not take it for whole
             return response
 
-    return [get("/api/evidence/{id:.+}", answer)]
+    return [get("/api/evidence/{id:.+}", answer, named=True)]
 
 
 @contextlib.asynccontextmanager

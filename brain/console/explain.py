@@ -7,6 +7,7 @@ from brain.console import shapes
 from brain.console.brain_view import History
 from brain.console.shapes import Json
 from brain.core import ids
+from brain.core.healing import advice
 from brain.core.pack.compiled import rule_named
 from brain.core.state import State
 
@@ -95,7 +96,7 @@ def _rule(raw: Json, state: State) -> Json:
     }
     if spec is None:
         return found
-    knowledge = spec.knowledge
+    knowledge = advice.fitted(spec, state, state.incidents.get(raw["id"])).knowledge
     return found | {
         "knowledge": {
             "cause": {"en": knowledge.cause.en, "zh": knowledge.cause.zh},

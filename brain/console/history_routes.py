@@ -18,6 +18,7 @@ from brain.console.explain import explain
 from brain.console.reading import Reading, Rests
 from brain.console.sending import write
 from brain.core.effects import Note
+from brain.traces.ids import trace_id
 
 PING_S = 15.0
 WATCHERS_OF_ONE, MOST_WATCHERS = 50, 200
@@ -55,7 +56,8 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
             found = explain(history, state, id_)
             if found is None:
                 raise _unknown(history, "incident, run or page", id_)
-            return encoded(found)
+            traced = brain.config.traces.on
+            return encoded(found | {"trace_id": trace_id(found["incident"]["id"]) if traced else ""})
 
         return await reading.answer(request, work)
 

@@ -6,6 +6,7 @@ over a connection that this authority vouches for.
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
 from brain.cell import by_hand
 from brain.cell.authority import Authority
-from brain.cell.registry import UNKNOWN, CellRegistry
+from brain.cell.registry import EXPIRED, UNKNOWN, CellRegistry, TurnedOut
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.access.door import Door
@@ -24,11 +25,25 @@ from brain.console.access.route import Route
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 
+BEHIND_S = 60.0  # by less, clocks differ anywhere
 _KEYS = ("id", "secret", "node", "public")
 
 
-def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Authority) -> list[Route]:
-    """Returns the routes; the token decides."""
+def routes(
+    brain: BrainView, door: Door, registry: CellRegistry, authority: Authority, clock: Callable[[], float]
+) -> list[Route]:
+    """Returns the routes; the token decides. `clock`: what tokens are judged by, in seconds since 1970."""
+    trust = TrustFile(brain.config.cell_dir)
+
+    def why(error: Refused) -> str:
+        """With what `gpuward cell token`, which goes by this machine's clock, has to make up for."""
+        behind_s = clock() - time.time()
+        if str(error) != EXPIRED or behind_s < BEHIND_S:
+            return str(error)
+        return (
+            f"{error}. This brain's clock is {behind_s / 3600:.1f} hours behind the log's time: set it right, or make the token "
+            f"for longer (--for)"
+        )
 
     async def show(_: web.Request) -> web.Response:
         return json_answer({"cell": brain.config.cell, "ca": _ca(authority)})
@@ -38,20 +53,26 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
         given = await _given(request)
         calls_itself = f"a node that calls itself {clip(given['node'], 63)!r} may not join"
         try:
+            newest = trust.state().newest
             if not registry.knows(given["id"], given["secret"]):
                 door.refused("join", f"{calls_itself}: {UNKNOWN}")
                 door.count_wrong_join()
                 raise web.HTTPForbidden(text=UNKNOWN)
             node = await asyncio.to_thread(
-                registry.join, given["id"], given["secret"], given["node"], given["public"], now=time.time()
+                registry.join,
+                given["id"],
+                given["secret"],
+                given["node"],
+                given["public"],
+                now=clock(),
+                turned_out=_turned_out(brain),
             )
         except Refused as error:
-            door.refused(f"join {given['id']}", f"{calls_itself}: {error}")
-            raise web.HTTPForbidden(text=str(error)) from error
+            door.refused(f"join {given['id']}", f"{calls_itself}: {why(error)}")
+            raise web.HTTPForbidden(text=why(error)) from error
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         brain.note("access.joined", f"node {given['node']} has joined by token {given['id']}")
-        newest = TrustFile(brain.config.cell_dir).state().newest
         return json_answer(
             {
                 "cell": brain.config.cell,
@@ -69,6 +90,14 @@ def routes(brain: BrainView, door: Door, registry: CellRegistry, authority: Auth
         Route(method="GET", path="/api/join", least=None, handler=show),
         Route(method="POST", path="/api/join", least=None, handler=join),
     ]
+
+
+def _turned_out(brain: BrainView) -> TurnedOut:
+    """What the log says. HTTPServiceUnavailable: it is not read yet, and the registry alone may be from a backup."""
+    if not brain.live.caught_up:
+        raise web.HTTPServiceUnavailable(text="this brain has not read its log yet: try again in a moment")
+    state = brain.live.state
+    return TurnedOut(nodes=dict(state.shut_out), tokens=frozenset(state.void_tokens))
 
 
 async def _given(request: web.Request) -> dict[str, str]:

@@ -7,9 +7,8 @@ from aiohttp import web
 from agent.contract.errors import Refused, Unreachable
 from brain.console.access.door import SESSION, Door
 from brain.console.access.oidc import LOGIN_WITHIN_S, Provider
-from brain.console.access.people import Person
 from brain.console.access.route import Route
-from brain.console.access.sessions import Sessions
+from brain.console.access.sessions import LoggedIn, Sessions
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 
@@ -26,43 +25,36 @@ def routes(brain: BrainView, door: Door, provider: Provider, sessions: Sessions)
         except (Refused, Unreachable) as error:
             raise web.HTTPBadGateway(text=str(error)) from error
         answer = web.Response(status=303, headers={"Location": where})
-        secure = door.secure(request)
         # Lax: the provider's page leads back here, and the browser must show it then.
-        answer.set_cookie(
-            LOGIN,
-            cookie,
-            max_age=round(LOGIN_WITHIN_S),
-            path="/login",
-            httponly=True,
-            secure=secure,
-            samesite="Lax",
-        )
+        door.set_cookie(request, answer, LOGIN, cookie, samesite="Lax", max_age=round(LOGIN_WITHIN_S))
         return answer
 
     async def callback(request: web.Request) -> web.Response:
-        person = await _logged_in(request)
+        who = await _logged_in(request)
+        person = sessions.of(who)
+        if person is None:  # brain.toml was changed meanwhile
+            raise web.HTTPForbidden(text=f"{who.name} is in no group of console.oidc.groups any more")
         brain.note("access.login", f"{person.name} logged in ({person.role.value})")
         answer = json_answer({"name": person.name, "role": person.role.value})
-        answer.del_cookie(LOGIN, path="/login")
-        cookie = sessions.open(person, time.monotonic())
-        secure = door.secure(request)
-        answer.set_cookie(SESSION, cookie, path="/", httponly=True, secure=secure, samesite="Strict")
+        door.set_cookie(request, answer, LOGIN, "", samesite="Lax", max_age=0)
+        cookie = sessions.open(who, time.monotonic())
+        door.set_cookie(request, answer, SESSION, cookie, samesite="Strict")
         return answer
 
-    async def _logged_in(request: web.Request) -> Person:
+    async def _logged_in(request: web.Request) -> LoggedIn:
         door.count_login(request)
         try:
-            return await provider.end(request.query, request.cookies.get(LOGIN, ""))
+            return await provider.end(request.query, door.cookie(request, LOGIN))
         except Refused as error:
-            brain.note("access.refused", f"a login was refused: {error}")
+            door.refused(f"login {door.payer(request)}", f"a login was refused: {error}")
             raise web.HTTPForbidden(text=str(error)) from error
         except Unreachable as error:
             raise web.HTTPBadGateway(text=str(error)) from error
 
     async def logout(request: web.Request) -> web.Response:
-        sessions.close(request.cookies.get(SESSION, ""))
+        sessions.close(door.cookie(request, SESSION))
         answer = json_answer({})
-        answer.del_cookie(SESSION, path="/")
+        door.set_cookie(request, answer, SESSION, "", samesite="Strict", max_age=0)
         return answer
 
     return [

@@ -89,6 +89,10 @@ def _room(brain: BrainView, which: int) -> Samples:
     return [((), room[which])] if room else []
 
 
+def _known(value: float | None) -> Samples:
+    return [((), value)] if value is not None else []
+
+
 METRICS: tuple[Metric, ...] = (
     Metric(
         name="gpuward_brain",
@@ -145,6 +149,34 @@ METRICS: tuple[Metric, ...] = (
         name="gpuward_log_max_bytes",
         help="What it may take; beyond it the oldest inputs go.",
         samples=lambda brain: _room(brain, 1),
+    ),
+    Metric(
+        name="gpuward_archive_position",
+        help="The position up to which the log is in its archive; only of the leader, where there is one.",
+        samples=lambda brain: _known(brain.archive.newest_seq),
+    ),
+    Metric(
+        name="gpuward_archive_behind_seconds",
+        help="So much later than it should be is the archive; 0: all that is older than archive.segment_s is in it.",
+        samples=lambda brain: _known(brain.archive.behind_s),
+    ),
+    Metric(
+        name="gpuward_archive_files",
+        help="Files of the archive that this brain has written since its start.",
+        kind="counter",
+        samples=_one(lambda brain: brain.archive.written),
+    ),
+    Metric(
+        name="gpuward_archive_bytes",
+        help="Their bytes.",
+        kind="counter",
+        samples=_one(lambda brain: brain.archive.written_bytes),
+    ),
+    Metric(
+        name="gpuward_archive_missing",
+        help="Inputs that had gone from the log before they were in the archive.",
+        kind="counter",
+        samples=_one(lambda brain: brain.archive.missing),
     ),
     Metric(
         name="gpuward_data_free_bytes",
@@ -214,6 +246,33 @@ METRICS: tuple[Metric, ...] = (
         name="gpuward_pages_undelivered",
         help="Pages that no channel has taken yet.",
         samples=_one(_undelivered),
+    ),
+    Metric(
+        name="gpuward_trace_spans",
+        help="Spans of traces that an output of `[traces]` has taken since the start.",
+        kind="counter",
+        labels=("output",),
+        samples=lambda brain: [((one.name,), one.spans) for one in brain.trace_exports()],
+    ),
+    Metric(
+        name="gpuward_trace_spans_rejected",
+        help="Spans that it did not want.",
+        kind="counter",
+        labels=("output",),
+        samples=lambda brain: [((one.name,), one.rejected) for one in brain.trace_exports()],
+    ),
+    Metric(
+        name="gpuward_trace_incidents_dropped",
+        help="Incidents of which something could not be told: too many waited for the output.",
+        kind="counter",
+        labels=("output",),
+        samples=lambda brain: [((one.name,), one.dropped) for one in brain.trace_exports()],
+    ),
+    Metric(
+        name="gpuward_trace_incidents_waiting",
+        help="Incidents of which something is still to be told.",
+        labels=("output",),
+        samples=lambda brain: [((one.name,), one.waiting) for one in brain.trace_exports()],
     ),
     Metric(
         name="gpuward_holds", help="Holds in force.", samples=_one(lambda brain: len(brain.live.state.holds))

@@ -40,7 +40,7 @@ def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
                 request,
                 person(request),
                 least(verb, args, ROLES),
-                touched(verb, args, state),
+                touched(verb, args, state, person(request).name),
                 state.pack.places if state.pack else None,
             )
             if brain.live.caught_up and state.pack is not None:

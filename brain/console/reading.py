@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import orjson
 from aiohttp import hdrs, web
 
 from brain.console.access.limits import Limits
@@ -119,7 +120,8 @@ class Reading:
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, run)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError, orjson.JSONDecodeError) as error:
+            self._history().failed(error)
             raise _later(
                 web.HTTPServiceUnavailable, f"the history cannot be read now: {error}", WAIT_S
             ) from error

@@ -10,7 +10,6 @@ from aiohttp import hdrs, web
 
 from agent import __version__
 from agent.contract.errors import ConfigError
-from agent.shared.secret_file import secret
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.console import (
@@ -19,6 +18,7 @@ from brain.console import (
     health_routes,
     history_routes,
     join_routes,
+    log_routes,
     operator_commands,
     shapes,
     token_routes,
@@ -28,7 +28,7 @@ from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
 from brain.console.access.route import PERSON, Handler, Route, add, get
 from brain.console.access.sessions import Sessions
-from brain.console.access.tls import Certificate, client_context
+from brain.console.access.tls import Certificate
 from brain.console.access.two_persons import Proposals
 from brain.console.access.users import Users
 from brain.console.answers import json_answer
@@ -51,11 +51,10 @@ class Console:
         self._brain = brain
         self._config = config = brain.config.console
         check_words(config.two_persons)
-        self._credentials = Credentials(
-            config, brain.config.data_dir, Users(brain.config, brain.note), time.time
-        )
+        self._users = Users(brain.config, brain.note)
+        self._credentials = Credentials(config, brain.config.data_dir, self._users, self._now)
         self._proposals = Proposals()
-        self._sessions = Sessions(config.oidc.session_s if config.oidc else 0)
+        self._sessions = Sessions(config.oidc.session_s if config.oidc else 0, self._users.groups)
         self._door = Door(config, self._credentials, self._sessions, clock=time.monotonic, note=brain.note)
         self._reading = Reading(lambda: brain.reader, self._door.payer)
         self._certificate: Certificate | None = None
@@ -73,33 +72,37 @@ class Console:
             get("/api/nodes", self._nodes),
             *history_routes.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
-            *token_routes.routes(brain, self._door, self._credentials, self._proposals),
+            *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),
             *self._login(),
             *evidence.routes(brain, self._door, self._reading),
             *health_routes.routes(brain),
+            *log_routes.routes(brain),
             *join_routes.routes(
                 brain,
                 self._door,
                 CellRegistry(brain.config.registry_file, brain.config.nats.embedded.nodes),
                 Authority(brain.config.cell_dir),
+                self._now,
             ),
-            *(drill.routes(brain) if brain.config.drill else ()),
+            *(drill.routes(brain, self._door) if brain.config.drill else ()),
         ]
+
+    def _now(self) -> float:
+        """What tokens are made and judged by, in seconds since 1970: this machine's clock, or the log's time where that is later.
+        What has expired does so once: a clock that was set back does not make it good again (decision 48).
+        """
+        return max(time.time(), self._brain.live.state.now)
 
     def _login(self) -> list[Route]:
         config = self._config.oidc
         if config is None:
             return []
         from brain.console import login_routes  # joserfc is loaded only where people log in with it
-        from brain.console.access.oidc import Provider
+        from brain.console.access.oidc import provider
 
-        provider = Provider(
-            config,
-            secret(config.client_secret_file, "console.oidc.client_secret_file"),
-            client_context(config.ca_file) if config.ca_file else None,
-            time.time,
+        return login_routes.routes(
+            self._brain, self._door, provider(config, self._users.groups), self._sessions
         )
-        return login_routes.routes(self._brain, self._door, provider, self._sessions)
 
     def app(self) -> web.Application:
         """Returns the application with all routes."""

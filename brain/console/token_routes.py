@@ -12,14 +12,15 @@ from agent.contract.errors import ConfigError, Refused
 from brain.console import shapes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door
-from brain.console.access.people import RANK, Person
+from brain.console.access.people import OWN_AFFAIR, RANK, WHOLE_CELL, Grant, Person, grant
 from brain.console.access.route import Route, get, person, post
+from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import Token
 from brain.console.access.two_persons import Proposals
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 from brain.console.operator_commands import waits
-from brain.console_config import ConsoleConfig, Role
+from brain.console_config import Role
 
 DAY_S = 86400.0
 LONGEST_S = 366 * DAY_S
@@ -50,7 +51,9 @@ class _Revoked(BaseModel):
     user: str = ""
 
 
-def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Proposals) -> list[Route]:
+def routes(
+    brain: BrainView, door: Door, credentials: Credentials, sessions: Sessions, proposals: Proposals
+) -> list[Route]:
     """GET /api/me, GET /api/tokens, POST /api/tokens, POST /api/tokens/revoke."""
     tokens = credentials.tokens
 
@@ -66,9 +69,7 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
 
     async def show(request: web.Request) -> web.Response:
         who = person(request)
-        if not who.how:
-            raise web.HTTPUnauthorized(text="a token is needed to see tokens")
-        every = who.role is Role.ADMINISTRATOR
+        every = who.role_everywhere is Role.ADMINISTRATOR
         try:
             return json_answer(
                 {"tokens": [listed(one) for one in tokens.all() if every or one.user == who.name]}
@@ -80,26 +81,25 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
         who = person(request)
         wanted = await _body(_Wanted, request)
         user, users = wanted.user or who.name, credentials.users.now()
-        if user != who.name:
-            door.demand(request, who, Role.ADMINISTRATOR)
+        # One for somebody else may be used for whatever that person may do.
+        others = user != who.name
+        least, touched = (Role.ADMINISTRATOR, WHOLE_CELL) if others else (Role.VIEWER, OWN_AFFAIR)
+        door.demand(request, who, least, touched)
         if user not in users:
             raise web.HTTPBadRequest(
                 text=f"{user!r} is nobody in [console.users] (have: {', '.join(users) or 'nobody'}): list them there first"
             )
         role = wanted.role or users[user].role
-        if user == who.name:
-            role = min(role, who.role, key=RANK.__getitem__)  # a weak token does not make a strong one
-        limit = who.limit if user == who.name else None
-        if limit and (limit.scopes or limit.runbooks):
-            raise web.HTTPForbidden(text="a token with limits makes no other tokens")
+        if not others:
+            role = min(role, _most(who, grant(users[user])), key=RANK.__getitem__)
         by, said = who.name, ""
         try:
-            alone = _alone(brain.config.console, credentials, who)
+            alone = _alone(credentials, who)
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
-        if user != who.name and brain.config.console.two_persons and alone:
+        if others and brain.config.console.two_persons and alone:
             said = f"no second person was asked: {alone}"
-        elif user != who.name and brain.config.console.two_persons:
+        elif others and brain.config.console.two_persons:
             text = f"token for {user}: {wanted.model_dump_json(exclude_defaults=True)}"
             first = proposals.agreed(text, by, partial(door.still_welcome, request), time.monotonic())
             if not first:
@@ -110,12 +110,12 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
                 tokens.make,
                 user,
                 role,
-                now=time.time(),
+                now=credentials.now(),
                 lasts_s=wanted.lasts_s,
                 by=by,
                 scopes=wanted.scopes,
                 runbooks=wanted.runbooks,
-                parent=who.token if user == who.name else "",
+                parent="" if others else who.token,
             )
         except Refused as error:
             raise web.HTTPForbidden(text=str(error)) from error
@@ -132,33 +132,58 @@ def routes(brain: BrainView, door: Door, credentials: Credentials, proposals: Pr
             chosen = [
                 one for one in tokens.all() if one.id in body.ids or (body.user and one.user == body.user)
             ]
-            if any(one.user != who.name for one in chosen):
-                door.demand(request, who, Role.ADMINISTRATOR)
+            others = body.user not in ("", who.name) or any(one.user != who.name for one in chosen)
+            least, touched = (Role.ADMINISTRATOR, WHOLE_CELL) if others else (Role.VIEWER, OWN_AFFAIR)
+            door.demand(request, who, least, touched)
             gone = await asyncio.to_thread(tokens.revoke, {one.id for one in chosen})
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
-        if not gone:
-            raise web.HTTPNotFound(text="there is no such token: see `gpuward token list`")
+        ended = sessions.close_all_of(body.user) if body.user else 0
+        if not gone and not ended:
+            raise web.HTTPNotFound(
+                text="there is no such token, and no such session: see `gpuward token list`"
+            )
         for one in gone:
             brain.note("access.token", f"{who.name} revoked token {one.id} of {one.user}")
-        return json_answer({"revoked": [_shape(one) for one in gone]})
+        if ended:
+            brain.note(
+                "access.token", f"{who.name} ended the sessions of {body.user} at this brain ({ended})"
+            )
+        return json_answer({"revoked": [_shape(one) for one in gone], "sessions": ended})
 
     return [
         get("/api/me", me),
-        get("/api/tokens", show),
+        get("/api/tokens", show, named=True),
         # Everybody may make and revoke their own.
         post("/api/tokens", Role.VIEWER, make),
         post("/api/tokens/revoke", Role.VIEWER, revoke),
     ]
 
 
-def _alone(config: ConsoleConfig, credentials: Credentials, who: Person) -> str:
+def _most(who: Person, own: Grant) -> Role:
+    """The strongest role of a token that somebody makes for themselves: a weak credential does not make a strong one.
+    HTTPForbidden: theirs has limits that the new one would not have.
+
+    `own`: what brain.toml gives the person of this name, which counts for the token. Who has come by another way (a group of
+    the identity provider) may have less.
+    """
+    if who.limit and (who.limit.scopes or who.limit.runbooks):
+        raise web.HTTPForbidden(text="a token with limits makes no other tokens")
+    most = who.role if who.grants == (own,) else who.role_everywhere
+    if most is None:
+        raise web.HTTPForbidden(
+            text="who has logged in with limits makes no tokens: ask an administrator for one"
+        )
+    return most
+
+
+def _alone(credentials: Credentials, who: Person) -> str:
     """Why nobody else could agree to a token that the starter of this brain makes; empty: somebody could, or it is not they.
 
     A second person must be an administrator, as who makes tokens for others must be.
     """
-    oidc = config.oidc
-    if not who.starter or (oidc and any(one.role is Role.ADMINISTRATOR for one in oidc.groups.values())):
+    by_group = (one.role is Role.ADMINISTRATOR for one in credentials.users.groups().values())
+    if not who.starter or any(by_group):
         return ""
     users = credentials.users.now()
     able = {

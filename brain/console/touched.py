@@ -1,13 +1,13 @@
 """What an operator command is about: the scopes and runbooks by which a person's limits are judged. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from brain.console.access.people import EVERYTHING, Touched
+from brain.console.access.people import EVERY_RUNBOOK, EVERYTHING, WHOLE_CELL, Touched
 from brain.console_config import Role
 from brain.core.operators import scopes
 from brain.core.pack.spec import Mode, Scalar
 from brain.core.pack.topology import CELL
-from brain.core.state import State
+from brain.core.state import Incident, State
 
 
 def least(verb: str, args: Mapping[str, Scalar], roles: Mapping[str, Role]) -> Role:
@@ -17,26 +17,31 @@ def least(verb: str, args: Mapping[str, Scalar], roles: Mapping[str, Role]) -> R
     return roles[verb]
 
 
-def touched(verb: str, args: Mapping[str, Scalar], state: State) -> Touched:
-    """Returns what it is about. What nobody knows is about everything: only people without limits may say it."""
+def touched(verb: str, args: Mapping[str, Scalar], state: State, who: str) -> Touched:
+    """Returns what it is about when `who` says it. What nobody knows is about everything: only people without limits may say it.
+
+    What stops (a hold, and the end of one's own) is about no runbook; what lets go on is about those that may go on then.
+    """
     named = {name: str(value) for name, value in args.items()}
     match verb:
         case "hold":
-            return Touched(scopes=(_scope(named["scope"]),))
+            return Touched(scopes=(_scope(named["scope"]),), runbooks=())
         case "release":
             holds = [hold for hold in state.holds.values() if named["scope"] in (hold.id, hold.scope)]
-            return Touched(scopes=tuple(_scope(hold.scope) for hold in holds) or (_scope(named["scope"]),))
+            wide = tuple(_scope(hold.scope) for hold in holds) or (_scope(named["scope"]),)
+            own = holds and all(hold.who == who for hold in holds)
+            return Touched(scopes=wide, runbooks=() if own else (EVERY_RUNBOOK,))
         case "mode":
             nodes = named.get("nodes", "*")
             return Touched(scopes=(f"node/{nodes}" if nodes else EVERYTHING,), runbooks=(named["runbook"],))
         case "return" | "forget":
-            return Touched(scopes=(f"node/{named['node']}",))
+            return Touched(scopes=(f"node/{named['node']}",), runbooks=(EVERY_RUNBOOK,))
         case "start":
             where = f"fabric/{named['fabric']}" if named.get("fabric") else f"node/{named.get('node', '')}"
             return Touched(scopes=(where,), runbooks=(named["runbook"],))
         case "approve" | "deny" | "close" | "ack":
             return _of_id(named["id"], state)
-    return Touched(scopes=(EVERYTHING,))
+    return WHOLE_CELL
 
 
 def _of_id(id_: str, state: State) -> Touched:
@@ -44,15 +49,24 @@ def _of_id(id_: str, state: State) -> Touched:
     if group is not None:
         found = [state.incidents[one] for one in group.listed if one in state.incidents]
         gone = len(found) < len(group.listed)
-        return Touched(scopes=(*(one.scope for one in found), *([EVERYTHING] if gone or not found else [])))
+        wide = (*(one.scope for one in found), *([EVERYTHING] if gone or not found else []))
+        return Touched(scopes=wide, runbooks=_runbooks(found, state))
     run = state.runs.get(id_)
     if run is not None:
         return Touched(scopes=(run.scope,), runbooks=(run.runbook.name,))
     incident = state.incidents.get(id_.partition(".r")[0])
     if incident is None:
-        return Touched(scopes=(EVERYTHING,))
-    names = [state.runs[one].runbook.name for one in incident.runs if one in state.runs]
-    return Touched(scopes=(incident.scope,), runbooks=tuple(dict.fromkeys(names)))
+        return WHOLE_CELL
+    return Touched(scopes=(incident.scope,), runbooks=_runbooks([incident], state))
+
+
+def _runbooks(incidents: Sequence[Incident], state: State) -> tuple[str, ...]:
+    """Those of their runs; an incident without one waits for whichever."""
+    names: list[str] = []
+    for incident in incidents:
+        own = [state.runs[one].runbook.name for one in incident.runs if one in state.runs]
+        names += own or [EVERY_RUNBOOK]
+    return tuple(dict.fromkeys(names)) or (EVERY_RUNBOOK,)
 
 
 def _scope(scope: str) -> str:

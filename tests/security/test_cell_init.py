@@ -1,12 +1,13 @@
 """`gpuward cell init --write`: what brain.toml must say is written there, and nothing else is touched."""
 
 import stat
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.security.test_cell import Machine
+from tests.security.test_cell import BIN, Machine
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,3 +48,19 @@ def test_what_init_cannot_write_is_left_to_a_person(tmp_path: Path, console: str
     assert 'hosts = ["brain.example"]' in said
     assert config.read_text() == before
     assert not whole.data.exists()
+
+
+def test_a_full_disk_is_named_with_its_file(tmp_path: Path) -> None:
+    """Not as if what the command prints could not be written; and what was there stays."""
+    whole = Machine(folder=tmp_path)
+    whole.init()
+    before = {path: path.read_bytes() for path in whole.data.rglob("*") if path.is_file()}
+    for what, file in (("server", "cell/server.key"), ("signing", "signing.key")):
+        argv = [str(BIN / "gpuward"), "cell", "rotate", what, "--config", str(tmp_path / "brain.toml")]
+        # No file may have a byte, as on a disk that is full.
+        full = ["sh", "-c", 'ulimit -f 0; exec "$0" "$@"', *argv]
+        done = subprocess.run(full, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 2, done.stderr
+        assert str(whole.data / file) in done.stderr
+        assert "File too large" in done.stderr
+        assert {path: path.read_bytes() for path in before} == before

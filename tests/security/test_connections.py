@@ -270,7 +270,3 @@ def test_readers_never_see_an_empty_file_for_a_moment(tmp_path: Path) -> None:
     file.change(lambda found: [*found, 2])
     assert seen[-1] == [1]
     assert file.value() == [1, 2]
-    path.write_text("nonsense")
-    with pytest.raises(ValueError):
-        file.value()
-    assert file.last == [], "what cannot be read lets nobody in"

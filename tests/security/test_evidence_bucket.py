@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from agent.contract.bundle_parts import KEPT, REFUSED, Bundle, Chunk, decode_part_answer, encode_part
 from brain.adapters import evidence, evidence_store
 from brain.adapters.evidence_store import EvidenceStore
-from brain.config import EvidenceConfig
+from brain.nats_config import EvidenceConfig
 from tests.bundles import fetch
 from tests.fences import Open
 from tests.real.nats import client, nats_server

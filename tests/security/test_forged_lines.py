@@ -21,7 +21,7 @@ from agent.host import Host
 from agent.sources.journal import JournalSource, JournalSourceOptions
 from agent.sources.kmsg import KmsgSource, KmsgSourceOptions
 from tests.agent.following import following, once
-from tests.contract.test_lines import TABLE
+from tests.contract.kernel_lines import TABLE
 
 LOST = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
 # What a writer may put before its line. The kernel keeps eight bits of the facility, and makes 0 the user's; numbers that do

@@ -159,6 +159,7 @@ INCIDENT: dict[str, Any] = {
     "explains": 0,
     "explained_by": "",
     "stale": False,
+    "waits": "",
     "pages": {"acked_by": ""},
     "node": "n1",
 }

@@ -1,6 +1,7 @@
 """What people mistype or change when nodes join: they are told, and what they are told helps."""
 
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -33,6 +34,28 @@ def test_a_renamed_machine_is_told_how_to_go_on(tmp_path: Path) -> None:
         assert "gpu-9 has joined" in whole.run(*again, "--new-key", text=whole.token() + "\n")
         whole.cell("revoke", "gpu-1")
         whole.until(lambda: whole.nodes() == ["gpu-9"], "it is heard by its new name")
+
+
+def test_a_repaired_machine_comes_back_with_a_key_that_the_thief_does_not_have(tmp_path: Path) -> None:
+    """Stolen, revoked, repaired, and joined again: a key that was copied meanwhile stays out, whatever token is shown."""
+    with machine(tmp_path) as whole:
+        whole.join("gpu-1", whole.token())
+        shutil.copytree(tmp_path / "gpu-1", tmp_path / "thief")
+        copied = tmp_path / "thief/agent.toml"
+        copied.write_text(copied.read_text().replace(f"{tmp_path}/gpu-1/", f"{tmp_path}/thief/"))
+        whole.cell("revoke", "gpu-1")
+        time.sleep(1.1)  # a revocation counts at least a second
+        token = whole.token("--replace")
+        said = whole.join("gpu-1", token, status=1)
+        assert "was revoked" in said
+        assert "gpuward-agent join --new-key" in said
+        again = ("gpuward-agent", "join", "-", "--config", str(tmp_path / "gpu-1/agent.toml"), "--new-key")
+        assert "gpu-1 has joined" in whole.run(*again, text=token + "\n"), "the refusal used nothing up"
+        whole.start_agent("gpu-1")
+        whole.until(lambda: whole.beat_age_s("gpu-1") < 5, "the repaired machine is heard")
+        whole.start_agent("thief")
+        log = tmp_path / "thief.log"
+        whole.until(lambda: "does not let this key in" in log.read_text(), "the copy of its old key is not")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from agent.contract import subjects
 from brain.adapters import nats_jwt, nkey, operator_mode
 from brain.adapters.nkey import NkeyKind
 from brain.cli import cell_export
-from brain.config import OperatorConfig
+from brain.nats_config import OperatorConfig
 from tests import people
 from tests.brain.shell.test_nats_jwt import claims
 from tests.real.brain_kit import lab
@@ -267,7 +267,7 @@ class SiteLab(OperatorLab):
         seed = self.folder / "signing.nk"
         seed.write_text(self.signing.seed)
         self.config.cell_dir.joinpath("operator.nk").write_text(self.signing.seed)
-        cell_export.export(self.config, self.registry, self.folder / "export", seed)
+        cell_export.export(self.config, self.folder / "export", seed)
         conf = self.folder / "site.conf"
         if not conf.exists():
             assert isinstance(self.server, NatsServer)

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 from click.testing import CliRunner
 
@@ -13,6 +14,7 @@ from brain.cli.main import group
 from brain.console.brain_view import BrainView
 from brain.console.server import Console
 from brain.console_config import Role
+from brain.leader.own_files import EDITED_S, OwnFiles
 from tests import people
 from tests.security.test_door import ask, shown
 from tests.security.view import FolderView
@@ -128,3 +130,25 @@ async def test_an_expired_token_is_listed_as_such(tmp_path: Path) -> None:
     async with it.serving():
         (line,) = [one for one in (await it.says("token", "list")).splitlines() if "  bob  " in one]
         assert line.endswith("counts no more: its time is over")
+
+
+def test_a_lock_out_that_does_not_count_is_paged(tmp_path: Path) -> None:
+    """Somebody was taken out with a mistake in the file: they still come in, and people hear of it when nobody corrects it."""
+    file = tmp_path / "brain.toml"
+    whole = f'data_dir = "{tmp_path}"\n[console.users.ann]\nrole = "administrator"\n'
+    file.write_text(whole)
+    told: dict[str, str] = {}
+    alerts: Any = SimpleNamespace(open=told.__setitem__, clear=lambda cause: told.pop(cause, None))
+    at_s = [0.0]
+    files = OwnFiles(config.load(file), alerts, clock=lambda: at_s[0])
+    files.look()
+    file.write_text('[console.users.bob]\nrole = "aprover"\n')
+    for at_s[0] in (1.0, 60.0):
+        files.look()
+        assert not told, "somebody is writing"
+    at_s[0] = 1.0 + EDITED_S
+    files.look()
+    assert "brain.toml cannot be used: brain.toml:2: console.users.bob.role" in told["people_unreadable"]
+    file.write_text(whole + "# corrected\n")
+    files.look()
+    assert not told

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from agent import __version__
+
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = ROOT / "deploy/release"
 NEEDED = ("git", "ssh-keygen", "sha256sum")
@@ -135,7 +137,7 @@ def test_the_same_commit_gives_the_same_bytes(built: Path, tmp_path: Path) -> No
     first = {name: digest for name, digest in sums(built).items() if not name.endswith(".sig")}
     assert first == sums(again)
     assert set(first) == {
-        *("gpuward-0.1.0-py3-none-any.whl", "gpuward-0.1.0.tar.gz", "SHA256SUMS"),
+        *(f"gpuward-{__version__}-py3-none-any.whl", f"gpuward-{__version__}.tar.gz", "SHA256SUMS"),
         *("gpuward.cdx.json", "gpuward-agent.cdx.json"),
     }
     full = run(root / "deploy/release/dist.sh", again, GPUWARD_SIGNING_KEY="")

@@ -118,7 +118,7 @@ def test_a_node_that_does_not_confirm_holds_up_the_rotation_until_the_operator_s
                 assert "gpu-2" in found["unconfirmed"]
                 assert found["signing"][0] == old.key_id
                 assert "is under way" in whole.cell("rotate", "signing", status=2)
-                assert "not confirmed by 1 nodes: gpu-2" in whole.cell("show")
+                assert "not confirmed by 1 node: gpu-2" in whole.cell("show")
                 whole.cell("rotate", "signing", "--now")
             whole.until(lambda: over(whole, "signing"), "the rotation is over")
         finally:

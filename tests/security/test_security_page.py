@@ -20,6 +20,13 @@ def test_every_attack_has_a_test_that_exists() -> None:
             assert re.search(rf"def {function}\(", (ROOT / file).read_text()), f"{file}::{function}"
 
 
+def test_every_file_of_attacks_stands_on_the_page() -> None:
+    """What is tried and stands nowhere helps nobody who judges us."""
+    no_attack = {"test_security_page.py", "test_cell_init.py", "test_moved_cell.py"}
+    files = {file.name for file in Path(__file__).parent.glob("test_*.py")} - no_attack
+    assert not {name for name in files if f"tests/security/{name}::" not in PAGE}
+
+
 def test_reports_have_one_way_and_no_mail_address() -> None:
     """Private vulnerability reporting; and the files that a release's verification needs are there."""
     assert "private vulnerability reporting" in REPORT.lower()

@@ -125,9 +125,15 @@ class Site:
         assert self.box.run("test", "-S", SOCKET).returncode == 0
 
     def owner(self, unit: Path) -> tuple[str, str]:
-        """User of the service, and of its data folder."""
+        """User of the service, and of the data folder in which it is."""
         pid = self.does("systemctl", "show", "-P", "MainPID", unit.name)
-        folder = f"/var/lib/{unit.stem}"
+        folder = f"/var/lib/{self.does('systemctl', 'show', '-P', 'StateDirectory', unit.name)}"
+        assert (
+            self.box.run(
+                "test", "-s", f"{folder}/{'spool.db' if unit == AGENT else 'signing.key'}"
+            ).returncode
+            == 0
+        )
         return self.does("stat", "-c", "%U", f"/proc/{pid}"), self.does("stat", "-c", "%U", folder)
 
 
@@ -139,8 +145,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_both_services_work_inside_of_their_walls(site: Site) -> None:
-    """The brain leads with its own server, the agent is heard, no source fails; hands come and go with their drop-in, and the
-    data goes with them.
+    """The brain leads with its own server, the agent is heard, no source fails; hands come and go with their drop-in, and with
+    a data folder of their own: a link that the agent without hands has left leads root nowhere.
     """
     site.does("systemctl", "start", BRAIN.name)
     site.wait_for(
@@ -152,6 +158,7 @@ def test_both_services_work_inside_of_their_walls(site: Site) -> None:
     assert site.owner(BRAIN) == ("gpuward", "gpuward")
     assert site.owner(AGENT) == ("gpuward-agent", "gpuward-agent")
     site.agent_answers()
+    site.does("ln", "-sf", "/root/victim", "/var/lib/gpuward-agent/journal.jsonl.part")
     with_hands = site.etc / "systemd/system" / f"{AGENT.name}.d" / HANDS.name
     for start, installed, owner in ((2, True, "root"), (3, False, "gpuward-agent")):
         if installed:
@@ -162,6 +169,8 @@ def test_both_services_work_inside_of_their_walls(site: Site) -> None:
         site.does("systemctl", "restart", AGENT.name)
         site.agent_connects(start)
         assert site.owner(AGENT) == (owner, owner)
+        assert site.does("stat", "-c", "%U", "/var/lib/gpuward-agent") == "gpuward-agent"
+        assert site.box.run("test", "-e", "/root/victim").returncode == 1
         site.agent_answers()
     where = f"00{os.getpid() % 0xFF:02x}:{int(time.time()) % 0xFF:02x}:00"
     write_kernel_line(f"NVRM: Xid (PCI:{where}): 79, GPU has fallen off the bus.")

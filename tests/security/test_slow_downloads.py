@@ -13,6 +13,7 @@ import pytest
 from agent.contract.errors import ActionError
 from brain.adapters.evidence import MAX_BYTES
 from brain.console import evidence, sending
+from tests import people
 from tests.security.figures import Record, attacked
 from tests.security.test_connections import ELSEWHERE, come
 from tests.security.test_door import console
@@ -41,13 +42,17 @@ class Bundle:
             await asyncio.sleep(0)
 
 
-def ask_and_read_nothing(port: int) -> socket.socket:
+USERS = {"bob": {"role": "viewer"}} | people.ANN["users"]
+
+
+def ask_and_read_nothing(port: int, token: str) -> socket.socket:
     """A download that nobody takes."""
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     one.bind((ELSEWHERE, 0))
     one.connect(("127.0.0.1", port))
-    one.sendall(b"GET /api/evidence/n1/big HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    head = f"GET /api/evidence/n1/big HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
+    one.sendall(head.encode())
     return one
 
 
@@ -57,10 +62,12 @@ async def test_who_reads_nothing_holds_no_bundle_in_memory(
     """A bundle is read as it is taken, by few at a time; who takes nothing is cut off, and then others are served."""
     monkeypatch.setattr(sending, "PIECE_S", 1.0)
     monkeypatch.setattr(evidence, "WAIT_S", 20.0)
-    async with console(tmp_path) as (url, view):
+    ann, bob = (people.token_file(tmp_path, name) for name in ("ann", "bob"))
+    async with console(tmp_path, users=USERS) as (url, view):
         bundle = Bundle()
         view.bundles = {"n1/big": bundle}
-        opened = [ask_and_read_nothing(int(url.rpartition(":")[2])) for _ in range(MANY)]
+        port, token = int(url.rpartition(":")[2]), bob.read_text()
+        opened = [ask_and_read_nothing(port, token) for _ in range(MANY)]
         try:
             async with asyncio.timeout(60):
                 while not bundle.read:
@@ -68,7 +75,7 @@ async def test_who_reads_nothing_holds_no_bundle_in_memory(
             await asyncio.sleep(0.5)
             assert bundle.read <= evidence.OF_ONE * IN_KERNEL, "of so many downloads of 64 MB"
             async with (
-                aiohttp.ClientSession() as session,
+                aiohttp.ClientSession(headers=people.bearer(ann)) as session,
                 session.get(f"{url}/api/evidence/n1/big") as answer,
             ):
                 digest = hashlib.sha256()
@@ -89,8 +96,12 @@ async def test_who_reads_nothing_holds_no_bundle_in_memory(
 
 async def test_what_breaks_off_is_not_taken_for_whole(tmp_path: Path) -> None:
     """Chunks that go while they are sent end the connection before its length."""
-    async with console(tmp_path) as (url, view):
+    ann = people.token_file(tmp_path)
+    async with console(tmp_path, users=USERS) as (url, view):
         view.bundles = {"n1/big": Bundle(broken=True)}
-        async with aiohttp.ClientSession() as session, session.get(f"{url}/api/evidence/n1/big") as answer:
+        async with (
+            aiohttp.ClientSession(headers=people.bearer(ann)) as session,
+            session.get(f"{url}/api/evidence/n1/big") as answer,
+        ):
             with pytest.raises(aiohttp.ClientError):
                 await answer.read()

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from brain import config
 from brain.config import BrainConfig
 from brain.console.brain_view import BrainView, BundleView
+from brain.core.state import State
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,7 +20,13 @@ class FolderView:
     notes: list[tuple[str, str]] = field(default_factory=list)
     # What a test puts there
     reader: Any = None
+    state: State = field(default_factory=State)
     bundles: Mapping[str, BundleView] = field(default_factory=dict)
+
+    @property
+    def live(self) -> Any:
+        """Its log is read, and empty."""
+        return SimpleNamespace(caught_up=True, state=self.state)
 
     @classmethod
     def of(cls, folder: Path, **more: Any) -> BrainView:

@@ -10,27 +10,32 @@ import ipaddress
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from aiohttp import hdrs, web
 
+from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
 from brain.console.access import strangers
 from brain.console.access.addresses import counted
 from brain.console.access.connections import BODY_S
 from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
-from brain.console.access.people import Person, Touched
+from brain.console.access.people import OWN_AFFAIR, Person, Touched
 from brain.console.access.refusals import Refusals
-from brain.console.access.route import LEAST, PERSON, Handler
+from brain.console.access.route import JUDGED, LEAST, OPEN, PERSON, Handler
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
-from brain.console_config import ConsoleConfig, Role, is_address
+from brain.console_config import ConsoleConfig, Role
 from brain.core.pack.spec import Place
 
 _log = logging.getLogger(__name__)
 LOGINS_PER_S, LOGINS_AT_ONCE = 1.0, 20  # of one address
 WRONG_JOINS_PER_S, WRONG_JOINS_AT_ONCE = 10.0, 100  # joins with no token that we know, from wherever
 SESSION = "gpuward-session"  # the cookie of a browser that has logged in
+# Before the names of cookies that came by TLS: browsers take such a one from this very host only (RFC 6265bis, 4.1.3.2), so that
+# no neighbour in its domain, and nobody who answers for it without TLS, can lay one there
+FROM_THIS_HOST = "__Host-"
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -92,7 +97,11 @@ class Door:
             await self._hold_back(request)
         if request.can_read_body:
             await _whole_body(request)
-        return await handler(request)
+        response = await handler(request)
+        if PERSON in request and request.method != hdrs.METH_GET and JUDGED not in request:
+            _log.error("%s %s asks nobody whether they may", request.method, request.path)
+            raise web.HTTPInternalServerError(text="this route does not ask who may: that is a bug")
+        return response
 
     def _let_in(self, request: web.Request) -> bool:
         """False: anybody may have this answer, and nobody has said who asks."""
@@ -115,9 +124,9 @@ class Door:
         least = request.app[LEAST][route]
         if least is None:
             return False
-        if person is None or (not person.how and request.method != hdrs.METH_GET):
+        if person is None or (not person.how and route not in request.app[OPEN]):
             raise _needs_credential()
-        self.demand(request, person, least)
+        self._demand(request, person, least, OWN_AFFAIR, {})
         request[PERSON] = person
         return True
 
@@ -135,11 +144,24 @@ class Door:
         request: web.Request,
         person: Person,
         least: Role,
-        touched: Touched | None = None,
+        touched: Touched,
         places: Mapping[str, Place] | None = None,
     ) -> None:
-        """HTTPForbidden, and a note, when this person may not do it."""
-        if why := person.refuses(least, touched, places or {}):
+        """HTTPForbidden, and a note, when this person may not do it. Each route that changes something asks, and says what it
+        touches: the answer of one that has not asked is an error.
+        """
+        request[JUDGED] = True
+        self._demand(request, person, least, touched, places or {})
+
+    def _demand(
+        self,
+        request: web.Request,
+        person: Person,
+        least: Role,
+        touched: Touched,
+        places: Mapping[str, Place],
+    ) -> None:
+        if why := person.refuses(least, touched, places):
             self._refusals.tell(
                 "access.refused",
                 person.name,
@@ -150,7 +172,7 @@ class Door:
     def still_welcome(self, request: web.Request) -> bool:
         """May whoever sent this request still read? For answers that last: a token can expire or be revoked."""
         shown = _bearer(request)
-        person = self._credentials.person(shown) if shown else self._in_session(request)
+        person = self._shown_by(shown) if shown else self._in_session(request)
         return person is not None or (not shown and self._credentials.open_reader() is not None)
 
     def count_login(self, request: web.Request) -> None:
@@ -175,6 +197,36 @@ class Door:
     def secure(self, request: web.Request) -> bool:
         """Did the client come by TLS?"""
         return self._peer(request).secure
+
+    def cookie(self, request: web.Request, name: str) -> str:
+        """What the browser shows of a cookie that `set_cookie` has set; empty: nothing."""
+        return request.cookies.get(self._cookie_name(request, name), "")
+
+    def set_cookie(
+        self,
+        request: web.Request,
+        answer: web.Response,
+        name: str,
+        value: str,
+        *,
+        samesite: Literal["Lax", "Strict"],
+        max_age: int | None = None,
+    ) -> None:
+        """Gives the browser a cookie for this host alone, with TLS only where it came by that. `max_age`: seconds; 0 removes it,
+        None: until the browser ends.
+        """
+        answer.set_cookie(
+            self._cookie_name(request, name),
+            value,
+            max_age=max_age,
+            path="/",
+            httponly=True,
+            secure=self.secure(request),
+            samesite=samesite,
+        )
+
+    def _cookie_name(self, request: web.Request, name: str) -> str:
+        return f"{FROM_THIS_HOST}{name}" if self.secure(request) else name
 
     def _peer(self, request: web.Request) -> Peer:
         address = _address(request)
@@ -204,7 +256,7 @@ class Door:
         given = request.headers.getall(hdrs.HOST, ())
         host = given[0].lower() if len(given) == 1 else ""
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if is_address(name) or name in ("localhost", *self._config.hosts):
+        if self._config.answers_to(name):
             return
         raise web.HTTPMisdirectedRequest(
             text=f"{clip(name, 80)!r} is not a name of this console: list it in console.hosts"
@@ -236,7 +288,7 @@ class Door:
         now = self._clock()
         person = None
         if not known or not self._limits.locked_s(whose, now):
-            person = self._credentials.person(shown)
+            person = self._shown_by(shown)
         if person is not None:
             self._limits.was_right(whose)
             return person
@@ -250,8 +302,17 @@ class Door:
             )
         raise _needs_credential("this token is wrong, revoked or expired")
 
+    def _shown_by(self, shown: str) -> Person | None:
+        try:
+            return self._credentials.person(shown)
+        except ConfigError as error:  # not wrong: whoever comes now is no guesser
+            raise web.HTTPServiceUnavailable(
+                text="nobody can tell whose token this is, because the file of tokens cannot be read: whoever started the brain "
+                "still comes in, and the people on call have its name"
+            ) from error
+
     def _in_session(self, request: web.Request) -> Person | None:
-        return self._sessions.person(request.cookies.get(SESSION, ""), self._clock())
+        return self._sessions.person(self.cookie(request, SESSION), self._clock())
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:

@@ -5,6 +5,7 @@ library only: every command of the command line imports it.
 """
 
 import os
+import stat
 from pathlib import Path
 
 SYSTEM = (Path("/run/gpuward"), Path("/var/lib/gpuward"))  # of a brain that systemd has started
@@ -37,7 +38,18 @@ def found(port: int) -> str:
     for folder in (*([own] if own else []), *SYSTEM):
         file = folder / name(port)
         try:
-            tokens.append((file.stat().st_mtime, file.read_text(encoding="ascii").strip()))
+            tokens.append(_read(file))
         except (OSError, UnicodeDecodeError):
             continue
     return max(tokens, default=(0.0, ""))[1]
+
+
+def _read(file: Path) -> tuple[float, str]:
+    """(when it was written, the token). OSError: there is none. A link there, or a second name, is not the brain's: root would
+    send what it leads to to whoever has laid it.
+    """
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="ascii") as source:
+        found = os.fstat(source.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            raise OSError(f"{file} is no file of a brain's")
+        return found.st_mtime, source.read().strip()

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import secrets
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,10 @@ from joserfc.jwk import KeySet
 
 from agent.contract.errors import Refused, Unreachable
 from agent.contract.messages import clip
-from brain.console.access.people import Person, grant
-from brain.console_config import LOOPBACK, OidcConfig, is_name
+from agent.shared.secret_file import secret
+from brain.console.access.sessions import LoggedIn
+from brain.console.access.tls import client_context
+from brain.console_config import LOOPBACK, GrantConfig, OidcConfig, is_name
 
 LOGIN_WITHIN_S = 600.0  # from the beginning of a login to its end
 MOST_LOGINS = 1000  # under way at once
@@ -62,14 +65,30 @@ class Provider:
     """One identity provider, and the logins that are under way there."""
 
     def __init__(
-        self, config: OidcConfig, client_secret: str, tls: ssl.SSLContext | None, now: Callable[[], float]
+        self,
+        config: OidcConfig,
+        client_secret: str,
+        tls: ssl.SSLContext | None,
+        now: Callable[[], float],
+        groups: Callable[[], Mapping[str, GrantConfig]],
     ) -> None:
-        """`client_secret`: empty for a public client. `tls`: None trusts the system's CAs. `now`: seconds since 1970."""
+        """`client_secret`: empty for a public client. `tls`: None trusts the system's CAs. `now`: seconds since 1970. `groups`:
+        [console.oidc.groups] as it stands now.
+        """
         self._config = config
         self._secret = client_secret
         self._tls = tls
         self._now = now
+        self._groups = groups
         self._logins: dict[str, Login] = {}
+
+    async def reach(self) -> str:
+        """Asks what a login needs to know, and returns whom it has asked. Unreachable, Refused: nobody can log in now."""
+        async with self._session() as session:
+            metadata = await self._metadata(session)
+        for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+            _checked(metadata.get(name))
+        return self._config.issuer
 
     async def begin(self) -> tuple[str, str]:
         """Returns (where the browser is sent, its cookie). Unreachable, Refused: the provider cannot be used now."""
@@ -97,7 +116,7 @@ class Provider:
         }
         return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}", cookie
 
-    async def end(self, query: Mapping[str, str], cookie: str) -> Person:
+    async def end(self, query: Mapping[str, str], cookie: str) -> LoggedIn:
         """Returns who has logged in. Refused: nobody; the text says why. Unreachable: the provider does not answer."""
         self._forget()
         login = self._logins.get(query.get("state", ""))
@@ -112,6 +131,8 @@ class Provider:
             raise Refused(f"the provider says {clip(query.get('error', 'nothing'), 80)!r}")
         async with self._session() as session:
             metadata = await self._metadata(session)
+            if metadata.get("authorization_response_iss_parameter_supported") and "iss" not in query:
+                raise Refused("the answer does not say which provider it is of")
             answer = await self._redeem(session, metadata, query["code"], login)
             keys = await self._get(session, _checked(metadata.get("jwks_uri")))
             claims = self._claims(str(answer.get("id_token", "")), keys, login.nonce)
@@ -122,9 +143,9 @@ class Provider:
                 if more.get("sub") != claims["sub"]:
                     raise Refused("the provider's userinfo is about somebody else")
                 claims = more | claims
-        return self._person(claims)
+        return self._named(claims)
 
-    def _person(self, claims: Mapping[str, Any]) -> Person:
+    def _named(self, claims: Mapping[str, Any]) -> LoggedIn:
         name = claims.get(self._config.name_claim)
         if not isinstance(name, str) or not is_name(name):
             raise Refused(
@@ -133,10 +154,10 @@ class Provider:
             )
         groups = claims.get(self._config.groups_claim, [])
         groups = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
-        grants = tuple(grant(table) for group, table in self._config.groups.items() if group in groups)
-        if not grants:
+        ours = tuple(group for group in self._groups() if group in groups)
+        if not ours:
             raise Refused(f"{name} is in no group of console.oidc.groups")
-        return Person(name=name, grants=grants, how="session")
+        return LoggedIn(name=name, groups=ours)
 
     def _claims(self, token: str, keys: Mapping[str, Any], nonce: str) -> dict[str, Any]:
         want = jwt.JWTClaimsRegistry(
@@ -158,12 +179,9 @@ class Provider:
             raise Refused(
                 "the provider's id_token names several"
             )  # the registry takes a list that holds the value
-        audience = decoded.claims["aud"]
-        if (
-            not isinstance(audience, str)
-            and len(audience) > 1
-            and decoded.claims.get("azp") != self._config.client_id
-        ):
+        audience, ours = decoded.claims["aud"], self._config.client_id
+        several = not isinstance(audience, str) and len(audience) > 1
+        if decoded.claims.get("azp", None if several else ours) != ours:
             raise Refused("the provider's id_token is for somebody else, too")
         return dict(decoded.claims)
 
@@ -178,6 +196,8 @@ class Provider:
             "code_verifier": login.verifier,
         }
         methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        if not isinstance(methods, list):
+            raise Refused("the provider's token_endpoint_auth_methods_supported is not a list")
         headers = {}
         if self._secret and "client_secret_basic" in methods:
             # RFC 6749, 2.3.1: both are encoded as in a form first.
@@ -186,7 +206,9 @@ class Provider:
         elif self._secret:
             body["client_secret"] = self._secret
         return await _answer(
-            session.post(_checked(metadata.get("token_endpoint")), data=body, headers=headers)
+            session.post(
+                _checked(metadata.get("token_endpoint")), data=body, headers=headers, allow_redirects=False
+            )
         )
 
     async def _metadata(self, session: aiohttp.ClientSession) -> dict[str, Any]:
@@ -201,7 +223,7 @@ class Provider:
 
     async def _get(self, session: aiohttp.ClientSession, url: str, bearer: str = "") -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        return await _answer(session.get(url, headers=headers))
+        return await _answer(session.get(url, headers=headers, allow_redirects=False))
 
     def _session(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(ssl=self._tls) if self._tls else None
@@ -214,14 +236,29 @@ class Provider:
                 del self._logins[state]
 
 
+def provider(config: OidcConfig, groups: Callable[[], Mapping[str, GrantConfig]]) -> Provider:
+    """Returns the provider of brain.toml; `groups` as of Provider. ConfigError: its secret or its CA cannot be read."""
+    return Provider(
+        config,
+        secret(config.client_secret_file, "console.oidc.client_secret_file"),
+        client_context(config.ca_file) if config.ca_file else None,
+        time.time,
+        groups,
+    )
+
+
 async def _answer(request: Any) -> dict[str, Any]:
-    """The JSON object that the provider answers."""
+    """The JSON object that the provider answers. Wherever it sends us on to, codes and secrets do not go."""
+    body = bytearray()
     try:
         async with request as answer:
-            body = await answer.content.read(MAX_ANSWER)
             if answer.status != 200:
                 raise Refused(f"the provider answered {answer.status} at {answer.url.path}")
-            found = _object(body)
+            async for piece in answer.content.iter_any():
+                body += piece
+                if len(body) > MAX_ANSWER:
+                    raise Refused(f"the provider's answer is longer than {MAX_ANSWER} bytes")
+            found = _object(bytes(body))
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Unreachable(f"the identity provider does not answer: {error}") from error
     return found
@@ -239,9 +276,14 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _checked(url: Any) -> str:
-    """An address from the provider's metadata; Refused: it would send codes and secrets in the open."""
+    """An address from the provider's metadata; Refused: it is none, or would send codes and secrets in the open."""
     found = str(url or "")
-    parts = urlsplit(found)
+    try:
+        parts = urlsplit(found)
+    except ValueError as error:
+        raise Refused(f"the provider names {clip(found, 200)!r}, which is no address") from error
+    if not (found.isascii() and found.isprintable()) or " " in found:
+        raise Refused(f"the provider names {clip(found, 200)!r}, which is no address")
     if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK):
         return found
     raise Refused(f"the provider names {clip(found, 200)!r}, which is not https")

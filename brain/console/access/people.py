@@ -23,8 +23,13 @@ class Touched:
 
     # The scopes; a command about no scope in particular names EVERYTHING
     scopes: tuple[str, ...]
-    # The names of the runbooks; empty: the command is about none
-    runbooks: tuple[str, ...] = ()
+    # The names of the runbooks that may go on by it; EVERY_RUNBOOK: whichever; empty: it lets none go on
+    runbooks: tuple[str, ...]
+
+
+EVERY_RUNBOOK = "*"
+WHOLE_CELL = Touched(scopes=(EVERYTHING,), runbooks=(EVERY_RUNBOOK,))  # only for people without limits
+OWN_AFFAIR = Touched(scopes=(), runbooks=())  # of whoever asks, e.g. a token that can do no more than they
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +40,17 @@ class Grant:
     scopes: tuple[str, ...] = ()
     runbooks: tuple[str, ...] = ()
 
-    def refuses(self, least: Role, touched: Touched | None, places: Mapping[str, Place]) -> str:
-        """Returns why it does not allow something that `least` may do; empty: it does. None: nothing is touched."""
+    def refuses(self, least: Role, touched: Touched, places: Mapping[str, Place]) -> str:
+        """Returns why it does not allow something that `least` may do; empty: it does."""
         if RANK[self.role] < RANK[least]:
             return f"that needs the role {least.value}; this is {self.role.value}"
-        for scope in touched.scopes if touched and self.scopes else ():
+        for scope in touched.scopes if self.scopes else ():
             if not any(_covers(pattern, scope, places) for pattern in self.scopes):
                 return f"{scope} is outside {', '.join(self.scopes)}"
-        for runbook in touched.runbooks if touched and self.runbooks else ():
+        for runbook in touched.runbooks if self.runbooks else ():
             if not any(_fits(pattern, runbook) for pattern in self.runbooks):
-                return f"runbook {runbook} is outside {', '.join(self.runbooks)}"
-        if touched and self.runbooks and not touched.runbooks and least is not Role.OPERATOR:
-            return f"only commands about the runbooks {', '.join(self.runbooks)} are allowed"
+                only = f"only commands about the runbooks {', '.join(self.runbooks)} are allowed"
+                return only if runbook == EVERY_RUNBOOK else f"runbook {runbook}: {only}"
         return ""
 
 
@@ -75,7 +79,13 @@ class Person:
         own = max((grant.role for grant in self.grants), key=RANK.__getitem__)
         return own if self.limit is None else min(own, self.limit.role, key=RANK.__getitem__)
 
-    def refuses(self, least: Role, touched: Touched | None, places: Mapping[str, Place]) -> str:
+    @property
+    def role_everywhere(self) -> Role | None:
+        """The strongest role that no limit narrows; None: there is none."""
+        roles = [role for role in Role if not self.refuses(role, WHOLE_CELL, {})]
+        return max(roles, key=RANK.__getitem__, default=None)
+
+    def refuses(self, least: Role, touched: Touched, places: Mapping[str, Place]) -> str:
         """Returns why this person may not do it; empty: they may."""
         answers = [grant.refuses(least, touched, places) for grant in self.grants]
         if all(answers):
@@ -97,7 +107,9 @@ def _fits(pattern: str, named: str) -> bool:
 
 def _covers(pattern: str, scope: str, places: Mapping[str, Place]) -> bool:
     """Is the scope, its node, or what its node stands in, allowed?"""
-    node = node_of(scope) if scope not in (EVERYTHING, CELL) else ""
+    if scope == EVERYTHING:
+        return pattern in ("*", EVERYTHING)
+    node = node_of(scope) if scope != CELL else ""
     place = places.get(node)
     above = [f"{kind}/{name}" for kind in WIDE if place and (name := getattr(place, kind))]
     names = [scope, *([f"node/{node}"] if node else []), *above]

@@ -10,7 +10,13 @@ from brain.console_config import Role
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LEAST: web.AppKey[Mapping[tuple[str, str], Role | None]] = web.AppKey("least", Mapping)
+OPEN: web.AppKey[frozenset[tuple[str, str]]] = web.AppKey(
+    "open", frozenset
+)  # may be read without a credential
 PERSON: web.RequestKey[Person] = web.RequestKey("person", Person)
+JUDGED: web.RequestKey[bool] = web.RequestKey(
+    "judged", bool
+)  # somebody has asked whether the person may do this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,25 +28,32 @@ class Route:
     # None: everybody, logged in or not
     least: Role | None
     handler: Handler
+    # May it be used without a credential where reading is open (console.open_reading)?
+    open: bool = False
 
 
-def get(path: str, handler: Handler) -> Route:
-    """Returns a route that every viewer may use."""
-    return Route(method="GET", path=path, least=Role.VIEWER, handler=handler)
+def get(path: str, handler: Handler, *, named: bool = False) -> Route:
+    """Returns a route that every viewer may use; `named`: only by a credential, also where reading is open."""
+    return Route(method="GET", path=path, least=Role.VIEWER, handler=handler, open=not named)
 
 
 def post(path: str, least: Role, handler: Handler) -> Route:
-    """Returns a route that changes something."""
+    """Returns a route that changes something: its handler says by `Door.demand` what it touches, before it does it."""
     return Route(method="POST", path=path, least=least, handler=handler)
 
 
 def add(app: web.Application, routes: Iterable[Route]) -> None:
     """Adds them to an application; what is not among them is refused to everybody."""
     least: dict[tuple[str, str], Role | None] = {}
+    readable: set[tuple[str, str]] = set()
     for route in routes:
         resource = app.router.add_route(route.method, route.path, route.handler).resource
-        least[route.method, resource.canonical if resource else route.path] = route.least
+        key = (route.method, resource.canonical if resource else route.path)
+        least[key] = route.least
+        if route.open:
+            readable.add(key)
     app[LEAST] = least
+    app[OPEN] = frozenset(readable)
 
 
 def person(request: web.Request) -> Person:

@@ -55,8 +55,12 @@ class Tokens:
     def __init__(self, path: Path) -> None:
         self._file = LockedFile(path, parse=partial(_parse, path), dump=_dump, empty=dict)
 
+    def trouble(self) -> str:
+        """Why the file cannot be read, so that what was read last counts; empty: it can."""
+        return self._file.trouble()
+
     def all(self) -> list[Token]:
-        """Returns every token, the oldest first. ConfigError: the file cannot be read."""
+        """Returns every token, the oldest first. ConfigError: the file could never be read."""
         return sorted(self._file.value().values(), key=lambda one: (one.made_at, one.id))
 
     def find(self, given: str, now: float) -> Token | None:
