@@ -3,6 +3,7 @@
     metadata.annotations  gpuward/reason: "gpuward: <why> [<incident>]; ... #<checksum>"
     metadata.labels       gpuward/drained: "true"
     spec.taints           gpuward/drained:NoSchedule
+    metadata.annotations  those of `keep_annotations`: "true"; gpuward/kept: those of them that were not there before
 
 The taint stops the pods that a cordon would stop. The cordon (`spec.unschedulable`) belongs to people: over one of ours
 `kubectl cordon` would write nothing, and nobody could tell that a person wants the node drained too.
@@ -18,6 +19,7 @@ from math import inf
 from typing import Any
 
 from agent.contract.errors import ActionError, Refused, Unreachable
+from brain.actions import kube_conditions
 from brain.actions.base import Job
 from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, Response
 from brain.actions.kube_options import KubeOptions, PodRules, read
@@ -26,7 +28,7 @@ from brain.actions.marks import read as marks_of
 from brain.actions.patience import PASSING, settling
 from brain.actions.pauses import until
 
-REASON, DRAINED = "gpuward/reason", "gpuward/drained"
+REASON, DRAINED, KEPT = "gpuward/reason", "gpuward/drained", "gpuward/kept"
 CONFLICTS = 5  # how often a change is decided again
 PAGE = 500  # pods in one response
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -48,11 +50,21 @@ Pod = Mapping[str, Any]
 class Kubernetes:
     """One cluster."""
 
-    def __init__(self, name: str, api: KubeApi, rules: PodRules, *, node_name: str = "{node}") -> None:
+    def __init__(
+        self,
+        name: str,
+        api: KubeApi,
+        rules: PodRules,
+        *,
+        node_name: str = "{node}",
+        rights: Sequence[tuple[str, str, str]] = RIGHTS,
+    ) -> None:
+        """`rights`: those that the account should have there."""
         self._name = name
         self._api = api
         self._rules = rules
         self._node_name = node_name
+        self._rights = rights
 
     @property
     def name(self) -> str:
@@ -74,9 +86,10 @@ class Kubernetes:
             marks = _marks(found)
             if owns(marks, mark.incident) or (_drained(found) and not marks):
                 return None
+            keep = self._rules.keep_annotations
             return {
                 "metadata": {
-                    "annotations": {REASON: written(added(marks, mark))},
+                    "annotations": {REASON: written(added(marks, mark)), **_kept(found, keep)},
                     "labels": {DRAINED: "true"},
                 },
                 "spec": {"taints": [*_others(found), _TAINT]},
@@ -100,7 +113,8 @@ class Kubernetes:
             spec: dict[str, Any] = {"taints": _others(found)}
             if _cordoned_by(found) == [MANAGER]:  # before 0.2 we cordoned too
                 spec["unschedulable"] = None
-            return {"metadata": {"annotations": {REASON: None}, "labels": {DRAINED: None}}, "spec": spec}
+            annotations = {REASON: None, **_let_go(found)}
+            return {"metadata": {"annotations": annotations, "labels": {DRAINED: None}}, "spec": spec}
 
         if not await self._changed(node, change):
             return False
@@ -174,7 +188,7 @@ class Kubernetes:
         """As in Closing: a SelfSubjectAccessReview for each verb that is used, over all namespaces."""
         return [
             f"{verb} {resource}{'/' if part else ''}{part}"
-            for verb, resource, part in RIGHTS
+            for verb, resource, part in self._rights
             if not await self._api.may(verb, resource, part)
         ]
 
@@ -251,8 +265,30 @@ def _uid(pod: Pod) -> str:
     return str(_meta(pod).get("uid") or "")
 
 
+def _annotations(node: Node) -> Mapping[str, str]:
+    return _meta(node).get("annotations") or {}
+
+
 def _reason(node: Node) -> str:
-    return str((_meta(node).get("annotations") or {}).get(REASON) or "")
+    return str(_annotations(node).get(REASON) or "")
+
+
+def _kept(node: Node, wanted: Sequence[str]) -> Mapping[str, str]:
+    """What keeps autoscalers away from a drained node, apart from what stands there already, and that it is ours."""
+    there = _annotations(node)
+    new = [key for key in wanted if key not in there]
+    return {**dict.fromkeys(new, "true"), KEPT: ",".join([*_ours(node), *new])} if new else {}
+
+
+def _let_go(node: Node) -> Mapping[str, None]:
+    """The annotations of `_kept` that are to go; one to which somebody has given another value is theirs."""
+    there = _annotations(node)
+    gone = [key for key in _ours(node) if there.get(key) == "true"]
+    return dict.fromkeys([*gone, KEPT] if KEPT in there else gone)
+
+
+def _ours(node: Node) -> list[str]:
+    return [key for key in str(_annotations(node).get(KEPT) or "").split(",") if key]
 
 
 def _others(node: Node) -> list[Mapping[str, Any]]:
@@ -309,4 +345,7 @@ def _stays(pod: Pod) -> bool:
 def build(name: str, table: Mapping[str, Any], where: str) -> Kubernetes:
     """Builds the scheduler of a configuration table; ConfigError names the key."""
     want: KubeOptions = read(table, where)
-    return Kubernetes(name, KubeApi(want.access(where)), want.rules(), node_name=want.node_name)
+    rights = (*RIGHTS, kube_conditions.RIGHT) if want.conditions else RIGHTS
+    return Kubernetes(
+        name, KubeApi(want.access(where)), want.rules(), node_name=want.node_name, rights=rights
+    )

@@ -12,9 +12,11 @@ from pydantic import Field
 from agent.contract.errors import ConfigError
 from brain.actions.base import Job
 from brain.actions.kube_api import Access
+from brain.actions.marks import MARK
 from brain.options import options
 
 _COUNT = re.compile(r"[0-9]{1,6}")
+_ANNOTATION = re.compile(r"[a-z0-9][a-z0-9.-]{0,251}/[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class PodRules:
     evict_wait_s: float = 110.0
     gpu_resource: str = "nvidia.com/gpu"
     gpu_annotation: str = ""
+    keep_annotations: Sequence[str] = ()
 
     def job(self, pod: Mapping[str, Any], *, by_selector: bool) -> Job:
         """Returns the pod as a job, without a user: Kubernetes does not know it. A claim of dynamic resource allocation counts
@@ -124,6 +127,17 @@ class KubeOptions:
     gpu_resource: str = "nvidia.com/gpu"
     # Annotation of pods that lists their GPUs, comma separated; empty: unknown
     gpu_annotation: str = ""
+    # Annotations that are "true" on a node while it is drained, so that autoscalers do not remove what people want to look at;
+    # one that is there already is left as it is
+    keep_annotations: Sequence[str] = (
+        "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+        "karpenter.sh/do-not-disrupt",
+    )
+    # Conditions of Node objects that others set and that people are told of while they are "True", e.g. KernelDeadlock of
+    # node-problem-detector; needs the right to list nodes (deploy/kubernetes/rbac/conditions.yaml)
+    conditions: Sequence[str] = ()
+    # Interval of looking at them
+    conditions_every_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
     protected: ProtectedPods = ProtectedPods()
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -158,6 +172,7 @@ class KubeOptions:
             evict_wait_s=self.evict_wait_s,
             gpu_resource=self.gpu_resource,
             gpu_annotation=self.gpu_annotation,
+            keep_annotations=self.keep_annotations,
         )
 
 
@@ -166,4 +181,13 @@ def read(table: Mapping[str, Any], where: str) -> KubeOptions:
     want = options(KubeOptions, table, where)
     if "{node}" not in want.node_name:
         raise ConfigError(f"{where}.node_name: must contain {{node}}")
+    if "Ready" in want.conditions:
+        raise ConfigError(
+            f"{where}.conditions: Ready is wrong when it is not True, and then the agent is silent too: leave it out"
+        )
+    for key in want.keep_annotations:
+        if not _ANNOTATION.fullmatch(key) or key.startswith(f"{MARK}/"):
+            raise ConfigError(
+                f"{where}.keep_annotations: {key!r} is not the key of an annotation of others: DOMAIN/NAME"
+            )
     return want

@@ -122,13 +122,15 @@ class Drain(_SchedulerAction):
 
     async def _emptied(self, scheduler: Scheduler, order: Order, wait_s: float, then: str) -> Done:
         """Returns when the drain stands and, where that is wanted, no job is left."""
-        reason = await scheduler.drained(order.node)
-        if not reason:
+        if not await scheduler.drained(order.node):
             raise ActionError(f"{order.node} still takes jobs")
+        left = await self._left(scheduler, order, wait_s)
+        # Whose it is by now: a person who takes a drain over may do so for the sake of the jobs.
+        if not (reason := await scheduler.drained(order.node)):
+            raise Refused(f"someone has taken the drain off {order.node}")
         mine = owns(await scheduler.marks(order.node), order.incident)
         whose = "by us" if mine else f"by someone else, left as it is ({reason})"
-        left = await self._left(scheduler, order, wait_s)
-        if left and then == "requeue":
+        if left and then == "requeue" and mine:
             left = await self._requeued(scheduler, order, left)
         if left and then == "undo":
             await self._undo(scheduler, order, left)

@@ -3,7 +3,7 @@
 # started). As an ordinary user: nothing is installed; the tests that need root or a component say so and are left out.
 set -eu
 packages="systemd-container dbus iproute2 nftables kmod user-mode-linux ibsim-utils opensm infiniband-diags
- prometheus prometheus-alertmanager prometheus-node-exporter openipmi ipmitool openssl openssh-client git slurm-wlm munge slurmrestd slurm-wlm-jwt-plugin
+ prometheus prometheus-alertmanager prometheus-node-exporter openipmi ipmitool openssl openssh-client openssh-server python3-apt git slurm-wlm munge slurmrestd slurm-wlm-jwt-plugin
  rpm etcd-server xz-utils curl qemu-system-x86 busybox-static gcc libc6-dev make linux-headers-amd64
  buildah mmdebstrap"
 # A kubectl that is there already, of whatever origin, is good.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # One archive for a site without a network, from the sources of a release and the folder with its packages, into that folder: packages,
-# documents, bills of materials, and the checksums of all. The same files give the same bytes.
+# Ansible roles, documents, bills of materials, and the checksums of all. The same files give the same bytes.
 #
 #   SOURCE_DATE_EPOCH=SECONDS deploy/release/bundle.sh SOURCES FOLDER          dist.sh does it
 set -eu
@@ -17,7 +17,7 @@ trap 'rm -rf "$scratch"' EXIT
 umask 022
 mkdir "$scratch/$name"
 cp "$out"/gpuward*.deb "$out"/gpuward*.rpm "$out"/gpuward*.cdx.json "$scratch/$name"
-(cd "$source" && find README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md LICENSE docs \( -name '*.md' -o -name LICENSE \) -type f) > "$scratch/pages"
+(cd "$source" && find README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md LICENSE docs \( -name '*.md' -o -name LICENSE \) -type f && find deploy/ansible -type f) > "$scratch/pages"
 tar -C "$source" -c -T "$scratch/pages" | tar -C "$scratch/$name" -x
 (cd "$scratch/$name" && find . -type f ! -name SHA256SUMS | sed 's,^\./,,' | LC_ALL=C sort | xargs sha256sum -- > SHA256SUMS)
 tar -C "$scratch" --format=gnu --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \

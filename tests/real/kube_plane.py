@@ -26,6 +26,7 @@ FILES = Path(__file__).resolve().parent / "kubernetes"
 NODES = ("gpu1", "gpu2", "gpu3")
 BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager")
 WAIT_S = 60.0
+KEPT = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
 
 
 def missing() -> str:
@@ -152,7 +153,10 @@ class Plane:
         self.kubectl("delete", *everything, "--ignore-not-found")
         for name in NODES:
             clear = {
-                "metadata": {"annotations": {"gpuward/reason": None}, "labels": {"gpuward/drained": None}},
+                "metadata": {
+                    "annotations": dict.fromkeys(("gpuward/reason", "gpuward/kept", *KEPT)),
+                    "labels": {"gpuward/drained": None},
+                },
                 "spec": {"taints": None, "unschedulable": None},
             }
             self.kubectl("patch", "node", name, "--type=merge", "-p", json.dumps(clear))

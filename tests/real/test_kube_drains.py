@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent import __version__
-from agent.contract.errors import Refused
+from agent.contract.errors import ConfigError, Refused
 from brain.actions import kube as module
 from brain.actions import patience
 from brain.actions import scheduler as actions
@@ -21,7 +21,7 @@ from brain.actions.base import Done, Order
 from brain.actions.kube import Kubernetes
 from brain.leader import jobs
 from tests.real import kube_plane
-from tests.real.kube_plane import Plane
+from tests.real.kube_plane import KEPT, Plane
 
 pytestmark = [
     pytest.mark.component("kubernetes"),
@@ -259,3 +259,47 @@ async def test_the_role_is_what_the_code_uses(plane: Plane) -> None:
     }
     assert used == allowed
     assert {one["userAgent"] for one in ours} == {f"gpuward/{__version__}"}
+
+
+def kept(plane: Plane) -> dict[str, str]:
+    """What stands on the node for autoscalers, and that we have put it there."""
+    found = plane.node("gpu1")["metadata"].get("annotations") or {}
+    return {key: text for key, text in found.items() if key in (*KEPT, "gpuward/kept")}
+
+
+async def test_an_autoscaler_leaves_alone_what_we_have_drained(plane: Plane) -> None:
+    """A drained node is empty, and people want to look at it. What was there before, or what somebody has made of it since,
+    stays; a second incident changes nothing; the last one takes what is ours away.
+    """
+    plane.clean()
+    ours, theirs = KEPT
+    plane.kubectl("annotate", "node", "gpu1", f"{theirs}=true")
+    kube = built(plane)
+    for incident in ("inc-1", "inc-2"):
+        await actions.Drain(lambda _: kube).run(order(incident))
+        assert kept(plane) == {ours: "true", theirs: "true", "gpuward/kept": ours}
+    await actions.Resume(lambda _: kube).run(order("inc-1"))
+    assert ours in kept(plane)
+    await actions.Resume(lambda _: kube).run(order("inc-2"))
+    assert kept(plane) == {theirs: "true"}
+
+    await actions.Drain(lambda _: kube).run(order("inc-3"))
+    plane.kubectl("annotate", "--overwrite", "node", "gpu1", f"{ours}=false")
+    await actions.Resume(lambda _: kube).run(order("inc-3"))
+    assert kept(plane) == {theirs: "true", ours: "false"}
+    await kube.close()
+    plane.clean()
+
+
+async def test_which_annotations_is_the_site_s_choice(plane: Plane) -> None:
+    """None, or others; nothing that is no name of one, and nothing of ours."""
+    plane.clean()
+    kube = built(plane, keep_annotations=[])
+    await actions.Drain(lambda _: kube).run(order("inc-1"))
+    assert kept(plane) == {}
+    await actions.Resume(lambda _: kube).run(order("inc-1"))
+    await kube.close()
+    for wrong in ("no spaces please", "gpuward/reason", ""):
+        with pytest.raises(ConfigError, match="keep_annotations"):
+            built(plane, keep_annotations=[wrong])
+    plane.clean()

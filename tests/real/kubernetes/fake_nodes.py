@@ -96,7 +96,10 @@ class Kubelet:
             self._lease_due = self._status_due = 0.0
             return
         if now >= self._status_due:
-            if self._api.patch(f"{NODES}/{self.name}/status", {"status": self._status()})[0] == 404:
+            # As a kubelet does it: conditions of others stay.
+            kind = "application/strategic-merge-patch+json"
+            status = {"status": self._status()}
+            if self._api.ask("PATCH", f"{NODES}/{self.name}/status", status, kind)[0] == 404:
                 body = {"metadata": {"name": self.name, "labels": {"kubernetes.io/hostname": self.name}}}
                 self._api.ask("POST", NODES, {**body, "status": self._status()})
             self._status_due = now + STATUS_S

@@ -1,0 +1,186 @@
+"""Conditions of Node objects that others set (node-problem-detector, NVSentinel, a cloud's agents), as inputs.
+
+The leading brain lists the nodes now and then. It publishes a report about a node when what is wrong there changes, and again
+every AGAIN_S while it lasts. What is on the log it learns from there (`mark_published`), so that the next leader goes on.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from agent.contract.errors import ActionError, Refused
+from agent.contract.messages import Severity, clip
+from brain.actions.kube_api import KubeApi
+from brain.actions.kube_options import KubeOptions, read
+from brain.core.inputs import Reported
+from brain.core.pack.vocabulary import NODE_CONDITION
+
+SOURCE = "kubernetes"
+PAGE = 100  # nodes in one response: some 15 KB each
+AGAIN_S = 1800.0
+MAX_PAUSE_S = 600.0  # between looks while the API server does not answer
+RIGHT = ("list", "nodes", "")
+_MOST_TEXT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What the log has of one node."""
+
+    digest: str
+    active: bool
+    at_s: float
+
+
+class NodeConditions:
+    """Those of one cluster. `run` it as long as the brain runs; it asks only while `leads()`."""
+
+    def __init__(
+        self,
+        name: str,
+        api: KubeApi,
+        want: KubeOptions,
+        *,
+        put: Callable[[Reported], None],
+        note: Callable[[str, str], None],
+        leads: Callable[[], bool],
+        known: Callable[[], Collection[str]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`put` publishes to the log, `note` writes a note. `known`: the nodes of the cell; of others nothing is told."""
+        self._name = name
+        self._api = api
+        self._want = want
+        self._put = put
+        self._note = note
+        self._leads = leads
+        self._known = known
+        self._clock = clock
+        self._told: dict[str, _Told] = {}
+        self._fails = False
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._api.close()
+
+    async def run(self) -> None:
+        """Until cancelled. A failure is noted once, and retried with growing pauses."""
+        every_s = pause_s = self._want.conditions_every_s
+        while True:
+            await asyncio.sleep(pause_s)
+            if not self._leads():
+                pause_s = every_s
+                continue
+            try:
+                await self.look()
+            except ActionError as error:
+                if not self._fails:
+                    self._note("kubernetes.unreachable", f"{error}: conditions of nodes are not seen")
+                self._fails = True
+                pause_s = min(MAX_PAUSE_S, pause_s * 2)
+            else:
+                if self._fails:
+                    self._note("kubernetes.reachable", f"{self._name} tells the conditions of nodes again")
+                self._fails = False
+                pause_s = every_s
+
+    async def look(self) -> int:
+        """Looks once and returns how many reports were published. ActionError: the server does not say."""
+        published = 0
+        async for found in self._nodes():
+            name = self._node(str((found.get("metadata") or {}).get("name") or ""))
+            if name not in self._known() or not fnmatchcase(name, self._want.nodes):
+                continue
+            conditions = [
+                one
+                for one in (found.get("status") or {}).get("conditions") or []
+                if one.get("type") in self._want.conditions
+            ]
+            published += self._tell(name, sorted(conditions, key=lambda one: str(one["type"])))
+        return published
+
+    def mark_published(self, given: Reported) -> None:
+        """Takes a report from the log, of whichever brain leads."""
+        source, _, rest = given.id.partition(":")
+        name, _, rest = rest.partition(":")
+        if source == SOURCE and name == self._name:
+            digest = rest.rpartition(":")[0].rpartition(":")[2]
+            active = bool(given.data.get("active"))
+            self._told[given.node] = _Told(digest=digest, active=active, at_s=self._clock())
+
+    def _tell(self, node: str, conditions: Sequence[Mapping[str, Any]]) -> int:
+        wrong = [one for one in conditions if one.get("status") == "True"]
+        states = "\n".join(
+            f"{one['type']} {one.get('status')} {one.get('lastTransitionTime')}" for one in conditions
+        )
+        digest = hashlib.sha256(states.encode()).hexdigest()[:16]
+        told, now = self._told.get(node), self._clock()
+        lasts = told is not None and told.active
+        if not lasts and not wrong:
+            return 0
+        if told is not None and lasts and digest == told.digest and now - told.at_s < AGAIN_S:
+            return 0
+        text = "; ".join(f"{one['type']}: {one.get('reason')}: {one.get('message')}" for one in wrong)
+        report = Reported(
+            id=f"{SOURCE}:{self._name}:{node}:{digest}:{int(now // AGAIN_S)}",
+            source=SOURCE,
+            node=node,
+            kind=NODE_CONDITION,
+            component="node",
+            severity=Severity.ERROR if wrong else Severity.INFO,
+            data={
+                "active": bool(wrong),
+                "conditions": clip(", ".join(str(one["type"]) for one in wrong), _MOST_TEXT),
+                "text": clip(text, _MOST_TEXT),
+            },
+        )
+        self._put(report)
+        self.mark_published(report)
+        return 1
+
+    async def _nodes(self) -> AsyncIterator[Mapping[str, Any]]:
+        more = ""
+        while True:
+            query = [("limit", str(PAGE)), *([("continue", more)] if more else [])]
+            answer = await self._api.request("GET", "/api/v1/nodes", query=query)
+            if answer.status != 200:
+                raise Refused(f"nodes: {answer.message}")
+            for one in answer.body.get("items") or []:
+                yield one
+            more = str((answer.body.get("metadata") or {}).get("continue") or "")
+            if not more:
+                return
+
+    def _node(self, name: str) -> str:
+        """The name that gpuward has for a Node object; empty: none."""
+        before, _, after = self._want.node_name.partition("{node}")
+        if not name.startswith(before) or not name.endswith(after):
+            return ""
+        return name[len(before) : len(name) - len(after)].partition(".")[0]
+
+
+def listeners(
+    tables: Mapping[str, Mapping[str, Any]],
+    *,
+    put: Callable[[Reported], None],
+    note: Callable[[str, str], None],
+    leads: Callable[[], bool],
+    known: Callable[[], Collection[str]],
+) -> list[NodeConditions]:
+    """One for each table of `[schedulers]` that wants conditions; ConfigError names the key."""
+    return [
+        NodeConditions(name, KubeApi(want.access(where)), want, put=put, note=note, leads=leads, known=known)
+        for name, where, want in _wanted(tables)
+        if want.conditions
+    ]
+
+
+def _wanted(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, KubeOptions]]:
+    for name, table in tables.items():
+        if table.get("type") == "kubernetes":
+            where = f"schedulers.{name}"
+            yield name, where, read(table, where)
