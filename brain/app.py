@@ -16,7 +16,7 @@ from functools import partial
 
 from agent.contract import subjects
 from agent.shared.tasks import Tasks
-from brain.actions import BuildActions, build_real
+from brain.actions import BuildActions, build_real, kube_conditions
 from brain.adapters import keys, nats_server, operator_mode, signing_key
 from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
@@ -35,7 +35,6 @@ from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.adapters.timers import Timers
-from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
@@ -45,15 +44,12 @@ from brain.console.server import Console
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.rulebook import MATCHER
 from brain.core.rehearsal import proof
-from brain.leader.account_keeper import AccountKeeper
-from brain.leader.accounts_by_hand import AccountsByHand
 from brain.leader.alert_refresh import AlertRefresh
+from brain.leader.archiver import Archiver
 from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.brain_view import LiveBrainView, LiveView
-from brain.leader.cell_journal import JournalNotes
-from brain.leader.cell_members import CellMembers
-from brain.leader.certificate_keeper import CertificateKeeper
+from brain.leader.cell_services import cell_services
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
 from brain.leader.executor import EffectExecutor
@@ -65,7 +61,7 @@ from brain.leader.leadership import Leadership
 from brain.leader.liveness import LivenessService
 from brain.leader.log_size import LogSize
 from brain.leader.log_writer import LogWriter
-from brain.leader.loop import LiveLoop
+from brain.leader.loop import LiveLoop, ReportListener
 from brain.leader.node_reports import NodeReports
 from brain.leader.notes import BrainNotes
 from brain.leader.packs import PackUpdates
@@ -74,13 +70,13 @@ from brain.leader.performer import Performer
 from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
 from brain.leader.revoked_nodes import RevokedNodes
-from brain.leader.rotations import Rotations
 from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
 from brain.leader.snapshots import SnapshotKeeper
 from brain.leader.steps import StepDispatcher
 from brain.leader.supervisor import Supervisor
 from brain.leader.timers import TimerService
+from brain.leader.trace_export import trace_exports
 from brain.notify import dead_mans_switch
 from brain.notify import notifier as channels
 from brain.ufm import events
@@ -141,7 +137,7 @@ async def run(
         snapshots = Snapshots(config.data_dir / "state.snapshot")
 
         # Pages and notes.
-        notifier = channels.build(config.channels, config.groups, config.data_dir)
+        notifier = channels.build(config.channels, config.groups, config.data_dir, traced=config.traces.on)
         stack.push_async_callback(notifier.close)
         clock = LogClock()
         feed = Feed()
@@ -195,7 +191,7 @@ async def run(
         pages = PageSender(
             notifier=notifier, replica=replica, leadership=leadership, writer=writer, background=background
         )
-        timers = Timers(clock.now)
+        timers = Timers(partial(replica.log_time, clock))
         executor = EffectExecutor(
             brain=name,
             leadership=leadership,
@@ -204,6 +200,7 @@ async def run(
             steps=steps,
             jobs=jobs,
             pages=pages,
+            traced=config.traces.on,
         )
 
         # What it publishes to the log while it leads.
@@ -220,7 +217,7 @@ async def run(
             leadership=leadership,
             writer=writer,
         )
-        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer)
+        revoked = RevokedNodes(config, replica=replica, beats=beats, writer=writer, notes=notes)
         intake = Intake(
             cell=config.cell,
             replicas=config.nats.replicas,
@@ -236,15 +233,28 @@ async def run(
         packs = PackUpdates(
             watch=watch, replica=replica, leadership=leadership, writer=writer, notes=notes, alerts=alerts
         )
-        listeners = events.listeners(
+        listeners: list[ReportListener] = []
+        listeners += events.listeners(
             config.ufm,
             put=writer.append_or_drop,
             note=notes.write,
             leads=leadership.leads,
             data_dir=config.data_dir,
         )
+        listeners += kube_conditions.listeners(
+            config.schedulers,
+            put=writer.append_or_drop,
+            note=notes.write,
+            leads=leadership.leads,
+            known=lambda: replica.state.nodes,
+        )
         for listener in listeners:
             stack.push_async_callback(listener.close)
+
+        # Who is told the way of each fault.
+        traces = trace_exports(config, name, readmodel, leads=leadership.leads, note=notes.write)
+        stack.push_async_callback(traces.close)
+        history.listen(traces.changed)
 
         # The loop over the log, and the session that it runs in.
         loop = LiveLoop(
@@ -257,9 +267,10 @@ async def run(
             commands=commands,
             listeners=listeners,
             alerts=alerts,
-            when_leading=(due_timers.restart, liveness.restart, watch.report_again),
+            when_leading=(due_timers.restart, liveness.restart, watch.report_again, traces.begin),
         )
         log_size = LogSize(config.cell)
+        archiver = Archiver(config, leadership=leadership, clock=clock, alerts=alerts, notes=notes)
         session = Session(
             config=config,
             nats=nats,
@@ -275,6 +286,7 @@ async def run(
             packs=packs,
             pulse=PulseService(loop=loop, leadership=leadership, writer=writer),
             log_size=log_size,
+            archiver=archiver,
             notes=notes,
         )
         supervisor = Supervisor(
@@ -314,6 +326,9 @@ async def run(
             history=history,
             leadership=leadership,
             notes=notes,
+            nats=nats,
+            cell=config.cell,
+            replicas=config.nats.replicas,
         )
         stack.push_async_callback(keeper.write)
 
@@ -333,6 +348,8 @@ async def run(
             notes=notes,
             alerts=alerts,
             log_size=log_size,
+            traces=traces,
+            archive=archiver,
             jwts=jwts,
         )
         console = Console(brain)
@@ -345,27 +362,21 @@ async def run(
         background.start(history.serve(), "read model")
         background.start(keeper.serve(), "snapshots")
         background.start(leader_watch.serve(), "leader")
-        rotations = Rotations(
-            config=config,
+        if server_keeper is not None:
+            background.start(server_keeper.serve(), "server")
+        for service, what in cell_services(
+            config,
             server=server,
+            jwts=jwts,
             connection=connection,
             leadership=leadership,
             replica=replica,
             beats=beats,
             announcer=announcer,
+            alerts=alerts,
             notes=notes,
-        )
-        background.start(rotations.serve(), "rotations")
-        if server is not None and server_keeper is not None:
-            background.start(server_keeper.serve(), "server")
-            background.start(CellMembers(config, server, notes).serve(), "members")
-        background.start(JournalNotes(config, notes).serve(), "journal")
-        certificate = CertificateKeeper(Authority(config.cell_dir), notes=notes, alerts=alerts)
-        background.start(certificate.serve(), "certificate")
-        if jwts is not None:
-            background.start(AccountKeeper(config, jwts, notes).serve(), "accounts")
-        elif server is None:
-            background.start(AccountsByHand(config, notes).serve(), "accounts")
+        ):
+            background.start(service, what)
         background.start(revoked.serve(), "revoked nodes")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
@@ -373,6 +384,7 @@ async def run(
         background.start(refresh.serve(), "alerts")
         for listener in listeners:
             background.start(listener.run(), "reports")
+        background.start(traces.serve(), "traces")
         events_loop = asyncio.get_running_loop()
         events_loop.add_signal_handler(signal.SIGHUP, watch.check_now)
         stack.callback(events_loop.remove_signal_handler, signal.SIGHUP)

@@ -8,10 +8,10 @@ import functools
 import logging
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import orjson
 import yaml
@@ -21,79 +21,28 @@ from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from agent.shared.inert_log import LogFormat
 from brain import options, renamed, setting_ranges, toml_lines, zones
+from brain.archive_config import ArchiveConfig
 from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
-from brain.core.pack.spec import Digest, EscalationStep, ModeSetting, Place, Priority, Settings
+from brain.core.pack.spec import ONCALL, Digest, EscalationStep, ModeSetting, Place, Priority, Settings
+from brain.nats_config import EvidenceConfig, LogConfig, NatsConfig
+from brain.traces_config import TracesConfig
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _BESIDE = Path(__file__).resolve().parents[1]  # rules/ and runbooks/ are installed beside this package
 # Keys with tables of plug-ins.
 PLUG_INS = ("channels", "bmc", "schedulers", "subnet_managers", "switches", "ufm", "dead_mans_switches")
+_UNKNOWN = "unknown key"
 _KINDS_OF_ERROR = {
-    "extra_forbidden": "unknown key",
-    "unexpected_keyword_argument": "unknown key",
+    "extra_forbidden": _UNKNOWN,
+    "unexpected_keyword_argument": _UNKNOWN,
     "missing": "is missing",
 }
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class EmbeddedConfig(_Model):
-    """The NATS server that the brain starts as a child process. For one brain; production has a cluster."""
-
-    # Address to listen on; agents on other nodes cannot reach loopback
-    host: str = "127.0.0.1"
-    port: int = Field(default=4222, ge=1, le=65535)
-    # Folder of its files; none: <data_dir>/nats
-    store: Path | None = None
-    # node -> its public NKEY (U...); other nodes cannot connect
-    nodes: Mapping[str, str] = {}
-
-
-class OperatorConfig(_Model):
-    """NATS servers in operator mode, where accounts are JWTs: see docs/cell.md."""
-
-    # File with the seed of the NATS operator, or of one of its signing keys; none: `gpuward cell export` signs with one you give
-    seed_file: Path | None = None
-    # .creds file of a user of the system account; with both the brain tells the servers who joins and who is revoked
-    system_creds_file: Path | None = None
-
-
-class NatsConfig(_Model):
-    """Which NATS the brain uses: its own embedded server, or the servers in `url`."""
-
-    # nats:// or tls://, comma separated; empty: the embedded server
-    url: str = ""
-    # File with the brain's NKEY seed (mode 0600); none: connect without one
-    seed_file: Path | None = None
-    # PEM file with the CA of tls:// servers; none: the system's CAs
-    ca_file: Path | None = None
-    # Copies of the log; 3 in a cluster of three servers
-    replicas: int = Field(default=1, ge=1, le=5)
-    # The servers of `url` are in operator mode
-    operator: OperatorConfig | None = None
-    embedded: EmbeddedConfig = EmbeddedConfig()
-
-
-class LogConfig(_Model):
-    """How long the log is kept. What was dropped cannot be replayed; open incidents are also in the snapshot."""
-
-    max_age_s: float = Field(default=30 * 86400, ge=3600)
-    # Beyond this size the oldest messages are dropped
-    max_bytes: int = Field(default=8 * 1024**3, ge=64 * 1024**2)
-    # How long a message id is remembered
-    duplicate_window_s: float = Field(default=300, ge=120)
-
-
-class EvidenceConfig(_Model):
-    """How long evidence bundles are kept in NATS. A dropped bundle may still be on its node."""
-
-    keep_s: float = Field(default=14 * 86400, ge=3600)
-    # Beyond this size the oldest bundles are dropped
-    max_bytes: int = Field(default=1024**3, ge=16 * 1024**2)
 
 
 class SnapshotConfig(_Model):
@@ -117,9 +66,11 @@ class BrainConfig(_Model):
     data_dir: Path = Path("/var/lib/gpuward")
     nats: NatsConfig = NatsConfig()
     log: LogConfig = LogConfig()
+    archive: ArchiveConfig = ArchiveConfig()
     evidence: EvidenceConfig = EvidenceConfig()
     console: ConsoleConfig = ConsoleConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
+    traces: TracesConfig = TracesConfig()
     # Folder; none: the rules that came with gpuward
     rules: Path | None = None
     # Folder; none: the runbooks that came with gpuward
@@ -160,7 +111,10 @@ class BrainConfig(_Model):
     @model_validator(mode="after")
     def _agrees(self) -> "BrainConfig":
         if self.nats.url and "embedded" in self.nats.model_fields_set:
-            raise ValueError("nats: give `url` or `embedded`, not both")
+            raise ValueError(
+                "nats.embedded: give `url` or `embedded`, not both: take out the table [nats.embedded] and all below it, "
+                "[nats.embedded.nodes] too, or nats.url"
+            )
         if self.nats.operator is not None and not self.nats.url:
             raise ValueError(
                 "nats.operator: give the servers in nats.url; the embedded one is not in operator mode"
@@ -225,6 +179,11 @@ class BrainConfig(_Model):
         return self.cell_dir / "registry.json"
 
     @property
+    def tokens_file(self) -> Path:
+        """The hashes of people's tokens; see brain.console.access.tokens."""
+        return self.console.tokens_file or self.data_dir / "tokens.json"
+
+    @property
     def signing_key(self) -> Path:
         """The file with the key that signs commands; its public half is beside it."""
         return self.signing_key_file or self.data_dir / "signing.key"
@@ -264,7 +223,8 @@ class BrainConfig(_Model):
         ask = self.settings.ask_jobs or bool(self.schedulers)
         offsets = zones.utc_offsets(self.settings.zone) if self.settings.zone else self.settings.utc_offsets
         modes = self.settings.modes + self.modes
-        return replace(self.settings, modes=modes, ask_jobs=ask, utc_offsets=offsets)
+        groups = self.settings.groups or tuple(dict.fromkeys([ONCALL, *self.groups]))
+        return replace(self.settings, modes=modes, ask_jobs=ask, utc_offsets=offsets, groups=groups)
 
     def places(self) -> dict[str, Place]:
         """Reads node → place from the topology file; ConfigError names file and node."""
@@ -370,8 +330,28 @@ def _lines(error: ValidationError) -> list[str]:
     for item in error.errors(include_url=False):
         key = ".".join(str(part) for part in item["loc"])
         says = _KINDS_OF_ERROR.get(item["type"], item["msg"].removeprefix("Value error, "))
+        if says == _UNKNOWN:
+            says += _meant(BrainConfig, [str(part) for part in item["loc"]])
         lines.append(f"{key}: {says}" if key else says)
     return lines
+
+
+def _meant(table: type, key: list[str]) -> str:
+    """The end of an error about a key that there is not: which one may be meant, where its table has fixed keys."""
+    for part in key[:-1]:
+        kind = _keys(table).get(part)
+        inner = [one for one in (kind, *get_args(kind)) if _keys(one)]
+        if not inner:
+            return ""
+        table = inner[0]
+    return scopes.have(key[-1], sorted(_keys(table)))
+
+
+def _keys(table: Any) -> dict[str, Any]:
+    """The keys of a table with the declared type of each; none: it is no table, or it has keys of any name."""
+    if isinstance(table, type) and issubclass(table, BaseModel):
+        return {name: field.annotation for name, field in table.model_fields.items()}
+    return get_type_hints(table) if isinstance(table, type) and is_dataclass(table) else {}
 
 
 def _absolute(config: BrainConfig, folder: Path) -> BrainConfig:

@@ -71,9 +71,9 @@ class OidcConfig(_Model):
     name_claim: str = "sub"
     groups_claim: str = "groups"
     scopes: tuple[str, ...] = ("openid", "profile", "email", "groups")
-    # Group -> role, scopes, runbooks; who is in none of them may not come in
+    # Group -> role, scopes, runbooks; who is in none of them may not come in. They are read again when the file changes
     groups: Mapping[str, GrantConfig]
-    # How long a login lasts; changes of groups count from the next one on
+    # How long a login lasts; changes of groups at the provider count from the next one on
     session_s: float = Field(default=8 * 3600, ge=60, le=7 * 86400)
 
     @field_validator("issuer", "redirect_url")
@@ -83,6 +83,13 @@ class OidcConfig(_Model):
         if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
             raise ValueError(f"{url!r}: must begin with https:// (http:// on loopback only)")
         return url
+
+    @field_validator("scopes")
+    @classmethod
+    def _with_openid(cls, scopes: tuple[str, ...]) -> tuple[str, ...]:
+        if "openid" not in scopes:
+            raise ValueError("must have 'openid': without it the provider says nobody's name")
+        return scopes
 
     @field_validator("redirect_url")
     @classmethod
@@ -124,6 +131,10 @@ class ConsoleConfig(_Model):
     def loopback(self) -> bool:
         """Can only this machine reach it?"""
         return self.host in LOOPBACK
+
+    def answers_to(self, host: str) -> bool:
+        """Is it a name under which it may be asked for? `host`: lower case, without port."""
+        return is_address(host) or host in ("localhost", *self.hosts)
 
     @field_validator("users")
     @classmethod

@@ -1,6 +1,10 @@
-"""A small file that several processes change: each change takes its lock and replaces it whole; a changed one is read again."""
+"""A small file that several processes change: each change takes its lock and replaces it whole; a changed one is read again.
+
+What cannot be read (damage, a passing error of this machine) is no change: what was read last counts until it can be read again.
+"""
 
 import fcntl
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +20,8 @@ LOCK_WITHIN_S = (
     10.0  # a change of ours takes milliseconds; whoever holds the lock for longer hangs, or means harm
 )
 _LOCK_POLL_S = 0.02
+AGAIN_S = 1.0  # what could not be read is tried again after this, though nobody has changed it
+_Stamp = tuple[int, int, int] | None
 
 
 class LockedFile(Generic[T]):
@@ -29,31 +35,37 @@ class LockedFile(Generic[T]):
         self._parse = parse
         self._dump = dump
         self._empty = empty
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: _Stamp = None
         self._value = empty()
+        self._was_read = False
+        self._trouble = ""
+        self._again_s = 0.0  # when it is read though nobody has changed it
 
     @property
     def last(self) -> T:
-        """What `value` has read last. Never an error."""
+        """What `value` has read last; of a file that was never read: what a missing one holds. Never an error."""
         return self._value
 
     def value(self) -> T:
-        """Returns what the file holds now. ConfigError: it cannot be read; then it holds nothing until it changes again."""
-        try:
-            stat = self.path.stat()
-        except FileNotFoundError:
-            self._seen, self._value = None, self._empty()
-            return self._value
-        except OSError as error:
-            raise ConfigError(f"{self.path}: {error.strerror}") from error
-        seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-        if seen != self._seen:
-            value = self._empty()
-            try:
-                value = self._read()
-            finally:  # at once: another thread that asks meanwhile gets what was, not nothing
-                self._seen, self._value = seen, value
+        """Returns what the file holds now or, while it cannot be read, what it held last. ConfigError: it was never read."""
+        if (why := self.trouble()) and not self._was_read:
+            raise ConfigError(why)
         return self._value
+
+    def trouble(self) -> str:
+        """Looks whether the file has changed, and returns why it cannot be read; empty: it can."""
+        seen = self._seen
+        try:
+            seen = self._stamp()
+            if seen != self._seen or time.monotonic() >= self._again_s:
+                value = self._read()
+                # At once: another thread that asks meanwhile gets what was, not nothing.
+                self._value, self._was_read, self._trouble = value, True, ""
+                self._seen, self._again_s = seen, math.inf
+        except ConfigError as error:
+            self._trouble = str(error)
+            self._seen, self._again_s = seen, time.monotonic() + AGAIN_S
+        return self._trouble
 
     def change(self, change: Callable[[T], T]) -> None:
         """Replaces what the file holds. ConfigError: it cannot be read or written; it is as it was."""
@@ -65,9 +77,19 @@ class LockedFile(Generic[T]):
                 raise ConfigError(f"{self.path}: {error.strerror}") from error
         self.value()
 
+    def _stamp(self) -> _Stamp:
+        """What is another one after each change; None: there is no file. ConfigError: nobody can tell."""
+        try:
+            stat = self.path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ConfigError(f"{self.path}: {error.strerror}") from error
+        return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
     def _read(self) -> T:
         try:
-            return self._parse(self.path.read_bytes())
+            return self._parse(files.read(self.path))
         except FileNotFoundError:
             return self._empty()
         except OSError as error:
@@ -77,7 +99,9 @@ class LockedFile(Generic[T]):
     def _locked(self) -> Iterator[None]:
         lock = self.path.with_name(self.path.name + ".lock")
         try:
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(
+                lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
+            )
         except OSError as error:
             raise ConfigError(f"{lock}: {error.strerror}") from error
         try:

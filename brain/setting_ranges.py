@@ -22,6 +22,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "breaker_runs": (1, 10_000),
     "breaker_within_s": (60, 7 * 86_400),
     "same_cause_nodes": (1, 10_000),
+    "same_cause_nodes_per_day": (1, 10_000),
     "remedies_per_day": (1, 1000),
     "remedies_per_week": (1, 1000),
     "remedies_per_month": (1, 1000),

@@ -8,7 +8,8 @@ _KEY = re.compile(r"""\s*([A-Za-z0-9_."'-]+?)\s*=""")
 
 
 def line_of(text: str, key: Sequence[str]) -> int:
-    """Returns the line of a key, e.g. `settings`, `hold_off_s`, or of the table or key around it; 0: none is there.
+    """Returns the line of a key, e.g. `settings`, `hold_off_s`, or of the first table or key below it, or of the table or key
+    around it; 0: none is there.
 
     An entry of an array of tables has its number in the key: `modes`, `0`, `mode`.
     """
@@ -27,8 +28,9 @@ def line_of(text: str, key: Sequence[str]) -> int:
             here = [*table, *_parts(named[1])]
         else:
             continue
-        if len(here) > best and list(key[: len(here)]) == here:
-            best, best_line = len(here), number
+        common = min(len(here), len(key))  # `[consol.oidc]` is where `consol` stands, too
+        if common > best and list(key[:common]) == here[:common]:
+            best, best_line = common, number
     return best_line
 
 

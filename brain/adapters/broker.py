@@ -6,7 +6,7 @@ from pathlib import Path
 from agent.contract.errors import ConfigError
 from agent.shared.nats_connection import Identity, NatsConnection, TlsContexts
 from agent.shared.secret_file import nkey_seed
-from brain.config import NatsConfig
+from brain.nats_config import NatsConfig
 
 _LOOK_S = 0.2  # a leader that has lost its connection should notice before its lease runs out
 
@@ -27,8 +27,9 @@ def brain_connection(
     what the server refuses. ConfigError: a file cannot be read.
     """
     servers = [one.strip() for one in (url or config.url).split(",") if one.strip()]
-    contexts = TlsContexts(servers, "nats.ca_file")
     trusted = ca_file or config.ca_file
+    todo = f"put the servers' authority into {trusted}, or that file back from your backup"
+    contexts = TlsContexts(servers, "nats.ca_file", todo=todo)
 
     def identity() -> Identity:
         own = seed or nkey_seed(seed_file or config.seed_file, "nats.seed_file")

@@ -22,6 +22,7 @@ async def try_all(client: Client, cell: str) -> None:
     asked = (
         *("STREAM.NAMES", f"STREAM.INFO.{log}", f"STREAM.CREATE.{log}", f"STREAM.UPDATE.{log}"),
         *(f"STREAM.MSG.GET.{log}", f"CONSUMER.CREATE.{log}.{NOBODY}"),
+        *(f"CONSUMER.MSG.NEXT.{log}.{NOBODY}", f"CONSUMER.DELETE.{log}.{NOBODY}"),
     )
     for request in asked:
         await client.publish(f"$JS.API.{request}", b"{}")

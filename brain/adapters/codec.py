@@ -39,8 +39,10 @@ from brain.core.inputs import (
     StepResult,
     TimerFired,
 )
+from brain.core.state import State
 
 VERSION = 1
+EARLY_S = 1.0  # a timer counts as due up to so long before its due time: clocks differ
 MAX_PACK = 64 * 1024 * 1024  # bytes of an unpacked pack
 
 # One line for each input that brains and operators publish: its token in the subject, and its type.
@@ -129,6 +131,13 @@ def encode_event_body(given: EventSeen) -> bytes:
 def malformed(subject: str, node: str, why: str, seq: int) -> Malformed:
     """Returns the input that stands in for a message that cannot be decoded."""
     return Malformed(id=f"m:{seq}", subject=clip(subject, 200), node=node, why=clip(why, 300))
+
+
+def handled_at(given: Input, stamp: float, state: State) -> float:
+    """The timestamp with which the engine, in this state, handles an input that the server stored at `stamp` (s since 1970)."""
+    if isinstance(given, TimerFired):
+        return stamp + min(max(0.0, given.due - state.time_at(stamp)), EARLY_S)
+    return stamp
 
 
 def _read(what: str, body: bytes) -> Input:

@@ -18,7 +18,8 @@ from agent.contract import subjects
 from agent.contract.errors import ActionError, ConfigError, Unreachable
 from agent.shared.nats_connection import LOST
 from brain.adapters import log
-from brain.config import BrainConfig, EvidenceConfig
+from brain.config import BrainConfig
+from brain.nats_config import EvidenceConfig
 
 LEAST_BYTES = 16 * 1024**2
 MAX_BYTES = 64 * 1024**2  # of one bundle

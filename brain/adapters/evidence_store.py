@@ -35,8 +35,8 @@ from agent.shared.nats_connection import LOST
 from brain import fence
 from brain.adapters.evidence import MAX_BYTES
 from brain.allowance import Allowance
-from brain.config import EvidenceConfig
 from brain.fence import Deposed, Fence
+from brain.nats_config import EvidenceConfig
 
 SHARE = 0.1  # of the bucket, for one node
 ANSWER_S = 5.0

@@ -24,6 +24,23 @@ _BEGINS = "id >= ? AND id < ?"  # by the index: a search by substr() reads every
 _LAST = "\U0010ffff"  # behind whatever an id may go on with
 
 
+# What SQLite says of a file that is not what was written; all else (no space, locked, no descriptor) passes.
+_DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA)
+OWN = (ValueError, KeyError, TypeError, AttributeError)  # of rows whose contents are not what was written
+
+
+def is_damage(error: Exception) -> bool:
+    """Does it say that the file is damaged? Our questions are right: they are tested."""
+    if not isinstance(error, sqlite3.DatabaseError):
+        return isinstance(error, OWN)
+    code = getattr(error, "sqlite_errorcode", None)
+    if (
+        code is None
+    ):  # of another version of ours, or the module's own words: "Could not decode to UTF-8 column ..."
+        return not isinstance(error, sqlite3.OperationalError) or "decode" in str(error)
+    return code & 0xFF in _DAMAGE
+
+
 class HistoryQueries:
     """The questions, over one connection."""
 
@@ -31,6 +48,7 @@ class HistoryQueries:
         """`pause` is called between rows."""
         self._db = db
         self._pause = pause
+        self.damage = ""  # what a question has met; the writer sets the file aside (brain/leader/history.py)
 
     def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
         """Returns incidents, newest first, as the engine's fields.
@@ -92,6 +110,15 @@ class HistoryQueries:
     def newest_notes(self, limit: int) -> list[dict[str, Any]]:
         """Returns the newest notes, the oldest of them first."""
         return self._notes("ORDER BY n DESC LIMIT ?", (limit,))[::-1]
+
+    def failed(self, error: Exception) -> None:
+        """A question has failed: is the file damaged?"""
+        if is_damage(error):
+            self.damage = str(error)
+
+    def use(self, db: sqlite3.Connection) -> None:
+        """Goes on with another file. A question under way ends with the old one."""
+        self._db, self.damage = db, ""
 
     def close(self) -> None:
         """Closes the connection."""

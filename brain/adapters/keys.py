@@ -80,9 +80,14 @@ def read_signer(path: Path) -> Signer:
     """Reads the signing key in `path`, and writes nothing. ConfigError: it holds none."""
     warn_if_open(path)
     try:
-        seed = base64.b64decode(path.read_bytes().strip(), validate=True)
-    except (OSError, binascii.Error) as error:
-        raise ConfigError(f"{path}: not a signing key (base64 of 32 bytes): {error}") from error
+        seed = base64.b64decode(files.read(path).strip(), validate=True)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except binascii.Error as error:
+        raise ConfigError(
+            f"{path}: not a signing key (base64 of 32 bytes): {error}: put it back from your backup. If there is none: "
+            "`gpuward cell rotate signing --compromised`, and every node joins again"
+        ) from error
     if len(seed) != _SEED_BYTES:
         raise ConfigError(f"{path}: a signing key has 32 bytes in base64, this has {len(seed)}")
     key = SigningKey(seed)
@@ -100,10 +105,13 @@ def public_nkey(path: Path) -> str:
     """Returns the public NKEY (U...) of the user seed in `path`; ConfigError when the file holds none."""
     warn_if_open(path)
     try:
-        pair = nkeys.from_seed(bytearray(path.read_bytes().strip()))
+        pair = nkeys.from_seed(bytearray(files.read(path).strip()))
         public: str = pair.public_key.decode()
     except (OSError, nkeys.NkeysError, ValueError) as error:
-        raise ConfigError(f"{path}: not an NKEY seed: {error or type(error).__name__}") from error
+        raise ConfigError(
+            f"{path}: not an NKEY seed: {error or type(error).__name__}: put it back from your backup. If there is none, remove "
+            "it: another is made at the next start (servers of your own must be told: `gpuward cell show --nats-accounts`)"
+        ) from error
     return public
 
 
@@ -121,7 +129,7 @@ def beside(path: Path, what: str) -> Path:
 def keep(path: Path, copy: Path) -> None:
     """Writes a secret file once more, under another name. ConfigError: it cannot be read."""
     try:
-        _write(copy, path.read_bytes())
+        _write(copy, files.read(path))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
+import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import (
@@ -25,12 +26,13 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import NotFoundError
+from nats.js.errors import NotFoundError, ServiceUnavailableError
 
 from agent.contract import subjects
 from agent.contract.messages import MAX_EVENT_BYTES
 from agent.shared.nats_connection import LOST
-from brain.adapters.log import parse_delivery
+from agent.shared.tasks import end
+from brain.adapters.log import asked_at, parse_delivery
 
 MAX_BYTES = 16 * 1024**2  # of one lane
 MAX_AGE_S = 10.0
@@ -43,6 +45,8 @@ _HEARTBEAT_S = 1.0
 _LOST_AFTER_S = 4.0  # without a message or heartbeat for so long, the consumer is gone
 _CHECK_S = 0.5
 _INACTIVE_S = 300.0
+# Of a stream whose servers elect its leader, or that is gone.
+_PASSING = (TimeoutError, nats.errors.TimeoutError, ServiceUnavailableError, NotFoundError)
 
 _log = logging.getLogger(__name__)
 
@@ -110,9 +114,11 @@ class Lanes:
         self._heard: dict[int, float] = {}
 
     async def ensure(self, replicas: int = 1) -> None:
-        """Creates the lanes that are not there: a server forgets them when it stops."""
+        """Creates the lanes that are not there: a server forgets them when it stops. One that nothing can be said of now is
+        left to `taken`.
+        """
         self._replicas = replicas
-        await asyncio.gather(*(self._ensure(number) for number in range(len(self._lanes))))
+        _told(await self._each(self._ensure))
 
     @contextlib.asynccontextmanager
     async def taken(
@@ -134,7 +140,8 @@ class Lanes:
                         pending_bytes_limit=-1,
                     )
                 )
-            await asyncio.gather(*(self._consume(number, inbox) for number in range(len(self._lanes))))
+            for number in _told(await self._each(lambda number: self._consume(number, inbox))):
+                self._heard[number] = -_LOST_AFTER_S  # the watch goes on with it
             watch = asyncio.create_task(self._watch(inbox, interrupted), name="lanes")
             try:
                 yield
@@ -149,6 +156,12 @@ class Lanes:
     async def done(self, offer: Offer) -> None:
         """The offer was dealt with: it leaves the lane, and the node has room for another."""
         await self._client.publish(offer.token, b"+ACK")
+
+    async def _each(self, work: Callable[[int], Awaitable[None]]) -> dict[int, BaseException]:
+        """Does it for all lanes side by side. Returns the errors by lane."""
+        numbers = range(len(self._lanes))
+        results = await asyncio.gather(*map(work, numbers), return_exceptions=True)
+        return {number: error for number, error in zip(numbers, results, strict=True) if error is not None}
 
     async def _ensure(self, number: int) -> None:
         manager, lane = self._client.jsm(), self._lanes[number]
@@ -200,8 +213,8 @@ class Lanes:
         async def receive(message: Msg) -> None:
             self._heard[number] = self._clock()
             if message.headers is not None and "Status" in message.headers:
-                if message.reply:  # flow control
-                    await self._client.publish(message.reply)
+                if asked := asked_at(message):
+                    await self._client.publish(asked)
                 return
             if (offer := self._offer(message)) is not None:
                 await take(offer)
@@ -215,20 +228,40 @@ class Lanes:
         return Offer(node, what, message.data, parse_delivery(message.reply).at, message.reply)
 
     async def _watch(self, inbox: str, interrupted: Callable[[], None]) -> None:
-        """Makes the consumer of a lane anew when it is gone, for example after its server was lost."""
-        while True:
-            await asyncio.sleep(_CHECK_S)
-            now_s = self._clock()
-            for number, heard_s in list(self._heard.items()):
-                if now_s - heard_s < _LOST_AFTER_S:
-                    continue
-                try:
-                    await self._ensure(number)
-                    await self._consume(number, inbox)
-                except LOST as error:
-                    _log.warning("lane %d of cell %s is not delivered: %s", number, self._cell, error)
-                else:
-                    _log.warning(
-                        "lane %d of cell %s was silent: its consumer was made anew", number, self._cell
-                    )
-                    interrupted()
+        """Makes the consumer of a lane anew when it is gone, for example after its server was lost. All such lanes side by
+        side: one without an answer takes its time-out, and dozens may be without one at once.
+        """
+        mending: dict[int, asyncio.Task[None]] = {}
+        try:
+            while True:
+                await asyncio.sleep(_CHECK_S)
+                now_s = self._clock()
+                for number, heard_s in self._heard.items():
+                    idle = number not in mending or mending[number].done()
+                    if idle and now_s - heard_s >= _LOST_AFTER_S:
+                        mending[number] = asyncio.create_task(
+                            self._mend(number, inbox, interrupted), name=f"lane {number}"
+                        )
+        finally:
+            await end(*mending.values())
+
+    async def _mend(self, number: int, inbox: str, interrupted: Callable[[], None]) -> None:
+        try:
+            await self._ensure(number)
+            await self._consume(number, inbox)
+        except LOST as error:
+            _log.warning("lane %d of cell %s is not delivered: %s", number, self._cell, error)
+        else:
+            _log.warning("lane %d of cell %s was silent: its consumer was made anew", number, self._cell)
+            interrupted()
+
+
+def _told(errors: dict[int, BaseException]) -> dict[int, BaseException]:
+    """The lanes of which the servers know no leader at the moment, or which they have lost: one is no reason to give up the
+    others. Raises any other error.
+    """
+    for number, error in errors.items():
+        if not isinstance(error, _PASSING):
+            raise error
+        _log.info("lane %d is not there yet: %s", number, error)
+    return errors

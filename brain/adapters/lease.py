@@ -2,7 +2,8 @@
 
 The holder renews the lease with the revision it knows; a write by another brain makes the renewal fail. The lease
 counts as held only until a deadline on this machine's monotonic clock, measured from before the last renewal was sent.
-So the holder stops before the server lets the next one in, whatever the network does to the answers.
+So a holder that hangs or is cut off stops before its entry expires and the next one is let in, whatever the network does
+to the answers. A holder whose process has ended need not be waited for: docs/decisions/0041.
 """
 
 import asyncio
@@ -17,9 +18,14 @@ from nats.js.kv import KeyValue
 
 from agent.contract import subjects
 from agent.shared.nats_connection import LOST
+from brain.adapters import presence
 
 MARGIN = 0.1  # share of the time to live by which the holder stops before the entry expires
 RENEWALS = 4  # per time to live
+LOOKS = 16  # per time to live, by those that wait for the lease
+# Share of the time to live after which a lease that is not renewed may be one whose holder is gone: longer than from one
+# renewal to the next, so that nobody asks while all is well, and nobody is replaced who does renew it.
+OVERDUE = 1.2 / RENEWALS
 _TAKEN = (KeyWrongLastSequenceError, BadRequestError)
 
 
@@ -42,15 +48,18 @@ class Lease:
         self._clock = clock
         self._until = 0.0
         self._revision = 0
-        self._bucket_: KeyValue | None = None  # of the present connection
+        self._client: Client | None = None  # the present connection
+        self._bucket_: KeyValue | None = None  # there
         self._renewing = asyncio.Lock()
+        self._seen = (0, 0.0)  # the revision of another holder's entry, and since when it stands
         self.epoch = 0  # of the lease that is or was held
         self.unstored = False  # NATS did not answer, or failed, when this brain last tried to take it
 
     @property
     def held(self) -> bool:
         """May this brain act now?"""
-        return self._clock() < self._until
+        connected = self._client is not None and self._client.is_connected
+        return connected and self._clock() < self._until
 
     async def serve(self, client: Client, won: Callable[[int], None], known_epoch: Callable[[], int]) -> None:
         """Competes for the lease, renews it, and calls `won(epoch)` each time this brain acquires it.
@@ -58,22 +67,26 @@ class Lease:
         `known_epoch` is the highest epoch on the log; a new epoch is above it. Releases the lease when cancelled.
         """
         bucket, base = await self._bucket(client)
-        self._bucket_ = bucket
+        self._client, self._bucket_ = client, bucket
+        self._seen = (0, 0.0)
+        shown = await presence.show(client, self._key, self._brain)
         try:
             while True:
                 try:
                     if self._revision:
                         await self._renew(bucket)
-                    if not self._revision and await self._take(bucket):
+                    if not self._revision and await self._take(client, bucket):
                         self.epoch = max(base + self._revision, known_epoch() + 1)
                         won(self.epoch)
                     self.unstored = False
                 except LOST:  # a server without a leader, or with a full disk: the lease runs out by itself
                     self.unstored = True
-                await asyncio.sleep(self._ttl_s / RENEWALS)
+                await asyncio.sleep(self._ttl_s / (RENEWALS if self._revision else LOOKS))
         finally:
             self._bucket_ = None
             await self._release(client, bucket)
+            self._client = None
+            await presence.hide(shown)
 
     async def confirm(self) -> bool:
         """Renews the lease now, which only its holder can: True when the server has said so just now.
@@ -121,22 +134,35 @@ class Lease:
         assert info.created is not None  # noqa: S101 - the server always sends it
         return bucket, int(info.created.timestamp() * 1000)
 
-    async def _take(self, bucket: KeyValue) -> bool:
-        before = self._clock()
-        try:
-            self._revision = await bucket.create(self._key, self._brain.encode())
-        except (*_TAKEN, KeyNotFoundError):
-            return await self._take_own(bucket, before)
-        self._until = before + self._ttl_s * (1 - MARGIN)
-        return True
-
-    async def _take_own(self, bucket: KeyValue, before: float) -> bool:
-        """Takes over our own entry, which may still exist after a lost connection."""
+    async def _take(self, client: Client, bucket: KeyValue) -> bool:
+        """Takes the lease if nobody has it: no entry, our own of before a lost connection, or one of a holder that is gone."""
         try:
             entry = await bucket.get(self._key)
-            if entry.value != self._brain.encode() or entry.revision is None:
-                return False
-            self._revision = await bucket.update(self._key, self._brain.encode(), last=entry.revision)
+        except KeyNotFoundError:  # expired, or given back
+            return await self._write(bucket, None)
+        if entry.value == self._brain.encode() or await self._is_gone(client, entry):
+            return await self._write(bucket, entry.revision)
+        return False
+
+    async def _is_gone(self, client: Client, entry: KeyValue.Entry) -> bool:
+        """Has the holder of this entry stopped renewing it, and has the server no connection of it any more?"""
+        revision, since = self._seen
+        if entry.revision != revision:
+            self._seen = (entry.revision or 0, self._clock())
+            return False
+        if self._clock() - since < self._ttl_s * OVERDUE:
+            return False
+        holder = (entry.value or b"").decode(errors="replace")
+        return not await presence.is_shown(client, self._key, holder, within_s=self._ttl_s / LOOKS)
+
+    async def _write(self, bucket: KeyValue, last: int | None) -> bool:
+        """False: somebody else was faster."""
+        before = self._clock()
+        try:
+            if last is None:
+                self._revision = await bucket.create(self._key, self._brain.encode())
+            else:
+                self._revision = await bucket.update(self._key, self._brain.encode(), last=last)
         except (*_TAKEN, KeyNotFoundError):
             return False
         self._until = before + self._ttl_s * (1 - MARGIN)

@@ -1,15 +1,20 @@
 """The log: one JetStream stream per cell, read in order from a sequence number, each message with the server's time.
 
-It is read by an ephemeral push consumer without acknowledgements. The consumer's own message count proves the order:
-after a gap, or when its heartbeats stay away, a new consumer is created that starts after the last message read.
+It is read by an ephemeral push consumer. The consumer's own message count proves the order: after a gap, also one that only a
+heartbeat tells of, or when its heartbeats stay away, a new consumer is created that starts after the last message read. A batch
+is acknowledged only so that the server sends no more than IN_FLIGHT messages ahead: what else the connection has to carry, the
+lease's answers and the server's pings first of all, must not wait behind megabytes of backlog. The consumer may be on another
+server than the one that we are connected to, and what is said between them may be lost, while nobody's connection is.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -28,27 +33,32 @@ from nats.js.manager import JetStreamManager
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
-from brain.config import LogConfig
+from brain.nats_config import LogConfig
 
 _log = logging.getLogger(__name__)
 
 BATCH = 256  # messages that are handled before other tasks run
+IN_FLIGHT = 16 * BATCH  # sent by the server and not yet taken
 HEARTBEAT_S = 1.0
 _LOST_AFTER_S = 3.5  # without a message or heartbeat for so long, the consumer is gone
+_ASK_AFTER_S = 5.0  # without a message for so long, the server is asked whether there is one
 _ENSURE_TRIES = 20
 _ENSURE_PAUSE_S = 0.25
 _INACTIVE_S = 30.0
+_ACK_WAIT_S = 3600.0  # nothing is sent a second time on the same consumer
 _NO_ROOM = 10047  # the server's "insufficient storage resources available"
 _NO_PEERS = 10005  # a cluster's "no suitable peers for placement", for this or another reason
 LEAST_BYTES = 64 * 1024**2
+SET_BACK_S = (
+    30.0  # a message whose timestamp is so much too early was not delayed: the server's clock was set back
+)
 
 
 class NoRoom(Error):
     """The server has no space for a stream: somebody must make some."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One message of the log."""
 
     seq: int
@@ -201,7 +211,8 @@ class Reader:
         self._wake = asyncio.Event()
         self._subscription: object | None = None
         self._count = 0  # the consumer's own number of the last message
-        self._last_message = clock()
+        self._acked = ""  # where the newest acknowledgement went
+        self._last_message = self._last_record = clock()
 
     async def batch(self) -> list[Record]:
         """Waits for the next messages: at least one, at most BATCH, in order."""
@@ -210,7 +221,10 @@ class Reader:
         while True:
             records = await self._take()
             if records:
+                self._last_record = self._clock()
                 return records
+            if self._clock() - self._last_record > _ASK_AFTER_S:
+                await self._ask()
             self._wake.clear()
             try:
                 async with asyncio.timeout(HEARTBEAT_S):
@@ -218,6 +232,14 @@ class Reader:
             except TimeoutError:
                 if self._clock() - self._last_message > _LOST_AFTER_S:
                     await self._subscribe()
+
+    async def _ask(self) -> None:
+        """Nothing has come for a while. If the log has more nevertheless, the consumer waits for something: it is made anew."""
+        self._last_record = self._clock()
+        with contextlib.suppress(Error, TimeoutError):
+            state = (await self._client.jsm().stream_info(subjects.stream(self._cell))).state
+            if state.messages and state.last_seq > self._last and not self._queue:
+                await self._subscribe()
 
     async def close(self) -> None:
         """Removes the consumer."""
@@ -228,25 +250,38 @@ class Reader:
 
     async def _take(self) -> list[Record]:
         records: list[Record] = []
+        newest = ""
         while self._queue and len(records) < BATCH:
             message = self._queue.popleft()
             if message.headers is not None and "Status" in message.headers:
                 # A flow control request is answered once everything before it has been taken.
-                if message.reply:
-                    await self._client.publish(message.reply)
+                if asked := asked_at(message):
+                    await self._client.publish(asked)
+                sent = message.headers.get("Nats-Last-Consumer")
+                if sent is not None and int(sent) > self._count:
+                    await self._subscribe()  # it sent what never came
+                    return records
+                if (
+                    sent is not None and self._acked
+                ):  # between servers it may have been lost, and nothing follows
+                    await self._client.publish(self._acked, b"+ACK")
                 continue
             record, count = _record(message)
             if count != self._count + 1:
                 await self._subscribe()  # a gap: read again after the last good message
-                break
+                return records
             self._count = count
             self._last = record.seq
+            newest = message.reply
             records.append(record)
+        if newest:
+            self._acked = newest
+            await self._client.publish(newest, b"+ACK")
         return records
 
     async def _subscribe(self) -> None:
         await self.close()
-        self._count = 0
+        self._count, self._acked = 0, ""
         inbox = self._client.new_inbox()
 
         async def deliver(message: Msg) -> None:
@@ -266,7 +301,9 @@ class Reader:
                 deliver_subject=inbox,
                 deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
                 opt_start_seq=self._last + 1,
-                ack_policy=AckPolicy.NONE,
+                ack_policy=AckPolicy.ALL,
+                ack_wait=_ACK_WAIT_S,
+                max_ack_pending=IN_FLIGHT,
                 replay_policy=ReplayPolicy.INSTANT,
                 flow_control=True,
                 idle_heartbeat=HEARTBEAT_S,
@@ -277,26 +314,38 @@ class Reader:
         )
 
 
+def running_s() -> float:
+    """How long this machine has been running, asleep or not: a sleep is no jump of another one's clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class LogClock:
-    """The log's time between messages, for timers: this machine's monotonic clock plus an offset.
+    """The server's time between messages: this machine's monotonic clock plus an offset.
 
     The offset is estimated from messages that arrived without a backlog: of the newest, the one with the least delay is
-    the most accurate.
+    the most accurate. A clock that was set back is followed with its first message.
     """
 
-    def __init__(
-        self, mono: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, mono: Callable[[], float] = running_s, wall: Callable[[], float] = time.time) -> None:
         self._mono = mono
         self._guess = wall() - mono()  # until the first message
         self._offsets: deque[float] = deque(maxlen=32)
-        self._least = 0.0  # the clock never runs backwards
+        self._least = 0.0  # it never runs backwards, but with the server's
 
     def calibrate(self, stamp: float) -> None:
         """Takes the timestamp of a message that has just arrived without a backlog before it."""
+        offset = stamp - self._mono()
+        if self._offsets and offset < max(self._offsets) - SET_BACK_S:
+            self._offsets.clear()
         if not self._offsets:
-            self._least = 0.0  # what was told before was this machine's wall clock, which may be hours ahead
-        self._offsets.append(stamp - self._mono())
+            self._least = 0.0  # what was told before was another clock, which may have been hours ahead
+        self._offsets.append(offset)
+
+    def ahead_s(self, stamp: float) -> float:
+        """By so much is a message later than it can be, by this machine's count since the ones before: the server's clock has
+        jumped. 0 before the first.
+        """
+        return stamp - self._mono() - max(self._offsets) if self._offsets else 0.0
 
     def now(self) -> float:
         """Returns the timestamp that the server would give a message now, in seconds since 1970."""
@@ -305,15 +354,14 @@ class LogClock:
         return self._least
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveredMessage:
+class DeliveredMessage(NamedTuple):
     """What the server says of a message that a consumer delivers."""
 
     seq: int
     # The server's timestamp, seconds since 1970.
     at: float
     # The consumer's own number of it, from 1.
-    count: int
+    number: int
     # How many messages are ready after this one.
     pending: int
 
@@ -329,7 +377,14 @@ def parse_delivery(reply: str) -> DeliveredMessage:
     return DeliveredMessage(int(parts[5]), int(parts[7]) / 1e9, int(parts[6]), int(parts[8]))
 
 
+def asked_at(message: Msg) -> str:
+    """Of a flow control request or a heartbeat of a consumer: where the server waits for an answer before it sends on; empty:
+    nowhere. Each heartbeat says again at which request it waits: on the way between servers that or the answer may be lost.
+    """
+    return message.reply or (message.headers or {}).get("Nats-Consumer-Stalled", "")
+
+
 def _record(message: Msg) -> tuple[Record, int]:
     """Returns the record of a delivered message, and the consumer's number of it."""
     found = parse_delivery(message.reply)
-    return Record(found.seq, found.at, message.subject, message.data, found.pending), found.count
+    return Record(found.seq, found.at, message.subject, message.data, found.pending), found.number

@@ -8,6 +8,7 @@ dies with the brain, so that a killed brain leaves no server behind that occupie
 import asyncio
 import contextlib
 import ctypes
+import logging
 import os
 import shutil
 import signal
@@ -22,21 +23,23 @@ from pathlib import Path
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import files
-from brain.adapters import keys
+from brain.adapters import admitted_nodes, keys
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nats_server_config import config_text, store_limit
 from brain.adapters.server_log import ServerLog
 from brain.cell.authority import Authority
+from brain.cell.registry import CellRegistry
 from brain.config import BrainConfig
 
 START_WITHIN_S = 10.0
 STOP_WITHIN_S = 10.0
 _RELOAD_WITHIN_S = 5.0
 _POLL_S = 0.01
-_MEMORY_LIMIT = (
+MEMORY_LIMIT = (
     "900MiB"  # Go collects its garbage harder from there on: 10,000 nodes need 0.95 GB instead of 1.5
 )
 _PR_SET_PDEATHSIG = 1
+_log = logging.getLogger(__name__)
 # Loaded here, since hardly anything is allowed in the child between fork and exec.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -126,6 +129,12 @@ class NatsServer:
         await asyncio.to_thread(self.reload)
         self._behind = False
 
+    def admit(self, nodes: Mapping[str, str]) -> None:
+        """As `set_nodes`, of a server that does not run yet: it starts with them."""
+        for name, public in nodes.items():
+            self.allow(Member(name=name, public=public, nodes=(name,)))
+        self._registered = frozenset(nodes)
+
     def reload(self) -> None:
         """Makes the running server read its users and its certificate again, and waits until it has."""
         with self._reloading:
@@ -134,10 +143,12 @@ class NatsServer:
             self._reload()
 
     def start(self) -> None:
-        """Starts the server and waits until it answers. ConfigError: the port is taken, or there is no binary."""
+        """Starts the server and waits until it answers. ConfigError: the port is taken, no binary, a damaged file."""
         (self._folder / "js").mkdir(parents=True, exist_ok=True)
         self._end_orphan()
         _check_host(self._host)
+        if self._authority:
+            self._authority.check_key()
         with contextlib.suppress(OSError), socket.create_connection((self._host, self._port), 0.5):
             raise ConfigError(
                 f"port {self._port} of {self._host} is taken by another program: stop it, "
@@ -191,7 +202,7 @@ class NatsServer:
             self._log.begin()
             self._process = subprocess.Popen(
                 [_binary(), "-c", str(self._config)],
-                env={"GOMEMLIMIT": _MEMORY_LIMIT} | os.environ,
+                env={"GOMEMLIMIT": MEMORY_LIMIT} | os.environ,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,
@@ -237,6 +248,7 @@ class NatsServer:
             limit=self._limit,
         )
         files.write(self._config, text.encode())
+        admitted_nodes.write(self._folder, {name: self._members[name].public for name in self._registered})
 
     def _reload(self) -> None:
         """Makes the running server read its users again, and waits until it has."""
@@ -310,10 +322,17 @@ def of(config: BrainConfig) -> NatsServer:
 
 @contextlib.contextmanager
 def embedded(config: BrainConfig) -> Iterator[NatsServer]:
-    """The server of a configuration, with the nodes that it lists, while the context is open."""
+    """The server of a configuration, with its nodes and those of the cell, while the context is open. Where the registry cannot
+    be read, it lets in whom it let in before.
+    """
     server = of(config)
-    for node, public in config.nats.embedded.nodes.items():
-        server.allow(Member(name=node, public=public, nodes=(node,)))
+    registry = CellRegistry(config.registry_file, config.nats.embedded.nodes)
+    try:
+        joined = {name: node.public for name, node in registry.nodes().items()}
+    except ConfigError as error:
+        joined = admitted_nodes.read(server.folder)
+        _log.error("%s. NATS lets in the %d nodes that it let in before", error, len(joined))
+    server.admit({**joined, **config.nats.embedded.nodes})
     server.start()
     try:
         yield server

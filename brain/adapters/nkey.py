@@ -53,7 +53,7 @@ def load(path: Path, kind: NkeyKind) -> Nkey:
     """Returns the key whose seed is in the file. ConfigError: there is none of this kind."""
     warn_if_open(path)
     try:
-        seed = path.read_bytes().strip()
+        seed = files.read(path).strip()
         prefix, raw = nkeys.decode_seed(seed)
     except (OSError, nkeys.NkeysError, ValueError) as error:
         raise ConfigError(f"{path}: not an NKEY seed: {error or type(error).__name__}") from error
@@ -62,11 +62,11 @@ def load(path: Path, kind: NkeyKind) -> Nkey:
     return _of(seed)
 
 
-def load_or_make(path: Path, kind: NkeyKind) -> Nkey:
-    """As `load`; makes the seed when there is none, in a file that belongs to whom its folder belongs to."""
+def load_or_make(path: Path, kind: NkeyKind, *, like: Path | None = None) -> Nkey:
+    """As `load`; makes the seed when there is none. The file belongs to whom the folder `like` belongs to; None: its own."""
     if not path.exists():
         seed = nkeys.encode_seed(os.urandom(_RAW_BYTES), _PREFIXES[kind])
-        files.write(path, seed + b"\n", sync=True, mode=0o600, like=path.parent)
+        files.write(path, seed + b"\n", sync=True, mode=0o600, like=like or path.parent)
     return load(path, kind)
 
 

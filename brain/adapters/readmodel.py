@@ -4,6 +4,7 @@ It is derived data: written from the engine's effects in the order of the log, o
 lost, reading the log from its beginning restores it.
 """
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 
 import orjson
 
+from agent.contract.errors import ConfigError
 from brain.adapters.files import move_away
-from brain.adapters.history_queries import NOTE, OVER, HistoryQueries
+from brain.adapters.history_queries import NOTE, OVER, HistoryQueries, is_damage
 from brain.core.effects import Note
 from brain.core.state import Incident, IncidentState, Run
+
+_log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 1
 KEEP_NOTES = 1_000_000  # beyond that the oldest are deleted
@@ -54,29 +58,50 @@ class ReadModel(HistoryQueries):
     """One file, written by the live loop in one transaction per batch of the log. The API reads it by a `reader`."""
 
     def __init__(self, path: Path) -> None:
+        """ConfigError: the file cannot be opened, though it is not damaged: e.g. there is no space."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        self._pause = _no_pause
-        try:
-            self._open()
-        except sqlite3.DatabaseError:
-            self._db.close()
-            for suffix in ("", "-wal", "-shm"):
-                if path.with_name(path.name + suffix).exists():
-                    move_away(path.with_name(path.name + suffix), "damaged")
-            self._open()
+        self._readers: list[HistoryQueries] = []
         self._written = 0
         self._shown = 0
+        super().__init__(sqlite3.connect(":memory:"), _no_pause)
+        try:
+            self._open()
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not is_damage(error):
+                raise ConfigError(f"{path}: {error}: make room, or see who else uses it") from error
+            self.set_aside(error)
+
+    def set_aside(self, error: Exception | str) -> None:
+        """The file is damaged: it is kept as `.damaged`, and an empty one is in its place, for the readers too."""
+        _log.error(
+            "%s is damaged (%s): set aside as .damaged, and made again from the log", self._path, error
+        )
+        self._db.close()
+        for suffix in ("", "-wal", "-shm"):
+            if (part := self._path.with_name(self._path.name + suffix)).exists():
+                move_away(part, "damaged")
+        self._open()
+        for reader in self._readers:
+            reader.use(self._read_only())
+
+    @property
+    def met_damage(self) -> str:
+        """What a question to it, or to a reader, has met; empty: nothing."""
+        return next((one.damage for one in (self, *self._readers) if one.damage), "")
 
     def _open(self) -> None:
+        self._db.close()
         self._db = sqlite3.connect(self._path, isolation_level=None, timeout=5.0, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
+        self.damage = ""
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version not in (0, SCHEMA_VERSION):
             raise sqlite3.DatabaseError(f"schema version {version}")
         self._db.executescript(_SCHEMA)
-        self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        if not version:
+            self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     def position(self, identity: str) -> int:
         """Returns the last position of this log that has been written; 0 for another log."""
@@ -136,10 +161,13 @@ class ReadModel(HistoryQueries):
         """Returns a reader with a connection of its own, which cannot write, for one thread beside the event loop. `pause`
         is called between the rows that it reads.
         """
+        reader = HistoryQueries(self._read_only(), pause)
+        self._readers.append(reader)
+        return reader
+
+    def _read_only(self) -> sqlite3.Connection:
         uri = f"{self._path.absolute().as_uri()}?mode=ro"
-        return HistoryQueries(
-            sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False), pause
-        )
+        return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False)
 
     def _put(
         self, notes: Iterable[tuple[int, Note]], incidents: Iterable[Incident], runs: Iterable[Run]

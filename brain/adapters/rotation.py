@@ -12,6 +12,7 @@ from agent.contract.trust import Trust
 from brain.adapters import keys, signing_key
 from brain.adapters.keys import Signer, beside
 from brain.cell.authority import Authority
+from brain.cell.confirmations import highest, read_confirmed
 from brain.cell.trust import STAGES, KeyKind, Rotation, SignedTrust, Stage, TrustFile, TrustState
 from brain.config import BrainConfig
 
@@ -101,7 +102,7 @@ class KeyRotation:
 
         def change(state: TrustState) -> TrustState:
             new = keys.load_signer(fresh)
-            revoked = Trust(cell=self._cell, serial=state.serial + 1, keys={}, ca=self._ca())
+            revoked = Trust(cell=self._cell, serial=self._next(state), keys={}, ca=self._ca())
             trust = Trust(
                 cell=self._cell, serial=revoked.serial + 1, keys={new.key_id: new.public}, ca=self._ca()
             )
@@ -145,8 +146,12 @@ class KeyRotation:
 
     def _announced(self, state: TrustState, signers: Sequence[Signer]) -> TrustState:
         """With one announcement more: of what the files have now, signed by these keys."""
-        trust = Trust(cell=self._cell, serial=state.serial + 1, keys=self.in_force(), ca=self._ca())
+        trust = Trust(cell=self._cell, serial=self._next(state), keys=self.in_force(), ca=self._ca())
         return state.model_copy(update={"announcements": (*state.announcements, _signed(trust, signers))})
+
+    def _next(self, state: TrustState) -> int:
+        """Above what any node has: ours may be older, put back from a backup, and nodes take only what is newer than theirs."""
+        return highest(read_confirmed(self.file.confirmed_file), state.serial) + 1
 
     def _held(self) -> list[Signer]:
         """The signing keys that are there, the one in use first."""

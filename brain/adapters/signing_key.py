@@ -49,9 +49,8 @@ async def check_log(config: BrainConfig, connection: NatsConnection, stop: async
     if written:
         raise ConfigError(
             f"{key} is not there, and another brain has written the log of cell {config.cell}: nodes obey its key and no "
-            "other. From that brain's machine copy its signing.key (mode 0600, this brain's user; or name one by "
-            "signing_key_file), and the files trust.json and ca* of the folder `cell` of its data_dir, if they are there "
-            "(docs/operations.md, `A second brain`). If nobody has the key any more: `gpuward cell rotate signing "
+            "other. On that brain's machine say `gpuward cell share FILE`, and here, as root, `gpuward cell take "
+            "FILE` (docs/operations.md, `A second brain`). If nobody has the key any more: `gpuward cell rotate signing "
             "--compromised`, and every node joins again"
         )
 
@@ -66,7 +65,8 @@ async def _asked(config: BrainConfig, connection: NatsConnection, stop: asyncio.
             if time.monotonic() >= until_s or stop.is_set():
                 raise ConfigError(
                     f"{config.signing_key} is not there, and NATS does not answer ({error}), so nobody can say whether the cell "
-                    "has another brain, whose key nodes obey: start the brain when the servers run, or copy that key here"
+                    "has another brain, whose key nodes obey: start the brain when the servers run, or bring that key here "
+                    "(`gpuward cell take`)"
                 ) from error
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), PAUSE_S)

@@ -1,72 +1,136 @@
 """The engine's state on disk, so that a restart reads only what came after it.
 
-A snapshot belongs to one log, one position on it, and one version of the engine's code, since other code could have
-decided differently. One that does not fit is moved away, and the log is read again from its beginning.
+A snapshot belongs to one log and one position on it. It outlives the version of gpuward that wrote it: what was open, held and
+drained stays so over an upgrade, also when the log no longer reaches back so far (docs/decisions/0043). One that cannot be used
+is moved away, and the next best is taken: the copy that the leader keeps in NATS (brain/adapters/state_copy.py), or what an
+earlier version left.
 """
 
+import contextlib
 import hashlib
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-import agent.contract
-import brain.core
+from agent import __version__
 from agent.shared import files
 from brain.adapters.files import move_away
 from brain.core.state import State
 
+# Of the state. A field that is added has a default, and leaves it as it is; any other change makes it one more, and reads the
+# ones before. tests/fixtures/releases has a snapshot of each version.
 FORMAT = 1
+EARLIER = 2  # snapshots of earlier versions that are kept, to go back to
+_REPLAYED = "replayed"
 _ADAPTER: TypeAdapter[State] = TypeAdapter(State)
 
 
+class _Unfit(Exception):
+    """This snapshot cannot be used. `suffix`: of the name under which it is put away."""
+
+    def __init__(self, why: str, suffix: str) -> None:
+        super().__init__(why)
+        self.suffix = suffix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """The newest state that could be read, or None; its position on the log; and why it is not the one on disk ("": it is)."""
+
+    state: State | None
+    seq: int
+    why: str
+
+
 class Snapshots:
-    """The one snapshot file of a brain."""
+    """The snapshot file of a brain, and what earlier versions left beside it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.of_another_log = False  # the one that `load` found
+        self._replaces_earlier = True  # what is on disk may be of an earlier version
 
-    def load(self, identity: str) -> tuple[State | None, int, str]:
-        """Returns (state, position on the log, why there is none). `identity` is that of the log to be read."""
+    def load(self, identity: str, copy: bytes = b"") -> Loaded:
+        """Returns the newest state of the log with this identity: on disk, or in `copy`, or left by an earlier version. One that
+        was replayed comes before every copy: a person has put it there, and a brain that had lost its state has made the copy.
+        """
+        own, why = self._own(identity)
+        if own is not None and self._replayed():
+            copy = b""
+        if copy and (own is None or _seq(copy) > own[1]) and (taken := _read_or_none(copy, identity)):
+            why = f"{why or 'the snapshot was older'}: the copy in NATS is used"
+            return Loaded(state=taken[0], seq=taken[1], why=why)
+        if own is not None:
+            return Loaded(state=own[0], seq=own[1], why="")
+        for path in self._earlier():
+            with contextlib.suppress(OSError):
+                if left := _read_or_none(path.read_bytes(), identity):
+                    return Loaded(state=left[0], seq=left[1], why=f"{why}: {path.name} is used")
+        return Loaded(state=None, seq=0, why=f"{why}: the log is read from its beginning")
+
+    def write(self, body: bytes, seq: int, identity: str, *, replayed: bool = False) -> None:
+        """Writes the result of `dump`. `replayed`: out of a log that was written down. OSError: it could not be written, and the
+        old snapshot remains.
+        """
+        if self._replaces_earlier:
+            self._keep_earlier()
+            self._replaces_earlier = False
+        files.write(self._path, packed(body, seq, identity, replayed=replayed), sync=True)
+
+    def _replayed(self) -> bool:
+        """Whether the one on disk, which was read already, is out of `gpuward log replay`. The brain's next one is not."""
+        with self._path.open("rb") as source:
+            return orjson.loads(source.readline()).get(_REPLAYED) is True
+
+    def _own(self, identity: str) -> tuple[tuple[State, int] | None, str]:
         try:
             raw = self._path.read_bytes()
         except FileNotFoundError:
-            return None, 0, "there is no snapshot"
+            return None, "there is no snapshot"
         try:
-            head, _, body = raw.partition(b"\n")
-            meta: dict[str, Any] = orjson.loads(head)
-            if meta["format"] != FORMAT or meta["code"] != code_version():
-                return self._rejected("of another version of gpuward", "version")
-            if meta["log"] != identity:
-                self.of_another_log = True
-                return self._rejected("of another log", "log")
-            if meta["sha256"] != hashlib.sha256(body).hexdigest():
-                return self._rejected("damaged", "damaged")
-            return _ADAPTER.validate_json(body), int(meta["seq"]), ""
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
-            return self._rejected(f"damaged ({type(error).__name__})", "damaged")
+            return _read(raw, identity), ""
+        except _Unfit as unfit:
+            self.of_another_log = unfit.suffix == "log"
+            away = move_away(self._path, unfit.suffix)
+            return None, f"the snapshot was {unfit}, moved to {away.name}"
 
-    def _rejected(self, why: str, suffix: str) -> tuple[None, int, str]:
-        away = move_away(self._path, suffix)
-        return (
-            None,
-            0,
-            f"the snapshot was {why}: moved to {away.name}, the log is read from its beginning",
+    def _keep_earlier(self) -> None:
+        """Puts away what another version wrote."""
+        try:
+            with self._path.open("rb") as source:
+                version = str(orjson.loads(source.readline())["version"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        if version == __version__ or not version.replace(".", "").isalnum():
+            return
+        move_away(self._path, f"of-{version}")
+        for path in self._earlier()[EARLIER:]:
+            path.unlink(missing_ok=True)
+
+    def _earlier(self) -> list[Path]:
+        """What earlier versions left, newest first."""
+        return sorted(
+            self._path.parent.glob(f"{self._path.name}.of-*"),
+            key=lambda path: path.stat().st_mtime,
+            reverse=True,
         )
 
-    def write(self, body: bytes, seq: int, identity: str) -> None:
-        """Writes the result of `dump`. OSError: it could not be written, and the old snapshot remains."""
-        meta = {
-            "format": FORMAT,
-            "code": code_version(),
-            "log": identity,
-            "seq": seq,
-            "sha256": hashlib.sha256(body).hexdigest(),
-        }
-        files.write(self._path, orjson.dumps(meta) + b"\n" + body, sync=True)
+
+def packed(body: bytes, seq: int, identity: str, *, replayed: bool = False) -> bytes:
+    """A snapshot from the result of `dump`: a line of JSON that says what it is, and the state."""
+    meta: dict[str, Any] = {
+        "format": FORMAT,
+        "version": __version__,
+        "log": identity,
+        "seq": seq,
+        "sha256": hashlib.sha256(body).hexdigest(),
+    }
+    if replayed:
+        meta[_REPLAYED] = True
+    return orjson.dumps(meta) + b"\n" + body
 
 
 def dump(state: State) -> bytes:
@@ -79,12 +143,30 @@ def parse(body: bytes) -> State:
     return _ADAPTER.validate_json(body)
 
 
-@cache
-def code_version() -> str:
-    """Returns a digest of the code that decides."""
-    digest = hashlib.sha256()
-    for package in (agent.contract, brain.core):
-        for folder in package.__path__:
-            for file in sorted(Path(folder).rglob("*.py")):
-                digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]
+def _read(raw: bytes, identity: str) -> tuple[State, int]:
+    try:
+        head, _, body = raw.partition(b"\n")
+        meta: dict[str, Any] = orjson.loads(head)
+        if not isinstance(meta["format"], int) or meta["format"] > FORMAT:
+            raise _Unfit(f"of a newer version of gpuward ({str(meta.get('version'))[:20]})", "newer")
+        if meta["log"] != identity:
+            raise _Unfit("of another log", "log")
+        if meta["sha256"] != hashlib.sha256(body).hexdigest():
+            raise _Unfit("damaged", "damaged")
+        return parse(body), int(meta["seq"])
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise _Unfit(f"damaged ({type(error).__name__})", "damaged") from error
+
+
+def _seq(raw: bytes) -> int:
+    try:
+        return int(orjson.loads(raw.partition(b"\n")[0])["seq"])
+    except (ValueError, KeyError, TypeError):
+        return 0
+
+
+def _read_or_none(raw: bytes, identity: str) -> tuple[State, int] | None:
+    try:
+        return _read(raw, identity)
+    except _Unfit:
+        return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from brain.core.inputs import TimerFired
 
 REPEAT_S = 5.0  # a timer that was published as due and is still set is published again after this
+_LEAST_WAIT_S = 0.005
 _SLACK = 1000
 
 
@@ -56,7 +57,8 @@ class Timers:
     async def wait(self) -> None:
         """Waits until the next timer may be due, or an earlier one is set."""
         self._wake.clear()
-        delay = max(0.0, self._heap[0][0] - self._clock()) if self._heap else None
+        # By a clock that was set back time goes on slowly, or stands still for a moment: then it is asked again soon.
+        delay = max(_LEAST_WAIT_S, self._heap[0][0] - self._clock()) if self._heap else None
         try:
             async with asyncio.timeout(delay):
                 await self._wake.wait()

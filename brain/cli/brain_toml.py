@@ -1,10 +1,15 @@
 """Which brain.toml a command of this machine reads: the one that is named, or that of the brain's unit."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from agent.contract.errors import ConfigError
 from brain import config as brain_config
+from brain.cell.authority import Authority
+from brain.cli.as_owner import as_owner
 from brain.config import BrainConfig
 
 DEFAULT_CONFIG = Path("/etc/gpuward/brain.toml")
@@ -28,3 +33,17 @@ def load(path: Path | None, data: Path | None) -> BrainConfig:
     if chosen(path) is None and data is None:
         click.echo(f"there is no {DEFAULT_CONFIG}: this is about {found.data_dir}, the default", err=True)
     return found.model_copy(update={"data_dir": data.resolve()}) if data else found
+
+
+def check_cell(config: BrainConfig) -> None:
+    """ConfigError: there is nothing of a cell here, neither an authority nor a signing key."""
+    if not (Authority(config.cell_dir).exists() or config.signing_key.exists()):
+        raise ConfigError(f"{config.cell_dir}: there is no cell yet: `gpuward cell init --name NAME`")
+
+
+@contextmanager
+def in_cell(path: Path | None, data: Path | None) -> Iterator[BrainConfig]:
+    """As `load`, and what is done inside is done in the cell's folder: root does it with the rights of that folder's owner."""
+    found = load(path, data)
+    with as_owner(found.cell_dir):
+        yield found

@@ -3,7 +3,6 @@
 import os
 import pwd
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,35 +12,25 @@ import orjson
 
 from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
-from brain.adapters import keys, nats_accounts, nkey
+from brain.adapters import keys, nats_accounts
 from brain.adapters.nats_accounts import Member
-from brain.adapters.nkey import NkeyKind
 from brain.cell import by_hand
 from brain.cell.authority import ALWAYS, Authority, ends_soon
 from brain.cell.invitation import check_url, invitation
 from brain.cell.journal import CellJournal, Deed
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
-from brain.cli import brain_toml_keys, cell_export, cell_rotate
-from brain.cli.brain_toml import DEFAULT_CONFIG, chosen, in_config, in_data, load
+from brain.cli import brain_toml_keys, cell_export, cell_rotate, cell_shared
+from brain.cli.as_owner import as_owner, make_data_folder
+from brain.cli.brain_toml import DEFAULT_CONFIG, check_cell, chosen, in_cell, in_config, in_data, load
+from brain.cli.cell_export import make_brain_seed, registry_of
 from brain.cli.operator_commands import Duration
 from brain.cli.terminal import print_json
 from brain.config import BrainConfig
 
-USER = "gpuward"  # of the brain's unit
-
-
-def _registry(config: BrainConfig) -> CellRegistry:
-    if not config.cell_dir.is_dir():
-        raise ConfigError(f"{config.cell_dir}: there is no cell yet: `gpuward cell init --name NAME`")
-    return CellRegistry(config.registry_file, config.nats.embedded.nodes)
-
 
 def _make_folder(config: BrainConfig) -> None:
     config.cell_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
-    if os.geteuid() == 0:  # the brain's user must be able to read it
-        owner = config.data_dir.stat()
-        os.chown(config.cell_dir, owner.st_uid, owner.st_gid)
 
 
 def _operator() -> str:
@@ -94,9 +83,11 @@ def init(names: tuple[str, ...], write: bool, path: Path | None, data: Path | No
     if write and file is None:
         raise ConfigError(f"--write: there is no {DEFAULT_CONFIG}: give --config")
     text = brain_toml_keys.changed(file, keys) if write and file else ""
-    _make_folder(config)
-    authority.make(config.cell, names, time.time())
-    click.echo(f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}")
+    make_data_folder(config.data_dir)
+    with as_owner(config.cell_dir):
+        _make_folder(config)
+        authority.make(config.cell, names, time.time())
+        click.echo(f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}")
     if text and file:
         brain_toml_keys.write(file, text)
         click.echo(f"{file} says now how nodes reach it. Start the brain: systemctl enable --now gpuward")
@@ -109,17 +100,6 @@ def init(names: tuple[str, ...], write: bool, path: Path | None, data: Path | No
     click.echo("Then let nodes join: gpuward cell token --nodes 'gpu-*' --count 100")
 
 
-def _made(folder: Path) -> None:
-    """The data folder, before the brain has made it: as root for the user of the brain's unit, if there is one."""
-    if folder.is_dir():
-        return
-    folder.mkdir(parents=True, mode=0o750)
-    if os.geteuid() == 0:
-        with suppress(KeyError):
-            user = pwd.getpwnam(USER)
-            os.chown(folder, user.pw_uid, user.pw_gid)
-
-
 @cell.command("add-node")
 @click.argument("name")
 @click.argument("public")
@@ -127,12 +107,12 @@ def _made(folder: Path) -> None:
 @in_data
 def add_node(name: str, public: str, path: Path | None, data: Path | None) -> None:
     """Lets the node NAME in by its PUBLIC NKEY (U...), which somebody has made there."""
-    config = load(path, data)
-    _registry(config).add(name, public, now=time.time())
-    _done(config, f"let node {name} in")
-    click.echo(f"node {name} may connect")
-    if more := by_hand.todo(config, name, joined=True):
-        click.echo(f"Not done yet: {more}.")
+    with in_cell(path, data) as config:
+        registry_of(config).add(name, public, now=time.time())
+        _done(config, f"let node {name} in")
+        click.echo(f"node {name} may connect")
+        if more := by_hand.todo(config, name, joined=True):
+            click.echo(f"Not done yet: {more}.")
 
 
 @cell.command()
@@ -160,23 +140,23 @@ def token(
     data: Path | None,
 ) -> None:
     """Makes a join token: `gpuward-agent join TOKEN` on each node. It is shown once."""
-    config = load(path, data)
-    registry, authority = _registry(config), Authority(config.cell_dir)
-    fingerprint = authority.fingerprint() if authority.exists() else ""
-    if not urls:
-        if not fingerprint:
-            raise ConfigError("there is no authority: give --url, or make one (`gpuward cell init`)")
-        name = authority.names()[0]
-        urls = (f"https://{f'[{name}]' if ':' in name else name}:{config.console.port}",)
-    for url in urls:
-        check_url(url)
-    if not nodes:
-        raise ConfigError("--nodes: want a glob of names, e.g. 'gpu-*'")
-    now = time.time()
-    id_, secret = registry.make_token(nodes, count=count, now=now, lasts_s=lasts_s, replace=replace)
-    _done(config, f"made join token {id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}")
-    click.echo(invitation(urls, fingerprint, id_, secret))
-    click.echo(f"{id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}", err=True)
+    with in_cell(path, data) as config:
+        registry, authority = registry_of(config), Authority(config.cell_dir)
+        fingerprint = authority.fingerprint() if authority.exists() else ""
+        if not urls:
+            if not fingerprint:
+                raise ConfigError("there is no authority: give --url, or make one (`gpuward cell init`)")
+            name = authority.names()[0]
+            urls = (f"https://{f'[{name}]' if ':' in name else name}:{config.console.port}",)
+        for url in urls:
+            check_url(url)
+        if not nodes:
+            raise ConfigError("--nodes: want a glob of names, e.g. 'gpu-*'")
+        now = time.time()
+        id_, secret = registry.make_token(nodes, count=count, now=now, lasts_s=lasts_s, replace=replace)
+        _done(config, f"made join token {id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}")
+        click.echo(invitation(urls, fingerprint, id_, secret))
+        click.echo(f"{id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}", err=True)
 
 
 @cell.command()
@@ -185,12 +165,12 @@ def token(
 @in_data
 def revoke(what: str, path: Path | None, data: Path | None) -> None:
     """Takes a node or a join token (its id) away, at once: a node's connection is closed, and the brain forgets it."""
-    config = load(path, data)
-    revoked = _registry(config).revoke(what, by=_operator(), now=time.time())
-    _done(config, f"revoked {revoked}")
-    click.echo(f"revoked: {revoked}")
-    if revoked.startswith("node ") and (more := by_hand.todo(config, what, joined=False)):
-        click.echo(f"Not done yet: {more}.")
+    with in_cell(path, data) as config:
+        revoked = registry_of(config).revoke(what, by=_operator(), now=time.time())
+        _done(config, f"revoked {revoked}")
+        click.echo(f"revoked: {revoked}")
+        if revoked.startswith("node ") and (more := by_hand.todo(config, what, joined=False)):
+            click.echo(f"Not done yet: {more}.")
 
 
 @cell.command()
@@ -238,26 +218,29 @@ def rotate(
     """
     if only and not names:
         raise click.UsageError("--only needs --name")
-    config = load(path, data)
-    if what == "server":
-        _rotate_server(Authority(config.cell_dir), names, only=only)
-        _done(config, f"made a new certificate for {', '.join(Authority(config.cell_dir).names())}")
-        return
-    if names:
-        raise click.UsageError("--name is for the server's certificate")
-    if compromised and what != KeyKind.SIGNING:
-        raise ConfigError("--compromised is for the signing key")
-    _make_folder(config)
-    said = cell_rotate.rotate(
-        config, KeyKind(what), overlap_s, by=_operator(), at_once=at_once, compromised=compromised
-    )
-    how = " as compromised" if compromised else " at once" if at_once else ""
-    _done(config, f"began to rotate {what}{how}")
-    click.echo(said)
+    with in_cell(path, data) as config:
+        if what == "server":
+            _rotate_server(Authority(config.cell_dir), names, only=only)
+            _done(config, f"made a new certificate for {', '.join(Authority(config.cell_dir).names())}")
+            return
+        if names:
+            raise click.UsageError("--name is for the server's certificate")
+        check_cell(config)
+        if compromised and what != KeyKind.SIGNING:
+            raise ConfigError("--compromised is for the signing key")
+        _make_folder(config)
+        said = cell_rotate.rotate(
+            config, KeyKind(what), overlap_s, by=_operator(), at_once=at_once, compromised=compromised
+        )
+        how = " as compromised" if compromised else " at once" if at_once else ""
+        _done(config, f"began to rotate {what}{how}")
+        click.echo(said)
 
 
 def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) -> None:
     """Issues the certificate anew, and says what that changes for whom."""
+    if not authority.exists():
+        raise ConfigError("this cell has no authority of its own: `gpuward cell init --name NAME` makes one")
     before = authority.names()
     now = list(dict.fromkeys(names if only else (*names, *before)))
     authority.issue(now, time.time())
@@ -288,11 +271,17 @@ def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) 
 def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> None:
     """Shows the authority, the nodes and the join tokens."""
     config = load(path, data)
-    registry, authority = _registry(config), Authority(config.cell_dir)
-    if accounts:
-        click.echo(_accounts(config, registry))
-        return
-    now = time.time()
+    if accounts and config.brain_seed is not None:
+        make_brain_seed(config, config.brain_seed)
+    with as_owner(config.cell_dir):
+        if accounts:
+            click.echo(_accounts(config, registry_of(config)))
+        else:
+            _show(config, plain=plain)
+
+
+def _show(config: BrainConfig, *, plain: bool) -> None:
+    registry, authority, now = registry_of(config), Authority(config.cell_dir), time.time()
     found: dict[str, Any] = {
         "cell": config.cell,
         "fingerprint": authority.fingerprint() if authority.exists() else "",
@@ -357,17 +346,19 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
 @in_data
 def export(folder: Path, seed: Path | None, path: Path | None, data: Path | None) -> None:
     """Writes what a NATS cluster of your own in operator mode needs: its README.txt says what to do with it."""
-    config = load(path, data)
-    count = cell_export.export(config, _registry(config), folder, seed)
+    count = cell_export.export(load(path, data), folder, seed)
     click.echo(f"{count} accounts written: {folder / 'README.txt'} says what to do with them")
+
+
+cell.command("share")(cell_shared.share_command)
+cell.command("take")(cell_shared.take_command)
+cell.command("certificate")(cell_shared.certificate_command)
 
 
 def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
     """The accounts block of a NATS server's configuration (JSON is a subset of its format)."""
     if config.brain_seed is None:
         raise ConfigError("this brain connects to NATS without an NKEY: give it one (nats.seed_file)")
-    if not config.brain_seed.exists():
-        nkey.load_or_make(config.brain_seed, NkeyKind.USER)
     brain, *also = keys.nkeys_in_force(config.brain_seed)
     members = [
         Member(name=name, public=node.public, nodes=(name,))

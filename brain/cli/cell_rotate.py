@@ -8,7 +8,7 @@ from typing import Any
 from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from brain.adapters.rotation import KeyRotation
-from brain.cell.confirmations import read_confirmed
+from brain.cell.confirmations import ahead, is_behind, read_confirmed
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind, Rotation, Stage
 from brain.config import BrainConfig
@@ -101,6 +101,11 @@ def shown(config: BrainConfig, registered: Iterable[str]) -> dict[str, Any]:
             if name not in again
         },
         "join_again": again,
+        # node -> the announcement that it trusts, which is newer than ours
+        "ahead": ahead(confirmed, state.serial),
+        "keys_behind": is_behind(
+            len(ahead(confirmed, state.serial)), sum(one.live for one in confirmed.values())
+        ),
     }
 
 
@@ -120,10 +125,20 @@ def lines(keys: Mapping[str, Any]) -> Iterator[str]:
         yield f"rotation of {kind} since {one['since']}: {how}"
     if keys["unconfirmed"]:
         named = [f"{name} ({how})" for name, how in keys["unconfirmed"].items()]
-        yield f"announcement {keys['announcement']} not confirmed by {len(named)} nodes: {_some(named)}"
+        yield f"announcement {keys['announcement']} not confirmed by {counted(len(named), 'node')}: {_some(named)}"
+    if keys["ahead"]:
+        yield f"{counted(len(keys['ahead']), 'node')} {ahead_of(keys)}: {_some(list(keys['ahead']))}"
     if keys["join_again"]:
         again = keys["join_again"]
         yield f"{len(again)} nodes take no command and must join again: {_some(again)}"
+
+
+def ahead_of(keys: Mapping[str, Any]) -> str:
+    """What is wrong with nodes that trust newer announcements than ours."""
+    return (
+        f"trust newer keys than this brain has (announcement {max(keys['ahead'].values())}, ours is "
+        f"{keys['announcement']}) and may refuse every command"
+    )
 
 
 def _waits_for_a_person(config: BrainConfig, kind: KeyKind, rotation: Rotation) -> bool:

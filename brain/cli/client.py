@@ -14,6 +14,7 @@ import click
 
 from agent.contract.inert import inert, inert_data
 from agent.shared import reasons
+from brain.cli import listener
 from brain.console.access import local_token
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,6 +22,8 @@ DEFAULT_URL = "http://127.0.0.1:8470"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TIMEOUT_S = 15.0
 FETCH_S = 60.0
+PIECE = 256 * 1024
+MOST = 256 * 1024**2  # of an answer in JSON
 WATCH_TIMEOUT_S = 45.0  # the watch sends something more often than this
 
 
@@ -59,13 +62,29 @@ class Client:
             faithful=faithful or self._faithful,
         )
 
+    def _json(self, answer: http.client.HTTPResponse) -> Any:
+        try:
+            body = answer.read(MOST + 1)
+        except (OSError, http.client.HTTPException) as error:
+            raise click.ClickException(f"{self._url}: the answer was interrupted: {error}") from error
+        if len(body) > MOST:
+            raise click.ClickException(
+                f"{self._url}: the answer has more than {MOST // 1024**2} MiB: no brain's has"
+            )
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise click.ClickException(
+                f"{self._url}: what answers there is no brain: its answer is not JSON"
+            ) from error
+
     def _read(self, body: Any) -> Any:
         return body if self._faithful else inert_data(body)
 
     def get(self, *path: str, query: str = "") -> Any:
         """Returns the JSON at `/api/<path>`; a ClickException says what is wrong."""
         with self._open(self._request(path, query), TIMEOUT_S) as answer:
-            return self._read(json.load(answer))
+            return self._read(self._json(answer))
 
     def submit(self, verb: str, **args: str | float) -> Any:
         """Submits an operator command; returns the answer of `/api/command`."""
@@ -77,7 +96,7 @@ class Client:
         request.add_header("Content-Type", "application/json")
         request.data = json.dumps(body).encode()
         with self._open(request, TIMEOUT_S) as answer:
-            return self._read(json.load(answer))
+            return self._read(self._json(answer))
 
     def fetch(self, *path: str) -> tuple[str, bytes]:
         """Fetches the file at `/api/<path>`: returns the name that the brain gives it, and its content."""
@@ -85,6 +104,15 @@ class Client:
             name = answer.headers.get_filename() or "download"
             try:
                 return Path(name).name, answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                raise click.ClickException(f"the download was interrupted: {error}") from error
+
+    def pieces(self, *path: str, query: str = "") -> Iterator[bytes]:
+        """Yields the file at `/api/<path>` as it comes; a ClickException when it is interrupted."""
+        with self._open(self._request(path, query), FETCH_S) as answer:
+            try:
+                while piece := answer.read(PIECE):
+                    yield piece
             except (OSError, http.client.HTTPException) as error:
                 raise click.ClickException(f"the download was interrupted: {error}") from error
 
@@ -134,6 +162,8 @@ class Client:
 
     def _opener(self) -> urllib.request.OpenerDirector:
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        if not self._url.lower().startswith("https:") and urlsplit(self._url).hostname in LOOPBACK:
+            handlers += [listener.Handler(), urllib.request.ProxyHandler({})]
         if self._url.lower().startswith("https:"):
             import ssl  # 10 ms that plain http need not spend
 

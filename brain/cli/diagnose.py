@@ -6,25 +6,22 @@ The lines go through the same engine as a node's events, in observe mode and sim
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import click
 
-from agent.contract import kernel_text
 from agent.contract.counted import counted, span
-from agent.contract.kernel_text import Clock
-from agent.shared.log_text import PACKED_SUFFIXES, STDIN, log_lines
+from agent.shared.log_text import PACKED_SUFFIXES, STDIN, Most, log_lines
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
 from brain.cli.diagnosis import DiagnosedIncident, Diagnosis
+from brain.cli.log_nodes import node_name
 from brain.cli.terminal import hanging, page_width, print_json
 
-# `pci 0000:3b:00.0: ...`, of a log without times: a part of the kernel and a device, and no program's level or exception.
-_SAYS = re.compile(
-    r"(?!(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL|\w*(?:Error|Exception|Warning)): )"
-    r"[\w.()/-]+(?: [\w.:()/-]+)?: ?\S|Linux version ",
-    re.ASCII,
-)
+_GATES = re.compile(r"; gates: .*?(?=; verified by |$)")  # of brain.core.healing.outline
+# More than the kernel log of a year has; it takes a minute or two, and half a gigabyte of memory.
+MOST = Most(lines=2_000_000, characters=256_000_000)
 _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package
 
 
@@ -59,33 +56,16 @@ def diagnose(
     """
     pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
     logs: dict[str, list[str]] = {}
+    unended: set[str] = set()
     for file in files or (STDIN,):
         # Two logs with the same name are still two nodes.
         name = Path(file.stem) if file.suffix in PACKED_SUFFIXES else file
-        logs[diagnosis.node_name(name.stem, tuple(logs))] = list(log_lines(file))
-    found = diagnosis.diagnose(pack, logs, driver=driver)
-    if not found.meaningful:
-        found.blind |= {
-            node: why for node, lines in logs.items() if node not in found.blind and (why := _foreign(lines))
-        }
+        node = node_name(name.stem, tuple(logs))
+        logs[node] = list(log_lines(file, MOST, unended=partial(unended.add, node)))
+    found = diagnosis.diagnose(pack, logs, driver=driver, unended=unended)
     print_json(found.data()) if as_json else click.echo(_text(found, lang, page_width()))
     if found.blind:
         sys.exit(1)
-
-
-def _foreign(lines: list[str]) -> str:
-    """Why most lines are no kernel's: they have no time, and do not begin with who says it. Empty: they are."""
-    told = [line for _, line in kernel_text.records(lines) if line.text.strip()]
-    own = sum(line.clock is not Clock.NONE or bool(_SAYS.match(line.text)) for line in told)
-    if 2 * own >= max(1, len(told)):
-        return ""
-    if own:
-        looks = f"only {own} of {counted(len(told), 'line')} look like kernel lines"
-    elif len(lines) != 1:
-        looks = f"none of {counted(len(lines), 'line')} looks like a kernel line"
-    else:
-        looks = "its line looks like no kernel line"
-    return f"{looks}. gpuward reads what dmesg, journalctl -k and /dev/kmsg print."
 
 
 def _text(found: Diagnosis, lang: str, width: int) -> str:
@@ -95,8 +75,17 @@ def _text(found: Diagnosis, lang: str, width: int) -> str:
         other = "Other lines that mean something, on which no rule acts:"
         blocks.append([other, *(row for line in found.other for row in hanging("  ", line, width))])
     read = found.lines - found.unread
-    if found.is_well():
-        blocks.append([f"Nothing wrong found in {counted(read, 'line')}."])
+    if found.is_well() and found.other:
+        blocks.append(
+            [
+                *hanging(
+                    "", "No incident: no rule acts on what is above, and nothing else means anything.", width
+                )
+            ]
+        )
+    elif found.is_well():
+        blocks.append([f"Nothing wrong found in {counted(read - found.foreign, 'line')}."])
+    blocks += [[*hanging("", f"{node}: {what}", width)] for node, what in found.aside.items()]
     tail = f"{counted(read, 'line')} read: {found.meaningful} with a known meaning, {read - found.meaningful} without."
     if found.unread:
         tail += f" {counted(found.unread, 'line')} could not be read."
@@ -110,6 +99,12 @@ def _block(incident: DiagnosedIncident, lang: str, width: int) -> Iterator[str]:
     if incident.lasted_s:
         over = f"it lasted {incident.lasted_s:g} s; a line says that it has ended"
         rows.insert(1, ("over", over))
+    elif incident.booted:
+        open_ = (
+            f"its last sign is from before the machine started again ({incident.booted}); "
+            "no line says whether it is so since"
+        )
+        rows.insert(1, ("open", open_))
     elif incident.silent_s:
         open_ = f"its last sign is {span(incident.silent_s)} before the end of the log; no line says that it has ended"
         rows.insert(1, ("open", open_))
@@ -121,10 +116,22 @@ def _block(incident: DiagnosedIncident, lang: str, width: int) -> Iterator[str]:
     yield from _rows(rows, width)
     if incident.plan:
         yield f"  gpuward would run {incident.runbook}:"
-        yield from _rows([("", step) for step in incident.plan], width)
+        yield from _rows([("", step) for step in _told_once(incident.plan)], width)
     else:
         yield "  gpuward would run nothing, only page"
     yield from _rows([("see", link) for link in incident.links], width)
+
+
+def _told_once(plan: Iterable[str]) -> Iterator[str]:
+    """The steps of a plan; what the gates say to several of them is told with the first."""
+    told: set[str] = set()
+    for step in plan:
+        gates = _GATES.search(step)
+        if gates is None or gates[0] not in told:
+            told |= {gates[0]} if gates else set()
+            yield step
+        else:
+            yield f"{step[: gates.start()]}; gates: the same{step[gates.end() :]}"
 
 
 def _rows(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:

@@ -1,21 +1,17 @@
 """Diagnoses kernel logs: passes their lines as events through an engine in observe mode. Does no I/O."""
 
-import re
-from calendar import isleap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from agent.contract import kernel_text
 from agent.contract.counted import counted
 from agent.contract.coverage import Coverage
-from agent.contract.kernel_text import Clock
-from agent.contract.lines import KernelReader
-from agent.contract.lines.pcie import pci_drivers
 from agent.contract.messages import UnsentEvent
-from brain.cli.log_hosts import by_host
+from brain.cli import log_times
+from brain.cli.log_nodes import by_node
+from brain.cli.log_times import Log
 from brain.core.engine import Engine
+from brain.core.healing import advice
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import rule_named
@@ -25,10 +21,6 @@ from brain.core.rehearsal.examples import event_of, patience
 from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import Incident, IncidentState
 
-_YEAR_2001_S = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
-_LEAP_YEAR_S = 366 * 86_400.0  # the year 2000
-_NEW_YEAR_S = 300 * 86_400.0  # a log whose times have no year goes back by more: a year has begun
-_FEBRUARY, _LEAP_DAY = 2, 29
 _LONG_S = 3600.0
 SHOWN = 6  # lines that are quoted for one incident
 
@@ -64,6 +56,8 @@ class DiagnosedIncident:
     lasted_s: float
     # None says so, and its last sign is so many seconds before the end of the log; 0: less than an hour
     silent_s: float
+    # "<log>:<line>" at which the machine started again after its last sign: what was before may be over. Empty: it did not
+    booted: str
     # "<log>:<line>: <text>"; of lines that differ in numbers only the first, and how many there are
     shown: list[str]
     # Number of other incidents that it explains
@@ -90,9 +84,13 @@ class Diagnosis:
     meaningful: int = 0
     # Lines that could not be read
     unread: int = 0
+    # Lines that look like no kernel's, in a log whose own have times
+    foreign: int = 0
     # Log -> which line could not be read, and why: silence about it is no all-clear
     blind: dict[str, str] = field(default_factory=dict)
-    # What has not ended first, of these the most severe
+    # Log -> of which of its lines an all-clear does not speak: of what looks like no kernel line, of a last one without its end
+    aside: dict[str, str] = field(default_factory=dict)
+    # What has not ended first, after it what was before a boot; of these the most severe
     incidents: list[DiagnosedIncident] = field(default_factory=list)
     # Lines with a meaning that are evidence of no incident; those that differ in numbers only once, with their number
     other: list[str] = field(default_factory=list)
@@ -107,21 +105,30 @@ class Diagnosis:
         return bool(self.lines) and not self.incidents and not self.blind
 
 
-def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "") -> Diagnosis:
-    """Diagnoses logs by node name. Time is that of the lines."""
+def diagnose(
+    pack: Pack,
+    logs: Mapping[str, Sequence[str]],
+    *,
+    driver: str = "",
+    unended: Container[str] = (),
+) -> Diagnosis:
+    """Diagnoses logs by node name. Time is that of the lines. `unended`: logs whose last line has no end."""
     engine = Engine(actions=ACTIONS, observe_all=True)
     timeline = Timeline(engine)
     found = Diagnosis(lines=sum(map(len, logs.values())))
     sources: dict[str, _Source] = {}  # by event id
     last = 0.0
-    read: dict[str, _Log] = {}
-    for node, lines, positions in _by_node(logs):
-        coverage = Coverage()
-        read[node] = _read(lines, driver, coverage, positions)
+    read: dict[str, Log] = {}
+    for own in by_node(logs, unended):
+        coverage = Coverage(unended=own.unended, positions=own.positions)
+        read[own.node] = log = log_times.read(own, driver, coverage)
         found.unread += coverage.unread
-        if coverage.blind:
-            found.blind[node] = coverage.blind
-    facts, end_s = _together(read)
+        found.foreign += coverage.foreign if coverage.timed else 0
+        if doubt := coverage.blind or ("" if log.unsent_events else coverage.no_log):
+            found.blind[own.node] = doubt
+        if coverage.aside:
+            found.aside[own.node] = coverage.aside
+    facts, end_s = log_times.together(read)
     timeline.feed(PackLoaded(id="pack", pack=pack), 0.0)
     for node, number, at, unsent in facts:
         event = event_of(unsent, node, order=len(sources) + 1)
@@ -134,15 +141,21 @@ def diagnose(pack: Pack, logs: Mapping[str, Sequence[str]], *, driver: str = "")
         note.incident for note in timeline.notes if note.kind == "incident.closed" and note.data.get("quiet")
     }
     quotes = _Quotes(sources.values())
-    explained, used = _explained(timeline, sources, quotes)
-    for incident in sorted(
-        timeline.incidents.values(),
-        key=lambda one: (bool(_lasted_s(one)), one.severity, one.opened_at, one.id),
-    ):
+    explained = _explained(timeline, sources)
+    used: set[object] = {
+        line.meaning for ones in explained.values() for lines in ones.values() for line in lines
+    }
+    boots = {node: log.boots for node, log in read.items()}
+    for incident in timeline.incidents.values():
         used.update(sources[fact.id].meaning for fact in incident.evidence if fact.id in sources)
         if incident.state is not IncidentState.EXPLAINED and incident.id not in quiet:
-            why = explained.get(incident.id, [])
-            found.incidents.append(_diagnosed(pack, timeline, incident, sources, quotes, why, end_s))
+            others = explained.get(incident.id, {})
+            found.incidents.append(
+                _diagnosed(pack, timeline, incident, sources, quotes, others, boots, end_s)
+            )
+    found.incidents.sort(
+        key=lambda one: (bool(one.lasted_s), bool(one.booted), one.severity, one.opened_at, one.id)
+    )
     found.other = quotes.of((one for one in sources.values() if one.meaning not in used), meaning=True)
     engine.close()
     return found
@@ -186,6 +199,11 @@ class _Quotes:
         """The quotes of some; `meaning`: with what each means."""
         return [self._quote(likeness, meaning) for likeness in dict.fromkeys(one.likeness for one in sources)]
 
+    def lines(self, sources: Iterable[_Source]) -> int:
+        """How many lines are like some; one that is two facts counts once."""
+        alike = (one for likeness in {source.likeness for source in sources} for one in self._alike[likeness])
+        return len({(one.node, one.line) for one in alike})
+
     def _quote(self, likeness: tuple[object, ...], meaning: bool) -> str:
         first, *further = self._alike[likeness]
         unsent = first.unsent
@@ -195,44 +213,29 @@ class _Quotes:
         return f"{first.quote()}{f'  ({said})' if meaning else ''}{more}"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Log:
-    """The events of one log, by the times of its lines."""
-
-    # Time of its first record
-    begin: float | None = None
-    clock: Clock = Clock.NONE
-    # Seconds from the first to the last record
-    length_s: float = 0.0
-    # (line, seconds since begin, event)
-    unsent_events: list[tuple[int, float, UnsentEvent]] = field(default_factory=list)
-
-
 def _explained(
-    timeline: Timeline, sources: Mapping[str, _Source], quotes: _Quotes
-) -> tuple[dict[str, list[Explained]], set[object]]:
-    """What each incident explains, by its id; and the meanings of lines that say so.
+    timeline: Timeline, sources: Mapping[str, _Source]
+) -> dict[str, dict[tuple[str, str], list[_Source]]]:
+    """What each incident explains, by its id: cause and scope of each fault, and the lines that say so.
 
     A fault that began before what explains it was an incident until then; one that began later never is.
     """
-    found: dict[str, list[Explained]] = {}
-    used: set[object] = set()
+    found: dict[str, dict[tuple[str, str], list[_Source]]] = {}
     for incident in timeline.incidents.values():
         if incident.state is IncidentState.EXPLAINED:
-            lines = [sources[fact.id] for fact in incident.evidence if fact.id in sources]
-            one = Explained(cause=incident.cause, scope=incident.scope, shown=quotes.of(lines)[:SHOWN])
-            found.setdefault(_root(timeline, incident).id, []).append(one)
+            listed = found.setdefault(_root(timeline, incident).id, {}).setdefault(
+                (incident.cause, incident.scope), []
+            )
+            listed += [sources[fact.id] for fact in incident.evidence if fact.id in sources]
     for note in timeline.notes:
         if note.kind != "incident.explains" or note.incident not in timeline.incidents:
             continue
         node, component = node_of(note.scope), component_of(note.scope)
         lines = [one for one in sources.values() if (one.node, one.unsent.component) == (node, component)]
         cause = note.text.partition(f" at {note.scope}")[0]
-        listed = found.setdefault(_root(timeline, timeline.incidents[note.incident]).id, [])
-        if all((one.cause, one.scope) != (cause, note.scope) for one in listed):
-            listed.append(Explained(cause=cause, scope=note.scope, shown=quotes.of(lines)[:SHOWN]))
-            used.update(line.meaning for line in lines)
-    return found, used
+        root = _root(timeline, timeline.incidents[note.incident])
+        found.setdefault(root.id, {}).setdefault((cause, note.scope), lines)
+    return found
 
 
 def _root(timeline: Timeline, incident: Incident) -> Incident:
@@ -241,98 +244,20 @@ def _root(timeline: Timeline, incident: Incident) -> Incident:
     return incident
 
 
-def node_name(stem: str, taken: Sequence[str]) -> str:
-    """Returns a node name for a file name: valid in scopes and ids, and not taken."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:50] or "this-node"
-    many = 2
-    wanted = name
-    while wanted in taken:
-        wanted, many = f"{name}-{many}", many + 1
-    return wanted
-
-
-def _by_node(logs: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequence[str], Sequence[int]]]:
-    """(node, lines, their positions in the log): a log in which several machines speak is several nodes' (log_hosts.py)."""
-    taken = list(logs)
-    for name, lines in logs.items():
-        hosts = by_host(lines)
-        for host, positions in hosts.items():
-            node = node_name(host, [one for one in taken if one != name])
-            taken.append(node)
-            yield node, [lines[position] for position in positions], positions
-        if not hosts:
-            yield name, lines, range(len(lines))
-
-
-def _read(lines: Sequence[str], driver: str, coverage: Coverage, positions: Sequence[int]) -> _Log:
-    reader = KernelReader(driver=driver, kept=True, drivers=pci_drivers(lines))
-    log = _Log()
-    years_s = 0.0
-    for number, line in kernel_text.records(lines, coverage.see):
-        if line.clock is not Clock.NONE:
-            at = line.mono_s + years_s
-            if log.begin is None:
-                log.begin, log.clock = at, line.clock
-            elif _without_year(line) and at < log.begin + log.length_s - _NEW_YEAR_S:
-                years_s += _LEAP_YEAR_S
-                at += _LEAP_YEAR_S
-            # Even in a concatenated log, time never runs backwards.
-            log.length_s = max(log.length_s, at - log.begin)
-        if line.facility == kernel_text.KERNEL:  # what a program says is not the kernel's word
-            where = positions[number - 1] + 1
-            log.unsent_events += [(where, log.length_s, unsent) for unsent in reader.read(line.text)]
-    return log
-
-
-def _without_year(line: kernel_text.Line) -> bool:
-    return line.clock is Clock.WALL and line.mono_s < _YEAR_2001_S
-
-
-def _together(logs: Mapping[str, _Log]) -> tuple[list[tuple[str, int, float, UnsentEvent]], float]:
-    """Returns (node, line, time, event) of all logs, and the time at which the last one ends. Logs without wall clock times are
-    assumed to begin together; one whose times have no year is of the year in which it comes closest to those that have.
-    """
-    wall = all(log.clock is Clock.WALL for log in logs.values())
-    dated = [log.begin for log in logs.values() if log.begin is not None and log.begin >= _YEAR_2001_S]
-    begins = {node: _dated(log.begin or 0.0, dated) if wall else 0.0 for node, log in logs.items()}
-    first = min(begins.values(), default=0.0)
-    facts = []
-    for node, log in logs.items():
-        later = begins[node] - first
-        facts += [(node, number, later + at, unsent) for number, at, unsent in log.unsent_events]
-    end_s = max((begins[node] - first + log.length_s for node, log in logs.items()), default=0.0)
-    return sorted(facts, key=lambda fact: fact[2]), end_s
-
-
-def _dated(begin: float, dated: Sequence[float]) -> float:
-    """A time of the year 2000 (kernel_text: one without a year), in the year in which it is closest to the first of `dated`."""
-    if not dated or begin >= _YEAR_2001_S:
-        return begin
-    then = datetime.fromtimestamp(begin, UTC)
-    near = datetime.fromtimestamp(dated[0], UTC).year
-    years = [
-        year
-        for year in (near - 1, near, near + 1)
-        if then.month != _FEBRUARY or then.day < _LEAP_DAY or isleap(year)
-    ]
-    return min(
-        (then.replace(year=year).timestamp() for year in years),
-        key=lambda at: abs(at - dated[0]),
-        default=begin,
-    )
-
-
 def _diagnosed(
     pack: Pack,
     timeline: Timeline,
     incident: Incident,
     sources: Mapping[str, _Source],
     quotes: _Quotes,
-    explained: list[Explained],
+    explained: Mapping[tuple[str, str], list[_Source]],
+    boots: Mapping[str, Sequence[int]],
     end_s: float,
 ) -> DiagnosedIncident:
     rule = rule_named(pack, incident.rule)
+    rule = advice.fitted(rule, timeline.engine.state, incident) if rule is not None else None
     facts = [sources[fact.id] for fact in incident.evidence if fact.id in sources]
+    signs = [*facts, *(line for lines in explained.values() for line in lines)]
     plan = next(
         (
             note.data.get("plan")
@@ -351,13 +276,16 @@ def _diagnosed(
         scope=incident.scope,
         because=incident.because,
         symptoms=incident.symptoms,
-        # One line may be two facts: it counts once.
-        sure=_sure(incident, len({fact.quote() for fact in facts})),
+        sure=_sure(incident, signs, quotes),
         lasted_s=_lasted_s(incident),
         silent_s=_silent_s(incident, facts, end_s),
+        booted=_booted(incident, signs, boots),
         shown=quotes.of(facts)[:SHOWN],
         explains=incident.explains,
-        explained=explained,
+        explained=[
+            Explained(cause=cause, scope=scope, shown=quotes.of(lines)[:SHOWN])
+            for (cause, scope), lines in explained.items()
+        ],
         advice={} if rule is None else asdict(rule.knowledge, dict_factory=_texts),
         links=[] if rule is None else list(rule.knowledge.links),
         runbook=incident.runbook,
@@ -378,13 +306,23 @@ def _silent_s(incident: Incident, facts: Sequence[_Source], end_s: float) -> flo
     return 0.0 if _lasted_s(incident) or silent_s < _LONG_S else round(silent_s, 3)
 
 
+def _booted(incident: Incident, signs: Sequence[_Source], boots: Mapping[str, Sequence[int]]) -> str:
+    """Where its machine started again after all of its signs."""
+    last = max((sign.line for sign in signs), default=0)
+    later = [line for line in boots.get(incident.node, ()) if line > last]
+    return f"{incident.node}:{later[0]}" if last and later and not _lasted_s(incident) else ""
+
+
 def _texts(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in pairs if name != "links"}
+    return {name: value for name, value in pairs if name not in ("links", "advice")}
 
 
-def _sure(incident: Incident, lines: int) -> str:
-    """Returns how sure the diagnosis is, by the number of independent signs."""
-    kinds = len({fact.kind for fact in incident.evidence})
+def _sure(incident: Incident, signs: Sequence[_Source], quotes: _Quotes) -> str:
+    """Returns how sure the diagnosis is, by the number of independent signs, those of what it explains too. All lines that are
+    like its signs count: an incident itself keeps the newest facts only.
+    """
+    kinds = len({fact.kind for fact in incident.evidence} | {sign.unsent.kind for sign in signs})
+    lines = quotes.lines(signs)
     if incident.nodes > 1:
         return f"very: {incident.nodes} nodes show it at once"
     if kinds > 1:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +14,7 @@ import click
 from agent.contract.errors import ConfigError
 from agent.contract.inert import inert
 from brain import config as brain_config
+from brain.cli.as_owner import as_owner
 from brain.cli.brain_toml import chosen, in_config, in_data, load
 from brain.cli.checkup import broker, counterparts, fleet, keys, machine
 from brain.cli.checkup.installation import Installation, ask, client_of
@@ -29,16 +30,28 @@ READING: Sequence[Callable[[Installation], Iterator[HealthLine]]] = (
     machine.disk,
     machine.clock,
     keys.signing,
+    keys.broker_key,
     keys.rotation,
     keys.certificates,
     machine.group_names,
     fleet.brain,
 )
+# Of these, those that read what the brain has written, and the names of their lines.
+IN_ITS_FOLDER: Mapping[Callable[[Installation], Iterator[HealthLine]], str] = {
+    machine.disk: "disk",
+    keys.signing: "signing key",
+    keys.broker_key: "brain's key",
+    keys.rotation: "key rotation",
+    keys.certificates: "certificates",
+}
 # ... and these talk to others.
 ASKING: Sequence[Callable[[Installation], AsyncIterator[HealthLine]]] = (
     broker.broker,
     counterparts.own_actions,
     counterparts.channels,
+    counterparts.logins,
+    counterparts.traces,
+    counterparts.archive,
     counterparts.schedulers,
     counterparts.bmcs,
     counterparts.fabric_managers,
@@ -99,7 +112,18 @@ def _examined(client: Client, path: Path | None, data: Path | None, *, login: bo
         login=login,
         now=time.time(),
     )
-    return [line for check in READING for line in check(found)] + asyncio.run(_asked(found))
+    return [line for check in READING for line in _read(check, found)] + asyncio.run(_asked(found))
+
+
+def _read(check: Callable[[Installation], Iterator[HealthLine]], found: Installation) -> list[HealthLine]:
+    """The lines of a check. What lies in the brain's folder is looked at with the rights of whoever decides what lies there."""
+    if check not in IN_ITS_FOLDER:
+        return [*check(found)]
+    try:
+        with as_owner(found.config.data_dir):
+            return [*check(found)]
+    except ConfigError as error:
+        return [unchecked(IN_ITS_FOLDER[check], str(error))]
 
 
 async def _asked(found: Installation) -> list[HealthLine]:

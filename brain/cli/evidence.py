@@ -1,11 +1,13 @@
 """`gpuward evidence`: fetches an evidence bundle."""
 
 import os
+import stat
 import sys
 from pathlib import Path
 
 import click
 
+from agent.shared import files
 from brain.cli.client import Client, for_client
 
 
@@ -27,9 +29,27 @@ def evidence(client: Client, id_: str, out: Path | None) -> None:
         return
     path = out or Path(name)
     try:
-        # Readable by the owner only: command lines of jobs may contain secrets.
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as sink:
-            sink.write(content)
+        if what := _not_ours(path):
+            raise click.ClickException(
+                f"{path} is {what}, and a bundle goes into no such thing: remove it, or name another file with --out"
+            )
+        # Readable by the owner only, whatever was there: command lines of jobs may contain secrets.
+        files.write(path, content, mode=0o600, whatever_umask=True)
     except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}") from error
+        raise click.ClickException(f"{error.filename or path}: {error.strerror}") from error
     click.echo(f"{path}: {len(content)} bytes")
+
+
+def _not_ours(path: Path) -> str:
+    """What stands there and is not replaced; empty: nothing, or a file of whoever asks. In a folder where others write, they may
+    have laid a link, a pipe or a file of theirs under the name that a bundle will have.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return ""
+    if stat.S_ISLNK(found.st_mode):
+        return f"a link to {path.readlink()}"
+    if not stat.S_ISREG(found.st_mode):
+        return "no regular file"
+    return "" if found.st_uid == os.geteuid() else "a file of another user"

@@ -9,8 +9,10 @@ from agent.contract.counted import counted
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
 from brain.cli.terminal import as_json, hanging, page_width, print_json
+from brain.hold_words import to_hold
 
 _LABEL = 12
+_MOST_NODES = 20  # that are named; --json has all of them
 
 
 @click.command()
@@ -32,6 +34,8 @@ def render(found: dict[str, Any], *, notes: bool, width: int) -> Iterator[str]:
     """Yields the text, line by line."""
     incident = found["incident"]
     yield from _head(incident, width)
+    if found.get("trace_id"):
+        yield from _row("trace", found["trace_id"], width)
     yield ""
     yield _title("WHY WE THINK SO")
     yield from _rule(found["rule"], width)
@@ -72,6 +76,8 @@ def _head(incident: dict[str, Any], width: int) -> Iterator[str]:
         yield from _row("until", f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
     if incident["explained_by"]:
         yield from _row("explained by", incident["explained_by"], width)
+    if incident["waits"]:
+        yield from _row("waits", incident["waits"], width)
     if incident["explains"]:
         yield from _row("explains", counted(incident["explains"], "other finding"), width)
     if incident["stale"]:
@@ -167,12 +173,21 @@ def _commands(
             yield from _row(
                 "", f"gpuward approve {run['id']}     or: gpuward deny {run['id']} --why '...'", width
             )
-    for node in out_of_service:
-        yield from _row(
-            "", f"gpuward return {node}     when it is well: gives it back, which ends this", width
-        )
-    scope = f"node/{incident['node']}" if incident["node"] else incident["scope"]
-    yield from _row("", f"gpuward hold {scope} --why '...'", width)
+    yield from _return(incident, out_of_service, width)
+    where = to_hold(incident["node"], incident["scope"])
+    yield from _row("", f"gpuward hold {where} --why '...'", width)
+
+
+def _return(incident: dict[str, Any], out_of_service: list[str], width: int) -> Iterator[str]:
+    """What many nodes share does not end with one of them."""
+    if incident["nodes"] <= 1 and out_of_service == [incident["node"]]:
+        ends = "when it is well: gives it back, which ends this"
+        yield from _row("", f"gpuward return {incident['node']}     {ends}", width)
+    elif out_of_service:
+        yield from _row("", "gpuward return NODE     when it is well: gives it back", width)
+        shown = ", ".join(out_of_service[:_MOST_NODES])
+        more = f" and {len(out_of_service) - _MOST_NODES} more" if len(out_of_service) > _MOST_NODES else ""
+        yield from _row("", f"out of service for this: {shown}{more}", width)
 
 
 def _title(text: str) -> str:

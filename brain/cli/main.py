@@ -1,5 +1,6 @@
 """The command `gpuward`."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ COMMANDS: dict[str, Lazy] = {
     "status": lazy("brain.cli.queries:status", "The state of the brain, and the holds and modes in force."),
     "incidents": lazy("brain.cli.queries:incidents", "Open incidents."),
     "nodes": lazy("brain.cli.queries:nodes", "The nodes and their newest heartbeats."),
+    "fleet": lazy("brain.cli.fleet:fleet", "Many cells under one view: who leads, what is open."),
     "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
     "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
     "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they happen."),
@@ -38,12 +40,17 @@ COMMANDS: dict[str, Lazy] = {
     "reset": lazy(
         "brain.cli.operator_commands:reset", "Lets disruptive runs begin again after the breaker has tripped."
     ),
+    "log": lazy(
+        "brain.cli.log:log", "The log as a file: exported, looked at, replayed; from its archive too."
+    ),
     "token": lazy("brain.cli.tokens:token", "Who may come in: makes, lists and revokes tokens."),
     "cell": lazy("brain.cli.cell:cell", "Who belongs to a cell: its certificates, nodes and join tokens."),
     "doctor": lazy("brain.cli.doctor:doctor", "Looks over a whole installation, and says what to do."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }
+
+_AS_WHOM = ": say it as root (sudo), or as the user to whom that belongs"
 
 # What the composition root mounts: it is in a layer above the brain, so it is not imported here.
 MOUNTED: dict[str, str] = {
@@ -107,6 +114,12 @@ def _status(command: click.Command, args: Sequence[str] | None) -> int:
         return 130
     except ConfigError as error:
         click.echo(f"gpuward: {inert_lines(str(error))}", err=True)
+        return 2
+    except OSError as error:
+        if error.filename is None:
+            raise
+        action = _AS_WHOM if isinstance(error, PermissionError) and os.geteuid() else ""
+        click.echo(f"gpuward: {inert_lines(str(error.filename))}: {error.strerror}{action}", err=True)
         return 2
     except GpuwardError as error:
         click.echo(f"gpuward: {inert_lines(str(error))}", err=True)

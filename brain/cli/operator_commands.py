@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from brain.cli.client import Client, for_client
+from brain.cli.queries import clock
 from brain.cli.terminal import as_json, print_json, waits
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -76,7 +77,23 @@ def deny(client: Client, id_: str, why: str, plain: bool) -> None:
 @for_client
 def ack(client: Client, id_: str, plain: bool) -> None:
     """Acknowledges incident ID: its page is not repeated."""
-    _show(client.submit("ack", id=id_), plain)
+    answer = client.submit("ack", id=id_)
+    if not plain and answer["handled"] and not answer["notes"] and (known := _known(client, id_)):
+        click.echo(known)
+        return
+    _show(answer, plain)
+
+
+def _known(client: Client, id_: str) -> str:
+    """Who had acknowledged an incident before, and when; empty: nobody, or it is no incident."""
+    try:
+        found = client.get("explain", id_)
+    except click.ClickException:  # an alert group
+        return ""
+    who = found["incident"]["pages"]["acked_by"]
+    times = [note["at"] for note in found["notes"] if note["kind"] == "page.acked"]
+    since = f", since {clock(times[-1])}" if times else ""
+    return f"nothing to do: {who} has acknowledged it already{since}" if who else ""
 
 
 @click.command()
@@ -105,7 +122,7 @@ def mode(client: Client, runbook: str, mode: str, nodes: str, plain: bool) -> No
 @as_json
 @for_client
 def return_(client: Client, node: str, plain: bool) -> None:
-    """NODE is healthy again: its symptoms end, its incidents close when they stay away."""
+    """NODE is healthy again: it looks again, and what it does not report any more is over."""
     _show(client.submit("return", node=node), plain)
 
 

@@ -1,7 +1,6 @@
 """Commands that only read: status, incidents, nodes."""
 
 from collections.abc import Sequence
-from textwrap import TextWrapper
 from typing import Any
 
 import click
@@ -15,7 +14,7 @@ from brain.cli.client import Client, for_client
 from brain.cli.terminal import as_json, console, hanging, page_width, print_json
 
 _INDENT = "    "
-_COLOURS = {"P0": "bold red", "P1": "red", "P2": "yellow", "P3": "cyan"}
+COLOURS = {"P0": "bold red", "P1": "red", "P2": "yellow", "P3": "cyan"}
 
 
 @click.command()
@@ -104,28 +103,39 @@ class Listing:
             return
         for first, rest in self._blocks:
             for text, indent in ((first, ""), (rest, _INDENT)):
-                for line in _wrapped(text.plain, indent, options.max_width):
+                for line in hanging(indent, text.plain, options.max_width, below=_INDENT):
                     yield Text(line, text.style, no_wrap=True, overflow="ignore")
 
 
-def _wrapped(text: str, indent: str, width: int) -> list[str]:
-    wrap = TextWrapper(width, indent, _INDENT, break_long_words=False, break_on_hyphens=False)
-    return wrap.wrap(text)
-
-
 class IncidentList(Listing):
-    """Incidents."""
+    """Incidents; of several cells: with the cell of each."""
 
-    def __init__(self, found: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, found: Sequence[dict[str, Any]], cells: Sequence[str] = ()) -> None:
         rows, blocks = [], []
-        for one in found:
-            colour, since = _COLOURS.get(one["severity"], ""), clock(one["opened_at"])
-            named = (Text(one["id"]), Text(one["severity"], colour), Text(one["state"]), Text(since))
-            rows.append((*named, Text(one["cause"]), Text(_where(one)), Text(str(len(one["runs"])))))
+        for number, one in enumerate(found):
+            colour, since = COLOURS.get(one["severity"], ""), clock(one["opened_at"])
+            named = (
+                *map(Text, cells[number : number + 1]),
+                *(Text(one["id"]), Text(one["severity"], colour), Text(one["state"]), Text(since)),
+            )
+            acked = one["pages"]["acked_by"]
+            rows.append(
+                (*named, Text(one["cause"]), Text(where(one)), Text(str(len(one["runs"]))), Text(acked))
+            )
             runs = counted(len(one["runs"]), "run") if one["runs"] else ""
             first = "  ".join(filter(None, (*(text.plain for text in named), runs)))
-            blocks.append((Text(first, colour), Text(f"{one['cause']} at {_where(one)}")))
-        super().__init__(("ID", "SEV", "STATE", "SINCE", "CAUSE", "WHERE", "RUNS"), rows, blocks)
+            blocks.append(
+                (
+                    Text(first, colour),
+                    Text(f"{one['cause']} at {where(one)}{f', {acked} has it' if acked else ''}"),
+                )
+            )
+        heads: tuple[str, ...] = ("ID", "SEV", "STATE", "SINCE", "CAUSE", "WHERE", "RUNS")
+        if cells:
+            heads = ("CELL", *heads)
+        if any(one["pages"]["acked_by"] for one in found):
+            heads = (*heads, "WHO HAS IT")
+        super().__init__(heads, [row[: len(heads)] for row in rows], blocks)
 
 
 class NodeList(Listing):
@@ -146,7 +156,8 @@ class NodeList(Listing):
         super().__init__(("NODE", "STATE", "BEAT", "AGENT", "SPOOLED", "DROPPED", "PLACE"), rows, blocks)
 
 
-def _where(one: dict[str, Any]) -> str:
+def where(one: dict[str, Any]) -> str:
+    """Where an incident is, with the number of its nodes if it is wider than one."""
     return str(one["scope"]) + (f" ({one['nodes']} nodes)" if one["nodes"] > 1 else "")
 
 

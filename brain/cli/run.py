@@ -2,17 +2,21 @@
 
 import asyncio
 import logging
+import os
 import signal
 from pathlib import Path
 
 import click
 
+from agent.contract.errors import ConfigError
 from agent.shared import inert_log
 from agent.shared.inert_log import LogFormat
 from brain import app, config
 from brain.actions import BuildActions, build_real
-from brain.adapters import files
+from brain.adapters import archive_store, files
+from brain.cli.as_owner import owner
 from brain.leader import executor
+from brain.notify import notifier
 
 
 @click.command()
@@ -25,9 +29,33 @@ from brain.leader import executor
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Overrides data_dir.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Overrides console.port.")
 @click.option("-v", "--verbose", is_flag=True, help="More lines in the log.")
-def run(path: Path | None, data: Path | None, port: int | None, verbose: bool) -> None:
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Only reads the configuration: exit status 0, or 2 and what is wrong with it.",
+)
+def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, check: bool) -> None:
     """The brain service. SIGTERM and Ctrl-C stop it cleanly, SIGHUP reads rules and runbooks again."""
-    serve(overridden(config.load(path), data, port), verbose=verbose)
+    loaded = overridden(config.load(path), data, port)
+    if check:
+        asyncio.run(_read(loaded))
+        click.echo(f"cell {loaded.cell}: the brain can start with this configuration")
+        return
+    if os.geteuid() == 0 and (found := owner(loaded.data_dir)):
+        raise ConfigError(
+            f"data_dir {loaded.data_dir} belongs to user {found[0]}: a brain that runs as root follows whatever that user lays "
+            "there, and locks that user out of its files. Run it as that user, e.g. `systemctl start gpuward`"
+        )
+    serve(loaded, verbose=verbose)
+
+
+async def _read(loaded: config.BrainConfig) -> None:
+    """Reads what a start reads: places of nodes and channels, too. ConfigError: the brain would not start."""
+    loaded.places()
+    if loaded.archive.on:
+        archive_store.require(loaded.archive)
+    channels = notifier.build(loaded.channels, loaded.groups, loaded.data_dir)
+    await channels.close()
 
 
 def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbose: bool = False) -> None:

@@ -79,19 +79,23 @@ def list_(client: Client, plain: bool) -> None:
 
 @token.command()
 @click.argument("ids", nargs=-1)
-@click.option("--user", default="", help="All tokens of this person.")
+@click.option("--user", default="", help="All tokens and logins of this person.")
 @as_json
 @for_client
 def revoke(client: Client, ids: tuple[str, ...], user: str, plain: bool) -> None:
-    """Takes tokens away, at once."""
+    """Takes tokens away, at once; with --user the person's logins at this brain end, too."""
     if not ids and not user:
         raise click.UsageError("give ids (`gpuward token list`) or --user NAME")
-    found = client.post("tokens", "revoke", body={"ids": ids, "user": user})["revoked"]
+    answer = client.post("tokens", "revoke", body={"ids": ids, "user": user})
     if plain:
-        print_json(found)
+        print_json(answer["revoked"])
         return
-    for one in found:
+    for one in answer["revoked"]:
         click.echo(f"revoked {one['id']} of {one['user']}")
+    if ended := answer.get("sessions"):  # an older brain does not say it
+        click.echo(
+            f"ended {ended} logins of {user}; another brain of the cell has its own: say it there, too (--url)"
+        )
 
 
 def _write(path: Path, text: str) -> None:

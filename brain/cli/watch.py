@@ -8,13 +8,14 @@ from collections import deque
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
 from brain.cli.client import Client, for_client
 from brain.cli.queries import IncidentList, clock
-from brain.cli.terminal import as_json, console, print_json
+from brain.cli.terminal import as_json, console, hanging, print_json
 
 RECONNECT_S = 1.0
 _KEPT = 100  # notes, for a tall terminal
@@ -85,15 +86,19 @@ class Screen:
         yield Text(f"gpuward — {len(self._incidents)} open", "bold")
         yield Text()
         room = height - 3
-        for_notes = min(len(self._notes), max(1, round(room * _NOTES)))
+        notes = [note_lines(note, options.max_width) for note in self._notes]
+        for_notes = min(sum(map(len, notes)), max(1, round(room * _NOTES)))
         shown = self._fitting(console, options, room - for_notes)
         yield IncidentList(self._incidents[:shown]) if self._incidents else Text("nothing is open", "green")
         if more := len(self._incidents) - shown:
             yield Text(f"and {more} more: gpuward incidents", "dim")
         yield Text()
         left = room - self._lines(console, options, shown)
-        for note in self._notes[-left:] if left > 0 else ():
-            yield Text(line(note), no_wrap=True, overflow="ellipsis")
+        newest: list[str] = []
+        while notes and len(newest) + len(notes[-1]) <= left:
+            newest = notes.pop() + newest
+        for one in newest:
+            yield Text(one, no_wrap=True, overflow="ellipsis")
 
     def _fitting(self, console: Console, options: ConsoleOptions, room: int) -> int:
         """How many incidents fit into so many lines."""
@@ -112,5 +117,16 @@ class Screen:
 
 def line(note: dict[str, Any]) -> str:
     """Formats a note as one line."""
+    return f"{_head(note)} {' '.join(note['text'].split())}"
+
+
+def note_lines(note: dict[str, Any], columns: int) -> list[str]:
+    """Formats a note for a terminal: one line that may be cut in its text; where not even its identifier fits, more."""
+    if cell_len(_head(note)) <= columns:
+        return [line(note)]
+    return list(hanging("", _head(note), columns, below=" "))
+
+
+def _head(note: dict[str, Any]) -> str:
     where = f" {note['incident'] or note['scope']}" if note["incident"] or note["scope"] else ""
-    return f"{clock(note['at'])[6:14]} {note['kind']}{where}: {' '.join(note['text'].split())}"
+    return f"{clock(note['at'])[6:14]} {note['kind']}{where}:"

@@ -21,10 +21,11 @@ from brain.adapters.nkey import Nkey, NkeyKind
 from brain.adapters.operator_mode import OperatorMode
 from brain.cell import by_hand
 from brain.cell.registry import CellNode, CellRegistry
-from brain.config import BrainConfig, NatsConfig, OperatorConfig
+from brain.config import BrainConfig
 from brain.leader.accounts_by_hand import AccountsByHand
 from brain.leader.notes import BrainNotes
 from brain.leader.registry_watch import RegistryWatch
+from brain.nats_config import NatsConfig, OperatorConfig
 
 CHECK_S = 0.2
 _ANSWER_S = 5.0

@@ -21,7 +21,19 @@ from brain.notify.notifier import ONCALL, Notifier
 FIRST_PAUSE_S = 5.0  # after a page that no channel took
 MAX_PAUSE_S = 300.0
 # Troubles that lie outside of this process: each run of the brain looks whether they are over, and clears them.
-LASTING = ("brain_rules", "brain_disconnected", "nobody_leads", "certificate_ends")
+LASTING = (
+    "brain_rules",
+    "brain_disconnected",
+    "nobody_leads",
+    "certificate_ends",
+    "registry_unreadable",
+    "trust_unreadable",
+    "tokens_unreadable",
+    "people_unreadable",
+    "keys_behind",
+    "log_time",
+    "archive_behind",
+)
 _KEPT = {"cause", "text", "since", "took"}  # of an alert, on disk
 PageWhat = Literal["open", "repeat", "resolve"]
 REPEAT_S = 900.0  # an alert that is still open is sent again: some receivers close what is not refreshed
@@ -133,7 +145,14 @@ class BrainAlerts:
             since=alert.since,
         )
         text = alert.text if what != "resolve" else f"over since {self._brain} looked last: {alert.text}"
-        page = SendPage(id=f"{subject.id}.{what}", subject=subject, what=what, to=ONCALL, text=text)
+        page = SendPage(
+            id=f"{subject.id}.{what}",
+            subject=subject,
+            what=what,
+            to=ONCALL,
+            text=text,
+            alerted=tuple(alerted),
+        )
         message = compose(page, knowledge=KNOWN.get(alert.cause, OTHERS))
         delivered, channels, _ = await self._notifier.send(message, alerted)
         return channels.split(", ") if delivered else []

@@ -50,6 +50,114 @@ KNOWN: Mapping[str, Knowledge] = {
             "`gpuward cell show` 会显示证书到期时间。",
         ),
     ),
+    "registry_unreadable": Knowledge(
+        cause=Text(
+            en="`registry.json` in the folder `cell` of the brain's data is damaged or cannot be read.",
+            zh="大脑数据目录下 `cell` 文件夹中的 `registry.json` 已损坏或无法读取。",
+        ),
+        todo=Text(
+            en="The nodes that were let in stay; nobody joins and nobody is revoked until it is read. Correct it, or put it back "
+            "from your backup; the brain reads it again by itself. Do not remove it: then all nodes must join anew.",
+            zh="已接入的节点不受影响；在恢复之前无法加入或吊销节点。请修正该文件或从备份恢复，大脑会自动重新读取。"
+            "请勿删除：否则所有节点都必须重新加入。",
+        ),
+    ),
+    "trust_unreadable": Knowledge(
+        cause=Text(
+            en="`trust.json` in the folder `cell` of the brain's data is damaged or cannot be read.",
+            zh="大脑数据目录下 `cell` 文件夹中的 `trust.json` 已损坏或无法读取。",
+        ),
+        todo=Text(
+            en="No key is rotated until it is read. Put it back from your backup, made after the last rotation.",
+            zh="在恢复之前无法轮换密钥。请从最近一次轮换之后的备份中恢复。",
+        ),
+    ),
+    "tokens_unreadable": Knowledge(
+        cause=Text(
+            en="The file of people's tokens (`tokens.json`, or `console.tokens_file`) is damaged or cannot be read.",
+            zh="用户令牌文件（`tokens.json` 或 `console.tokens_file`）已损坏或无法读取。",
+        ),
+        todo=Text(
+            en="Tokens that were good stay good, and none is made or revoked, until it is read; after a restart none counts. "
+            "Correct it, or put it back from your backup; if there is none, remove it: everybody needs a new token.",
+            zh="恢复之前，原有令牌仍然有效，但无法创建或吊销令牌；大脑重启后所有令牌都将失效。请修正或从备份恢复；"
+            "若没有备份，请删除该文件，所有人都需要新令牌。",
+        ),
+    ),
+    "people_unreadable": Knowledge(
+        cause=Text(
+            en="brain.toml has an error since it was last changed: who may come in is as it was before.",
+            zh="brain.toml 自上次修改后存在错误：访问权限仍与修改前相同。",
+        ),
+        todo=Text(
+            en="Correct it (`gpuward run --check --config FILE` names line and key): whoever was taken out of it still comes in, "
+            "and a brain that is restarted does not start.",
+            zh="请修正（`gpuward run --check --config FILE` 会指出行号和键名）：已被移除的人员仍可登录，且大脑重启后将无法启动。",
+        ),
+    ),
+    "log_jumped": Knowledge(
+        cause=Text(
+            en="The clock of the machine on which NATS runs was set ahead, or was behind and has been corrected.",
+            zh="NATS 所在机器的时钟被调快，或此前落后、现已校正。",
+        ),
+        todo=Text(
+            en="Hold again what must be held (`gpuward status` lists what is left), and look at what keeps that machine's clock "
+            "right (`gpuward doctor`).",
+            zh="请重新设置仍需要的暂停（hold，`gpuward status` 列出剩余项），并检查该机器的时间同步（`gpuward doctor`）。",
+        ),
+    ),
+    "log_time": Knowledge(
+        cause=Text(
+            en="The clock of the machine on which NATS runs was ahead, and was set back.",
+            zh="NATS 所在机器的时钟曾经超前，后被调回。",
+        ),
+        todo=Text(
+            en="Until its clock is what it was, the log's time goes on at half the speed, so that what waits comes to its end. "
+            "Look at what keeps that machine's clock right (`gpuward doctor`), and at holds and approvals, which may have ended "
+            "early.",
+            zh="在时钟追上之前，日志时间以一半速度前进，因此所有等待最终都会结束。请检查该机器的时间同步（`gpuward doctor`），"
+            "以及可能提前结束的暂停（hold）和批准。",
+        ),
+    ),
+    "keys_behind": Knowledge(
+        cause=Text(
+            en="The keys of this brain are older than those that nodes trust: they were put back from a backup of before a "
+            "rotation, or copied from a brain that had not rotated yet. Such nodes refuse every command.",
+            zh="本大脑的密钥比节点所信任的更旧：它们来自轮换之前的备份，或复制自尚未轮换的大脑。这些节点会拒绝所有命令。",
+        ),
+        todo=Text(
+            en="Put back the newest `signing.key`, `signing.key.pub` and folder `cell` that you have, and restart the brain. "
+            "If there are none: `gpuward cell rotate signing --compromised` while the brain runs, and every node joins again.",
+            zh="恢复最新的 `signing.key`、`signing.key.pub` 和 `cell` 文件夹，然后重启大脑。若没有，请在大脑运行时执行 "
+            "`gpuward cell rotate signing --compromised`，所有节点重新加入。",
+        ),
+    ),
+    "archive_behind": Knowledge(
+        cause=Text(
+            en="The folder or the S3 server of the log's archive cannot be written, or is too slow.",
+            zh="日志归档所在的目录或 S3 服务器无法写入，或写入过慢。",
+        ),
+        todo=Text(
+            en="The page says what stands in the way: a full disk, credentials, a server that is down. Faults are healed all the "
+            "same, and the archive goes on by itself; what the log drops before that (`log.max_age_s`, `log.max_bytes`) is "
+            "missing in it.",
+            zh="页面会说明原因：磁盘已满、凭据错误或服务器停机。故障处理不受影响，恢复后归档会自动继续；"
+            "但在此之前被日志丢弃的内容（`log.max_age_s`、`log.max_bytes`）将在归档中缺失。",
+        ),
+    ),
+    "archive_gap": Knowledge(
+        cause=Text(
+            en="The log dropped messages before they were archived: the archive could not be written for too long, or the log is "
+            "too small for what came meanwhile.",
+            zh="日志在归档之前丢弃了消息：归档中断过久，或日志容量不足。",
+        ),
+        todo=Text(
+            en="Nothing brings them back; the archive says where they are missing (`gpuward log show URL`). Raise "
+            "`log.max_bytes` (docs/operations.md), and see to it that `archive_behind` is looked at in time.",
+            zh="这些消息无法恢复；归档会标明缺失位置（`gpuward log show URL`）。请增大 `log.max_bytes`"
+            "（见 docs/operations.md），并及时处理 `archive_behind`。",
+        ),
+    ),
 }
 OTHERS = Knowledge(
     cause=Text(en="This brain itself is in trouble, not a node.", zh="出问题的是大脑本身，而非节点。"),

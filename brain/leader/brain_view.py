@@ -1,6 +1,7 @@
 """What the console sees of this brain: the port `brain.console.brain_view.BrainView`."""
 
 import time
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from agent.shared.nats_connection import NatsConnection
@@ -16,6 +17,8 @@ from brain.console.brain_view import NodeBeat
 from brain.console.feed import Feed
 from brain.core.inputs import OperatorCommand
 from brain.core.state import State
+from brain.leader import log_export
+from brain.leader.archiver import Archiver
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.current_client import CurrentClient
 from brain.leader.history import HistoryWriter
@@ -25,6 +28,7 @@ from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
 from brain.leader.notes import BrainNotes
 from brain.leader.replica import Replica
+from brain.leader.trace_export import TraceExport, TraceExports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,8 @@ class LiveBrainView:
     notes: BrainNotes
     alerts: BrainAlerts
     log_size: LogSize
+    traces: TraceExports
+    archive: Archiver
     # where the servers are in operator mode
     jwts: OperatorMode | None
     # by this machine's wall clock
@@ -127,6 +133,14 @@ class LiveBrainView:
     def troubles(self) -> list[tuple[str, str, float]]:
         """This brain's own open alerts: cause, text, since when (seconds since 1970)."""
         return [(alert.cause, alert.text, alert.since) for alert in self.alerts.open_now]
+
+    def trace_exports(self) -> Sequence[TraceExport]:
+        """What tells traces: one for each output."""
+        return self.traces.exports
+
+    def log_file(self, since: float, until: float) -> AsyncIterator[bytes]:
+        """The log from one time to another as a file. Unreachable: NATS does not give it."""
+        return log_export.pieces(self.nats.required(), self.config.cell, since, until)
 
     def log_room(self) -> tuple[int, int] | None:
         """Bytes that the log takes, and that it may take; None: the server has not said."""

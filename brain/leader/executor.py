@@ -25,6 +25,7 @@ from brain.leader.leadership import Leadership
 from brain.leader.log_writer import LogWriter
 from brain.leader.pages import PageSender
 from brain.leader.steps import StepDispatcher
+from brain.traces.ids import trace_id
 
 NOTES = "brain.notes"  # the logger of what the engine notes, while this brain leads (brain/cli/run.py)
 _notes = logging.getLogger(NOTES)
@@ -43,7 +44,9 @@ class EffectExecutor:
         steps: StepDispatcher,
         jobs: JobQuestions,
         pages: PageSender,
+        traced: bool = False,
     ) -> None:
+        """`traced`: does each incident have a trace?"""
         self._brain = brain
         self._leadership = leadership
         self._timers = timers
@@ -51,6 +54,7 @@ class EffectExecutor:
         self._steps = steps
         self._jobs = jobs
         self._pages = pages
+        self._traced = traced
 
     def execute(self, effects: Iterable[Effect]) -> None:
         """Executes the effects of one input, if this brain leads. Otherwise the leader does, or did when it was new."""
@@ -82,5 +86,8 @@ class EffectExecutor:
 
     def _logged(self, note: Note) -> None:
         if _notes.isEnabledFor(logging.INFO):
-            with about(incident=note.incident, run=note.run, scope=note.scope, kind=note.kind):
+            trace = trace_id(note.incident) if self._traced else ""
+            with about(
+                incident=note.incident, run=note.run, scope=note.scope, kind=note.kind, trace_id=trace
+            ):
                 _notes.info("%s", note.text)

@@ -4,8 +4,9 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from brain.adapters.history_queries import OWN, is_damage
 from brain.adapters.readmodel import ReadModel
 from brain.console.feed import Feed
 from brain.core.effects import Effect, Note, ShowIncident, ShowRun
@@ -17,12 +18,21 @@ WRITE_AFTER_S = 0.02
 RETRY_S = 1.0  # pause after a failed write
 
 
+class HistoryLost(Exception):
+    """The read model was damaged and is empty now: the brain reads the log again, or shows what its snapshot has."""
+
+
 class HistoryWriter:
-    """Collects notes, incidents and runs, and writes them a moment later in one transaction: commands go out first."""
+    """Collects notes, incidents and runs, and writes them a moment later in one transaction: commands go out first.
+
+    A read model that turns out to be damaged is set aside; nothing is written then until it is opened again, so that it is
+    seen to be behind the snapshot and made from the log.
+    """
 
     def __init__(self, readmodel: ReadModel, feed: Feed) -> None:
         self._readmodel = readmodel
         self._feed = feed
+        self._listeners: list[Callable[[str], None]] = []
         self._handled = 0  # position on the log of the newest input that was collected
         self._written = 0  # up to this position the read model is complete
         # What was written before is of another log than the one that was opened.
@@ -30,14 +40,30 @@ class HistoryWriter:
         self._pending = _Pending()
         self._unwritten = asyncio.Event()
         self._progress = asyncio.Event()
+        self._lost = asyncio.Event()
 
     @property
     def written(self) -> int:
         """Up to this position on the log the read model is complete."""
         return self._written
 
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """`listener` is called, and must not wait, with the incident of each note that is in the read model from now on."""
+        self._listeners.append(listener)
+
     def open(self, identity: str) -> int:
         """Opens the history of the log with this identity; returns the position up to which it is complete."""
+        try:
+            position = self._open(identity)
+        except (sqlite3.DatabaseError, ValueError) as error:
+            if not is_damage(error):
+                raise
+            self._readmodel.set_aside(error)
+            position = self._open(identity)
+        self._lost.clear()
+        return position
+
+    def _open(self, identity: str) -> int:
         self._pending = _Pending()
         self.of_another_log = self._readmodel.is_of_another(identity)
         self._readmodel.begin(identity)
@@ -46,7 +72,12 @@ class HistoryWriter:
 
     def clear(self, identity: str) -> None:
         """Empties the read model, to make it from the log again."""
-        self._readmodel.clear()
+        try:
+            self._readmodel.clear()
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not is_damage(error):
+                raise
+            self._readmodel.set_aside(error)
         self._readmodel.begin(identity)
         self._written = 0
 
@@ -89,24 +120,51 @@ class HistoryWriter:
         False: the disk refuses, and it is kept for the next time. Healing goes on without its history.
         """
         self._unwritten.clear()
+        if self._lost.is_set():
+            return False
+        if met := self._readmodel.met_damage:
+            self._lose(met)
+            return False
         pending = self._pending
         if self._handled > self._written:
             notes = [pair for pair in pending.notes if pair[0] > self._written]
             try:
                 self._readmodel.write(self._handled, notes, pending.incidents.values(), pending.runs.values())
-            except sqlite3.Error as error:
-                _log.error("the read model cannot be written: %s", error)
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                if is_damage(error):
+                    self._lose(error)
+                else:
+                    _log.error("the read model cannot be written: %s", error)
                 return False
             self._written = self._handled
             for _, note in notes:
                 self._feed.publish(note)
+                if note.incident:
+                    for listener in self._listeners:
+                        listener(note.incident)
         self._pending = _Pending()
         self._progress.set()
         return True
 
     def reconcile(self, state: State, why: str) -> None:
         """Closes the incidents and runs in the read model that the engine no longer has."""
-        self._readmodel.reconcile(list(state.incidents.values()), list(state.runs.values()), why, state.now)
+        try:
+            self._readmodel.reconcile(
+                list(state.incidents.values()), list(state.runs.values()), why, state.now
+            )
+        except (sqlite3.DatabaseError, *OWN) as error:
+            if not is_damage(error):
+                raise
+            self._lose(error)
+
+    async def until_lost(self) -> None:
+        """Waits until the read model has turned out to be damaged, and raises HistoryLost."""
+        await self._lost.wait()
+        raise HistoryLost("the read model was damaged: the log is read again")
+
+    def _lose(self, error: Exception | str) -> None:
+        self._readmodel.set_aside(error)
+        self._lost.set()
 
     async def reached(self, seq: int, timeout_s: float) -> bool:
         """Waits until the input at `seq` is handled and written; False on a timeout."""

@@ -7,25 +7,25 @@ and then the engine asks again for everything that is outstanding.
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from brain.adapters.codec import Codec, malformed
-from brain.adapters.log import LogClock, Record
+from brain.adapters.codec import Codec, handled_at, malformed
+from brain.adapters.log import SET_BACK_S, LogClock, Record
 from brain.adapters.quarantine import MAX_CRASHES
-from brain.core.inputs import EventSeen, Input, Leader, Reported, TimerFired, result_of_node
+from brain.core.inputs import EventSeen, Input, Leader, Reported, result_of_node
+from brain.core.state import STANDS_STILL_S
 from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.executor import EffectExecutor
 from brain.leader.history import HistoryWriter
 from brain.leader.leadership import Leadership
 from brain.leader.replica import Replica
-from brain.ufm.events import UfmListener
 
 _log = logging.getLogger(__name__)
-
-EARLY_S = 1.0  # a timer counts as due up to so long before its due time: clocks differ
+JUMP_AGAIN_S = 3600.0  # a clock that goes to and fro is told so often
 
 
 class Batches(Protocol):
@@ -33,6 +33,22 @@ class Batches(Protocol):
 
     async def batch(self) -> Sequence[Record]:
         """Waits for the next messages: at least one, in order."""
+        ...
+
+
+class ReportListener(Protocol):
+    """Publishes what another system reports of nodes."""
+
+    async def run(self) -> None:
+        """Until cancelled; it asks only while this brain leads."""
+        ...
+
+    def mark_published(self, given: Reported) -> None:
+        """Takes a report from the log, of whichever brain leads and from whichever system."""
+        ...
+
+    async def close(self) -> None:
+        """Closes connections."""
         ...
 
 
@@ -49,7 +65,7 @@ class LiveLoop:
         leadership: Leadership,
         executor: EffectExecutor,
         commands: AwaitedCommands,
-        listeners: Sequence[UfmListener],
+        listeners: Sequence[ReportListener],
         alerts: BrainAlerts,
         when_leading: Sequence[Callable[[], None]],
     ) -> None:
@@ -69,6 +85,7 @@ class LiveLoop:
         self.moved_s = (
             time.monotonic()
         )  # when the newest input was handled; at first: since when one is awaited
+        self._jump_told_s = -math.inf
         self.inputs = 0  # handled so far
         self.busy_s = 0.0  # time spent on them
 
@@ -88,19 +105,41 @@ class LiveLoop:
             self.busy_s += time.perf_counter() - began
             self.moved_s = time.monotonic()
         if records[-1].pending == 0:
+            self._tell_of_jump(self._clock.ahead_s(records[-1].at))
             self._clock.calibrate(records[-1].at)
+            self._tell_of_time(records[-1].at)
             self._replica.end_of_log()
 
     def _one(self, record: Record) -> None:
         given = self._read(record)
-        now = record.at
-        if isinstance(given, TimerFired):
-            now = max(now, min(given.due, now + EARLY_S))
-        effects = self._replica.handle(given, record.seq, now)
+        effects = self._replica.handle(given, record.seq, handled_at(given, record.at, self._replica.state))
         self.inputs += 1
         self._history.collect(record.seq, effects)
         self._executor.execute(effects)
         self._pass_on(given)
+
+    def _tell_of_jump(self, ahead_s: float) -> None:
+        """Pages when the server's clock has jumped ahead: the log's time goes with it, so that what waited has ended."""
+        now_s = time.monotonic()
+        if ahead_s > SET_BACK_S and now_s >= self._jump_told_s + JUMP_AGAIN_S:
+            self._jump_told_s = now_s
+            self._alerts.tell(
+                "log_jumped",
+                f"the clock of the NATS server jumped ahead by {ahead_s:.0f} s: holds, approvals and whatever else was to last "
+                "until a time in between has ended at once",
+            )
+
+    def _tell_of_time(self, stamp: float) -> None:
+        """Pages while the log's time is ahead of the server's, and says when it is not any more."""
+        ahead_s = self._replica.state.now - stamp
+        if ahead_s > SET_BACK_S:
+            self._alerts.open(
+                "log_time",
+                f"the clock of the NATS server was set back by {ahead_s:.0f} s: until it is what it was, what waits takes up to "
+                "twice as long, and the times that gpuward shows are ahead",
+            )
+        elif ahead_s <= STANDS_STILL_S:
+            self._alerts.clear("log_time")
 
     def _read(self, record: Record) -> Input:
         """Decodes a message. A quarantined input counts as malformed."""

@@ -26,6 +26,7 @@ class BrainNotes:
         """One note."""
         _log.warning("%s: %s", kind, text)
         note = Note(id=f"brain:{self._brain}:{time.time_ns()}", at=self._clock.now(), kind=kind, text=text)
-        with contextlib.suppress(sqlite3.Error):  # the disk is full: the log file above has it
+        # The disk is full, or the file is damaged: the log file above has it.
+        with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
             self._readmodel.note(note)
         self._feed.publish(note)

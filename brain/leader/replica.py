@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from agent.contract.actions.spec import ActionSpec
-from brain.adapters.log import LogInfo
+from brain.adapters.log import LogClock, LogInfo
 from brain.adapters.quarantine import Quarantine
 from brain.adapters.snapshot import Snapshots
 from brain.core.effects import Effect
@@ -47,7 +47,7 @@ class Replica:
         self._saved_seq = 0
         self._calm = True
         self._caught_up = asyncio.Event()
-        self._replayed_by_other_code = ""
+        self._read_again = False  # the whole log, though there is history
 
     @property
     def state(self) -> State:
@@ -63,6 +63,10 @@ class Replica:
     def seq(self) -> int:
         """The position on the log of the last handled input."""
         return self._seq
+
+    def log_time(self, clock: LogClock) -> float:
+        """The log's time between messages, for timers: what `state.now` would be after a message now. `clock`: the server's."""
+        return self.state.time_at(clock.now())
 
     @property
     def unsaved(self) -> bool:
@@ -83,11 +87,21 @@ class Replica:
         """Waits until the whole log has been read."""
         await self._caught_up.wait()
 
-    def attach(self, info: LogInfo) -> None:
-        """Takes up the log of a new connection: goes on after the last handled input, or begins with another log."""
+    async def until_history_lost(self) -> None:
+        """Waits until the read model has turned out to be damaged, and raises HistoryLost: `attach` makes it again."""
+        await self._history.until_lost()
+
+    def needs_copy(self, info: LogInfo) -> bool:
+        """Whether `attach` could use the copy of the state in NATS: this log no longer reaches back to its beginning."""
+        return info.identity != self._identity and info.first_seq > 1
+
+    def attach(self, info: LogInfo, copy: bytes = b"") -> None:
+        """Takes up the log of a new connection: goes on after the last handled input, or begins with another log. `copy`: a
+        snapshot from elsewhere.
+        """
         if info.identity != self._identity:
             known = self._identity
-            self._restore(info)
+            self._restore(info, copy)
             another = known or self._snapshots.of_another_log or self._history.of_another_log
             if another or (info.last_seq == 0 and self._had_nodes()):
                 self._alerts.tell(
@@ -104,7 +118,15 @@ class Replica:
             )
             self._seq = info.last_seq
             self._history.rewind(info.last_seq)
-        elif info.first_seq > self._seq + 1 and self._seq:
+        elif info.first_seq > 1 and not self._seq:
+            self._alerts.tell(
+                "state_lost",
+                f"the log begins with message {info.first_seq}, and there is neither a snapshot nor a copy of it: what was open, "
+                "held and drained before is not known here. Nodes that gpuward has drained stay drained: look at the scheduler "
+                "for reasons that begin with `gpuward:`, and set holds and modes again. With an archive of the log `gpuward log "
+                'replay` brings all of it back (docs/operations.md, "The log\'s archive").',
+            )
+        elif info.first_seq > self._seq + 1:
             self._alerts.tell(
                 "log_gap",
                 f"messages {self._seq + 1} to {info.first_seq - 1} were removed before this brain read them",
@@ -114,25 +136,29 @@ class Replica:
         else:
             self._caught_up.clear()
 
-    def _restore(self, info: LogInfo) -> None:
-        """Makes a new engine: from the snapshot if it fits this log, otherwise to read the log from its beginning."""
+    def _restore(self, info: LogInfo, copy: bytes) -> None:
+        """Makes a new engine: from the newest state that fits this log, otherwise to read the log from its beginning."""
         self.close()
         self._engine = Engine(actions=self._actions)
         self._quarantine = self._open_quarantine(info.identity)
-        state, seq, why = self._snapshots.load(info.identity)
+        found = self._snapshots.load(info.identity, copy)
+        state, seq, why = found.state, found.seq, found.why
         written = self._history.open(info.identity)
         if state is not None and written < seq and info.first_seq <= 1:
             # The read model was lost, and the log still has everything that it is made from.
             state, seq, why = None, 0, "the read model is behind the snapshot: made again from the log"
             self._history.clear(info.identity)
             written = 0
-        self._replayed_by_other_code = why if state is None and written else ""
+        self._read_again = state is None and written > 0
         if state is not None:
             self._engine.close()
             self._engine = Engine(state, actions=self._actions)
+            if written < seq:
+                self._history.reconcile(state, "not known any more")
         self._identity, self._seq, self._saved_seq = info.identity, seq, seq
         self._history.resume(seq)
-        _log.info("log %s: %s", info.identity, f"snapshot at {seq}" if state is not None else why)
+        told = f"snapshot at {seq}" if state is not None else ""
+        _log.info("log %s: %s", info.identity, ", ".join(filter(None, (told, why))))
 
     def quarantined(self, seq: int) -> bool:
         """Whether the input at this position has crashed the brain too often to be handled."""
@@ -154,9 +180,9 @@ class Replica:
             return
         self._history.flush()
         self._caught_up.set()
-        if self._replayed_by_other_code:
-            self._history.reconcile(self.state, "not known any more after a change of gpuward's code")
-            self._replayed_by_other_code = ""
+        if self._read_again:
+            self._history.reconcile(self.state, "not known any more, as the log was read again")
+            self._read_again = False
 
     def saved(self, seq: int) -> None:
         """Records that a snapshot of this position is on disk."""

@@ -2,7 +2,8 @@
 operator's name on the log. When it is let in again, that stands there too.
 
 The log tells the other brains of the cell, which have another registry or none: each drops what such a node offers. No brain
-relies on the servers: those of a site's own let the node in until somebody has written the accounts again.
+relies on the servers: those of a site's own let the node in until somebody has written the accounts again. Join tokens that were
+taken away stand on the log too. So a registry from a backup, which knows of neither, lets nobody in again.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from brain.config import BrainConfig
 from brain.core.inputs import OperatorCommand
 from brain.core.pack.spec import Scalar
 from brain.leader.log_writer import LogWriter
+from brain.leader.notes import BrainNotes
 from brain.leader.replica import Replica
 
 CHECK_S = 0.2
@@ -34,7 +36,11 @@ class RevokedNodes:
         replica: Replica,
         beats: Beats,
         writer: LogWriter,
+        notes: BrainNotes,
     ) -> None:
+        self._notes = notes
+        self._told_of: set[tuple[str, float]] = set()
+        self._embedded = config.embedded  # then this registry is the cell's only one
         self._configured = frozenset(config.nats.embedded.nodes)
         self._registry = CellRegistry(config.registry_file, config.nats.embedded.nodes)
         self._shut_out: frozenset[str] = frozenset()
@@ -43,7 +49,9 @@ class RevokedNodes:
         self._replica = replica
         self._beats = beats
         self._writer = writer
-        self._said_s: dict[tuple[str, str, float], float] = {}  # (node, verb, of which revocation) -> when
+        self._said_s: dict[
+            tuple[str, str, float], float
+        ] = {}  # (node or token, verb, of which revocation) -> when
 
     def shut_out(self, node: str) -> bool:
         """Was it revoked, here or where another brain of the cell runs? Then what it offers is not taken."""
@@ -70,6 +78,33 @@ class RevokedNodes:
             await self._say("admit", f"by {joined[name].by}", at, {"node": name})
         for name in self._shut_out:
             await self._revoke(name)
+        for id_, one in self._registry.void().items():
+            if id_ not in self._replica.state.void_tokens:
+                await self._say("void", one.by or "an operator", one.at, {"token": id_})
+        for name, at in [one for one in told.items() if one[0] in joined and joined[one[0]].since <= one[1]]:
+            await self._from_backup(name, at)
+
+    async def _from_backup(self, name: str, at: float) -> None:
+        """The registry has a node that the log says was revoked later: it is older than the log."""
+        if (name, at) in self._told_of:
+            return
+        self._told_of.add((name, at))
+        text = (
+            f"node {name} stands in the registry of this machine, and the log says that it was revoked later"
+        )
+        if self._embedded:
+            await asyncio.to_thread(
+                self._registry.turn_out, name, at=at, by="an operator, before the registry was put back"
+            )
+            self._notes.write(
+                "cell.changed", f"{text}: taken out of the registry. It can join again by a new token"
+            )
+        else:
+            self._notes.write(
+                "cell.failed",
+                f"{text}, perhaps on another brain: nothing that it says is taken. `gpuward cell revoke {name}` here too, or "
+                "join it again by a new token",
+            )
 
     async def _revoke(self, name: str) -> None:
         """Says on the log that this machine's operator has revoked a node, once that is so for a moment; and again while
@@ -84,7 +119,7 @@ class RevokedNodes:
             await self._say("forget", one.by or "an operator", one.at, args)
 
     async def _say(self, verb: str, who: str, at: float, args: dict[str, Scalar]) -> None:
-        key = str(args["node"]), verb, at
+        key = str(args.get("node", args.get("token"))), verb, at
         if time.monotonic() - self._said_s.get(key, float("-inf")) < AGAIN_S:
             return
         self._said_s[key] = time.monotonic()

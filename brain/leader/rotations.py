@@ -81,7 +81,7 @@ class Rotations:
             await asyncio.to_thread(self._server.reload)
             self._server_is_behind = False
         state = self._file.state()
-        if state.serial and self._leadership.leads():
+        if self._leadership.leads() and (state.serial or self._any_was_told()):
             await self._announcer.tell_all()
             await self._record(RECORD_S if state.rotations else CALM_RECORD_S)
         for kind, rotation in state.rotations.items():
@@ -122,6 +122,10 @@ class Rotations:
             for name, serial in serials.items()
             if serial < state.serial and (serial >= state.joined_since or name not in self._beats.newest)
         )
+
+    def _any_was_told(self) -> bool:
+        """Has a node heard an announcement, though we have none? Then ours are lost."""
+        return any(last.beat.trust for last in self._beats.newest.values())
 
     def _heard(self) -> set[str]:
         now = time.monotonic()

@@ -3,10 +3,11 @@
 from nats.aio.client import Client
 
 from agent.shared.tasks import Tasks
-from brain.adapters import evidence, log, server_check
+from brain.adapters import evidence, log, server_check, state_copy
 from brain.adapters.lease import Lease
 from brain.adapters.node_requests import NodeRequests
 from brain.config import BrainConfig
+from brain.leader.archiver import Archiver
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
 from brain.leader.intake import Intake
@@ -41,6 +42,7 @@ class Session:
         packs: PackUpdates,
         pulse: PulseService,
         log_size: LogSize,
+        archiver: Archiver,
         notes: BrainNotes,
     ) -> None:
         self._config = config
@@ -57,6 +59,7 @@ class Session:
         self._packs = packs
         self._pulse = pulse
         self._log_size = log_size
+        self._archiver = archiver
         self._notes = notes
 
     async def run(self, client: Client) -> None:
@@ -64,7 +67,8 @@ class Session:
         config = self._config
         await server_check.check(client)
         info = await log.ensure(client, config.cell, config.log, config.nats.replicas)
-        self._replica.attach(info)
+        copy = await state_copy.read(client, config.cell) if self._replica.needs_copy(info) else b""
+        self._replica.attach(info, copy)
         reader = log.Reader(client, config.cell, self._replica.seq)
         self._liveness.restart()
         try:
@@ -75,12 +79,14 @@ class Session:
                     tasks.start(self._competition.serve(client), "lease")
                     tasks.start(self._requests.serve(client), "requests")
                     tasks.start(self._intake.serve(client), "intake")
+                    tasks.start(self._replica.until_history_lost(), "read model")
                     tasks.start(self._offer_evidence(client), "evidence")
                     tasks.start(self._timers.serve(), "timers")
                     tasks.start(self._liveness.serve(), "liveness")
                     tasks.start(self._packs.serve(), "packs")
                     tasks.start(self._pulse.serve(), "pulse")
                     tasks.start(self._log_size.serve(client), "size of the log")
+                    tasks.start(self._archiver.serve(client), "archive")
                     await tasks.wait()
         finally:
             self._lease.drop()

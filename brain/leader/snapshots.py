@@ -3,8 +3,12 @@
 import asyncio
 import time
 
-from brain.adapters.snapshot import Snapshots, dump
+from agent.contract.errors import Unreachable
+from agent.shared.nats_connection import LOST
+from brain.adapters import state_copy
+from brain.adapters.snapshot import Snapshots, dump, packed
 from brain.config import SnapshotConfig
+from brain.leader.current_client import CurrentClient
 from brain.leader.history import HistoryWriter
 from brain.leader.leadership import Leadership
 from brain.leader.notes import BrainNotes
@@ -12,6 +16,7 @@ from brain.leader.replica import Replica
 
 CHECK_S = 1.0
 CALM_S = 3600.0  # between snapshots while nothing happens
+COPY_S = 600.0  # between copies in NATS: less than the log reaches back
 
 
 class SnapshotKeeper:
@@ -26,7 +31,15 @@ class SnapshotKeeper:
         history: HistoryWriter,
         leadership: Leadership,
         notes: BrainNotes,
+        nats: CurrentClient,
+        cell: str,
+        replicas: int,
     ) -> None:
+        """`cell`, `replicas`: of the copy in NATS."""
+        self._nats = nats
+        self._cell = cell
+        self._replicas = replicas
+        self._copied_s: float | None = None
         self._snapshots = snapshots
         self._settings = settings
         self._replica = replica
@@ -60,3 +73,16 @@ class SnapshotKeeper:
             self._notes.write("brain.snapshot_failed", f"the snapshot was not written: {error}")
         else:
             replica.saved(seq)
+            await self._offer(packed(body, seq, identity))
+
+    async def _offer(self, snapshot: bytes) -> None:
+        """Replaces the copy in NATS now and then, while this brain leads. A copy that is not taken is noted once in that time."""
+        now_s = time.monotonic()
+        if not self._leadership.leads() or (self._copied_s is not None and now_s - self._copied_s < COPY_S):
+            return
+        self._copied_s = now_s
+        try:
+            await state_copy.write(self._nats.required(), self._cell, snapshot, self._replicas)
+        except (*LOST, Unreachable) as error:
+            why = str(error) or type(error).__name__
+            self._notes.write("brain.snapshot_failed", f"NATS did not take the copy of the state: {why}")

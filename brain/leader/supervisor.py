@@ -7,6 +7,7 @@ import time
 from agent.contract.errors import BugError, ConfigError
 from agent.shared.nats_connection import NatsConnection
 from brain.leader.brain_alerts import BrainAlerts
+from brain.leader.history import HistoryLost
 from brain.leader.leadership import Leadership
 from brain.leader.log_writer import LogWriter
 from brain.leader.notes import BrainNotes
@@ -51,6 +52,9 @@ class Supervisor:
                 raise
             except BugError as error:
                 await self._stop_acting(error)
+            except HistoryLost as error:
+                _log.warning("%s", error)
+                self._replica.close()
             except Exception:  # noqa: BLE001 - the supervisor: no bug may end the brain
                 _log.exception(
                     "input after %d failed: the brain is restored from its snapshot", self._replica.seq

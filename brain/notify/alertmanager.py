@@ -3,7 +3,8 @@
 An alert is identified by its labels: they stay the same from open to resolved, everything else is in annotations.
 Alertmanager resolves an alert when its `endsAt` has passed, and forgets all alerts when it restarts. So each alert ends
 `hold_s` from now, and while this brain leads, `refresh` posts all open alerts every `refresh_s`. What is open is read from
-the engine each time: no alert outlives its incident, whichever brain opened it.
+the engine each time: no alert outlives its incident, whichever brain opened it. Alertmanager tells nobody of an alert that
+was resolved before it fired: what came and went while it could not be reached fires for `hold_s`, as a P3.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from pydantic import Field
 
 from agent.contract.errors import ActionError, ConfigError
 from agent.shared.secret_file import secret
+from brain.core.pack.spec import Priority
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
 from brain.options import options
@@ -113,8 +115,10 @@ class Alertmanager:
 
 def alerts(message: PageMessage, want: AlertmanagerOptions, now: datetime) -> list[dict[str, Any]]:
     """Returns the alert of a page and, after its severity was raised, the end of the alert with the former severity."""
-    ends = now if message.status == "resolve" else now + timedelta(seconds=want.hold_s)
-    found = [_alert(message, want, message.severity, ends)]
+    held = now + timedelta(seconds=want.hold_s)
+    if message.untold:
+        return [_alert(message, want, Priority.P3, held)]
+    found = [_alert(message, want, message.severity, now if message.status == "resolve" else held)]
     for severity in dict.fromkeys(message.severities):
         if severity != message.severity:
             found.append(_alert(message, want, severity, now))

@@ -2,17 +2,23 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
+from agent.contract.commands import Outcome
 from agent.contract.counted import counted
 from agent.contract.messages import clip
+from brain.core import ids
 from brain.core.effects import PageSubject, SendPage
-from brain.core.healing import plans, told
+from brain.core.healing import advice, plans, told
+from brain.core.incidents import RETURN_RUNBOOK
+from brain.core.operators.requests import REQUEST
 from brain.core.pack.compiled import rule_named
+from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Knowledge, Rule, Rung, Scalar, Text
 from brain.core.state import Evidence, GroupedAlert, IncidentState, Run, RunState, State, StepRecord
-from brain.notify.message import LABELS, PageMessage, ShellCommand
+from brain.hold_words import to_hold
+from brain.notify.message import LABELS, TAKEN_OVER, UNTOLD, PageMessage, ShellCommand
 
 MAX_EVIDENCE_LINES = 6
 MAX_LISTED = 40  # incidents that the page of an alert group lists; the others are counted
@@ -25,7 +31,18 @@ def compose_from(state: State, page: SendPage) -> PageMessage:
     """Composes the message of a page, with the rule and the runs as the engine has them now."""
     subject = page.subject
     rule = rule_named(state.pack, subject.rule)
-    return compose(page, rule=rule, runs=[state.runs[run] for run in subject.runs if run in state.runs])
+    rule = advice.fitted(rule, state, state.incidents.get(subject.id)) if rule is not None else None
+    runs = [state.runs[run] for run in subject.runs if run in state.runs]
+    return compose(page, rule=rule, runs=runs, ill=_ill(state, subject, rule))
+
+
+def _ill(state: State, subject: PageSubject, rule: Rule | None) -> Collection[str] | None:
+    """The nodes that show a shared cause now; None: it is none, or it is over."""
+    keys = (
+        [ids.key(name, subject.scope) for name in symptoms_in(rule.when)] if rule and not subject.node else []
+    )
+    found = [state.symptoms[key] for key in keys if key in state.symptoms]
+    return {node: True for one in found for node in one.members} if any(one.active for one in found) else None
 
 
 def compose(
@@ -34,13 +51,16 @@ def compose(
     rule: Rule | None = None,
     runs: Sequence[Run] = (),
     knowledge: Knowledge | None = None,
+    ill: Collection[str] | None = None,
 ) -> PageMessage:
     """Composes the message of a page. `rule` opened its incident (None: unknown); `runs` are the incident's, in order.
-    `knowledge`: where no rule has it.
+    `knowledge`: where no rule has it. `ill`: the nodes that show a shared cause now, None where there is none.
     """
     about = page.subject
     evidence = _newest_of_each(about.evidence)
-    knowledge = rule.knowledge if rule else knowledge
+    knowledge = rule.knowledge if rule else knowledge or _of_request(about, runs)
+    if _waits_only(about, runs):
+        knowledge = None  # what to do about the fault
     subject = f"{about.cause.replace('_', ' ')} on {about.scope}"
     if about.listed:
         subject = counted(len(about.listed), "incident") + (f" on {about.scope}" if about.node else "")
@@ -49,7 +69,7 @@ def compose(
         dedup_key=about.id,
         what=page.what,
         group=page.to,
-        title=f"[{about.severity}] {_label(page)}{subject}",
+        title=f"[{about.severity}] {_label(page, runs)}{subject}",
         subject=f"[{about.severity}] {subject}",
         severity=about.severity,
         cause=about.cause,
@@ -57,10 +77,10 @@ def compose(
         node=about.node,
         nodes=about.nodes,
         state=about.state.value,
-        why_now=page.text,
+        why_now=f"no channel took its page while it lasted; {page.text}" if _untold(page) else page.text,
         because=about.because,
         since=_iso(about.since),
-        evidence=tuple(_evidence_line(item) for item in evidence),
+        evidence=tuple(_evidence_line(item, ill) for item in evidence),
         evidence_ids=tuple(item.id for item in evidence),
         tried=tuple(_step_line(run, step) for run in runs for step in run.steps),
         proposed=tuple(line for run in runs for line in _proposed(run)) or _by_people(about, runs),
@@ -69,15 +89,33 @@ def compose(
         links=knowledge.links if knowledge else (),
         acked_by=about.acked_by,
         severities=about.severities_before,
+        common=about.common,
+        stops=about.stops,
         incidents=_listed(about.listed),
+        untold=_untold(page),
     )
     return message.inert()
 
 
-def _label(page: SendPage) -> str:
-    """What kind of page it is; an update that says that gpuward does nothing more is more than that."""
-    gave_up = page.what == "update" and page.subject.state is IncidentState.NEEDS_HUMAN
-    return "GAVE UP: " if gave_up else LABELS[page.what]
+def _label(page: SendPage, runs: Sequence[Run]) -> str:
+    """What kind of page it is; an update that says that gpuward does nothing more is more than that, if it has done anything.
+
+    What another incident explains has ended as an alert, and is not well.
+    """
+    about = page.subject
+    if page.what == "resolve" and about.state is IncidentState.EXPLAINED:
+        return TAKEN_OVER
+    if _untold(page):
+        return UNTOLD
+    over = page.what == "update" and about.state is IncidentState.NEEDS_HUMAN and about.rule != REQUEST
+    over = over and not _waits_only(about, runs)
+    return "GAVE UP: " if over and any(map(told.tried, runs)) else LABELS[page.what]
+
+
+def _untold(page: SendPage) -> bool:
+    """Whether the page tells the end of what no channel has told the beginning of: people read of both at once."""
+    over = page.what == "resolve" and page.subject.state is not IncidentState.EXPLAINED
+    return over and not page.alerted
 
 
 def _listed(lines: Sequence[GroupedAlert]) -> tuple[str, ...]:
@@ -95,7 +133,8 @@ def _listed(lines: Sequence[GroupedAlert]) -> tuple[str, ...]:
     ordered = first + rest
     rows = []
     for line in ordered[:MAX_LISTED]:
-        mark = "over, " if line.over else "acknowledged, " if line.acked else ""
+        over = "taken over, " if line.explained else "over, " if line.over else ""
+        mark = over or ("acknowledged, " if line.acked else "")
         about = f"[{line.severity}] {line.incident} {mark}{line.cause.replace('_', ' ')} on {line.scope}"
         fact = f" | {_one_line(line.evidence)}" if line.evidence and not line.over else ""
         rows.append(clip(f"{about}: {_one_line(line.text)}{fact}", MAX_LINE))
@@ -113,12 +152,14 @@ def _newest_of_each(items: Sequence[Evidence]) -> list[Evidence]:
     return unique[:1] + unique[1:][-(MAX_EVIDENCE_LINES - 1) :]
 
 
-def _evidence_line(item: Evidence) -> str:
-    return clip(f"{_iso(item.at)} {item.node} {item.component} {item.kind}: {_one_line(item.text)}", MAX_LINE)
+def _evidence_line(item: Evidence, ill: Collection[str] | None) -> str:
+    well = " (well again)" if ill is not None and item.node not in ill else ""
+    where = f"{item.node}{well} {item.component} {item.kind}"
+    return clip(f"{_iso(item.at)} {where}: {_one_line(item.text)}", MAX_LINE)
 
 
 def _step_line(run: Run, step: StepRecord) -> str:
-    ended = step.outcome or "under way"
+    ended = step.outcome or ": ".join(filter(None, ("under way", _one_line(step.doing))))
     proof = {None: "", True: "; verified: it helped", False: "; verified: it did not help"}[step.verified]
     why = f" ({_one_line(step.why)})" if step.why else ""
     what = f"{run.runbook.name}: {step.rung}: {step.action}{_params(step.params)}"
@@ -145,12 +186,74 @@ def _rung_line(rung: Rung, run: Run) -> str:
     return clip(f"{rung.name}: {rung.do}{_params(params)}{disrupts}", MAX_LINE)
 
 
+def _waits_only(about: PageSubject, runs: Sequence[Run]) -> bool:
+    """Whether the fault is over, no test has found another one, and only the node's return is left."""
+    left = about.gone and bool(about.node) and about.state is IncidentState.NEEDS_HUMAN
+    return left and not any(run.worked for run in runs[-1:])
+
+
 def _by_people(about: PageSubject, runs: Sequence[Run]) -> tuple[str, ...]:
+    if _waits_only(about, runs):
+        return (f"nothing: the fault is over, and {about.node} stays out of service until you give it back",)
     if about.state is IncidentState.NEEDS_HUMAN:
-        if any(run.state is RunState.EXHAUSTED for run in runs):
+        if any(run.state is RunState.EXHAUSTED and not told.only_tells(run) for run in runs):
             return (f"{about.runbook} has nothing left to try: a person must fix it",)
         return ("gpuward will not do more by itself: a person must fix it",)
     return ()
+
+
+def _of_request(about: PageSubject, runs: Sequence[Run]) -> Knowledge | None:
+    """What a run that a person or a schedule asked for has come to, and how its incident ends. None: there is none."""
+    if about.rule != REQUEST or about.state is not IncidentState.NEEDS_HUMAN or not runs:
+        return None
+    run, where = runs[-1], about.node or about.scope
+    ill = [step for step in run.steps if step.outcome != Outcome.OK.value or step.verified is False]
+    back = f" If it is out of service, gpuward return {where} gives it back." if about.node else ""
+    zh_back = f"若节点仍停用，gpuward return {where} 可将其恢复。" if about.node else ""
+    if not ill:  # it was held up, denied, or left to another incident
+        why = _one_line(run.why)
+        return Knowledge(
+            cause=Text(
+                en=f"{run.runbook.name} found nothing wrong. It ended so: {why}.",
+                zh=f"{run.runbook.name} 未发现问题，其结束原因：{why}。",
+            ),
+            todo=Text(
+                en=f"See to what kept it from ending well. This ends when {run.runbook.name} is done there again and ends well, "
+                f"or is closed by a person.{back}",
+                zh=f"先处理使其未能成功的原因。再次执行 {run.runbook.name} 并成功，或由人工关闭后，本事件结束。{zh_back}",
+            ),
+        )
+    what = f"{ill[-1].rung} ({ill[-1].action}): {ill[-1].outcome}: {_one_line(ill[-1].why)}"
+    return Knowledge(
+        cause=Text(
+            en=f"No fault was reported for it: {run.runbook.name} came upon it. {what}.",
+            zh=f"这不是上报的故障，而是 {run.runbook.name} 检查时发现的：{what}。",
+        ),
+        todo=Text(
+            en=f"Repair what it found. This ends when {run.runbook.name} is done there again and ends well, or is closed by a "
+            f"person.{back}",
+            zh=f"修复所发现的问题。再次执行 {run.runbook.name} 并成功，或由人工关闭后，本事件结束。{zh_back}",
+        ),
+    )
+
+
+def _ends(about: PageSubject, runs: Sequence[Run]) -> list[ShellCommand]:
+    """What ends the incident of a run that was asked for."""
+    if _of_request(about, runs) is None:
+        return []
+    runbook, option = runs[-1].runbook.name, "node" if about.node else "fabric"
+    where = shlex.quote(about.node or about.scope.partition("/")[2])
+    again = ShellCommand(
+        line=f"gpuward start {runbook} --{option} {where}", does="do it again: if it ends well, this is over"
+    )
+    rows = [again] if runbook != RETURN_RUNBOOK else []
+    if about.node:
+        rows.append(_return(about.node))
+    return [*rows, ShellCommand(line=f"gpuward close {about.id}", does="it is no fault")]
+
+
+def _return(node: str) -> ShellCommand:
+    return ShellCommand(line=f"gpuward return {shlex.quote(node)}", does="the node is healthy: give it back")
 
 
 def _commands(page: SendPage, runs: Sequence[Run]) -> list[ShellCommand]:
@@ -170,8 +273,10 @@ def _commands(page: SendPage, runs: Sequence[Run]) -> list[ShellCommand]:
         for run in runs
         if run.state is RunState.APPROVAL
     ]
-    scope = f"node/{about.node}" if about.node else about.scope
-    where = "all" if scope in ("", "cell") else shlex.quote(scope)
+    rows += _ends(about, runs)
+    if _waits_only(about, runs):
+        rows.append(_return(about.node))
+    where = to_hold(about.node, about.scope)
     return [
         *rows,
         ShellCommand(line=f"gpuward hold {where} --why '...'", does="gpuward must not act there"),

@@ -17,6 +17,13 @@ MAX_ANSWER = 65_536  # bytes of the answer that are read
 RETRIED = (408, 425, 429)  # 4xx answers that allow a retry
 
 
+NOT_ADMITTED = (401, 403, 404, 407)  # answers that mean who posts, or where, and not what
+
+
+class NotAdmitted(Refused):
+    """The receiver takes nothing from us there: a person must correct a token, a right, or the address."""
+
+
 class Poster:
     """Posts to one base URL. The session is opened for the first page."""
 
@@ -28,7 +35,8 @@ class Poster:
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, body: bytes, headers: Mapping[str, str], path: str = "") -> bytes:
-        """Returns the answer's body. Unreachable: 5xx, 408, 425, 429, no connection. Refused: any other than 2xx.
+        """Returns the answer's body. Unreachable: 5xx, 408, 425, 429, no connection. Refused: any other than 2xx;
+        NotAdmitted: 401, 403, 404, 407.
         TimedOut: the receiver may have accepted it.
 
         An answer 429 with Retry-After is retried then, if that is within the deadline.
@@ -52,7 +60,9 @@ class Poster:
         if 200 <= status < 300:
             return answer
         text = f"{self.host} answered {status}: {clip(answer.decode(errors='replace').strip(), MAX_QUOTED)}"
-        raise Unreachable(text) if status >= 500 or status in RETRIED else Refused(text)
+        if status >= 500 or status in RETRIED:
+            raise Unreachable(text)
+        raise NotAdmitted(text) if status in NOT_ADMITTED else Refused(text)
 
     async def reach(self) -> str:
         """Connects, over TLS to an https:// URL, and asks nothing; returns whom it has reached. Unreachable: it cannot."""

@@ -1,7 +1,7 @@
 """The message of a page, and its layout as text. Pure.
 
-A page must be enough to decide on in bed: what, where, since when, on what evidence, what was tried, what is proposed, and
-the commands to type. Where a channel has little room, the least needed parts are left out first.
+A page must be enough to decide on in bed: what, where, on what evidence with its figures, why now, since when, what was tried,
+what is proposed, and the commands to type. Where a channel has little room, the least needed parts are left out first.
 """
 
 import json
@@ -21,6 +21,8 @@ LABELS = {
     "ack": "ACKNOWLEDGED: ",
     "resolve": "RESOLVED: ",
 }
+TAKEN_OVER = "TAKEN OVER: "  # a resolution of what another incident explains
+UNTOLD = "CAME AND WENT: "  # a resolution of what nobody was told of
 _LABEL_WIDTH = 10  # columns; a Chinese character takes two
 _COMMANDS = 0
 # Tried in turn when there is little room: (the least needed part that is kept, its lines, characters of a line).
@@ -39,6 +41,7 @@ _STATUS = {"ack": "acknowledge", "resolve": "resolve"}
 _ZH = {
     "why now": "缘由", "where": "位置", "since": "开始时间", "because": "判断依据", "incidents": "事件", "evidence": "证据",
     "tried": "已尝试", "proposed": "建议", "cause": "原因", "what to do": "处理办法", "see": "参考", "type": "命令",
+    "trace": "追踪", "stopped": "暂停",
 }  # fmt: skip
 
 
@@ -99,6 +102,14 @@ class PageMessage:
     severities: tuple[str, ...] = ()
     # of an alert group: one line for each incident
     incidents: tuple[str, ...] = field(default=())
+    # it is over, and this is the first that anybody hears of it: the page says all of it
+    untold: bool = False
+    # places narrower than `scope` in which all nodes stand that show it
+    common: tuple[str, ...] = ()
+    # holds and maintenance windows that keep gpuward from acting on it, as sentences
+    stops: tuple[str, ...] = ()
+    # of the OpenTelemetry trace; empty: none is told
+    trace_id: str = ""
 
     def inert(self) -> "PageMessage":
         """The same page, in which no text acts on what shows it or begins a line of its own."""
@@ -127,20 +138,24 @@ class PageMessage:
 
     def sections(self, language: Language = "both") -> tuple[Section, ...]:
         """Returns the parts below the title that are not empty, in reading order."""
-        where = self.scope + (f" ({self.nodes} nodes)" if self.nodes > 1 else "")
+        among = f", all of them of {' and '.join(self.common)}" if self.common else ""
+        where = self.scope + (f" ({self.nodes} nodes{among})" if self.nodes > 1 else "")
         quiet = self.status != "trigger"
+        brief = quiet and not self.untold
         parts = [
-            ("why now", (self.why_now,), 1),
             ("where", (where,), 3),
+            ("evidence", () if brief else self.evidence, 4),
+            ("why now", (self.why_now,), 1),
+            ("stopped", () if quiet else self.stops, 2),
             ("since", (self.since,), 2),
-            ("because", () if quiet or self.incidents else (self.because,), 6),
+            ("because", () if brief or self.incidents else (self.because,), 6),
             ("incidents", self.incidents, 3),
-            ("evidence", () if quiet else self.evidence, 4),
             ("tried", self.tried, 5),
             ("proposed", () if quiet else self.proposed, 4),
-            ("cause", () if quiet else self.known("cause", language), 7),
+            ("cause", () if brief else self.known("cause", language), 7),
             ("what to do", () if quiet else self.known("todo", language), 5),
             ("see", () if quiet else self.links, 8),
+            ("trace", (self.trace_id,) if self.trace_id else (), 8),
             ("type", tuple(f"{command.line}    # {command.does}" for command in self.commands), _COMMANDS),
         ]
         return tuple(

@@ -1,6 +1,7 @@
 """Chooses the channels of a page, and goes on to the next when one fails."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from brain.notify.compose import compose_from
 from brain.notify.log import PageLog
 from brain.notify.message import PageMessage
 from brain.options import plug_in
+from brain.traces.ids import trace_id
 
 ONCALL = "oncall"
 _REMEMBERED = 10_000  # alerts
@@ -31,7 +33,15 @@ TYPES: Mapping[str, str] = {
 class Notifier:
     """Tries a group's channels in order. The engine repeats a page that was not delivered."""
 
-    def __init__(self, channels: Mapping[str, Channel], groups: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        channels: Mapping[str, Channel],
+        groups: Mapping[str, Sequence[str]],
+        *,
+        traced: bool = False,
+    ) -> None:
+        """`traced`: does each incident have a trace, whose id its pages show?"""
+        self._traced = traced
         self._channels = dict(channels)
         self._groups = {name: list(names) for name, names in groups.items()}
         # "<subject> <group>" -> channels that may have an alert of it
@@ -71,7 +81,7 @@ class Notifier:
                 continue
             self._refreshed[name] = now
             try:
-                await channel.refresh(partial(_open_at, name, state))
+                await channel.refresh(partial(self._open_at, name, state))
             except ActionError as error:
                 why.append(f"{name}: {error}")
         return why
@@ -103,7 +113,7 @@ class Notifier:
 
     async def _try(self, message: PageMessage, name: str, why: list[str]) -> ActionError | None:
         try:
-            await self._channels[name].send(message)
+            await self._channels[name].send(self._with_trace(message))
         except ActionError as error:
             why.append(f"{name}: {error}")
             return error
@@ -115,6 +125,20 @@ class Notifier:
         if group == ONCALL:
             return [], []
         return self._groups.get(ONCALL, []), [f"there is no group {group!r}, {ONCALL} is told"]
+
+    def _with_trace(self, message: PageMessage) -> PageMessage:
+        return replace(message, trace_id=trace_id(message.dedup_key)) if self._traced else message
+
+    def _open_at(self, channel: str, state: Callable[[], State]) -> list[PageMessage]:
+        """The alerts that are open now and were sent by this channel."""
+        now = state()
+        messages = []
+        for about in queue.everything(now):
+            for group, channels in about.pages.by.items():
+                if channel in channels and not about.pages.resolved:
+                    message = compose_from(now, queue.still_open(about, group))
+                    messages.append(self._with_trace(message))
+        return messages
 
     def _remember(self, message: PageMessage, channel: str) -> None:
         known = self._unsure.setdefault(_key(message), [])
@@ -128,19 +152,14 @@ def _key(message: PageMessage) -> str:
     return f"{message.dedup_key} {message.group}"
 
 
-def _open_at(channel: str, state: Callable[[], State]) -> list[PageMessage]:
-    """The alerts that are open now and were sent by this channel."""
-    now = state()
-    messages = []
-    for about in queue.everything(now):
-        for group, channels in about.pages.by.items():
-            if channel in channels and not about.pages.resolved:
-                messages.append(compose_from(now, queue.still_open(about, group)))
-    return messages
-
-
-def build(channels: Mapping[str, Any], groups: Mapping[str, Sequence[str]], data_dir: Path) -> Notifier:
-    """Builds the notifier of a configuration.
+def build(
+    channels: Mapping[str, Any],
+    groups: Mapping[str, Sequence[str]],
+    data_dir: Path,
+    *,
+    traced: bool = False,
+) -> Notifier:
+    """Builds the notifier of a configuration. `traced`: do pages show the id of the incident's trace?
 
     `channels`: name → table with `type` and that type's options. `groups`: name → channels, in the order in which they are
     tried; the group `oncall` is all of them when it is not given. Without any channel there is one named `log`, which
@@ -155,7 +174,8 @@ def build(channels: Mapping[str, Any], groups: Mapping[str, Sequence[str]], data
                 raise ConfigError(f"groups.{group}: there is no channel {name!r} (have: {', '.join(built)})")
         if not names:
             raise ConfigError(f"groups.{group}: needs at least one channel")
-    return Notifier(built, {ONCALL: list(built)} | {name: list(names) for name, names in groups.items()})
+    named = {ONCALL: list(built)} | {name: list(names) for name, names in groups.items()}
+    return Notifier(built, named, traced=traced)
 
 
 def _channel(name: str, table: Any) -> Channel:

@@ -3,6 +3,11 @@
 https://developer.pagerduty.com/docs/send-alert-event: 202 is success; 400 an event that will never be accepted; 429
 and 5xx allow a retry. The routing key is a secret. A repeat is a `trigger` with the same key: it adds to the alert's log,
 and PagerDuty's own escalation goes on.
+
+A trigger for an alert that was acknowledged calls nobody there. So an incident that people are called for anew, because it is
+more urgent than what they have acknowledged, is resolved first. A `resolve` of an alert that PagerDuty does not have is
+dropped there: what came and went while PagerDuty could not be reached becomes an alert of severity info that is resolved at
+once, so that it stands in the list and wakes nobody who goes by severity.
 """
 
 from collections.abc import Mapping
@@ -59,7 +64,13 @@ class PagerDuty:
 
     async def send(self, message: PageMessage) -> None:
         """As in Channel. The same event sent twice is harmless: the key is the same."""
-        await self._http.post(_body(event(message, self._key, self._want)), {}, "/v2/enqueue")
+        sent = event(message, self._key, self._want)
+        if message.untold:
+            await self._http.post(_body(trigger(message, self._key, self._want, "info")), {}, "/v2/enqueue")
+        if message.what == "open" and message.severities:
+            former = {name: sent[name] for name in ("routing_key", "dedup_key")} | {"event_action": "resolve"}
+            await self._http.post(_body(former), {}, "/v2/enqueue")
+        await self._http.post(_body(sent), {}, "/v2/enqueue")
 
     async def reach(self) -> str:
         """As in Channel."""
@@ -75,6 +86,11 @@ def event(message: PageMessage, routing_key: str, want: PagerDutyOptions) -> dic
     base = {"routing_key": routing_key, "event_action": message.status, "dedup_key": message.dedup_key}
     if message.status != "trigger":
         return base
+    return trigger(message, routing_key, want, _SEVERITY[message.severity])
+
+
+def trigger(message: PageMessage, routing_key: str, want: PagerDutyOptions, severity: str) -> dict[str, Any]:
+    """Returns the event that opens or updates an alert. `severity`: PagerDuty's."""
     links = [{"href": link, "text": link} for link in message.links if link.startswith("http")]
     if want.console_url:
         links.insert(0, {"href": want.console_url, "text": "gpuward's console"})
@@ -82,13 +98,16 @@ def event(message: PageMessage, routing_key: str, want: PagerDutyOptions) -> dic
         section.label: list(section.lines) if len(section.lines) > 1 else section.lines[0]
         for section in message.sections(want.language)
     }
-    return base | {
+    return {
+        "routing_key": routing_key,
+        "event_action": "trigger",
+        "dedup_key": message.dedup_key,
         "client": "gpuward",
         "links": links,
         "payload": {
             "summary": clip(f"{message.subject}: {message.why_now}", MAX_SUMMARY),
             "source": message.node or message.scope,
-            "severity": _SEVERITY[message.severity],
+            "severity": severity,
             "timestamp": message.since,
             "component": message.scope,
             "group": message.group,

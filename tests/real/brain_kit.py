@@ -28,7 +28,7 @@ from tests.real.nats import free_port, login
 class Node:
     """A node played by the test: it says events, beats, and answers commands."""
 
-    def __init__(self, name: str, client: Client, key: VerifyKey) -> None:
+    def __init__(self, name: str, client: Client, key: VerifyKey, cell: str = "default") -> None:
         self.name = name
         self.session = "s1"
         self.version = "1"
@@ -40,15 +40,16 @@ class Node:
         self.heard_at: list[float] = []
         self._client = client
         self._key = key
+        self._cell = cell
         self._seq = 0
         self._stored: dict[str, asyncio.Event] = {}
 
     async def listen(self, *, commands: bool = True) -> None:
         """Begins to hear what is stored, and to answer commands."""
         if commands:
-            await self._client.subscribe(subjects.command("default", self.name), cb=self._hear)
+            await self._client.subscribe(subjects.command(self._cell, self.name), cb=self._hear)
         await self._client.subscribe(
-            subjects.acknowledgement("default", self.name, subjects.EVENT), cb=self._on_stored
+            subjects.acknowledgement(self._cell, self.name, subjects.EVENT), cb=self._on_stored
         )
         await self._client.flush()
 
@@ -83,7 +84,7 @@ class Node:
         await self._client.publish(self._offer(subjects.BEAT), orjson.dumps(encode_beat(beat)))
 
     def _offer(self, what: str) -> str:
-        return subjects.offer("default", self.name, what)
+        return subjects.offer(self._cell, self.name, what)
 
     async def _on_stored(self, message: Msg) -> None:
         for event, _ in decode_acknowledgement(orjson.loads(message.data)):
@@ -191,7 +192,7 @@ class Lab:
         """A node with its own credentials. `listens`: it answers commands."""
         client = await self.connected(await self.credential(name))
         assert self.running is not None
-        node = Node(name, client, self.running.signer.key.verify_key)
+        node = Node(name, client, self.running.signer.key.verify_key, self.config.cell)
         await node.listen(commands=listens)
         return node
 
@@ -206,7 +207,12 @@ class Lab:
         ca_file = self.config.nats.ca_file
         tls = TlsContexts(servers, "nats.ca_file").of(ca_file.read_text() if ca_file else "")
         client = await nats.connect(
-            servers, tls=tls, error_cb=_quiet, max_reconnect_attempts=-1, **login(credential)
+            servers,
+            tls=tls,
+            error_cb=_quiet,
+            max_reconnect_attempts=-1,
+            ping_interval=2,  # a server that hangs is left, as the agent leaves it
+            **login(credential),
         )
         self._stack.push_async_callback(client.close)
         return client

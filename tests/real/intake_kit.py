@@ -23,11 +23,11 @@ from brain.adapters import evidence, log
 from brain.adapters.evidence_store import EvidenceStore
 from brain.adapters.liveness import Beats
 from brain.adapters.node_requests import NodeRequests
-from brain.config import EvidenceConfig, LogConfig
 from brain.core.inputs import Input
 from brain.leader.intake import Intake
 from brain.leader.leadership import Leadership
 from brain.leader.node_reports import NodeReports
+from brain.nats_config import EvidenceConfig, LogConfig
 from tests.fences import Open
 
 READY_WITHIN_S = 60.0

@@ -10,6 +10,7 @@ with nats_server(tmp_path) as server:
 import asyncio
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -270,11 +271,13 @@ async def forgotten(connection: Client, ttl_s: float) -> float:
 
 
 def free_port() -> int:
-    """A loopback TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A loopback TCP port that nobody listens on now, and that the kernel gives to no connection before its server has it."""
+    first, _ = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    while True:
+        port = random.randrange(min(10_000, first // 2), first)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def nats_binary() -> str:

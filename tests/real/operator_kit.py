@@ -42,7 +42,7 @@ class OperatorLab(Lab):
 
     def export(self) -> None:
         """As `gpuward cell export --jwt`."""
-        cell_export.export(self.config, self.registry, self.folder / "export", None)
+        cell_export.export(self.config, self.folder / "export", None)
 
     async def credential(self, name: str) -> Path:
         """Until the servers let it in."""

@@ -4,6 +4,7 @@ A container is an overlay of this machine, so what is in its upper layer is what
 """
 
 import filecmp
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent import __version__
 from tests.real import nspawn
 from tests.security.test_release import RELEASE, checkout, run
 
@@ -47,6 +49,9 @@ def pythons() -> dict[str, str]:
     return {version: path for version, path in lines}  # noqa: C416  dict() of pairs of no fixed length is no such dict
 
 
+LATER = "0.3.0"  # the version after this one, as what the same tree is built once more
+
+
 def built(root: Path, *, umask: int = 0o022, version: str = "", packages: str = "", **env: str) -> Path:
     """A folder with a release of this tree and its bundle, or with `packages` alone; as another `version` if one is given."""
     root.mkdir(parents=True)
@@ -55,8 +60,8 @@ def built(root: Path, *, umask: int = 0o022, version: str = "", packages: str = 
         for name in ("pyproject.toml", "agent/__init__.py"):
             text = (root / name).read_text()
             (root / name).write_text(
-                text.replace('version = "0.1.0"', f'version = "{version}"').replace(
-                    '__version__ = "0.1.0"', f'__version__ = "{version}"'
+                text.replace(f'version = "{__version__}"', f'version = "{version}"').replace(
+                    f'__version__ = "{__version__}"', f'__version__ = "{version}"'
                 )
             )
         # A new version has new defaults: the configuration that people have must outlive them.
@@ -180,6 +185,23 @@ def box(scratch: Path, label: str, network: str) -> Iterator[Box]:
         hosts = machine.root / "etc/hosts"
         hosts.write_text(f"{hosts.read_text()}\n127.0.0.1 brain.example.com\n")
         yield Box(machine=machine, upper=scratch / label / "layers/upper")
+
+
+def agent_heard(brain: Box) -> dict[str, str]:
+    """Node → version of its agent, of those that the brain has just heard."""
+    told = brain.machine.run(
+        *(
+            "gpuward",
+            "--url",
+            "https://127.0.0.1:8470",
+            "--ca-file",
+            "/var/lib/gpuward/cell/ca.pem",
+            "nodes",
+            "--json",
+        )
+    )
+    nodes = json.loads(told.stdout) if told.returncode == 0 else []
+    return {node["name"]: node["version"] for node in nodes if (node["beat_age_s"] or 0) < 2}
 
 
 def distribution(folder: Path, nfpm: Path) -> Path:

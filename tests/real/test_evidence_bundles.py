@@ -20,7 +20,7 @@ from agent.contract.errors import ActionError
 from agent.uplink.connection import node_connection
 from brain.adapters import evidence
 from brain.adapters.nats_server import NatsServer
-from brain.config import EvidenceConfig
+from brain.nats_config import EvidenceConfig
 from tests.bundles import fetch
 from tests.real.intake_kit import Reception, intake
 from tests.real.nats import free_port

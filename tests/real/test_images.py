@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from agent import __version__
 from tests.real import images_kit
 from tests.real.images_kit import CACHE, Box, Image, read, rooted
 from tests.real.nats import free_port
@@ -54,10 +55,10 @@ def test_what_an_image_says_of_itself(images: tuple[Image, Image]) -> None:
     brain, agent = images
     assert (brain.config["User"], brain.config["Entrypoint"]) == (f"{BRAIN}:{BRAIN}", ["/usr/bin/gpuward"])
     assert f"--reuid={AGENT}" in agent.config["Entrypoint"]
-    assert (brain.name, agent.name) == ("gpuward/brain:0.1.0", "gpuward/agent:0.1.0")
+    assert (brain.name, agent.name) == (f"gpuward/brain:{__version__}", f"gpuward/agent:{__version__}")
     for image in images:
         labels = {key.rpartition(".")[2]: text for key, text in image.config["Labels"].items()}
-        assert (labels["version"], labels["licenses"]) == ("0.1.0", "Apache-2.0")
+        assert (labels["version"], labels["licenses"]) == (__version__, "Apache-2.0")
         assert len(labels["revision"]) == 40
         assert labels["source"].startswith("https://")
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from agent import __version__
 from brain import config as brain_config
 from tests.real import kube_plane
 from tests.real.kube_plane import Plane
@@ -141,9 +143,12 @@ def test_the_account_may_do_its_five_things_and_nothing_else(plane: Plane) -> No
             assert plane.kubectl(*argv, check=False).strip() == wanted, request
 
 
-@pytest.mark.parametrize(("name", "images"), [("single", {"gpuward/brain"}), ("agent", {"gpuward/agent"})])
+@pytest.mark.parametrize(
+    ("name", "images"),
+    [("single", {"gpuward/brain"}), ("ha", {"gpuward/brain"}), ("agent", {"gpuward/agent"})],
+)
 def test_one_line_of_an_overlay_changes_the_image(tmp_path: Path, name: str, images: set[str]) -> None:
-    """A site names its registry once, for init containers too."""
+    """A site names its registry once, for init containers and NATS too."""
     overlay = tmp_path / "overlay"
     overlay.mkdir()
     (overlay / "kustomization.yaml").write_text(
@@ -158,10 +163,38 @@ def test_one_line_of_an_overlay_changes_the_image(tmp_path: Path, name: str, ima
         ["kubectl", "kustomize", str(overlay)], capture_output=True, text=True, timeout=60, check=True
     )
     named = {line.split("image: ")[1] for line in done.stdout.splitlines() if " image: " in line}
-    assert named == {f"registry.example.com/{one}:0.1.0" for one in images}
+    assert named == {f"registry.example.com/{one}:{__version__}" for one in images}
 
 
-def test_the_configuration_is_one_that_the_brain_takes() -> None:
+@pytest.mark.parametrize(("name", "embedded"), [("single", True), ("ha", False)])
+def test_the_configuration_is_one_that_the_brain_takes(name: str, embedded: bool) -> None:
     """Every key of the ConfigMap, and no mode but observe."""
-    config = brain_config.load(FOLDER / "single/brain.toml")
-    assert (config.embedded, config.modes, config.console.loopback) == (True, (), False)
+    config = brain_config.load(FOLDER / name / "brain.toml")
+    assert (config.embedded, config.modes, config.console.loopback) == (embedded, (), False)
+
+
+@pytest.mark.parametrize("name", ["single", "ha"])
+def test_every_port_that_is_named_is_there(name: str) -> None:
+    """A service or a policy for a port that no container has would be taken, and do nothing."""
+    rendered = subprocess.run(
+        ["kubectl", "kustomize", str(FOLDER / name)], capture_output=True, text=True, timeout=60, check=True
+    )
+    found = [one for one in yaml.safe_load_all(rendered.stdout) if "spec" in one]
+    pods = [one["spec"]["template"] for one in found if "template" in one["spec"]]
+    looked = 0
+    for one in found:
+        spec = one["spec"]
+        if one["kind"] == "Service":
+            labels, ports = spec["selector"], [port["targetPort"] for port in spec["ports"]]
+        elif one["kind"] == "NetworkPolicy":
+            labels = spec["podSelector"]["matchLabels"]
+            rules = (*spec["ingress"], *spec.get("egress", ()))
+            ports = [port["port"] for rule in rules for port in rule["ports"]]
+        else:
+            continue
+        own = {key: text for key, text in labels.items() if not key.startswith("statefulset.kubernetes.io/")}
+        (pod,) = [one for one in pods if own.items() <= one["metadata"]["labels"].items()]
+        there = {port["name"] for each in pod["spec"]["containers"] for port in each["ports"]}
+        assert {port for port in ports if port != 53} <= there, one["metadata"]["name"]
+        looked += 1
+    assert looked == {"single": 2, "ha": 5}[name]

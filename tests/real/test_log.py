@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
@@ -13,7 +15,7 @@ from agent.contract.errors import ConfigError, Unreachable
 from brain.adapters import log
 from brain.adapters.broker import brain_connection
 from brain.adapters.outbox import Outbox
-from brain.config import LogConfig, NatsConfig
+from brain.nats_config import LogConfig, NatsConfig
 from tests.real.nats import client, nats_server
 
 pytestmark = pytest.mark.component("nats-server")
@@ -63,6 +65,113 @@ async def test_a_backlog_is_read_in_order_from_any_place(tmp_path: Path) -> None
                 assert [record.seq for record in records] == list(range(after + 1, 10_001))
                 assert [int(record.body) for record in records] == list(range(after, 10_000))
                 assert [record.at for record in records] == sorted(record.at for record in records)
+
+
+async def test_a_slow_reader_answers_its_server(tmp_path: Path) -> None:
+    """Who works off a backlog for many seconds is not dropped by the server as stale, nor does its own question wait behind all
+    that the server has ready: a leader would lose its lease.
+    """
+    with nats_server(tmp_path) as server:
+        lost: list[str] = []
+        waited: list[float] = []
+        seen: list[log.Record] = []
+
+        async with client(server.url) as connection:
+            await log.ensure(connection, "c", SMALL)
+            for number in range(30_000):
+                await connection.jetstream().publish_async(subjects.event("c", "n1"), b"%600d" % number)
+            await connection.jetstream().publish_async_completed()
+
+        async def session(connection: Client) -> None:
+            lost.append("connected")
+            reader = log.Reader(connection, "c", seen[-1].seq if seen else 0)
+
+            async def ask() -> None:
+                while True:
+                    began = time.monotonic()
+                    await connection.flush(60)
+                    waited.append(time.monotonic() - began)
+                    await asyncio.sleep(0.2)
+
+            async def read() -> None:
+                while True:
+                    seen.extend(await reader.batch())
+                    time.sleep(0.12)  # an engine that is slow
+                    await asyncio.sleep(0)
+
+            await asyncio.gather(ask(), read())
+
+        async with served(server.url, session):
+            await until(lambda: len(seen) >= 30_000, "all are read")
+        assert [record.seq for record in seen] == list(range(1, 30_001))
+        assert lost == ["connected"]
+        assert max(waited) < 5, f"{max(waited):.1f} s: as long as half of the work"
+
+
+async def test_what_was_lost_on_the_way_is_read_again_though_nothing_follows(tmp_path: Path) -> None:
+    """The server has sent the last messages of the log, and they never came: its heartbeats tell of them."""
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            await log.ensure(connection, "c", SMALL)
+            reader = log.Reader(connection, "c", 0)
+            for number in range(3):
+                await connection.jetstream().publish(subjects.event("c", "n1"), b"%d" % number)
+            assert len(await reader.batch()) == 3
+            for number in range(3, 6):
+                await connection.jetstream().publish(subjects.event("c", "n1"), b"%d" % number)
+            await until(lambda: len(reader._queue) == 3, "they have come")
+            reader._queue.clear()
+            records = await asyncio.wait_for(reader.batch(), 30)
+            assert [record.seq for record in records] == [4, 5, 6]
+            await reader.close()
+
+
+class Unheard(Client):
+    """What it says to some subjects is lost between the servers of a cluster, while its own connection is fine."""
+
+    lost = ""
+    many = 0
+
+    async def publish(
+        self, subject: str, payload: bytes = b"", reply: str = "", headers: dict[str, Any] | None = None
+    ) -> None:
+        """Without those."""
+        if self.lost and subject.startswith(self.lost):
+            self.many += 1
+            return
+        await super().publish(subject, payload, reply, headers)
+
+
+@pytest.mark.parametrize(
+    ("lost", "size", "many"),
+    [("$JS.ACK.", 100, log.IN_FLIGHT + 1000), ("$JS.FC.", 200_000, 100)],
+    ids=["acknowledgements", "answers to flow control"],
+)
+async def test_what_is_lost_between_servers_stops_no_reader(
+    tmp_path: Path, lost: str, size: int, many: int
+) -> None:
+    """The server waits for an answer that was given and never came: it is given again."""
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            await log.ensure(connection, "c", SMALL)
+            for number in range(many):
+                await connection.jetstream().publish(subjects.event("c", "n1"), b"%*d" % (size, number))
+        unheard = Unheard()
+        unheard.lost = lost
+        await unheard.connect(server.url)
+        reader = log.Reader(unheard, "c", 0)
+        seen: list[log.Record] = []
+        with contextlib.suppress(TimeoutError):
+            while len(seen) < many:
+                seen += await asyncio.wait_for(reader.batch(), 5)
+        assert len(seen) < many, "the server waits"
+        assert unheard.many
+        unheard.lost = ""
+        while len(seen) < many:
+            seen += await asyncio.wait_for(reader.batch(), 30)
+        assert [record.seq for record in seen] == list(range(1, many + 1))
+        await reader.close()
+        await unheard.close()
 
 
 async def test_the_server_is_killed_while_brains_write_and_read(tmp_path: Path) -> None:

@@ -17,36 +17,15 @@ from brain.adapters import keys
 from brain.cell.registry import CellRegistry
 from brain.leader import server_keeper
 from tests.real.brain_kit import lab
+from tests.real.disk_kit import fill, small_disk
 from tests.real.nats import NatsServer, free_port, nats_server
 from tests.real.test_metrics import fetch
 from tests.real.test_nobody_leads import Outside, outside, told, until
 
 pytestmark = [pytest.mark.component("nats-server"), pytest.mark.root]
-DISK_MB = 96
+
 LITTLE: dict[str, Any] = {"log": {"max_bytes": 64 * 2**20}, "evidence": {"max_bytes": 16 * 2**20}}
 HEALTH = Path(__file__).parents[2] / "deploy/nats/health.sh"
-
-
-@contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
-    """A disk of its own."""
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(folder)], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def fill(folder: Path) -> Path:
-    """Writes until nothing more fits; the file that has it all."""
-    ballast = folder / "ballast"
-    with ballast.open("wb", buffering=0) as sink:
-        try:
-            while True:
-                sink.write(b"\0" * 4096)
-        except OSError:
-            return ballast
 
 
 def opened(out: Outside) -> list[str]:

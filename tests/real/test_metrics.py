@@ -164,9 +164,14 @@ def asked(url: str, query: str) -> list[Any]:
 
 @pytest.mark.component("prometheus")
 async def test_a_real_prometheus_scrapes_it(tmp_path: Path) -> None:
-    """With a viewer's token from a file: every metric that always has a sample is there."""
+    """With a viewer's token from a file: every metric that always has a sample is there, where traces are told and
+    the log is archived.
+    """
     users = people.ANN["users"] | {"prometheus": {"role": "viewer"}}
-    async with lab(tmp_path, console={"port": 0, "users": users, "open_reading": False}) as whole:
+    console = {"port": 0, "users": users, "open_reading": False}
+    archive = {"url": str(tmp_path / "archive")}
+    (tmp_path / "archive").mkdir()
+    async with lab(tmp_path, console=console, traces={"file": "traces.jsonl"}, archive=archive) as whole:
         assert whole.running is not None
         node = await whole.node("n1")
         await node.beat()
@@ -175,9 +180,10 @@ async def test_a_real_prometheus_scrapes_it(tmp_path: Path) -> None:
         target = whole.running.console_url.removeprefix("http://")
         with prometheus(tmp_path, target, token) as url:
             deadline = time.monotonic() + UP_WITHIN_S
-            while not (found := await asyncio.to_thread(asked, url, "gpuward_incidents")):
-                assert time.monotonic() < deadline, (tmp_path / "prometheus.log").read_text()[-2000:]
-                await asyncio.sleep(0.2)
+            for awaited in ("gpuward_archive_behind_seconds", "gpuward_incidents"):
+                while not (found := await asyncio.to_thread(asked, url, awaited)):
+                    assert time.monotonic() < deadline, (tmp_path / "prometheus.log").read_text()[-2000:]
+                    await asyncio.sleep(0.2)
             assert found[0]["metric"]["cause"] == "gpu-lost"
             for one in METRICS:
                 if one.name in ("gpuward_runs",):

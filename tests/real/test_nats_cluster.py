@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import nats.errors
 import orjson
 import pytest
 from click.testing import CliRunner
@@ -128,10 +129,17 @@ async def test_accounts_as_jwts_reach_every_server(tmp_path: Path) -> None:
 
 async def events(found: ClusterLab) -> dict[str, int]:
     """Event id -> how often it is on the log."""
-    client = await found.brain_client()
-    name = subjects.stream("default")
-    end = (await client.jsm().stream_info(name)).state.last_seq
-    subscription = await client.jetstream().subscribe("ward.default.>", stream=name, ordered_consumer=True)
+    deadline = time.monotonic() + 120
+    while True:  # a request that servers get while they elect may stay without an answer
+        client = await found.brain_client()
+        try:
+            name = subjects.stream("default")
+            end = (await client.jsm().stream_info(name)).state.last_seq
+            log = client.jetstream()
+            subscription = await log.subscribe("ward.default.>", stream=name, ordered_consumer=True)
+            break
+        except nats.errors.TimeoutError:
+            assert time.monotonic() < deadline, "the log cannot be read"
     counts: dict[str, int] = {}
     place = 0
     while place < end:

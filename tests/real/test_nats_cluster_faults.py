@@ -7,14 +7,16 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
+import aiohttp
 import orjson
 import pytest
 
 from agent.contract import subjects
 from tests.real.brain_kit import Node, lab
+from tests.real.disk_kit import fill, small_disk
 from tests.real.nats import NatsServer
 from tests.real.nats_cluster import NAMES
-from tests.real.test_lost_storage import fill, looked_after, small_disk
+from tests.real.test_lost_storage import looked_after
 from tests.real.test_nats_cluster import ClusterLab, events
 
 pytestmark = [pytest.mark.component("nats-server"), pytest.mark.root]
@@ -28,6 +30,7 @@ class Load:
         self._node = node
         self.ids: list[str] = []
         self.longest_s = 0.0  # for which an offered event waited for its answer
+        self.task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -42,6 +45,8 @@ class Load:
         until = len(self.ids) + more
         deadline = time.monotonic() + WELL_WITHIN_S
         while len(self.ids) < until:
+            if self.task is not None and self.task.done():
+                self.task.result()  # one event was not stored at all
             assert time.monotonic() < deadline, f"{len(self.ids)} of {until} events are on the log"
             await asyncio.sleep(0.1)
 
@@ -65,7 +70,7 @@ async def under_load(folder: Path) -> AsyncIterator[tuple[ClusterLab, Load]]:
             node = await found.node("n1")
             node.again_s = 1.0
             load = Load(node)
-            task = asyncio.create_task(load.run())
+            task = load.task = asyncio.create_task(load.run())
             await load.goes_on()
             yield found, load
             await found.until(lambda status: status["leads"] and not status["troubles"], "the brain leads")
@@ -131,13 +136,46 @@ async def full(found: ClusterLab, load: Load, server: NatsServer) -> None:
         server.start()
 
 
-@pytest.mark.parametrize("trouble", [killed, wiped, full], ids=lambda trouble: trouble.__name__)
+async def hung(found: ClusterLab, load: Load, server: NatsServer) -> None:
+    """SIGSTOP: its connections stay open, and nothing answers."""
+    server.pause()
+    await load.goes_on()
+    server.resume()
+
+
+async def parted(found: ClusterLab, load: Load, server: NatsServer) -> None:
+    """The others do not hear it, nor it them; brain and nodes reach all three."""
+    name = next(name for name, one in found.cluster.servers.items() if one is server)
+    found.cluster.part(name)
+    await load.goes_on()
+    found.cluster.join()
+
+
+@pytest.mark.parametrize("trouble", [killed, wiped, full, hung, parted], ids=lambda trouble: trouble.__name__)
 async def test_one_of_three_is_unwell(
     tmp_path: Path, trouble: Callable[[ClusterLab, Load, NatsServer], Awaitable[None]]
 ) -> None:
     """The one that leads the log."""
     async with under_load(tmp_path) as (found, load):
         await trouble(found, load, await leader(found, subjects.stream("default")))
+        await all_current(found)
+
+
+async def of_brain(found: ClusterLab) -> NatsServer:
+    """The server to which the brain is connected."""
+    async with aiohttp.ClientSession() as session:
+        for server in found.cluster.servers.values():
+            async with session.get(f"http://127.0.0.1:{server.monitor}/connz") as answer:
+                names = [str(one.get("name", "")) for one in (await answer.json())["connections"]]
+            if any(name.startswith("gpuward brain") for name in names):
+                return server
+    raise AssertionError("the brain is not connected")
+
+
+async def test_the_server_of_the_brain_is_cut_off(tmp_path: Path) -> None:
+    """It answers, and can store nothing any more: the brain goes to another one."""
+    async with under_load(tmp_path) as (found, load):
+        await parted(found, load, await of_brain(found))
         await all_current(found)
 
 

@@ -246,11 +246,14 @@ async def test_what_the_session_raises_by_itself_is_raised(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("files", "error"),
     [
-        ({"seed_file": "/nowhere/seed"}, "nats_seed_file: /nowhere/seed cannot be read"),
+        (
+            {"seed_file": "/nowhere/seed"},
+            "nats_seed_file: /nowhere/seed cannot be read.*`gpuward-agent join`",
+        ),
         ({"seed_file": "/dev/null"}, "nats_seed_file: /dev/null is empty"),
         ({"jwt_file": "/nowhere/jwt"}, "nats_jwt_file: /nowhere/jwt cannot be read"),
-        ({"seed_file": "/etc/passwd"}, "nats_seed_file: /etc/passwd has no NKEY seed"),
-        ({"ca": lambda: "nonsense"}, "nats_ca_file: not certificates in PEM"),
+        ({"seed_file": "/etc/passwd"}, "nats_seed_file: /etc/passwd has no NKEY seed.*`gpuward-agent join`"),
+        ({"ca": lambda: "nonsense"}, "nats_ca_file: not certificates in PEM.*`gpuward-agent join`"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_its_key(files: dict[str, Any], error: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from functools import partial
 from pathlib import Path
 
 import nkeys
@@ -44,7 +45,7 @@ async def told(url: str, caplog: pytest.LogCaptureFixture, ca: str = "", seed: s
 @pytest.mark.parametrize(
     ("made_days_ago", "names", "trusts", "says"),
     [
-        pytest.param(700, ["127.0.0.1"], "its", "has expired: `gpuward cell rotate server`", id="expired"),
+        pytest.param(700, ["127.0.0.1"], "its", "has expired by this machine's clock", id="expired"),
         pytest.param(
             -9, ["127.0.0.1"], "its", "not yet valid by this machine's clock, which says", id="clock"
         ),
@@ -99,3 +100,30 @@ def test_an_error_without_words_gets_some() -> None:
     """`TimeoutError: ` tells nobody anything."""
     assert "no answer in time" in reasons.of_connection(TimeoutError())
     assert "says nothing more" in reasons.of_connection(EOFError())
+
+
+async def test_a_connection_knows_until_when_the_server_s_certificate_holds(tmp_path: Path) -> None:
+    """Nobody else could tell a site when that of its own servers ends; without TLS there is none."""
+    authority = Authority(tmp_path)
+    authority.make("default", ["127.0.0.1"], time.time())
+    tls = f'tls {{ cert_file: "{authority.certificate_file}", key_file: "{authority.key_file}" }}\n'
+    ca = authority.ca_file.read_text()
+    for name, config in (("tls", tls), ("plain", "")):
+        (tmp_path / name).mkdir()
+        with nats_server(tmp_path / name, config=config) as server:
+            url = server.url.replace("nats://", "tls://") if config else server.url
+            identity = partial(Identity, tls=TlsContexts([url], "ca").of(ca if config else ""))
+            connection = NatsConnection([url], name="test", identity=identity)
+            assert connection.certificate is None
+            found = asyncio.Event()
+
+            async def session(_: object, found: asyncio.Event = found) -> None:
+                found.set()
+                await asyncio.Event().wait()
+
+            task = asyncio.create_task(connection.serve(session))
+            await asyncio.wait_for(found.wait(), 60)
+            since, until = connection.certificate or (0.0, 0.0)
+            assert until == (authority.ends()[1] if config else 0.0)
+            assert since <= time.time()
+            await end(task)

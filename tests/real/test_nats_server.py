@@ -21,7 +21,7 @@ from agent.contract.errors import ConfigError
 from brain.adapters import keys, log, server_log
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nats_server import NatsServer
-from brain.config import LogConfig
+from brain.nats_config import LogConfig
 from tests.real.intake_kit import intake
 from tests.real.nats import free_port
 

@@ -15,10 +15,13 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from agent.contract.errors import Refused
+from agent.contract.errors import ConfigError, Refused
+from brain.cli.checkup import counterparts
+from brain.cli.checkup.lines import Health
 from brain.console.access import oidc
 from brain.console.server import Console
 from brain.console_config import OidcConfig
+from tests.brain.shell import doctor_kit
 from tests.real.canaille_kit import Browser, canaille
 from tests.real.nats import free_port
 from tests.security.figures import Record, attacked
@@ -137,7 +140,7 @@ async def test_tokens_that_are_not_for_us(tmp_path: Path, record_property: Recor
             "groups": {},
         }
     )
-    provider = oidc.Provider(config, "", None, time.time)
+    provider = oidc.Provider(config, "", None, time.time, dict)
     now = int(time.time())
     good = {"iss": "https://id", "aud": "gpuward", "nonce": "n", "sub": "ann", "iat": now, "exp": now + 60}
     header = {"alg": "RS256", "kid": key.kid}
@@ -186,3 +189,35 @@ async def test_a_provider_that_is_not_what_it_was(tmp_path: Path) -> None:
         view: Any = FolderView.of(folder, console={"port": 0, "oidc": table})
         async with Console(view).serving() as url, aiohttp.ClientSession() as session:
             assert await get_status(Browser(session), f"{url}/login") == 502
+
+
+async def test_the_doctor_knows_what_keeps_people_out(tmp_path: Path) -> None:
+    """Before anybody has tried: who does not answer, another issuer, a secret that is gone, a way back to another name."""
+    async with site(tmp_path) as whole:
+
+        async def said(**more: Any) -> list[tuple[Health, str]]:
+            table = whole.view.config.console.oidc.model_dump(mode="json") | more
+            found = doctor_kit.site(tmp_path, console={"oidc": table})
+            return [(line.health, line.text) async for line in counterparts.logins(found)]
+
+        assert await said() == [(Health.OK, f"{whole.issuer} answers; nobody was logged in")]
+        for more, says in (
+            ({"issuer": f"{whole.issuer}/"}, "set console.oidc.issuer so"),
+            ({"issuer": f"http://127.0.0.1:{free_port()}"}, "the identity provider does not answer"),
+            ({"client_secret_file": str(tmp_path / "gone")}, "console.oidc.client_secret_file"),
+        ):
+            ((health, text),) = await said(**more)
+            assert (health, says in text) == (Health.FAIL, True), text
+        _, (health, text) = await said(redirect_url="https://gpuward.example/login/callback")
+        assert (health, "gpuward.example, which is not a name" in text) == (Health.FAIL, True)
+
+
+def test_a_login_without_openid_is_no_login(tmp_path: Path) -> None:
+    """The provider would answer without an id_token, and each login would end in an error."""
+    table = {
+        "issuer": "https://id.example",
+        "client_id": "g",
+        "redirect_url": "https://g.example/login/callback",
+    }
+    with pytest.raises(ConfigError, match=r"console\.oidc\.scopes: must have 'openid'"):
+        doctor_kit.site(tmp_path, console={"oidc": table | {"groups": {}, "scopes": ["profile"]}})

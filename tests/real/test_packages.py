@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from agent import __version__
 from tests.real import netns, packages_kit
-from tests.real.packages_kit import Box, box, built
+from tests.real.packages_kit import LATER, Box, agent_heard, box, built
 from tests.security.figures import Record
 from tests.security.test_release import RELEASE, run, sums
 
@@ -39,7 +40,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def later(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The agent's packages of a later version, which has other defaults."""
-    return built(tmp_path_factory.mktemp("later") / "gpuward", version="0.2.0", packages=NAME)
+    return built(tmp_path_factory.mktemp("later") / "gpuward", version=LATER, packages=NAME)
 
 
 @pytest.fixture(scope="module")
@@ -52,23 +53,6 @@ def network() -> Iterator[str]:
 def one(folder: Path, pattern: str) -> Path:
     (found,) = folder.glob(pattern)
     return found
-
-
-def agent_heard(brain: Box) -> dict[str, str]:
-    """Node → version of its agent, of those that the brain has just heard."""
-    told = brain.machine.run(
-        *(
-            "gpuward",
-            "--url",
-            "https://127.0.0.1:8470",
-            "--ca-file",
-            "/var/lib/gpuward/cell/ca.pem",
-            "nodes",
-            "--json",
-        )
-    )
-    nodes = json.loads(told.stdout) if told.returncode == 0 else []
-    return {node["name"]: node["version"] for node in nodes if (node["beat_age_s"] or 0) < 2}
 
 
 def token_in(shown: str) -> str:
@@ -129,8 +113,8 @@ def start_brain(brain: Box, package: Path) -> str:
 def test_a_release_has_the_packages(release: Path) -> None:
     """Two of each kind, with their checksums; what is signed is what stands there."""
     names = {
-        *("gpuward_0.1.0-1_amd64.deb", "gpuward-agent_0.1.0-1_amd64.deb"),
-        *("gpuward-0.1.0-1.x86_64.rpm", "gpuward-agent-0.1.0-1.x86_64.rpm"),
+        *(f"gpuward_{__version__}-1_amd64.deb", f"gpuward-agent_{__version__}-1_amd64.deb"),
+        *(f"gpuward-{__version__}-1.x86_64.rpm", f"gpuward-agent-{__version__}-1.x86_64.rpm"),
     }
     listed = {line.split("  ")[1] for line in (release / "SHA256SUMS").read_text().splitlines()}
     assert names <= listed == {path.name for path in release.iterdir()} - {"SHA256SUMS"}
@@ -141,7 +125,7 @@ def test_the_bundle_has_all_that_a_site_needs(release: Path, tmp_path: Path) -> 
     pages that are there, and the bills name NATS.
     """
     bundle = one(release, "gpuward-*.tar")
-    assert bundle.name == f"gpuward-0.1.0-{os.uname().machine}.tar"
+    assert bundle.name == f"gpuward-{__version__}-{os.uname().machine}.tar"
     with tarfile.open(bundle) as archive:
         assert {(one.uid, one.gid, one.mode & 0o022) for one in archive} == {(0, 0, 0)}
         archive.extractall(tmp_path, filter="data")
@@ -191,12 +175,12 @@ def test_the_agent_by_apt(release: Path, later: Path, network: str, tmp_path: Pa
         config.write_text(config.read_text().replace("# beat_interval_s = 2.0", "beat_interval_s = 0.5"))
         mine = config.read_bytes()
         node.documented("systemctl enable --now gpuward-agent")
-        node.waits(lambda: agent_heard(brain) == {"gpu-1": "0.1.0"}, "the node is heard")
+        node.waits(lambda: agent_heard(brain) == {"gpu-1": __version__}, "the node is heard")
 
         node.documented(install, "opt/later")
-        node.waits(lambda: agent_heard(brain) == {"gpu-1": "0.2.0"}, "the new version is heard")
+        node.waits(lambda: agent_heard(brain) == {"gpu-1": LATER}, "the new version is heard")
         node.documented("apt-get install -y --allow-downgrades ./gpuward-agent_*.deb", "opt/first")
-        node.waits(lambda: agent_heard(brain) == {"gpu-1": "0.1.0"}, "the old version is heard again")
+        node.waits(lambda: agent_heard(brain) == {"gpu-1": __version__}, "the old version is heard again")
         assert config.read_bytes() == mine
         assert node.does("dpkg", "--verify", NAME) == "", "something has written where the package lies"
 
@@ -207,7 +191,8 @@ def test_the_agent_by_apt(release: Path, later: Path, network: str, tmp_path: Pa
         node.documented(install, "opt/first")
         node.documented("systemctl enable --now gpuward-agent")
         node.waits(
-            lambda: agent_heard(brain) == {"gpu-1": "0.1.0"}, "it is heard again, with the key that it had"
+            lambda: agent_heard(brain) == {"gpu-1": __version__},
+            "it is heard again, with the key that it had",
         )
         node.documented("apt-get purge -y gpuward-agent")
         brain.documented("apt-get purge -y gpuward")
@@ -233,7 +218,7 @@ def test_one_package_leaves_the_files_of_the_other(release: Path, network: str, 
         etc = both.file("/etc/gpuward")
         assert {path.name for path in etc.iterdir()} == {"brain.toml", "pager.key"}
         assert not both.file(drop_ins).exists()
-        assert "gpuward, version 0.1.0" in both.does("gpuward", "--version")
+        assert f"gpuward, version {__version__}" in both.does("gpuward", "--version")
         both.documented("apt-get purge -y gpuward")
         assert both.traces() - before == set()
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from agent.contract.errors import ConfigError
 from brain.adapters import keys, signing_key
 from brain.cell.registry import CellRegistry
+from brain.cli import cell_shared
 from tests.real.brain_kit import Lab, Node
 from tests.real.nats import free_port, nats_server
 
@@ -102,7 +102,7 @@ async def test_a_node_that_one_brain_has_revoked_is_not_heard_by_the_other(tmp_p
 
 
 async def test_a_second_brain_makes_no_key_of_its_own(tmp_path: Path) -> None:
-    """Nodes would obey none of its commands. It is told what to copy, and starts with what it is given."""
+    """Nodes would obey none of its commands. It is told what to say where, and starts with what it is given."""
     with nats_server(tmp_path / "nats", nodes=["n1"]) as server:
         more: dict[str, Any] = {"nats": {"url": server.url}}
         first = Lab(tmp_path / "b1", more | {"brain": "b1"})
@@ -114,9 +114,11 @@ async def test_a_second_brain_makes_no_key_of_its_own(tmp_path: Path) -> None:
         assert f"{key} is not there, and another brain has written the log of cell default" in str(
             caught.value
         )
-        assert "copy its signing.key (mode 0600" in str(caught.value)
+        assert "say `gpuward cell share FILE`, and here" in str(caught.value)
         assert not key.exists()
-        shutil.copy(first.config.signing_key, key)
+        assert cell_shared.take(second.config, cell_shared.gathered(first.config), time.time()) == [
+            "signing.key"
+        ]
         await second.start(leads=False)
         assert first.running is not None
         assert second.running is not None

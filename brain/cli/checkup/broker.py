@@ -42,21 +42,26 @@ async def broker(found: Installation) -> AsyncIterator[HealthLine]:
         yield fail(name, str(error), "correct [nats] of brain.toml, or the file")
         return
     except LOST as error:
-        yield fail(
-            name, f"{_where(config)} does not let us in: {error or type(error).__name__}", _UNREACHABLE
-        )
+        action = _RESTART if config.embedded else _UNREACHABLE
+        yield fail(name, f"{_where(config)} does not let us in: {_said(error)}", action)
         return
     try:
         async with asyncio.timeout(WITHIN_S):
             async for line in _looked(client, config, denied):
                 yield line
     except LOST as error:
-        yield fail(name, f"{_where(config)}: {error or type(error).__name__}", _UNREACHABLE)
+        yield fail(name, f"{_where(config)}: {_said(error)}", _RESTART if config.embedded else _UNREACHABLE)
     finally:
         await nats_connection.close(client)
 
 
 _UNREACHABLE = "start the servers, or correct nats.url and nats.seed_file"
+_RESTART = "see the log of the brain, which runs this server, and restart it"
+
+
+def _said(error: Exception) -> str:
+    """What a client's error says; some say nothing."""
+    return str(error) or "no answer in time"
 
 
 async def _looked(client: Client, config: BrainConfig, denied: list[str]) -> AsyncIterator[HealthLine]:

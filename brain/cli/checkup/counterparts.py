@@ -4,17 +4,20 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 from agent.contract.counted import counted
-from agent.contract.errors import ActionError, BugError, ConfigError, Refused
+from agent.contract.errors import ActionError, BugError, ConfigError, Refused, Unreachable
 from agent.contract.messages import Scalar
 from brain import actions
 from brain.actions import bmc_tables, scheduler
 from brain.actions.base import Order
 from brain.actions.bmc_tables import Bmcs
+from brain.adapters import archive_store
 from brain.cli.checkup.installation import Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.core.inputs import StepResult
+from brain.leader import trace_outputs
 from brain.notify import dead_mans_switch, notifier
 from brain.ufm import client as ufm_client
 
@@ -55,6 +58,67 @@ async def _reached(name: str, other: Any) -> HealthLine:
             name, "it cannot be known without sending a page", "send one: `gpuward drill`, on simulated nodes"
         )
     return ok(name, f"{where} can be reached; no page was sent")
+
+
+async def archive(found: Installation) -> AsyncIterator[HealthLine]:
+    """The log's archive can be reached and read. Nothing is written."""
+    config = found.config.archive
+    if not config.on:
+        return
+    try:
+        logs = await asyncio.to_thread(lambda: archive_store.opened(config).logs(found.config.cell))
+    except ConfigError as error:
+        yield fail("archive", str(error), _CORRECT)
+    except ActionError as error:
+        yield fail(
+            "archive", str(error), "look at the folder or the S3 server; faults are healed all the same"
+        )
+    else:
+        yield ok("archive", f"{config.url} can be read: {len(logs)} logs of this cell; nothing was written")
+
+
+async def traces(found: Installation) -> AsyncIterator[HealthLine]:
+    """The collector can be reached, and the file of traces can be written. Nothing is sent or written."""
+    try:
+        built = trace_outputs.outputs(found.config.traces)
+    except ConfigError as error:
+        yield fail("traces", str(error), _CORRECT)
+        return
+    for output in built:
+        check = f"traces {output.name}"
+        try:
+            yield ok(check, f"{await output.reach()}: nothing was told")
+        except ActionError as error:
+            yield fail(
+                check,
+                str(error),
+                "look at the collector, or at who may write there; faults are healed all the same",
+            )
+        finally:
+            await output.close()
+
+
+async def logins(found: Installation) -> AsyncIterator[HealthLine]:
+    """The identity provider answers as a login needs it, and the way back leads to a name of the console. Nobody is logged in."""
+    name, console = "identity provider", found.config.console
+    if console.oidc is None:
+        return
+    from brain.console.access import oidc  # joserfc is loaded only where people log in with it
+
+    try:
+        yield ok(name, f"{await oidc.provider(console.oidc, dict).reach()} answers; nobody was logged in")
+    except ConfigError as error:
+        yield fail(name, str(error), _CORRECT)
+    except Refused as error:
+        yield fail(name, str(error), "correct [console.oidc] of brain.toml, or the client at the provider")
+    except Unreachable as error:
+        yield fail(
+            name, str(error), "look at console.oidc.issuer, ca_file and the firewall from this machine"
+        )
+    back = urlsplit(console.oidc.redirect_url).hostname or ""
+    if not console.answers_to(back):
+        text = f"redirect_url leads people back to {back}, which is not a name of this console"
+        yield fail(name, text, "list it in console.hosts, unless a proxy before it changes Host")
 
 
 async def fabric_managers(found: Installation) -> AsyncIterator[HealthLine]:

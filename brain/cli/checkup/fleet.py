@@ -11,6 +11,7 @@ from brain.cli.checkup.installation import NO_BRAIN, BrainAnswers, Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.core.pack.spec import Mode
 
+APART = 2  # minor versions between brain and agents that work together
 AHEAD_S = 2.0  # a beat may have waited on its way
 _NAMES = ("agents", "nodes", "clocks of nodes", "modes")
 
@@ -20,7 +21,7 @@ def brain(found: Installation) -> Iterator[HealthLine]:
     name = "brain"
     if found.brain is None:
         yield fail(
-            name, f"{NO_BRAIN}: {found.silent_why}", "start it: `systemctl start gpuward`, or `gpuward run`"
+            name, f"{NO_BRAIN}: {found.silent_why}", "where none runs, start it: `systemctl start gpuward`"
         )
         for other in _NAMES:
             yield unchecked(other, NO_BRAIN)
@@ -58,7 +59,14 @@ def _nodes(found: Installation, answers: BrainAnswers) -> Iterator[HealthLine]:
     except ConfigError as error:
         yield unchecked(name, str(error), "run this as root, or restore the file")
         never = []
-    if silent:
+    if len(silent) == len(known) > 1:
+        yield fail(
+            name,
+            f"none of {len(known)} is heard: {some(silent)}",
+            "look at the log of one's agent first: it says why; after a restore they trust newer keys or another authority "
+            "(docs/operations.md)",
+        )
+    elif silent:
         yield warn(
             name,
             f"{len(silent)} of {len(known)} are not heard: {some(silent)}",
@@ -80,7 +88,7 @@ def _nodes(found: Installation, answers: BrainAnswers) -> Iterator[HealthLine]:
 
 
 def _agents(answers: BrainAnswers) -> Iterator[HealthLine]:
-    """Brain and agents may differ by one minor version."""
+    """Brain and agents may differ by two minor versions (docs/upgrades.md)."""
     name, ours = "agents", answers.status["version"]
     told = (str(node["version"]) for node in answers.nodes if node["version"])
     versions = Counter(version.partition(" ")[0] for version in told)  # of "0.1.0 (simulated)" the number
@@ -90,9 +98,7 @@ def _agents(answers: BrainAnswers) -> Iterator[HealthLine]:
         return
     far = {version: count for version, count in versions.items() if not _fit(version, ours)}
     if far:
-        yield fail(
-            name, f"too far from the brain's {ours}: {_counts(far)}", "upgrade them, one version at a time"
-        )
+        yield fail(name, f"too far from the brain's {ours}: {_counts(far)}", "upgrade them")
     elif set(versions) != {ours}:
         yield warn(name, f"the brain is {ours}, the agents: {_counts(versions)}", "finish the upgrade")
     else:
@@ -108,7 +114,7 @@ def _fit(one: str, other: str) -> bool:
         (a, b), (c, d) = (tuple(map(int, text.split(".")[:2])) for text in (one, other))
     except ValueError:
         return False
-    return a == c and abs(b - d) <= 1
+    return a == c and abs(b - d) <= APART
 
 
 def _clocks(answers: BrainAnswers) -> Iterator[HealthLine]:

@@ -10,6 +10,7 @@ import click
 from agent.contract.errors import ConfigError
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
+from brain.cli.as_owner import as_owner
 from brain.cli.client import DEFAULT_URL, Client
 from brain.config import BrainConfig
 
@@ -48,7 +49,8 @@ class Installation:
         if not self.config.cell_dir.is_dir():
             return sorted(self.config.nats.embedded.nodes)
         registry = CellRegistry(self.config.registry_file, self.config.nats.embedded.nodes)
-        return sorted({*registry.nodes(), *self.config.nats.embedded.nodes})
+        with as_owner(self.config.cell_dir):
+            return sorted({*registry.nodes(), *self.config.nats.embedded.nodes})
 
     def node_names(self) -> Sequence[str]:
         """Names of the nodes, as the brain knows them; those that belong to the cell while it does not answer."""
@@ -76,5 +78,6 @@ def client_of(client: Client, config: BrainConfig) -> Client:
     host = _EVERYWHERE.get(console.host, console.host)
     scheme = "https" if console.tls_cert_file else "http"
     authority = Authority(config.cell_dir)
-    own = authority.ca_file if console.tls_cert_file == authority.certificate_file else None
+    issued = console.tls_cert_file == authority.certificate_file and authority.ca_file.is_file()
+    own = authority.ca_file if issued else None
     return client.at(url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{console.port}", ca_file=own)

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
-from brain.adapters import keys
+from brain.adapters import keys, signing_key
 from brain.adapters.rotation import KeyRotation
 from brain.cell import authority
 from brain.cell.authority import Authority
@@ -17,6 +17,10 @@ from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.cli.checkup.secrets import named_files
 
 SOON_S = 30 * 86_400.0
+RESTORED = (
+    "they were put back from an old backup: put back the newest signing.key and folder `cell`, and restart the brain; if there "
+    "are none, `gpuward cell rotate signing --compromised` while the brain runs, and every node joins again"
+)
 LATE_S = 3600.0  # a rotation's next step is taken within seconds of its time while a brain runs
 
 
@@ -30,15 +34,29 @@ def signing(found: Installation) -> Iterator[HealthLine]:
                 f"{path} is not there, and a brain answers",
                 "is this brain's brain.toml the one that runs?",
             )
+            return
+        try:
+            signing_key.check(found.config)
+        except ConfigError as error:
+            yield fail(name, str(error), "the brain does not start without it")
         else:
-            yield unchecked(
-                name, f"{path} is not there", "the brain makes it at its first start; a restored one is lost"
-            )
+            yield unchecked(name, f"{path} is not there", "the brain makes it at its first start")
         return
     try:
         yield ok(name, f"{keys.read_signer(path).key_id} in {path}")
     except ConfigError as error:
         yield fail(name, str(error), "restore it: no node obeys another one; or run this as root")
+
+
+def broker_key(found: Installation) -> Iterator[HealthLine]:
+    """The key by which the servers know the brain is one."""
+    name, path = "brain's key", found.config.brain_seed
+    if path is None or not path.exists():
+        return  # it is made at a start, or servers of the site ask for none
+    try:
+        yield ok(name, f"{keys.public_nkey(path)[:12]}... in {path}")
+    except ConfigError as error:
+        yield fail(name, str(error), "the brain does not start with it; or run this as root")
 
 
 def rotation(found: Installation) -> Iterator[HealthLine]:
@@ -62,6 +80,10 @@ def rotation(found: Installation) -> Iterator[HealthLine]:
             yield ok(name, text)
     if not state.rotations:
         yield ok(name, "none is under way")
+    newest = state.newest
+    if newest is not None and shown["signing"] and shown["signing"][0] not in newest.keys:
+        text = f"{shown['signing'][0]} is not among those that nodes were told to trust ({', '.join(newest.keys) or 'none'})"
+        yield fail("signing key", text, RESTORED)
     yield from _told(shown)
 
 
@@ -74,13 +96,22 @@ def _told(shown: dict[str, Any]) -> Iterator[HealthLine]:
             f"{counted(len(again), 'node')} must join again: {some(again)}",
             "`gpuward cell token`, then `gpuward-agent join TOKEN` on each",
         )
+    if shown["ahead"]:
+        ahead = list(shown["ahead"])
+        text = f"{counted(len(ahead), 'node')} {cell_rotate.ahead_of(shown)}: {some(ahead)}"
+        if shown["keys_behind"]:
+            yield fail(name, text, RESTORED)
+        else:
+            yield warn(
+                name, text, "join it again: `gpuward cell token`, then `gpuward-agent join TOKEN` there"
+            )
     if behind:
         yield warn(
             name,
             f"announcement {shown['announcement']} is not confirmed by {counted(len(behind), 'node')}: {some(behind)}",
             "they do when they are heard; see `gpuward cell show`",
         )
-    if not again and not behind:
+    if not again and not behind and not shown["ahead"]:
         yield ok(
             name,
             f"announcement {shown['announcement']} is confirmed"
@@ -99,6 +130,8 @@ def certificates(found: Installation) -> Iterator[HealthLine]:
             ends["the authority's"], ends["the server's"] = own.ends()
         except ConfigError as error:
             yield fail(name, str(error), "restore the folder `cell`, or `gpuward cell rotate server`")
+        else:
+            yield from _key_of(own)
         renew = {
             "the authority's": "gpuward cell rotate authority",
             "the server's": "gpuward cell rotate server; the brain does it by itself while it runs and has ca.key",
@@ -121,6 +154,13 @@ def certificates(found: Installation) -> Iterator[HealthLine]:
         yield ok(name, f"{counted(len(ends), 'file')}; the first to end, {first}, {_day(ends[first])}")
     if not ends:
         yield ok(name, "none: everything is on loopback, or another program has TLS")
+
+
+def _key_of(own: Authority) -> Iterator[HealthLine]:
+    try:
+        own.check_key()
+    except ConfigError as error:
+        yield fail("certificates", str(error), "the brain's NATS server does not start with it")
 
 
 def _day(at: float) -> str:

@@ -1,9 +1,11 @@
 """The brain's machine: configuration, rules, modes of files, disk, clock."""
 
+import itertools
 import os
 import pwd
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from agent.contract.counted import counted
@@ -20,6 +22,7 @@ LEAST_FREE_BYTES = 256 * 1024**2
 LEAST_FREE_INODES = 0.05  # of all
 OFF_S = 0.5  # as the agent's default for a node's clock (agent/collectors/clock.py)
 _GIB = 1024**3
+_MOST_FOLDERS = 1000  # of a NATS server's store: some tens
 
 
 def configuration(found: Installation) -> Iterator[HealthLine]:
@@ -103,7 +106,17 @@ def _wrong(found: Installation, owner: os.stat_result) -> Iterator[HealthLine]:
                 name, f"{path}: {error.strerror}", f"run this as root or as {_user(owner.st_uid)}"
             )
             continue
-        if seen.st_mode & 0o027:
+        laid_by = path.lstat().st_uid
+        if laid_by not in (
+            0,
+            seen.st_uid,
+        ):  # whoever did as the lines below say would give away what it leads to
+            yield fail(
+                name,
+                f"{path} is a link, of {_user(laid_by)}, to a file of {_user(seen.st_uid)}",
+                "look who laid it there, and remove the link",
+            )
+        elif seen.st_mode & 0o027:
             yield fail(
                 name,
                 f"{path} is a secret and has mode {stat.S_IMODE(seen.st_mode):04o}",
@@ -114,6 +127,13 @@ def _wrong(found: Installation, owner: os.stat_result) -> Iterator[HealthLine]:
                 name,
                 f"{path} belongs to {_user(seen.st_uid)}: the brain's user {_user(owner.st_uid)} cannot read it",
                 f"chown {_user(owner.st_uid)} {path}",
+            )
+        elif seen.st_uid not in (0, owner.st_uid):
+            yield fail(
+                name,
+                f"{path} is a secret and belongs to {_user(seen.st_uid)}, who is neither root nor the brain's user "
+                f"{_user(owner.st_uid)}",
+                f"look who has had it; then chown {_user(owner.st_uid)} {path}",
             )
     believed = [config.rules_dir, config.runbooks_dir, *([found.file] if found.file else [])]
     for place in believed:
@@ -177,8 +197,13 @@ def _space(found: Installation, folder: Path) -> HealthLine:
 
 
 def _taken(folder: Path) -> int:
-    """The bytes that the files below a folder take."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    """The bytes that the files below a folder take. It is the brain's, which can lead it anywhere: so many are counted."""
+    taken = 0
+    for place, _, names in itertools.islice(os.walk(folder), _MOST_FOLDERS):
+        for name in names:
+            with suppress(OSError):
+                taken += os.lstat(os.path.join(place, name)).st_size
+    return taken
 
 
 def clock(found: Installation) -> Iterator[HealthLine]:  # noqa: ARG001  the shape of a check

@@ -14,6 +14,7 @@ from brain.options import FOLDER
 _PUBLIC = ("ca_file", "tls_cert_file")
 _MADE_WHEN_MISSING = ("signing_key_file", "console.tokens_file")
 _OF_THE_CELL = ("ca.key", "server.key", "next-ca.key", ACCOUNT_FILE, "brain.nk")
+_KEPT = ("registry.json", "trust.json", "void.json", "journal.json")  # of the cell, and no keys
 
 
 def secret_files(config: BrainConfig) -> Iterator[tuple[str, Path]]:
@@ -57,3 +58,4 @@ def _made(config: BrainConfig) -> Iterator[tuple[str, Path]]:
     for path in own:
         yield "", path
         yield from (("", beside(path, what)) for what in ("next", "old"))
+    yield from (("", config.cell_dir / name) for name in _KEPT)

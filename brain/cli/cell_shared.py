@@ -1,0 +1,199 @@
+"""What the brains of one cell have in common, as one file: `gpuward cell share` writes it, `gpuward cell take` reads it.
+
+The keys by which nodes and NATS servers know a cell, and the announcements of rotations; not the registry, since nodes join at
+one brain. Nothing that a brain has is replaced by anything older, and nothing at all where both were never one cell.
+"""
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agent.contract.errors import ConfigError
+from agent.shared import files
+from brain.adapters import keys, operator_mode, signing_key
+from brain.cell.authority import Authority
+from brain.cell.trust import TrustFile, TrustState
+from brain.cli.as_owner import as_owner, make_data_folder
+from brain.cli.brain_toml import check_cell, in_config, in_data, load
+from brain.config import BrainConfig
+
+_TRUST, _SIGNING, _SEED, _ACCOUNT = "trust.json", "signing.key", "brain.nk", operator_mode.ACCOUNT_FILE
+# What a rotation exchanges; the rest stays as it was made.
+_ROTATED = ("ca.pem", "ca.key", "cross.pem", _SIGNING, _TRUST)
+_STDIO = Path("-")
+_MOST_BYTES = 1024 * 1024  # as much as a Secret of Kubernetes holds
+
+
+class Shared(BaseModel):
+    """The file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    cell: str
+    # name -> text; names as in _places
+    files: Mapping[str, str]
+
+
+def _places(config: BrainConfig) -> dict[str, Path]:
+    """Name in the file -> where it lies here, the announcements last: they say how new the others are."""
+    names = ("operator.nk", "system.creds", "server.pem", "server.key", "ca.pem", "ca.key", "cross.pem")
+    return {
+        _ACCOUNT: config.cell_dir / _ACCOUNT,
+        _SEED: operator_mode.brain_seed_file(config),
+        **{name: config.cell_dir / name for name in names},
+        _SIGNING: config.signing_key,
+        _TRUST: config.cell_dir / _TRUST,
+    }
+
+
+def gathered(config: BrainConfig) -> Shared:
+    """Returns what another brain of this cell needs; makes the signing key when the cell has none yet. ConfigError: there is no
+    cell, the key is gone, or keys are being rotated.
+    """
+    check_cell(config)
+    if TrustFile(config.cell_dir).state().rotations:
+        raise ConfigError("keys are being rotated: do it again when `gpuward cell show` says that it is over")
+    signing_key.check(config)
+    keys.load_signer(config.signing_key)
+    found = {name: path for name, path in _places(config).items() if path.exists()}
+    try:
+        texts = {name: path.read_text(encoding="ascii") for name, path in found.items()}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"a file of the cell cannot be read: {error}") from error
+    return Shared(cell=config.cell, files=texts)
+
+
+def take(config: BrainConfig, shared: Shared, now: float) -> list[str]:
+    """Writes what is missing here, and what a rotation has exchanged since. Returns the names of what was written, in their
+    order. ConfigError: it is another cell's, or a file cannot be written.
+
+    Root writes each with the rights of whoever decides what lies at its place, and for the brain's user.
+    """
+    places = _places(config)
+    if shared.cell != config.cell:
+        raise ConfigError(f"this is of cell {shared.cell}, and brain.toml says {config.cell}")
+    if unknown := sorted(shared.files.keys() - places.keys()):
+        raise ConfigError(f"{unknown[0]!r} is nothing that brains have in common")
+    with as_owner(config.cell_dir):
+        theirs, ours = _serial(shared), TrustFile(config.cell_dir).state().serial
+    _check_same(shared, places, [_ACCOUNT] if theirs != ours else [_ACCOUNT, _SIGNING])
+    make_data_folder(config.data_dir)
+    with as_owner(config.cell_dir):
+        config.cell_dir.mkdir(exist_ok=True, mode=0o750)
+    written = []
+    for name, path in places.items():
+        here = _text(path)
+        due = not here or (theirs > ours and name in _ROTATED)
+        if due and name in shared.files and here != shared.files[name]:
+            mode = 0o644 if path.suffix == ".pem" else 0o600
+            with as_owner(path.parent):
+                files.write(path, shared.files[name].encode(), sync=True, mode=mode, like=config.data_dir)
+            written.append(name)
+    if _SIGNING in written:
+        with as_owner(config.signing_key.parent):
+            keys.load_signer(config.signing_key)  # writes its public half
+    with as_owner(config.cell_dir):
+        if "ca.pem" in written and config.cell_dir.joinpath("ca.key").exists():
+            Authority(config.cell_dir).switch(now)  # the certificate is of the authority that is here now
+    return written
+
+
+def _check_same(shared: Shared, places: Mapping[str, Path], names: list[str]) -> None:
+    """ConfigError: this brain has another key under one of these names."""
+    for name in names:
+        present = _text(places[name])
+        if present and present.strip() != shared.files.get(name, "").strip():
+            raise ConfigError(
+                f"{places[name]} is another key than the one of this file: they are two cells. Nodes obey one of them only; "
+                "move the wrong one away, with the whole data folder that it is in"
+            )
+
+
+def _serial(shared: Shared) -> int:
+    """How new its keys are; 0: they were never rotated."""
+    text = shared.files.get(_TRUST)
+    try:
+        return TrustState.model_validate_json(text).serial if text else 0
+    except ValidationError as error:
+        raise ConfigError(f"{_TRUST} in this file is not what it was") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        with as_owner(path.parent):
+            return path.read_text(encoding="ascii")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _read(file: Path) -> Shared:
+    try:
+        with sys.stdin.buffer if file == _STDIO else file.open("rb") as source:
+            return Shared.model_validate_json(source.read(_MOST_BYTES))
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise ConfigError(f"{file} is not what `gpuward cell share` writes") from error
+
+
+@click.argument("file", type=click.Path(path_type=Path))
+@in_config
+@in_data
+def share_command(file: Path, path: Path | None, data: Path | None) -> None:
+    """Writes what another brain of this cell needs into FILE (-: prints it): its keys, so keep it secret."""
+    body = gathered(load(path, data)).model_dump_json(indent=1) + "\n"
+    if file == _STDIO:
+        click.echo(body, nl=False)
+        return
+    try:
+        files.write(file, body.encode(), sync=True, mode=0o600)
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error
+    click.echo(
+        f"{file}: on the other brain's machine, as root, say `gpuward cell take FILE`; then remove it on both"
+    )
+
+
+@click.argument("file", type=click.Path(path_type=Path))
+@in_config
+@in_data
+def take_command(file: Path, path: Path | None, data: Path | None) -> None:
+    """Takes what `gpuward cell share` of another brain has written into FILE (-: from standard input). Safe to run again."""
+    config = load(path, data)
+    shared = _read(file)
+    written = take(config, shared, time.time())
+    click.echo(f"taken: {', '.join(written)}" if written else "nothing is new: this brain has it all")
+    seed = operator_mode.brain_seed_file(config)
+    if _SEED in shared.files and _text(seed).strip() != shared.files[_SEED].strip():
+        click.echo(
+            f"{seed} stays, though that of the file is another one, and nobody can tell which is newer: if it was rotated there, "
+            "remove it here and say this again"
+        )
+
+
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--name", "names", multiple=True, help="Name or address of one of the servers; repeat it.")
+def certificate_command(folder: Path, names: tuple[str, ...]) -> None:
+    """A certificate for NATS servers of your own, by an authority in FOLDER that is for them alone.
+
+    The servers need server.pem, server.key and ca.pem; ca.key stays with you. The same FOLDER again: a new certificate by the
+    same authority, with the same names unless others are given.
+    """
+    authority, now = Authority(folder, peers=True), time.time()
+    if authority.exists():
+        authority.issue(names or authority.names(), now)
+    else:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        authority.make("NATS", names, now)
+    click.echo(
+        f"{authority.certificate_file}: for {', '.join(authority.names())}; ends {_day(authority.ends()[1])}"
+    )
+
+
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(at))

@@ -1,0 +1,355 @@
+"""Writes the log into its archive, file by file, while this brain leads.
+
+Where to go on is read from the archive itself, and everything that was not yet in it is read from the log again: so after a kill
+as after a change of leader, and after each failure. A file ends where the log says so, at a size or at the end of a period of
+the log's time; so each leader makes the same files, and one that is written twice is the same one. It holds up nothing: it reads
+beside the live loop, at most a quarter of the time, and keeps one file in memory.
+"""
+
+import asyncio
+import io
+import logging
+import math
+import time
+
+from nats.aio.client import Client
+
+from agent.contract.errors import ConfigError, ContractError, Unreachable
+from agent.shared.nats_connection import LOST
+from agent.shared.tasks import abandonable, run_together
+from brain.adapters import archive_reader, archive_store, log
+from brain.adapters.archive_store import ArchiveStore
+from brain.adapters.log import LogClock, LogInfo, Record
+from brain.adapters.log_file import Damaged, Gap, LogFileWriter, LogName
+from brain.adapters.log_pull import LogPull
+from brain.archive_config import ArchiveConfig
+from brain.config import BrainConfig
+from brain.leader.brain_alerts import BrainAlerts
+from brain.leader.leadership import Leadership
+from brain.leader.notes import BrainNotes
+
+_log = logging.getLogger(__name__)
+
+BEHIND = "archive_behind"
+CHECK_S = 1.0
+FIRST_PAUSE_S = 1.0  # after a failure
+MAX_PAUSE_S = 60.0
+REST = 3.0  # so many times as long as the work it rests
+
+
+class OpenSegment:
+    """A file of the archive that is being made: pure but for the compression."""
+
+    def __init__(self, name: LogName, first: int, config: ArchiveConfig) -> None:
+        self.first = first
+        self.gaps: list[Gap] = []
+        self._config = config
+        self._body = io.BytesIO()
+        self._file = LogFileWriter(self._body.write, name, first)
+        self._period: int | None = None
+
+    @property
+    def last(self) -> int:
+        """The position of the newest message in it."""
+        return self._file.last
+
+    @property
+    def last_at(self) -> float:
+        """That one's time."""
+        return self._file.last_at
+
+    def takes(self, record: Record) -> bool:
+        """Does it belong into this file? False: the file ends before it."""
+        if self._period is None:
+            return True
+        jump = record.seq != self.last + 1
+        return not jump and not self.full and self._period_of(record) <= self._period
+
+    @property
+    def full(self) -> bool:
+        """Has it its size?"""
+        return self._file.size >= self._config.segment_bytes
+
+    def add(self, record: Record) -> None:
+        """The next message. What is missing before the first one is told by the file."""
+        if self._period is None:
+            self._period = self._period_of(record)
+            if record.seq != self.first:
+                gap = Gap(first=self.first, last=record.seq - 1)
+                self._file.gap(gap)
+                self.gaps.append(gap)
+        self._file.add(record)
+
+    def finished(self) -> bytes:
+        """The whole file."""
+        self._file.finish()
+        return self._body.getvalue()
+
+    def _period_of(self, record: Record) -> int:
+        return math.floor(record.at / self._config.segment_s)
+
+
+class Archiver:
+    """One brain's part in the archive; `newest_seq` and `behind_s` are for people and metrics."""
+
+    def __init__(
+        self,
+        config: BrainConfig,
+        *,
+        leadership: Leadership,
+        clock: LogClock,
+        alerts: BrainAlerts,
+        notes: BrainNotes,
+    ) -> None:
+        """ConfigError: there is to be one, and the library or the credentials are missing."""
+        self._cell = config.cell
+        self._config = config.archive
+        self._leadership = leadership
+        self._clock = clock
+        self._alerts = alerts
+        self._notes = notes
+        self._failing = ""
+        self._put_failed = False  # it may be read, and takes no file: its disk is full, say
+        self._doing = ""
+        self._moved_s = time.monotonic()  # when a file was written, or this brain began to lead
+        # The oldest message that is not in the archive was stored after this time; None: it is not known
+        self._newest_at: float | None = None
+        # The position of the newest message in the archive; None: this brain does not lead, or has not looked yet
+        self.newest_seq: int | None = None
+        self.written = 0  # files, since the start
+        self.written_bytes = 0
+        self.missing = 0  # messages that had gone from the log, since the start
+        if config.archive.on:
+            archive_store.require(config.archive)
+
+    @property
+    def behind_s(self) -> float | None:
+        """So much later than it should be is the archive; None: this brain does not write it."""
+        if self._newest_at is None:
+            return None
+        return max(0.0, self._clock.now() - self._newest_at - self._config.segment_s)
+
+    async def serve(self, client: Client) -> None:
+        """Writes on one connection, until cancelled."""
+        await run_together(self._write(client), self._watch())
+
+    async def _watch(self) -> None:
+        """Tells when it is late: also while a folder of a file server hangs."""
+        while True:
+            await asyncio.sleep(CHECK_S)
+            if not self._config.on or not self._leadership.leads():
+                self._alerts.clear(BEHIND)
+                self._moved_s = time.monotonic()
+                continue
+            # A log that is much older than its archive takes a while, and moves.
+            still_s = time.monotonic() - self._moved_s
+            behind_s = self.behind_s
+            late_s = still_s if behind_s is None else behind_s if self._failing else min(behind_s, still_s)
+            if late_s >= self._config.behind_after_s:
+                self._alerts.open(BEHIND, self._late(late_s))
+            elif self.newest_seq is not None and not self._failing:
+                self._alerts.clear(BEHIND)
+
+    def _late(self, behind_s: float) -> str:
+        late = f"{behind_s / 3600:.1f} h" if behind_s >= 3600 else f"{behind_s:.0f} s"
+        why = self._failing or self._doing or "it is reading what the log has"
+        return (
+            f"the log's archive is {late} later than it should be: {why}. Nothing is lost while the log "
+            "still has it (log.max_age_s, log.max_bytes)"
+        )
+
+    async def _write(self, client: Client) -> None:
+        pause_s = FIRST_PAUSE_S
+        while True:
+            if not self._config.on or not self._leadership.leads():
+                self._newest_at = self.newest_seq = None
+                self._failing, self._put_failed = "", False
+                await asyncio.sleep(CHECK_S)
+                continue
+            done = self.written
+            try:
+                await self._follow(client)
+            except (Unreachable, ConfigError, ContractError, *LOST) as error:
+                self._fails(str(error) or type(error).__name__)
+            if self.written > done:
+                pause_s = FIRST_PAUSE_S
+            await asyncio.sleep(pause_s if self._failing else 0)
+            pause_s = min(MAX_PAUSE_S, pause_s * 2) if self._failing else FIRST_PAUSE_S
+
+    async def _follow(self, client: Client) -> None:
+        """Goes on where the archive ends, until this brain no longer leads or something fails."""
+        self._doing = "it is looking where to go on"
+        store = await abandonable(lambda: archive_store.opened(self._config), "archive")
+        taken = _Take(store, self._cell, await log.info(client, self._cell))
+        await abandonable(taken.look, "archive")
+        if taken.compare(await log.info(client, self._cell)):
+            await abandonable(taken.begin_anew, "archive")
+        self._doing = ""
+        self._told_of(taken)
+        if not self._put_failed:
+            self._works()
+        again = True
+        while again:
+            pull = LogPull(client, self._cell, taken.after - (taken.last is not None))
+            try:
+                again = await self._each(pull, taken)
+            finally:
+                await pull.close()
+
+    async def _each(self, pull: LogPull, taken: "_Take") -> bool:
+        """Writes file after file. True: the log is not the one that the archive has, and `taken` is where to begin."""
+        segment = OpenSegment(taken.name, taken.after + 1, self._config)
+        self.newest_seq, self._newest_at = taken.after, taken.at
+        while self._leadership.leads():
+            records = await pull.piece(CHECK_S)
+            began_s = time.monotonic()
+            for record in records:
+                if not taken.goes_on_with(record):
+                    await abandonable(taken.begin_anew, "archive")
+                    self._told_of(taken)
+                    return True
+                if record.seq <= taken.after:
+                    continue
+                if self._newest_at is None:
+                    self._newest_at = record.at
+                if not segment.takes(record):
+                    if not await self._put(taken, segment):
+                        return False
+                    segment = OpenSegment(taken.name, segment.last + 1, self._config)
+                segment.add(record)
+            await asyncio.sleep(REST * (time.monotonic() - began_s))
+        return False
+
+    def _told_of(self, taken: "_Take") -> None:
+        for kind, text in taken.news:
+            self._notes.write(kind, text)
+        taken.news.clear()
+
+    async def _put(self, taken: "_Take", segment: OpenSegment) -> bool:
+        """Writes a file; False: another brain has written there, or leads."""
+        if not await self._leadership.confirm(self._leadership.epoch):
+            return False
+        body = segment.finished()
+        path = taken.path(segment.first)
+        self._doing = f"{path} is being written"
+        again = segment.first == taken.again
+        self._put_failed = True
+        own = await abandonable(lambda: taken.store.put(path, body, again=again), "archive")
+        self._put_failed = False
+        self._doing = ""
+        if not own:
+            _log.info("archive: another brain has written %s: looked at again", path)
+            return False
+        self.newest_seq, self._newest_at = segment.last, segment.last_at
+        self._moved_s = time.monotonic()
+        self.written += 1
+        self.written_bytes += len(body)
+        self._works()
+        for gap in segment.gaps:
+            self._tell(gap, first_file=taken.empty and segment.first == taken.after + 1)
+        _log.info("archive: %s, messages %d to %d", path, segment.first, segment.last)
+        return True
+
+    def _tell(self, gap: Gap, *, first_file: bool) -> None:
+        text = f"messages {gap.first} to {gap.last} had gone from the log before they were in the archive"
+        if first_file:  # the archive is younger than the log
+            self._notes.write("archive.begins", f"{text}: it begins with message {gap.last + 1}")
+            return
+        self.missing += gap.last - gap.first + 1
+        self._alerts.tell(
+            "archive_gap", f"{text}: raise log.max_bytes, and see to it that the archive can be written"
+        )
+
+    def _fails(self, why: str) -> None:
+        if not self._failing:
+            self._notes.write("archive.failing", f"the log's archive cannot be written: {why}")
+        self._failing = why
+        self._doing = ""
+
+    def _works(self) -> None:
+        if self._failing:
+            self._notes.write("archive.works", "the log's archive is written again")
+            self._failing = ""
+
+
+class _Take:
+    """Where an archive ends, and which files come next. Its methods that touch the archive may wait for long."""
+
+    def __init__(self, store: ArchiveStore, cell: str, info: LogInfo) -> None:
+        self.store = store
+        self.name = LogName(cell=cell, log=info.identity)
+        self._cell = cell
+        self._info = info
+        self._folder = ""
+        # It is in the archive up to here
+        self.after = 0
+        # Since when what is not there is waiting: the time of its last message; None: it has none
+        self.at: float | None = None
+        # Its last message, if the log may still have it
+        self.last: Record | None = None
+        # The file that begins with this position is there and damaged; 0: none is
+        self.again = 0
+        self.empty = True
+        # (kind, text) of notes
+        self.news: list[tuple[str, str]] = []
+
+    def look(self) -> None:
+        """Reads the end of the archive."""
+        self._folder = (self._own() or [archive_store.folder_name(self.name)])[-1]
+        segments = self.store.segments(self._cell, self._folder)
+        self.empty = not segments
+        if not segments:
+            return
+        newest = segments[-1]
+        try:
+            found = archive_reader.tail(self.store, newest)
+        except Damaged as error:
+            self._damaged(newest.first, str(error))
+            return
+        self.after, self.at, self.last = found.end.last, found.end.at, found.record
+
+    def compare(self, info: LogInfo) -> bool:
+        """Compares with the log as it is now. True: that has lost what the archive has."""
+        if self.last is not None and info.first_seq > self.last.seq:
+            self.last = None  # as it should be after some time
+        return self.after > info.last_seq
+
+    def path(self, first: int) -> str:
+        """Of the file that begins with this position."""
+        return archive_store.path_of(self._cell, self._folder, first)
+
+    def goes_on_with(self, record: Record) -> bool:
+        """The first message that is read should be the archive's last one. False: another one has its position."""
+        last, self.last = self.last, None
+        if last is None:
+            return True
+        as_kept = (last.seq, last.at, last.subject, last.body)
+        return record.seq != last.seq or (record.seq, record.at, record.subject, record.body) == as_kept
+
+    def begin_anew(self) -> None:
+        """NATS has lost its newest messages, and gives their positions again: the log as it is now gets a folder of its own."""
+        own = self._own()
+        self._folder = archive_store.folder_name(self.name, archive_store.branch_of(own[-1]) + 1)
+        self.after, self.at, self.last, self.again, self.empty = 0, None, None, 0, True
+        self.news.append(
+            (
+                "archive.branched",
+                f"the log is not the one that {own[-1]} in the archive has: NATS has lost its newest messages, or another brain "
+                "of this cell has a log of its own and writes here too, as on the old machine of a cell that was moved: stop "
+                f"that one. It is written anew as {self._folder}",
+            )
+        )
+
+    def _damaged(self, first: int, why: str) -> None:
+        if self._info.first_seq <= first:
+            self.again, self.after = first, first - 1
+            told = "made again from the log"
+        else:
+            self.after = max(self._info.first_seq - 1, first)
+            told = "the log no longer has what was in it: remove it, and the archive has a gap there"
+        self.news.append(("archive.damaged", f"{why}: {told}"))
+
+    def _own(self) -> list[str]:
+        """The folders of this log, oldest first."""
+        first = archive_store.folder_name(self.name)
+        return [one for one in self.store.logs(self._cell) if one == first or one.startswith(f"{first}.")]

@@ -1,0 +1,187 @@
+"""`gpuward fleet` over three cells, each with a real brain: what is open where, and which of them nobody looks after."""
+
+import asyncio
+import contextlib
+import http.server
+import json
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from agent.contract.errors import ConfigError
+from brain.cli import fleet_file
+from brain.cli.fleet import CellView, ask, fleet, view
+from brain.cli.fleet_file import CellEntry
+from brain.cli.main import group
+from tests.real.brain_kit import Lab, lab
+
+pytestmark = pytest.mark.component("nats-server")
+CELLS = ("east", "north", "west")
+
+
+class Fleet:
+    """Three cells and the file that names them."""
+
+    def __init__(self, folder: Path, cells: dict[str, Lab]) -> None:
+        self.cells = cells
+        self.file = folder / "fleet.toml"
+
+    def write(self, **more: str) -> None:
+        """`more`: another first brain of a cell."""
+        lines = []
+        for name, cell in self.cells.items():
+            assert cell.running is not None
+            urls = [*([more[name]] if name in more else []), cell.running.console_url]
+            token = self.file.parent / f"{name}.token"
+            token.write_bytes(cell.ann.read_bytes())
+            lines += [f"[cells.{name}]", f"urls = {json.dumps(urls)}", f'token_file = "{token.name}"']
+        self.file.write_text("\n".join(lines))
+
+    async def ask(self, *args: str, columns: int = 160) -> Result:
+        """The command."""
+        return await asyncio.to_thread(
+            CliRunner().invoke,
+            group({}),
+            ["fleet", "--file", str(self.file), *args],
+            env={"COLUMNS": str(columns)},
+        )
+
+
+@contextlib.asynccontextmanager
+async def three(folder: Path) -> AsyncIterator[Fleet]:
+    """Each with one node; in the east a GPU fell off the bus."""
+    async with contextlib.AsyncExitStack() as stack:
+        cells = {}
+        for name in CELLS:
+            (folder / name).mkdir()
+            cells[name] = await stack.enter_async_context(
+                lab(folder / name, cell=name, settings={"hold_off_s": 0})
+            )
+        for cell in cells.values():
+            node = await cell.node("n1")
+            await node.event("agent.started", version="1")
+            if cell is cells["east"]:
+                await node.event("gpu.xid", "gpu/0000:3b:00", code=79)
+                await cell.until(lambda found: found["incidents_open"], "the fault is an incident")
+        found = Fleet(folder, cells)
+        found.write()
+        yield found
+
+
+async def test_three_cells_under_one_view(tmp_path: Path) -> None:
+    """As a table and as JSON; a second brain is asked where the first does not answer; a cell without any is told."""
+    async with three(tmp_path) as fleet:
+        done = await fleet.ask()
+        print(done.output)
+        assert done.exit_code == 0, done.output
+        rows = [line.split() for line in done.output.splitlines()]
+        assert [row[0] for row in rows[1:5]] == [*CELLS, "all"]
+        assert rows[1][3:] == ["1", "0", "0", "1", "0", "0", "1", "0"], "one P1 in the east, for people"
+        assert [rows[-1][0], rows[-1][2], rows[-1][-2]] == ["east", "P1", "gpu/n1/0000:3b:00"]
+
+        fleet.write(west="http://127.0.0.1:9")
+        found = json.loads((await fleet.ask("--json")).output)
+        assert [(one["name"], one["trouble"], one["status"]["nodes"]) for one in found] == [
+            (name, "", 1) for name in CELLS
+        ]
+
+        await fleet.cells["west"].stop()
+        done = await fleet.ask(columns=70)
+        print(done.output)
+        assert done.exit_code == 1
+        assert "west  NO ANSWER" in done.output
+        assert "west: no brain answers at http://127.0.0.1:9" in done.output
+        assert "3 cells, 1 not heard" in done.output
+        await fleet.cells["west"].start()
+
+
+async def test_one_cell_under_two_names_is_not_counted_twice(tmp_path: Path) -> None:
+    """A URL that was copied and not changed."""
+    async with lab(tmp_path) as cell:
+        fleet = Fleet(tmp_path, {"east": cell, "west": cell})
+        fleet.write()
+        done = await fleet.ask()
+        assert done.exit_code == 1
+        assert "is cell default, as for east" in done.output
+        assert "correct `urls` of [cells.west]" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("east", "west", "wrong"),
+    [
+        ("east", "west", []),
+        ("west", "east", ["east", "west"]),  # copied, and changed the wrong way round
+        ("west", "west", ["east"]),  # the one that is right is not blamed, although it comes later
+        ("default", "default", ["west"]),  # two cells that nobody has given a name
+        ("b1", "b2", []),  # the file may call them as it likes
+    ],
+)
+def test_whose_urls_are_wrong(
+    monkeypatch: pytest.MonkeyPatch, east: str, west: str, wrong: list[str]
+) -> None:
+    """By which cell answers at those of east and of west."""
+    answers = {"east": east, "west": west}
+    entries = {name: CellEntry(urls=[f"http://{name}"], token_file=None, ca_file=None) for name in answers}
+
+    def asked(name: str, cell: CellEntry, *, faithful: bool) -> CellView:
+        return CellView(name, cell.urls[0], {"cell": answers[name]})
+
+    monkeypatch.setattr("brain.cli.fleet.ask", asked)
+    assert [one.name for one in view(entries) if one.error] == wrong
+
+
+def test_a_token_that_is_missing_is_said_to_be_of_the_file(tmp_path: Path) -> None:
+    """Not only of options that this command does not have."""
+    cell = CellEntry(urls=["http://127.0.0.1:9"], token_file=tmp_path / "none", ca_file=None)
+    assert "`token_file` and `ca_file` of [cells.east] in fleet.toml" in ask("east", cell).error
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b"null", b"{}", b"\xff\xfe{", b"[" * 100_000])
+def test_what_is_no_brain_hides_no_other_cell(tmp_path: Path, answer: bytes) -> None:
+    """A proxy's page, or somebody's joke, in the place of a cell's brain: that cell does not answer, and the view is there."""
+
+    class Other(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever).start()
+        file = tmp_path / "fleet.toml"
+        file.write_text(f"[cells.east]\nurls = ['http://127.0.0.1:{server.server_port}']\n")
+        done = CliRunner().invoke(fleet, ["--file", str(file)])
+        server.shutdown()
+    assert isinstance(done.exception, SystemExit)
+    assert "NO ANSWER" in done.output
+    assert "what answers there is no brain" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "cells: Field required"),
+        (
+            "[cells.east]\nurl = 'http://a'",
+            ":2: cells.east.url: no such key; known: ca_file, token_file, urls",
+        ),
+        (
+            "[cells.east]\nurls = ['a:8470']",
+            ":2: cells.east.urls: 'a:8470' must begin with http:// or https://",
+        ),
+        ("[cells.east]\nurls = ['http://a'", "Unclosed array"),
+    ],
+)
+def test_a_wrong_file(tmp_path: Path, text: str, said: str) -> None:
+    """Where, and what to write instead."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        fleet_file.read(file)
+    assert said in str(error.value)

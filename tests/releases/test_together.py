@@ -1,0 +1,92 @@
+"""Versions side by side, as processes: agents older or newer than their brain, and brains that are upgraded one by one."""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.stack import BIN, Stack
+from tests.real.kernel_log import HEARD, write_kernel_line
+from tests.releases.kit import install, versions
+
+pytestmark = [pytest.mark.component("nats-server"), pytest.mark.root, pytest.mark.slow]
+LINE = "NVRM: Xid (PCI:0000:{:02x}:00): 79, GPU has fallen off the bus."
+
+
+@pytest.fixture(params=versions()[-2:])
+def released(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]:
+    """(programs, source) of a version that is not more than two older."""
+    folder = tmp_path / "released"
+    folder.mkdir()
+    return install(request.param, folder), folder / "source"
+
+
+def with_its_rules(whole: Stack, source: Path) -> None:
+    """A brain of that version reads rules of that version."""
+    for name in ("rules", "runbooks"):
+        shutil.rmtree(whole.folder / name)
+        shutil.copytree(source / name, whole.folder / name)
+
+
+def lost_gpu(whole: Stack, number: int) -> None:
+    """Writes to the kernel log that a GPU is lost, and waits for its incident."""
+    write_kernel_line(LINE.format(number))
+    scope = f"gpu/{whole.node}/0000:{number:02x}:00"
+    whole.wait_for(
+        lambda: any(one["scope"] == scope for one in whole.incidents("gpu-lost")), f"{scope} is lost"
+    )
+
+
+def open_scopes(whole: Stack) -> set[str]:
+    """Where a GPU is lost."""
+    return {one["scope"] for one in whole.incidents("gpu-lost")}
+
+
+@contextlib.contextmanager
+def site(folder: Path, programs: Path, source: Path) -> Iterator[Stack]:
+    """A cell of a released version in which a GPU is lost: broker, receiver, brain and agent."""
+    whole = Stack(folder, programs=programs)
+    try:
+        with_its_rules(whole, source)
+        whole.nats.start()
+        whole.start_receiver()
+        whole.write_brain_config()
+        whole.start_brain()
+        whole.write_agent_config(HEARD)
+        whole.start_agent()
+        lost_gpu(whole, 0x41)
+        yield whole
+    finally:
+        whole.end()
+
+
+def test_brain_then_agents_are_upgraded_and_go_back(tmp_path: Path, released: tuple[Path, Path]) -> None:
+    """The order of docs/operations.md, on the same folders. Incident and hold stand all the while, and each pair of versions
+    works: what the kernel says becomes an incident.
+    """
+    old, source = released
+    with site(tmp_path / "stack", old, source) as whole:
+        whole.programs = BIN
+        whole.gpuward("hold", f"node/{whole.node}", "--why", "over the upgrade")
+        for number, (part, programs) in enumerate(
+            (("brain", BIN), ("agent", BIN), ("brain", old), ("agent", old), ("agent", BIN)), 0x42
+        ):
+            whole.stop(part)
+            whole.programs = programs
+            (whole.start_brain if part == "brain" else whole.start_agent)()
+            lost_gpu(whole, number)
+            assert len(open_scopes(whole)) == number - 0x40, "what was open is open"
+            assert [hold["why"] for hold in whole.get("/api/status")["holds"]] == ["over the upgrade"]
+
+
+def test_brains_are_upgraded_one_by_one(tmp_path: Path, released: tuple[Path, Path]) -> None:
+    """A standby of this version reads the old leader's log, and leads when that is killed."""
+    with site(tmp_path / "stack", *released) as whole:
+        whole.start_standby()
+        whole.kill("brain")
+        whole.url = whole.url_of("standby")
+        whole.wait_for(lambda: whole.get("/api/status").get("leads"), "the new brain leads")
+        lost_gpu(whole, 0x42)
+        assert len(open_scopes(whole)) == 2
