@@ -5,6 +5,7 @@ from typing import Any
 
 from agent.contract.errors import ConfigError, GpuwardError, Refused
 from simulations.drills import DRILLS, Drill
+from simulations.drills.drill import of_one_leaf
 from simulations.infrastructure import Infrastructure
 from simulations.node import SimulatedNode
 
@@ -57,6 +58,8 @@ def _inject(nodes: Mapping[str, SimulatedNode], name: str, node: str) -> dict[st
     if drill is None:
         raise ConfigError(f"there is no drill {name[:60]!r} (have: {', '.join(DRILLS)})")
     targets = _targets(nodes, drill, node)
+    if drill.nodes == "leaf":
+        targets = [nodes[name] for name in of_one_leaf(list(nodes), targets[0].name)]
     plans = [(target, drill.plan(target.machine.state)) for target in targets]  # all or none
     for target, plan in plans:
         target.inject(plan)
@@ -64,7 +67,7 @@ def _inject(nodes: Mapping[str, SimulatedNode], name: str, node: str) -> dict[st
 
 
 def _targets(nodes: Mapping[str, SimulatedNode], drill: Drill, node: str) -> list[SimulatedNode]:
-    """The nodes that the drill affects: all, the named one, or the first one that is fit for it."""
+    """The nodes that the drill affects, or on whose leaf it does: all, the named one, or the first one that is fit for it."""
     if drill.nodes == "all":
         if node:
             raise ConfigError(f"{drill.name} affects all nodes: leave --node away")

@@ -18,10 +18,10 @@ from brain.adapters import keys
 from brain.adapters.nats_server import NatsServer
 from brain.config import BrainConfig
 from brain.console.drill import RECIPIENT
+from simulations.drills.drill import LEAVES
 from simulations.events import SIMULATED
 
 CELL = "default"
-LEAVES = 2
 SHORT_RESOLVE_DELAY_S = 5.0  # of a rehearsal
 LONG_RESOLVE_DELAY_S = 120.0  # longer ones stay: they have a meaning, which the rules' examples check
 

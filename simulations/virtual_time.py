@@ -31,6 +31,7 @@ from brain.core.pack.spec import Pack
 from brain.core.rehearsal.timeline import Timeline
 from simulations.changes import CommandEnds, after
 from simulations.drills import DRILLS
+from simulations.drills.drill import of_one_leaf
 from simulations.infrastructure import Infrastructure
 from simulations.machines import Machine
 
@@ -58,6 +59,8 @@ class Simulator:
         # Actions of the brain that wait, such as a drain for jobs: (when it is asked again, step id); step id -> (step, since).
         self._asked: list[tuple[float, str]] = []
         self._under_way: dict[str, tuple[Step, float]] = {}
+        # Rung of a run -> when its wait began: its attempts share one, as those of the brain's own drain do.
+        self._waits_since: dict[str, float] = {}
         # Ids of the commands that a node got.
         self._commands: set[str] = set()
         # When to advance a machine; only the entries that are also in `_next` count.
@@ -68,13 +71,15 @@ class Simulator:
         self.timeline.feed(PackLoaded(id="pack", pack=pack), start)
 
     def inject(self, drill: str, node: str = "", *, at_s: float) -> None:
-        """Begins a drill `at_s` after the start: on that node, or on all for a drill that affects all."""
+        """Begins a drill `at_s` after the start: on that node, on some of its leaf, or on all, as the drill says."""
         if drill not in DRILLS:
             raise ConfigError(f"there is no drill {drill!r} (have: {', '.join(DRILLS)})")
-        names = list(self.machines) if DRILLS[drill].nodes == "all" else [node]
+        affects, names = DRILLS[drill].nodes, list(self.machines)
+        if affects != "all" and node not in self.machines:
+            raise ConfigError(f"there is no node {node!r}")
+        if affects != "all":
+            names = of_one_leaf(names, node) if affects == "leaf" else [node]
         for name in names:
-            if name not in self.machines:
-                raise ConfigError(f"there is no node {name!r}")
             heapq.heappush(self._drills, (self.start + at_s, len(self._drills), drill, name))
 
     def command(self, verb: str, *, at_s: float, who: str = "ann", **args: Scalar) -> None:
@@ -196,7 +201,7 @@ class Simulator:
         """An action of the brain itself: begun at once, answered when it has ended. One id is under way only once."""
         if step.id in self._under_way:
             return []
-        self._under_way[step.id] = (step, now)
+        self._under_way[step.id] = (step, self._waits_since.setdefault(step.id.rpartition(".")[0], now))
         return self._ask_again(step.id, now)
 
     def _ask_again(self, step_id: str, now: float) -> list[tuple[float, Input]]:

@@ -34,14 +34,18 @@ def _drained(request: ActionRequest) -> ScheduledChange:
 def drain(request: ActionRequest) -> SimulatedResult:
     """Waits for the node's jobs as long as it is to, unless it is not to wait at all."""
     machine, then = request.machine, str(request.params.get("then", "fail"))
-    if machine.drain_reason and not machine.drain_reason.startswith(MARK):
-        theirs = _ok(f"drained by someone else, left as it is ({machine.drain_reason})")
-        return replace(theirs, kept_out=machine.drain_reason)
+    theirs = machine.drain_reason if not machine.drain_reason.startswith(MARK) else ""
     jobs = ", ".join(machine.jobs)
     left_s = request.number("wait_s", 0) - request.waited_s
+    if 0 < request.waited_s < math.inf and not machine.drain_reason:
+        return refused(f"someone has taken the drain off {machine.name}")
     if jobs and left_s > 0:
-        began = () if request.waited_s else (_drained(request),)
+        began = () if machine.drain_reason else (_drained(request),)
         return waiting(f"drained; waiting for {jobs}", left_s, *began)
+    if theirs and jobs and then != "go_on":
+        return failed(f"drained by someone else, left as it is ({theirs}), and there still run {jobs}", ASK_S)
+    if theirs:
+        return replace(_ok(f"drained by someone else, left as it is ({theirs})"), kept_out=theirs)
     if not jobs or then == "go_on":
         return _ok("drained", ASK_S, _drained(request))
     if then == "requeue":

@@ -64,10 +64,12 @@ def _set_unit(machine: MachineState, name: str, active: str, took_s: float) -> S
 
 
 def load_module(request: ActionRequest) -> SimulatedResult:
-    """Fixes faults of this module only."""
-    module = request.text("module")
-    fix = FixApplied(fix=Fix.LOAD_MODULE, component=components.NODE, target=module)
-    return succeeded(f"{module} is loaded", ASK_S, after(ASK_S, fix))
+    """Fixes faults of these modules only."""
+    modules = request.text("module").split()
+    fixes = [FixApplied(fix=Fix.LOAD_MODULE, component=components.NODE, target=module) for module in modules]
+    return succeeded(
+        "; ".join(f"{module} loaded" for module in modules), ASK_S, *(after(ASK_S, fix) for fix in fixes)
+    )
 
 
 def reboot(_: ActionRequest) -> SimulatedResult:

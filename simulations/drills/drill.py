@@ -1,6 +1,6 @@
 """The shape of a drill, and what the plans of drills share. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,8 @@ from simulations.faults import Fault
 from simulations.state import MachineState
 
 JOB = "4711"  # the job that drills run, hang or crash
+LEAVES = 2  # simulated nodes stand under so many leaf switches, in turn
+FEW = 4  # nodes of one leaf: its switch is suspected, and not yet the fabric
 Plan = tuple[ScheduledChange, ...]
 
 
@@ -20,8 +22,8 @@ class Drill:
     name: str
     # One sentence: what happens.
     summary: str
-    # Which nodes it affects: one of them, or all.
-    nodes: Literal["one", "all"]
+    # Which nodes it affects: one of them, some of one leaf switch, or all.
+    nodes: Literal["one", "leaf", "all"]
     # What ends it, for people.
     ends: str
     # The changes that it makes to a machine; raises Refused when nothing healthy is left that can break this way.
@@ -32,6 +34,12 @@ class Drill:
     approval: bool = False
     # False: it repairs.
     breaks: bool = True
+
+
+def of_one_leaf(names: Sequence[str], node: str) -> list[str]:
+    """`node` and others of its leaf switch, FEW at most. `names`: of all simulated nodes, in their order."""
+    mates = [name for name in names[names.index(node) % LEAVES :: LEAVES] if name != node]
+    return [node, *mates][:FEW]
 
 
 def always(*plan: ScheduledChange) -> Callable[[MachineState], Plan]:

@@ -141,6 +141,13 @@ DRILLS: tuple[Drill, ...] = (
         plan=_switch_down,
     ),
     Drill(
+        name="leaf-down",
+        summary=f"Ports of some nodes of one leaf are down for {OUTAGE_S:g} s, as when their switch restarts.",
+        nodes="leaf",
+        ends=f"by itself, after {OUTAGE_S:g} s; nothing is done on the nodes",
+        plan=_switch_down,
+    ),
+    Drill(
         name="sm-failover",
         summary="The subnet manager fails over: every port of every node learns another sm_lid.",
         nodes="all",

@@ -13,8 +13,11 @@ from tests.benchmarks import (
     healing,
     latency,
     live,
+    log_size,
     matchers,
     remedies,
+    starts,
+    wire,
 )
 from tests.benchmarks.figures import Figure, machine, table
 
@@ -27,10 +30,13 @@ SUITES: dict[str, Callable[[], list[Figure]]] = {
     "healing": healing.run,
     "latency": latency.run,
     "live": live.run,
+    "log_size": log_size.run,
     "matchers": matchers.run,
     "remedies": remedies.run,
+    "starts": starts.run,
+    "wire": wire.run,
 }
-ROOT_ONLY = ("events", "healing", "latency", "live")
+ROOT_ONLY = ("events", "healing", "latency", "live", "wire")
 
 
 def main() -> int:

@@ -24,12 +24,12 @@ WINDOW = 500
 TAKEOVERS = 5
 
 
-async def _publish(url: str) -> None:
-    """Publishes all events to the log, as fast as the broker accepts them."""
+async def publish(url: str, events: int = EVENTS) -> None:
+    """Publishes so many events to the log, as fast as the broker accepts them."""
     client = await nats.connect(url)
     log = client.jetstream(publish_async_max_pending=2 * WINDOW)
     waiting = []
-    for given, _ in mixed(EVENTS, NODES, 7):
+    for given, _ in mixed(events, NODES, 7):
         assert isinstance(given, EventSeen)
         event = given.event
         body = orjson.dumps(encode_event(event))
@@ -42,11 +42,11 @@ async def _publish(url: str) -> None:
     await client.close()
 
 
-def _rate(running: Stack) -> float:
+def rate(running: Stack) -> float:
     """Events a second from the first publish until the brain has handled the last."""
     before = running.get("/api/status")["inputs"]
     began = time.perf_counter()
-    asyncio.run(_publish(running.nats.url))
+    asyncio.run(publish(running.nats.url))
     running.wait_for(
         lambda: running.get("/api/status")["inputs"] >= before + EVENTS,
         "all events are handled",
@@ -59,14 +59,34 @@ def throughput() -> Figure:
     """The publisher, the broker and the brain share the machine's two cores."""
     with tempfile.TemporaryDirectory() as folder, stack(Path(folder)) as running:
         busy = running.get("/api/status")["busy_s"]
-        rate = _rate(running)
+        handled = rate(running)
         alone = EVENTS / (running.get("/api/status")["busy_s"] - busy)
     return Figure(
         what=f"brain live, log → decision, {EVENTS:,} events published at once",
-        value=f"{rate:,.0f} events/s",
+        value=f"{handled:,.0f} events/s",
         beside=f"{alone:,.0f}/s while it works; ansible-rulebook 4,900 (6,500 tuned)",
         target="≥ 10,000 events/s",
-        met=rate >= 10_000,
+        met=handled >= 10_000,
+    )
+
+
+def backlog() -> Figure:
+    """The brain and the broker alone: the events are on the log when the brain starts."""
+    with tempfile.TemporaryDirectory() as folder, stack(Path(folder)) as running:
+        running.stop("brain")
+        asyncio.run(publish(running.nats.url))
+        running.start_brain(leads=False, caught_up=False)
+        at_first, began = running.get("/api/status"), time.perf_counter()
+        running.wait_for(lambda: running.get("/api/status")["caught_up"], "it has read the log", within_s=120)
+        took = time.perf_counter() - began
+        at_last = running.get("/api/status")
+    handled, busy_s = (at_last[key] - at_first[key] for key in ("inputs", "busy_s"))
+    return Figure(
+        what=f"brain live, a backlog of {EVENTS:,} events, log → decision",
+        value=f"{handled / took:,.0f} events/s",
+        beside=f"{handled / busy_s:,.0f}/s while it works",
+        target="≥ 40,000 events/s",
+        met=handled / took >= 40_000,
     )
 
 
@@ -95,11 +115,11 @@ def takeover() -> Figure:
         what=f"leader killed → standby acts, median of {TAKEOVERS}",
         value=f"{middle:.1f} s",
         beside=f"{min(times):.1f} to {max(times):.1f} s",
-        target="≤ 3 s",
-        met=middle <= 3,
+        target="≤ 1.5 s",
+        met=middle <= 1.5,
     )
 
 
 def run() -> list[Figure]:
     """Needs root (the kernel log)."""
-    return [throughput(), takeover()]
+    return [throughput(), backlog(), takeover()]

@@ -1,0 +1,1 @@
+"""Sources of ansible-rulebook for the comparison."""
