@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick lint hooks attacks bench chaos fuzz mutants stories docs site dashboards safety packages images dist bundle audit lock clean
+.PHONY: help setup up test quick nightly lint hooks attacks bench compare chaos fuzz mutants stories docs site dashboards safety packages images dist bundle audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -23,7 +23,7 @@ up: setup        ## NATS, brain, this machine's agent (shadow mode) and 16 simul
 	@$(BIN)/gpuward up --data $(DATA)
 
 # Many container images set it; without compiled files each of the hundreds of processes compiles all of its modules anew.
-test quick: export PYTHONDONTWRITEBYTECODE :=
+test quick bench: export PYTHONDONTWRITEBYTECODE :=
 
 test: setup      ## every test that can run here; as root on Debian or Ubuntu it installs the real components
 	@deploy/dev/components.sh
@@ -32,14 +32,22 @@ test: setup      ## every test that can run here; as root on Debian or Ubuntu it
 quick: setup     ## the tests that need no root and no real component (a minute)
 	@$(BIN)/pytest tests -q -n 2 --dist loadfile -m "not root and not slow and not component"
 
-lint: setup      ## ruff, mypy strict, import rules, and gpuward check
+nightly:         ## what does not fit into CI, for hours: stories, chaos, fuzzing, mutants, attacks, benchmarks, comparison; PARTS="stories chaos"
+	@.ci/nightly $(PARTS)
+
+lint: setup      ## ruff, mypy strict, import rules, gpuward check, and ansible-lint (installed beside)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/gpuward check
+	@deploy/dev/ansible_lint.sh
 
 hooks: setup     ## the checks of `make lint` before each commit
 	@$(BIN)/pre-commit install
 
 bench: setup     ## the benchmarks of docs/benchmarks.md
 	@$(BIN)/python -m tests.benchmarks
+
+compare: setup   ## gpuward beside Prometheus + Alertmanager and ansible-rulebook (docs/benchmarks.md); as root, ten minutes at most
+	@deploy/dev/compare.sh
+	@timeout 600 $(BIN)/python -m tests.compare
 
 fuzz: setup      ## coverage-guided fuzzing of every parser, FUZZ_S seconds each (installs atheris)
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r deploy/dev/fuzz.txt
@@ -92,9 +100,11 @@ audit: setup     ## known vulnerabilities in the pinned dependencies, where the 
 lock:            ## pins the dependencies again (needs uv: pip install uv)
 	$(PIN) --all-extras pyproject.toml -o requirements.lock
 	$(PIN) -c requirements.lock pyproject.toml -o deploy/release/agent.lock
-	$(PIN) -c requirements.lock --extra brain pyproject.toml -o deploy/release/brain.lock
+	$(PIN) -c requirements.lock --extra brain --extra archive pyproject.toml -o deploy/release/brain.lock
 	$(PIN) deploy/dev/release.in -o deploy/dev/release.txt
 	$(PIN) deploy/dev/site.in -o deploy/dev/site.txt
+	$(PIN) deploy/dev/ansible.in -o deploy/dev/ansible.txt
+	$(PIN) deploy/dev/compare.in -o deploy/dev/compare.txt
 
 clean:           ## removes .venv and caches; never the data of `make up`
-	rm -rf .venv .release .site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist
+	rm -rf .venv .release .site .ansible-env .ansible .compare .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist

@@ -1,8 +1,9 @@
-"""Writes what is generated from the code: docs/reference.md, docs/actions.md and deploy/agent.toml.
+"""Writes what is generated from the code: docs/reference.md, docs/actions.md, docs/scale.md and deploy/agent.toml.
 
 `make docs`; CI fails when they are stale.
 """
 
+import inspect
 import json
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -15,18 +16,17 @@ from agent.contract import kinds
 from agent.contract.actions.spec import ActionSpec, Disrupts, Repeat, Right
 from agent.contract.kinds import Kind
 from agent.contract.look import RESTATED
-from agent.metrics_file import AGENT_METRICS
 from agent.options import Option
 from brain import renamed
+from brain.adapters import log_file
 from brain.cli.main import COMMANDS
-from brain.console.metrics import METRICS
 from brain.console.verbs import VERBS
 from brain.core import incidents
-from brain.core.healing import runs
+from brain.core.healing import run_states
 from brain.core.pack import spec, vocabulary
 from brain.core.pack.actions import ACTIONS
 from brain.core.state import IncidentState, RunState
-from docs import field_comments, field_tables, plug_ins
+from docs import field_comments, field_tables, plug_ins, scale, telemetry_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 Before = TypeVar("Before", bound=Enum)
@@ -52,13 +52,19 @@ def reference() -> str:
         _diagram(incidents.TRANSITIONS),
         "## States of a run\n",
         *_meanings("state", RunState),
-        _diagram(runs.TRANSITIONS),
+        _diagram(run_states.TRANSITIONS),
     ]
     lines += ["## Operator commands\n", *_operator_commands()]
     lines += ["## Command line\n", COMMAND_LINE]
     lines += ["## JSON output\n", JSON_KEYS]
-    lines += ["## Metrics of the brain\n", METRICS_HEAD, *_metrics()]
-    lines += ["## Metrics of the agent\n", AGENT_METRICS_HEAD, *_metrics_of_agent()]
+    lines += ["## The log as a file\n", f"{inspect.cleandoc(log_file.__doc__ or '')}\n"]
+    lines += ["## Metrics of the brain\n", telemetry_tables.METRICS_HEAD, *telemetry_tables.metrics()]
+    lines += [
+        "## Metrics of the agent\n",
+        telemetry_tables.AGENT_METRICS_HEAD,
+        *telemetry_tables.metrics_of_agent(),
+    ]
+    lines += ["## Traces\n", telemetry_tables.TRACES_HEAD, *telemetry_tables.spans()]
     lines += ["## Keys of rules and runbooks\n", *_pack_keys()]
     lines += ["## Configuration of the brain\n", *_brain_options()]
     lines += ["## Configuration of the agent\n", *_agent_options()]
@@ -81,33 +87,6 @@ COMMAND_LINE = """\
 | `GPUWARD_TOKEN_FILE` | `--token-file` | your token's file; default on the brain's machine: that of who started it |
 | `GPUWARD_CA_FILE` | `--ca-file` | CA of an https:// brain (PEM); a cell's is `<data_dir>/cell/ca.pem` |
 """
-
-
-METRICS_HEAD = """\
-`GET /metrics` of each brain, in Prometheus' text format or OpenMetrics, for viewers (a token: `gpuward token create prometheus`).
-`GET /healthz` answers 200 while the process lives; `GET /readyz` 503 with the reason while it could not lead. Both are open.
-"""
-
-
-AGENT_METRICS_HEAD = """\
-Off by default. With `metrics_file` in agent.toml the agent writes them for node_exporter's textfile collector, which adds
-`node_textfile_mtime_seconds`, by which a file is seen to be old. The agent removes the file when it is stopped.
-"""
-
-
-def _metrics_of_agent() -> Iterable[str]:
-    yield "| metric | type | labels | what |\n|---|---|---|---|"
-    for one in AGENT_METRICS:
-        yield f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {one.help} |"
-    yield ""
-
-
-def _metrics() -> Iterable[str]:
-    yield "| metric | type | labels | what |\n|---|---|---|---|"
-    for one in METRICS:
-        name = one.name + "_total" * (one.kind == "counter")
-        yield f"| `{name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {one.help} |"
-    yield ""
 
 
 def actions() -> str:
@@ -155,10 +134,11 @@ prints data has `--json`; it reads `/api/status`, `/api/incidents`, `/api/explai
 
 An **incident** (`gpuward incidents`, `gpuward explain`): `id`, `state`, `severity`, `cause`, `scope`, `node`, `nodes`,
 `opened_at`, `closed_at`, `closed_why`, `rule`, `because`, `pack`, `runbook`, `runs`, `symptoms`, `symptom_count`,
-`evidence`, `explains`, `explained_by`, `stale`, `waits`, `pages` (`sent`, `first_at`, `acked_by`, `resolved`, `undelivered`).
+`evidence`, `explains`, `explained_by`, `stale`, `waits`, `pages` (`sent`, `first_at`, `acked_by`:
+empty, nobody has; `resolved`, `undelivered`).
 
-The **chain** (`gpuward explain`): `incident`, `pages`, `runs`, `rule`, `symptoms`, `evidence`, `notes`, and
-`out_of_service`, the nodes that the incident keeps so.
+The **chain** (`gpuward explain`): `incident`, `pages`, `runs`, `rule`, `symptoms`, `evidence`, `notes`,
+`out_of_service`, the nodes that the incident keeps so, and `trace_id`, empty where no traces are told.
 
 An event of its **evidence**: `id`, `node`, `component`, `kind`, `text`, `at`.
 
@@ -175,6 +155,17 @@ The **status**: `brain`, `version`, `cell`, `leads`, `leader`, `epoch`, `connect
 
 A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `clock_ahead_s`,
 `chassis`, `leaf`, `rack`, `pod`.
+
+A **diagnosis** (`gpuward diagnose`): `ok` (read in full, and no incident), `incidents`, `lines`, `meaningful`, `unread`,
+`foreign` (lines that look like no kernel's), `blind` and `aside` (by log: why silence is no all-clear, of which lines an
+all-clear does not speak), `other` (lines with a meaning on which no rule acts).
+
+A **log** in a file or an archive (`gpuward log show`): `cell`, `log` (its folder in the archive) and `logs` (all that are
+there; both empty for a file), `made` (its identity), `first`, `last`, `messages`, `since`, `until`, `gaps` (`first`, `last`),
+`files`, `file_bytes`.
+
+A **decoded line** (`gpuward-agent decode`, one JSON object a line): `file` (of several), `line`, `host` (where the line names the
+machine that says it), `kind`, `component`, `code`, `name`, `severity`, `action`, and the keys of the event's kind.
 
 The **doctor** (`gpuward doctor`): `ok`, `checks`; each of these: `check`, `health` (`ok`, `warn`, `fail`, `unchecked`), `text`,
 `action`.
@@ -355,6 +346,7 @@ def _diagram(table: Mapping[tuple[Before, What], After]) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference.md": reference,
     "docs/actions.md": actions,
+    "docs/scale.md": scale.page,
     "deploy/agent.toml": agent_toml,
 }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
+from agent import __version__
 from brain.cli.main import group
 from brain.config import BrainConfig
 from docs import generate
@@ -35,6 +36,26 @@ def test_ci_looks_at_all_that_is_generated() -> None:
         assert any(page == place or page.startswith(f"{place}/") for place in places), (
             f".ci/run forgets {page}"
         )
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "pyproject.toml",
+        "deploy/ansible/inventory.yml",
+        "docs/kubernetes.md",
+        *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "deploy/kubernetes").glob("*/kustomization.yaml")),
+    ],
+)
+def test_what_names_this_version_names_the_present_one(place: str) -> None:
+    """A release changes `agent.__version__`, and everything that people install by it."""
+    named = re.findall(
+        r"""(?:^version = "|newTag: |gpuward_version: |gpuward/(?:brain|agent):)(\d+\.\d+\.\d+)""",
+        (ROOT / place).read_text(),
+        re.MULTILINE,
+    )
+    assert set(named) <= {__version__}
+    assert named or place == "deploy/kubernetes/rbac/kustomization.yaml"
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -18,7 +18,8 @@ RULES = {
     "the contract: values and texts": Rule(
         of=("agent.contract",),
         only=VALUES
-        | {"agent.contract", "base64", "binascii.crc32", "datetime.UTC", "datetime.datetime", "json"},
+        | {"agent.contract", "base64", "binascii.crc32", "datetime.UTC", "datetime.datetime", "json"}
+        | {"functools.lru_cache"},  # of what is asked again and again, and has one answer
     ),
     "collectors: the contract, their options, no I/O": Rule(
         of=("agent.collectors",),
@@ -32,6 +33,7 @@ RULES = {
             "base64",
             "bisect",
             "copy",
+            "itertools",
             "difflib.get_close_matches",
             "fnmatch",
             "functools",
@@ -46,7 +48,10 @@ RULES = {
     "the agent: what is installed on a node": Rule(of=("agent",), only=installed() | {"agent"}),
     "the brain: what is installed with it": Rule(
         of=("brain",),
-        only=installed("brain") | MADE_OF | {"agent.__version__", "agent.contract", "agent.shared", "brain"},
+        only=installed("brain")
+        | installed("archive")
+        | MADE_OF
+        | {"agent.__version__", "agent.contract", "agent.shared", "brain"},
         # The command line, as in .importlinter; durable_rules, which newer Pythons have not.
         exempt=frozenset({("brain.__main__", "simulations.cli"), DURABLE}),
     ),

@@ -3,34 +3,20 @@
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
-from brain.cli import diagnosis
 from brain.cli.diagnose import diagnose
+from brain.cli.log_nodes import node_name
+from tests.brain.diagnose_kit import BOOT, LINK, ask, ask_json
 
-BOOT = "[    0.000000] Linux version 6.1.0\n[    1.000000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.82.07\n"
 OFF_BUS = (
     "[  692.641414] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python3, GPU has fallen off the bus.\n"
 )
 OFF_BUS_TOO = "[  692.641500] NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.\n"
 MMU = "[  100.5] NVRM: Xid (PCI:0000:5d:00): 31, pid=77, name=train, Ch 00000008, intr 00000000. MMU Fault\n"
-
-
-def ask(text: str, *options: str, status: int = 0, columns: int = 100) -> str:
-    """What the command prints of a log on standard input."""
-    result = CliRunner(env={"COLUMNS": str(columns)}).invoke(diagnose, list(options), input=text)
-    assert result.exit_code == status, result.output
-    return result.output
-
-
-def ask_json(text: str, *options: str) -> dict[str, Any]:
-    """As above, parsed."""
-    return dict(json.loads(ask(text, "--json", *options)))
 
 
 def test_a_lost_gpu(tmp_path: Path) -> None:
@@ -50,27 +36,6 @@ def test_a_lost_gpu(tmp_path: Path) -> None:
 
 
 XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
-LINK = "mlx5_core 0000:5e:00.0 ib3: Link"
-XID_31 = "NVRM: Xid (PCI:0000:19:00): 31, pid=1, name=python3, MMU Fault: FAULT_PDE ACCESS_TYPE_VIRT_READ"
-QUIET = "usb 1-1: new high-speed USB device number 2 using xhci_hcd"
-SILENT = {
-    "after a month of uptime": f"[172800.1] {LINK} down\n[2592000.0] {QUIET}\n",
-    "without a year": f"Oct 27 03:11:09 n kernel: {LINK} down\nNov 24 03:11:09 n kernel: {QUIET}\n",
-    "with a fault of today": f"[172800.1] {LINK} down\n[2592000.0] {QUIET}\n[2592001.0] {XID_31}\n",
-    "a clock that was wrong at the boot": f"Jan  1 00:00:12 n kernel: {LINK} down\nNov 24 03:11:09 n kernel: {QUIET}\n",
-}
-
-
-@pytest.mark.parametrize("log", SILENT.values(), ids=SILENT)
-def test_what_nothing_has_ended_is_not_over(log: str) -> None:
-    """However long its last sign is past; it stands with what is open, and says so."""
-    incident = next(one for one in ask_json(log)["incidents"] if one["cause"] == "link-down")
-    assert incident["lasted_s"] == 0
-    assert incident["silent_s"] > 27 * 86_400
-    output = " ".join(ask(log).split())
-    assert "open: its last sign is" in output
-    assert "days before the end of the log; no line says that it has ended" in output
-    assert "over:" not in output
 
 
 def test_logs_with_and_without_a_year(tmp_path: Path) -> None:
@@ -93,43 +58,6 @@ def test_a_year_ends(year: str) -> None:
     up = "2027-01-01T00:30:05Z" if year else "Jan  1 00:30:05"
     (incident,) = ask_json(f"{down} n kernel: {LINK} down\n{up} n kernel: {LINK} up\n")["incidents"]
     assert (incident["cause"], incident["lasted_s"]) == ("link-down", 1815)
-
-
-LOG_SERVER = (
-    "{time} gpu-07 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=python3, GPU has fallen off the bus.",
-    "{time} gpu-08 kernel: NVRM: Xid (PCI:0000:3b:00): 48, pid=1, name=python3, DBE (double bit error) on FBPA",
-    "{time} gpu-08 kernel: mlx5_core 0000:5e:00.0 ib3: Link down",
-    "{time} gpu-09 kernel: mlx5_core 0000:5e:00.0 ib3: Link up",
-)
-JOURNAL = '{{"_HOSTNAME":"{host}","_TRANSPORT":"kernel","__REALTIME_TIMESTAMP":"1795180547123456","MESSAGE":"{text}"}}'
-
-
-@pytest.mark.parametrize("form", ["syslog", "iso", "journal", "pdsh", "monotonic", "unix", "full"])
-def test_a_log_of_several_machines(form: str, tmp_path: Path) -> None:
-    """Each is judged by its own lines, by its own name; the lines are those of the file."""
-    rows = []
-    for row in LOG_SERVER:
-        _, host, _, text = row.split(" ", 3)
-        rows.append(
-            {
-                "syslog": row.format(time="Nov 24 03:11:05"),
-                "iso": row.format(time="2026-11-24T03:11:05.1+00:00"),
-                "journal": JOURNAL.format(host=host, text=text),
-                "pdsh": f"{host}: [  12.345678] {text}",
-                "monotonic": row.format(
-                    time="[  123.456789]"
-                ),  # journalctl -o short-monotonic, short-unix, short-full
-                "unix": row.format(time="1795180547.123456"),
-                "full": row.format(time="Tue 2026-11-24 03:11:05 UTC"),
-            }[form]
-        )
-    (tmp_path / "central.log").write_text("\n".join(rows) + "\n")
-    output = CliRunner().invoke(diagnose, [str(tmp_path / "central.log"), "--json"]).output
-    found = {(one["cause"], one["scope"].split("/")[1]): one for one in json.loads(output)["incidents"]}
-    assert {("gpu-lost", "gpu-07"), ("link-down", "gpu-08")} <= set(found)
-    assert "gpu-09" not in {node for _, node in found}
-    assert "gpu-08" in {node for cause, node in found if cause.startswith("gpu-")}
-    assert found["link-down", "gpu-08"]["shown"][0].startswith("gpu-08:3: ")
 
 
 def test_json_has_stable_keys() -> None:
@@ -155,65 +83,6 @@ def test_json_has_stable_keys() -> None:
     assert {"id", "state", "runs", "opened_at"} <= incident.keys()
 
 
-@pytest.mark.parametrize("text", ["[    1.0] hello\n", "[    1.0] hello\n\n[    1.1] world\n", BOOT])
-def test_nothing_wrong(text: str) -> None:
-    """A healthy log, in which no line has a known meaning."""
-    lines = text.count("\n")
-    assert ask(text).startswith(f"Nothing wrong found in {counted(lines, 'line')}.")
-    assert ask_json("[    1.0] x\n" * 3) == {
-        "ok": True, "incidents": [], "lines": 3, "meaningful": 0, "unread": 0, "blind": {}, "other": [],
-    }  # fmt: skip
-
-
-def test_no_lines_are_no_all_clear() -> None:
-    """`dmesg` without the rights to read it prints nothing; a file of blank lines says as little."""
-    for text in ("", "\n", " \n\n"):
-        assert ask(text, status=1).startswith("NO ALL-CLEAR for this-node: it holds no lines. Did dmesg need")
-        assert json.loads(ask(text, "--json", status=1))["ok"] is False
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "20/11/2026 13:17:35 {}",
-        "2026/11/20 13:17:35 gpu-17 {}",
-        '{{"text": "{}", "stream": "stdout"}}',
-        "gpu-17 kernel: {}",
-        "\x00{}\ufffd",
-    ],
-)
-def test_what_it_cannot_read_is_no_all_clear(line: str) -> None:
-    """A dead GPU in a form that is not known: it says so, with an example, and what it can read."""
-    text = line.format("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.") + "\n"
-    output = ask(text * 3 + BOOT, status=1)
-    assert output.startswith("NO ALL-CLEAR for this-node: 3 of 5 lines could not be read")
-    assert "(line 1: " in " ".join(output.split())
-    assert "Nothing wrong" not in output
-    assert output.endswith("3 lines could not be read.\n")
-    data = json.loads(ask(text * 3, "--json", status=1))
-    assert (data["ok"], data["unread"], list(data["blind"])) == (False, 3, ["this-node"])
-
-
-@pytest.mark.parametrize(
-    "code", ["48, pid=1, name=python, DBE (double bit error)", "119, pid=877, name=x, Timeout"]
-)
-def test_a_relay_that_drops_the_kernels_name_gives_no_all_clear(code: str) -> None:
-    """`NVRM:` stands where a program's name does, so anybody may have said it."""
-    output = ask(BOOT + f"Nov 20 13:15:47 gpu-17 NVRM: Xid (PCI:0000:5e:00): {code}\n", status=1)
-    assert output.startswith("NO ALL-CLEAR for this-node: 1 of 3 lines could not be read")
-
-
-@pytest.mark.parametrize("line", ["13:17:35 | hello", "13:17:35 | NVRM: Xid (PCI:0000:3b:00): 79, x"])
-def test_one_line_that_it_cannot_read_is_no_all_clear(line: str) -> None:
-    """However many others it has read."""
-    output = " ".join(ask(BOOT * 30 + line + "\n", status=1).split())
-    assert output.startswith(
-        "NO ALL-CLEAR for this-node: 1 of 61 lines could not be read (line 61: its form is not known: "
-    )
-    assert "Nothing wrong" not in output
-    assert output.endswith("60 without. 1 line could not be read.")
-
-
 ENTRY = {
     "_TRANSPORT": "kernel",
     "MESSAGE": "TEXT",
@@ -229,6 +98,15 @@ FORMS = {
     "delta": "[<    1.500000>] TEXT",
     "rfc5424": "<3>1 2026-11-20T13:15:47Z gpu-17 kernel - - - TEXT",
     "busybox": "Nov 20 13:15:47 gpu-17 kern.err kernel: [TIME] TEXT",
+    "no name yet": "Nov 20 13:15:47 (none) kernel: [TIME] TEXT",
+    "Chinese": "11月 20 13:15:47 gpu-17 kernel: TEXT",
+    "Chinese, March": " 3月 02 13:15:47 gpu-17 kernel: TEXT",
+    "Chinese dmesg -T": "[五 11月 20 13:15:47 2026] TEXT",
+    "Chinese dmesg -T, March": "[一  3月  2 13:15:47 2026] TEXT",
+    "Chinese dmesg -H": "[11月20 13:15] TEXT",
+    "Chinese short-full": "五 2026-11-20 13:15:47 CST gpu-17 kernel: TEXT",
+    "Japanese dmesg -T": "[金 11月 20 13:15:47 2026] TEXT",
+    "Korean": "11월 20 13:15:47 gpu-17 kernel: TEXT",
     "syslog-ng": "2026-11-20T13:15:47+00:00 gpu-17 [kern.err] kernel: TEXT",
     "level": "kern.err: [TIME] TEXT",
     "pdsh": "gpu-17: [TIME] [  T812] TEXT",
@@ -318,7 +196,7 @@ def test_repeated_lines_are_one_finding() -> None:
     """Fifty times the same: one incident, and nothing left over."""
     data = ask_json("".join(OFF_BUS.replace("692.", f"{692 + n}.") for n in range(50)))
     assert [incident["cause"] for incident in data["incidents"]] == ["gpu-lost"]
-    assert data["incidents"][0]["sure"] == "fairly: 6 lines of one kind say so"
+    assert data["incidents"][0]["sure"] == "fairly: 50 lines of one kind say so"
     assert data["other"] == []
 
 
@@ -347,6 +225,22 @@ def test_what_is_explained_is_shown_below_what_explains_it() -> None:
     assert incident["explained"][1]["shown"][0].endswith("[2 lines like this, to line 4]")
     assert data["other"] == []
     assert "  explains: gpu-nvlink-errors at gpu/this-node/0000:5e:00" in ask(before + switch + after)
+    assert incident["sure"] == "very: 2 different signs agree, in 4 lines"
+
+
+def test_what_is_explained_counts_as_a_sign() -> None:
+    """A double bit error, and the row that it made the driver remap: the second confirms the first."""
+    xid = "[ 10.{}] NVRM: Xid (PCI:0000:86:00): {}\n"
+    error = xid.format(
+        1, "48, pid=7, name=python3, An uncorrectable double bit error (DBE) has been detected on GPU"
+    )
+    row = xid.format(
+        2,
+        "63, pid=7, name=python3, Row Remapper: New row (0x4bd1a0) marked for remapping, reset gpu to activate.",
+    )
+    (incident,) = ask_json(error + row)["incidents"]
+    assert incident["cause"] == "gpu-fatal-xid"
+    assert incident["sure"] == "fairly: 2 lines of one kind say so"
 
 
 @pytest.mark.parametrize(
@@ -415,6 +309,12 @@ PULLED = (
     "NVRM: Attempting to remove device 0000:3b:00.0 with non-zero usage count!",
     "nvidia 0000:3b:00.0: Unable to change power state from D3cold to D0, device inaccessible",
 )
+ITS_PORT_SAYS_SO_FIRST = (
+    "pcieport 0000:3a:00.0: AER: Uncorrected (Fatal) error received: 0000:3b:00.0",
+    "nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)",
+    "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+    "pcieport 0000:3a:00.0: AER: device recovery failed",
+)
 LOST_AT_PROBE = (
     "NVRM: The NVIDIA GPU 0000:3b:00.0 (PCI ID: 10de:2330)",
     "NVRM: installed in this system has",
@@ -425,8 +325,13 @@ LOST_AT_PROBE = (
 
 @pytest.mark.parametrize(
     ("texts", "cause"),
-    [(NO_PROBE, "gpu-init-failed"), (PULLED, "gpu-lost"), (LOST_AT_PROBE, "gpu-lost")],
-    ids=["probe", "pulled", "off the bus at probe"],
+    [
+        (NO_PROBE, "gpu-init-failed"),
+        (PULLED, "gpu-lost"),
+        (LOST_AT_PROBE, "gpu-lost"),
+        (ITS_PORT_SAYS_SO_FIRST, "gpu-lost"),
+    ],
+    ids=["probe", "pulled", "off the bus at probe", "its port says so first"],
 )
 def test_a_gpu_that_does_not_start_or_is_pulled_is_one_incident(texts: tuple[str, ...], cause: str) -> None:
     """However many lines the kernel, its PCI core and the driver write about it."""
@@ -472,61 +377,20 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_node_names() -> None:
     """Any file name gives a node name that scopes can hold; two files are two nodes."""
-    assert diagnosis.node_name("gpu-017", ()) == "gpu-017"
-    assert diagnosis.node_name("-", ()) == "this-node"
-    assert diagnosis.node_name("dmesg (1) ä", ()) == "dmesg-1"
-    assert diagnosis.node_name("a/b", ("a-b", "a-b-2")) == "a-b-3"
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (
-            "this is my shopping list\nmilk and bread\n",
-            "NO ALL-CLEAR for this-node: none of 2 lines looks like a kernel line.",
-        ),
-        ("hello\n", "NO ALL-CLEAR for this-node: its line looks like no kernel line."),
-        (
-            'Traceback (most recent call last):\n  File "train.py", line 10\nRuntimeError: CUDA error: launch failure\n',
-            "NO ALL-CLEAR for this-node: none of 3 lines looks like a kernel line.",
-        ),
-        (
-            "Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error\n",
-            "NO ALL-CLEAR for this-node: its line looks like no kernel line.",
-        ),
-        (
-            "step 10 loss: nan\nERROR: NCCL WARN Timeout\n",
-            "NO ALL-CLEAR for this-node: none of 2 lines looks like a kernel line.",
-        ),
-        ("未知: 训练失败\n", "NO ALL-CLEAR for this-node: its line looks like no kernel line."),
-        (
-            f"{QUIET}\nthis is prose\nand more of it\n",
-            "NO ALL-CLEAR for this-node: only 1 of 3 lines look like kernel lines.",
-        ),
-    ],
-)
-def test_what_is_no_kernel_log_is_no_all_clear(text: str, says: str) -> None:
-    """Nobody learns from a shopping list that nothing is wrong."""
-    output = ask(text, status=1)
-    assert says in output
-    assert "Nothing wrong" not in output
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[    1.000000] this is a line\n",
-        "usb 1-1: new high-speed USB device\n",
-        "Linux version 6.1.0\n",
-        "kernel: hello\nNVRM: hello\n",
-    ],
-)
-def test_an_ordinary_log_is_well_without_a_line_of_meaning(text: str) -> None:
-    """A time, or who says it, makes a kernel line: `dmesg -t` prints no times."""
-    assert "Nothing wrong found" in ask(text)
+    assert node_name("gpu-017", ()) == "gpu-017"
+    assert node_name("-", ()) == "this-node"
+    assert node_name("dmesg (1) ä", ()) == "dmesg-1"
+    assert node_name("a/b", ("a-b", "a-b-2")) == "a-b-3"
 
 
 def test_a_driver_that_is_no_version_is_refused() -> None:
     """It would be taken for a driver that no table knows, silently."""
     assert "a version has numbers and dots, as 580.82: not 'abc'" in ask(OFF_BUS, "--driver", "abc", status=2)
     assert "gpu-lost" in ask(OFF_BUS, "--driver", "580.82.07")
+
+
+def test_what_the_gates_say_to_every_step_is_said_once() -> None:
+    """Five times the same hides the steps."""
+    output = " ".join(ask(OFF_BUS).split())
+    assert output.count("it is not known yet whether other nodes show it too") == 1
+    assert "4. reboot: node.reboot() — disrupts node; gates: the same; verified by symptoms gone" in output

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.cells import cell_len
 from rich.console import Console
 
 from brain.cli.client import Client
@@ -16,6 +17,7 @@ def incident(**fields: Any) -> dict[str, Any]:
     whole = {
         "id": "inc-7kq2m4xz", "severity": "P1", "state": "needs_human", "opened_at": "2026-11-20T13:17:35Z",
         "cause": "gpu-nvlink-discovery-failed", "scope": "gpu/gpu-0017/0000:3b:00", "nodes": 1, "runs": ["r1"],
+        "pages": {"acked_by": ""},
     }  # fmt: skip
     return whole | fields
 
@@ -53,6 +55,25 @@ def test_a_very_narrow_one_has_more() -> None:
         "    gpu-nvlink-discovery-failed at",
         "    gpu/gpu-0017/0000:3b:00 (12 nodes)",
     ]
+
+
+def test_who_has_acknowledged_is_shown() -> None:
+    """Whoever takes over sees whom to ask, in the table and below it."""
+    taken = incident(pages={"acked_by": "ann"})
+    assert shown(140, taken, incident(id="inc-b"))[1].split()[-1] == "ann"
+    assert shown(60, taken)[1] == "    gpu-nvlink-discovery-failed at gpu/gpu-0017/0000:3b:00,"
+    assert shown(60, taken)[2] == "    ann has it"
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 99])
+def test_chinese_takes_two_columns(width: int) -> None:
+    """Names of people may be Chinese, and so may what a site calls its faults."""
+    lines = shown(
+        width, incident(cause="显卡的温度太高而且风扇已经停止转动需要更换", pages={"acked_by": "王小明"})
+    )
+    scope = "gpu/gpu-0017/0000:3b:00"
+    assert [one for one in lines if cell_len(one) > max(width, len(scope) + 5)] == []
+    assert "王小明" in "".join(one.strip() for one in lines)
 
 
 NODE = {

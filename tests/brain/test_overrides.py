@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from agent.contract.lines import KernelReader
-from agent.contract.messages import Severity
+from agent.contract.lines.base import unsent as unsent_event
+from agent.contract.messages import Scalar, Severity
 from brain.adapters import pack as packs
 from brain.core.engine import Engine
-from brain.core.faults import symptoms
+from brain.core.faults import facts
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
@@ -63,6 +64,33 @@ def test_a_site_may_judge_more_severely_and_the_evidence_says_why(pack: Pack) ->
     assert "strict: a known bug of our test driver" in shown
 
 
+@pytest.mark.parametrize("data", [{"found": True}, {}], ids=["from the beginning", "switched off"])
+def test_a_site_that_runs_without_ecc_says_so(pack: Pack, tmp_path: Path, data: dict[str, Scalar]) -> None:
+    """Else it is told, of a node as a ticket where it was so from the beginning, and as degraded where it was switched off."""
+    page = (Path(__file__).parents[2] / "docs" / "write-a-rule.md").read_text()
+    example = page.partition("  no-ecc-here:")[2].partition("```")[0]
+    for folder in ("rules", "runbooks"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "rules/site.yaml").write_text("overrides:\n  no-ecc-here:" + example)
+    (ours,) = packs.load(tmp_path / "rules", tmp_path / "runbooks").overrides
+    off = unsent_event(
+        "gpu.setting",
+        "gpu/0000:3b:00",
+        Severity.WARNING,
+        {"what": "ecc.mode", "before": "0", "now": "0", **data},
+        "",
+    )
+    for given, wanted in (
+        (pack, [("gpu-ecc-found-off", "P3") if data else ("gpu-ecc-off", "P2")]),
+        (replace(pack, overrides=(ours,)), []),
+    ):
+        timeline = Timeline(Engine(actions=ACTIONS, observe_all=True))
+        timeline.feed(PackLoaded(id="pack", pack=given), 1000.0)
+        timeline.feed(EventSeen(event=examples.event_of(off, "n1")), 1001.0)
+        timeline.run(1100.0)
+        assert [(one.cause, one.severity) for one in timeline.incidents.values()] == wanted
+
+
 @pytest.mark.parametrize(
     ("override", "says"),
     [
@@ -102,14 +130,14 @@ def test_the_first_override_that_fits_says_action_and_severity() -> None:
     (unsent,) = KernelReader().read(XID_62)
     event = examples.event_of(unsent, "n1")
     later = replace(QUIET, name="later", severity=Severity.FATAL)
-    judged = symptoms.overruled([QUIET, later], event)
+    judged = facts.overruled([QUIET, later], event)
     assert (judged.severity, judged.data["action"], judged.data["overruled_by"]) == (
         Severity.INFO,
         "IGNORE",
         "our-62s",
     )
     assert judged.id == event.id
-    only_severity = symptoms.overruled([replace(QUIET, action="")], event)
+    only_severity = facts.overruled([replace(QUIET, action="")], event)
     assert only_severity.data["action"] == "RESET_GPU"
-    assert symptoms.overruled([replace(QUIET, severity=None)], event).severity is event.severity
-    assert symptoms.overruled([replace(QUIET, on=Match(kind="gpu.xid", where={"code": 1}))], event) is event
+    assert facts.overruled([replace(QUIET, severity=None)], event).severity is event.severity
+    assert facts.overruled([replace(QUIET, on=Match(kind="gpu.xid", where={"code": 1}))], event) is event

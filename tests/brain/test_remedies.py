@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent.contract.messages import Severity
 from agent.contract.xid_facts import XidReader
 from agent.contract.xid_table import XIDS
 from brain.core.pack.spec import Mode, ModeSetting, Pack, Settings
@@ -19,6 +20,7 @@ TESTED = ["gpu.links_check", "gpu.diagnose", "node.accept"]
 IN_BAND = [EVIDENCE, DRAIN, "gpu.reset", *TESTED, RESUME]
 REBOOTED = [EVIDENCE, DRAIN, "node.reboot", "gpu.links_check", "port.check", *TESTED[1:], RESUME]
 REPLACED = [EVIDENCE, DRAIN]
+FATAL_ERROR: dict[str, Any] = {"class": "fatal"}  # of a pcie.error
 
 
 @functools.cache
@@ -66,6 +68,31 @@ def outcome(story: Story) -> tuple[list[str], list[str]]:
 def test_xid_154_says_what_is_done(lines: tuple[str, ...], actions: list[str]) -> None:
     """The driver's own wish decides: no reset where it asks for a reboot, nor where a reset in band cannot help."""
     assert outcome(told(*lines)) == (["gpu-fatal-xid"], actions)
+
+
+@pytest.mark.parametrize("before_s", [0.3, 60.0], ids=["at once", "a minute before"])
+def test_the_error_on_the_bus_that_took_a_gpu_away_is_over_with_it(before_s: float) -> None:
+    """The port tells of it first. A fault of its own would keep the node drained after the GPU has come back."""
+    story = Story(shipped())
+    story.event(70 - before_s, "pcie.error", GPU, severity=Severity.FATAL, **FATAL_ERROR)
+    story.event(70, "gpu.xid", GPU, code=79, severity=Severity.FATAL)
+    story.run(6000)
+    causes, actions = outcome(story)
+    assert causes == ["gpu-lost"]
+    assert actions[-len(REBOOTED) + 2 :] == REBOOTED[2:]
+    assert {one.state.value for one in story.incidents()} == {"closed", "explained"}
+
+
+def test_the_error_on_the_bus_that_broke_a_card_is_over_with_it() -> None:
+    """As of a GPU: the card is reset, tested, and given back."""
+    story = Story(shipped())
+    card = "nic/0000:5e:00.0"
+    story.event(9.5, "pcie.error", card, severity=Severity.FATAL, **FATAL_ERROR)
+    story.event(10, "nic.driver", card, severity=Severity.FATAL, what="health_compromised")
+    causes, actions = outcome(story.run(6000))
+    assert causes == ["nic-broken"]
+    assert actions == [EVIDENCE, DRAIN, "nic.reset", "port.check", "node.accept", RESUME]
+    assert {one.state.value for one in story.incidents()} == {"closed", "explained"}
 
 
 def test_a_recovery_action_of_a_newer_driver_leads_to_no_action() -> None:
@@ -189,3 +216,15 @@ def test_the_drivers_own_slowdown_lowers_nothing() -> None:
     )
     assert outcome(story.run(600)) == (["gpu-warm"], [])
     assert story.time.pages == []
+
+
+def test_a_good_bit_error_rate_ends_no_count_of_errors() -> None:
+    """A link that had to recover is told by another fact than its rate of errors, and each ends by its own."""
+    story = Story(shipped())
+    gpu = "gpu/0000:3b:00"
+    story.event(10, "gpu.nvlink_errors", gpu, counter="recovery", delta=1, value=1, link=3)
+    story.event(20, "gpu.nvlink_ber", gpu, active=False, link=-1, effective_ber=0.0)
+    story.run(600)
+    assert [one.state.value for one in story.incidents()] == ["needs_human"]
+    story.run(1000)  # a quarter of an hour without a further error
+    assert [one.state.value for one in story.incidents()] == ["closed"]

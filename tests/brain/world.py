@@ -1,7 +1,7 @@
 """A small pack, and a simulated world for stories about the engine."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
@@ -226,7 +226,7 @@ class Story:
         self._seq["said"] = self._seq.get("said", 0) + 1
         self.time.feed(OperatorCommand(id=f"said-{self._seq['said']}", who="ann", verb=verb, args=args), at)
 
-    def run(self, until: float) -> "Story":
+    def run(self, until: float) -> Self:
         """Lets time pass."""
         self.time.run(until)
         return self

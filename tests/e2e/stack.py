@@ -37,7 +37,7 @@ class Stack:
         self.url = f"http://127.0.0.1:{self.port}"
         self._urls = {"brain": self.url}
         self.pages_file = folder / "pages.jsonl"
-        self._page_port = free_port()
+        self.page_port = free_port()  # where the brain posts its pages
         self.ann = people.token_file(folder / "people")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         shutil.copytree(ROOT / "rules", folder / "rules", ignore=shutil.ignore_patterns("__pycache__"))
@@ -50,7 +50,7 @@ class Stack:
             f'data_dir = "{self.folder}/brain"\nrules = "{self.folder}/rules"\nrunbooks = "{self.folder}/runbooks"\n'
             f'[log]\nmax_bytes = 268435456\n[nats]\nurl = "{self.nats.url}"\n[console]\nport = {self.port}\n'
             f'users.ann.role = "administrator"\ntokens_file = "{self.folder}/people/tokens.json"\n'
-            f'[channels.hook]\ntype = "webhook"\nurl = "http://127.0.0.1:{self._page_port}/page"\n'
+            f'[channels.hook]\ntype = "webhook"\nurl = "http://127.0.0.1:{self.page_port}/page"\n'
             f'[groups]\noncall = ["hook"]\nscheduler = ["hook"]\n{more}\n'
         )
         return path
@@ -94,16 +94,23 @@ class Stack:
         """The webhook receiver."""
         self._spawn(
             "receiver",
-            [sys.executable, "-m", "tests.e2e.receiver", str(self._page_port), str(self.pages_file)],
+            [sys.executable, "-m", "tests.e2e.receiver", str(self.page_port), str(self.pages_file)],
         )
-        self.wait_for(lambda: _listens(self._page_port), "the receiver listens")
+        self.wait_for(lambda: _listens(self.page_port), "the receiver listens")
 
-    def start_brain(self) -> None:
-        """The brain, until its API answers and it leads."""
+    def start_brain(self, *, leads: bool = True, caught_up: bool = True) -> None:
+        """The brain, until its API answers and it leads; not `leads`: until it has read everything; not `caught_up` either: until
+        it has begun to.
+        """
         self._spawn(
             "brain", [str(self.programs / "gpuward"), "run", "--config", str(self.folder / "brain.toml")]
         )
-        self.wait_for(self._ready, "the brain leads and has its rules")
+        if leads:
+            self.wait_for(self._ready, "the brain leads and has its rules")
+        elif caught_up:
+            self.wait_for(lambda: self.get("/api/status").get("caught_up"), "the brain has read the log")
+        else:
+            self.wait_for(lambda: self.get("/api/status").get("inputs"), "the brain reads the log")
 
     def _ready(self) -> bool:
         status = self.get("/api/status")
@@ -156,7 +163,8 @@ class Stack:
     def get_bytes(self, path: str) -> bytes:
         """A file of the API; empty while there is none."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=20) as answer:  # noqa: S310 - our own loopback URL
+            asked = urllib.request.Request(self.url + path, headers=people.bearer(self.ann))  # noqa: S310
+            with urllib.request.urlopen(asked, timeout=20) as answer:  # noqa: S310 - our own loopback URL
                 return bytes(answer.read())
         except OSError:
             return b""

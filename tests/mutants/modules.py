@@ -35,6 +35,19 @@ GATES = core(
     "steps_patience",
 )
 
+INCIDENTS = core("incidents", "incidents_over", "incidents_again", "explained")
+RUNS = core(
+    *("runs", "runs_trail", "runs_way_back", "runs_at_gates", "runs_ends"),
+    *("explained", "steps_patience", "left_drained", "incidents_again"),
+)
+RUN_MODULES = ("runs", "run_states", "holding", "way_back", "blame", "observing")
+STEPS = core(
+    *("steps", "steps_leaving", "steps_answers", "steps_looks"),
+    *("steps_patience", "steps_verified", "steps_unheard", "steps_trail"),
+)
+STEP_MODULES = ("steps", "patience", "senders", "drain_results")
+SYMPTOMS = core("symptoms", "symptom_facts", "symptom_ends", "spreads")
+
 
 def agent(*names: str) -> tuple[str, ...]:
     """Tests of the agent by their names."""
@@ -53,39 +66,17 @@ MODULES = (
     Module(
         name="grouping",
         path="brain/core/paging/grouping.py",
-        tests=core("grouping", "grouping_ends", "digests"),
+        tests=core("grouping", "grouping_of_one_node", "grouping_ends", "digests"),
     ),
     Module(name="hours", path="brain/core/paging/hours.py", tests=core("digests")),
     Module(
         name="queue", path="brain/core/paging/queue.py", tests=core("delivery_queue", "delivery_of_groups")
     ),
-    Module(
-        name="incidents",
-        path="brain/core/incidents.py",
-        tests=core("incidents", "incidents_over", "incidents_again", "explained"),
-    ),
-    Module(
-        name="runs",
-        path="brain/core/healing/runs.py",
-        tests=core(
-            *("runs", "runs_trail", "runs_way_back", "runs_at_gates", "runs_ends"),
-            *("explained", "steps_patience", "left_drained", "incidents_again"),
-        ),
-    ),
-    Module(
-        name="steps",
-        path="brain/core/healing/steps.py",
-        tests=core(
-            "steps",
-            "steps_leaving",
-            "steps_answers",
-            "steps_looks",
-            "steps_patience",
-            "steps_verified",
-            "steps_unheard",
-            "steps_trail",
-        ),
-    ),
+    Module(name="incidents", path="brain/core/incidents.py", tests=INCIDENTS),
+    Module(name="left_drained", path="brain/core/left_drained.py", tests=(*INCIDENTS, *core("left_drained"))),
+    Module(name="recurrence", path="brain/core/recurrence.py", tests=INCIDENTS),
+    *(Module(name=name, path=f"brain/core/healing/{name}.py", tests=RUNS) for name in RUN_MODULES),
+    *(Module(name=name, path=f"brain/core/healing/{name}.py", tests=STEPS) for name in STEP_MODULES),
     Module(name="told", path="brain/core/healing/told.py", tests=core("told_words")),
     Module(name="drains", path="brain/core/healing/drains.py", tests=core("drains")),
     Module(name="verify", path="agent/commands/verify.py", tests=agent("verify")),
@@ -96,11 +87,8 @@ MODULES = (
         tests=agent("runner_reports", "runner_restart", "runner"),
     ),
     Module(name="commander", path="agent/commands/commander.py", tests=agent("commander_answers")),
-    Module(
-        name="symptoms",
-        path="brain/core/faults/symptoms.py",
-        tests=core("symptoms", "symptom_facts", "symptom_ends", "spreads"),
-    ),
+    Module(name="symptoms", path="brain/core/faults/symptoms.py", tests=SYMPTOMS),
+    Module(name="facts", path="brain/core/faults/facts.py", tests=SYMPTOMS),
     Module(
         name="spread",
         path="brain/core/faults/spread.py",

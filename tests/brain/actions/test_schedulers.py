@@ -126,6 +126,18 @@ async def test_a_wait_outlives_a_scheduler_that_is_away_and_ends_when_the_drain_
     assert any("asked again: away" in text for text in said)
 
 
+@pytest.mark.parametrize("since_look", [0, 2])
+async def test_jobs_of_a_node_that_a_person_has_drained_are_not_ended(since_look: int) -> None:
+    """Before our drain or while it waited: "let job 1 finish" stands, and the deadline ends nothing there."""
+    taken = TakenOver(since_look)
+    order = _order("gpu1", wait_s=1.0, then="requeue")
+    with pytest.raises(
+        ActionError, match=r"by someone else, left as it is \(ann: let 1 finish\), and there still run"
+    ):
+        await scheduler.Drain(lambda _: taken).run(order)
+    assert taken.requeued == []
+
+
 async def test_an_idle_moment_is_waited_for_without_a_drain() -> None:
     """Jobs go on, a controller that is away is asked again, and the node is never drained."""
     said = list[str]()
@@ -214,6 +226,28 @@ class Flaky:
 
     async def reboot(self, node: str, mark: Mark) -> None:
         """Done."""
+
+
+class TakenOver(Flaky):
+    """A scheduler in which ann writes her own reason over ours at some look at the jobs."""
+
+    def __init__(self, since_look: int) -> None:
+        super().__init__()
+        self.since_look = since_look
+        self.requeued: list[str] = []
+
+    async def drained(self, node: str) -> str:
+        """Ours, then hers."""
+        marks = await self.marks(node)
+        return written(marks) if marks else "ann: let 1 finish"
+
+    async def marks(self, node: str) -> tuple[Mark, ...]:
+        """Ours, until she wrote hers."""
+        return (WHY,) if self.looks < self.since_look else ()
+
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+        """Counts."""
+        self.requeued.append(job.id)
 
 
 def _order(node: str, said: list[str] | None = None, **params: Any) -> Order:

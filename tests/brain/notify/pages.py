@@ -118,6 +118,8 @@ def page(
     about: Incident | None = None,
     to: str = "oncall",
     text: str = "opened",
+    alerted: tuple[str, ...] = ("chat",),
 ) -> SendPage:
-    """A page of that incident."""
-    return SendPage(id="inc-1.p1", subject=of_incident(about or incident()), what=what, to=to, text=text)
+    """A page of that incident. `alerted`: the channels that have its alert."""
+    subject = of_incident(about or incident())
+    return SendPage(id="inc-1.p1", subject=subject, what=what, to=to, text=text, alerted=alerted)

@@ -15,13 +15,13 @@ from tests.brain.notify.pages import LINE, T0, incident, page, rule, run
 ROOT = Path(__file__).parents[3]
 OPEN_PAGE = f"""\
 [P1] gpu lost on gpu/n1/0000:3b:00
-  why now    needs an approval
   where      gpu/n1/0000:3b:00
-  since      2023-11-14T22:13:15Z
-  because    The driver lost the PCIe connection to this GPU.
   evidence   2023-11-14T22:13:15Z n1 gpu/0000:3b:00 gpu.xid: {LINE}
              2023-11-14T22:13:20Z n1 gpu/0000:3b:00 gpu.removed: remove
              2023-11-14T22:13:21Z n1 gpu/0000:3b:00 gpu.lost: lost
+  why now    needs an approval
+  since      2023-11-14T22:13:15Z
+  because    The driver lost the PCIe connection to this GPU.
   tried      2023-11-14T22:13:23Z gpu-lost: evidence: evidence.collect(component=gpu/0000:3b:00) -> ok \
 (bundle inc-1.r1.s0.a1.tar.gz, 12 files)
   proposed   gpu-lost (inc-1.r1) needs an approval: disrupts the node
@@ -57,7 +57,7 @@ def test_the_json_form_says_the_same() -> None:
     assert set(body) == {
         "status", "id", "dedup_key", "what", "group", "title", "severity", "cause", "scope", "node", "nodes",
         "state", "why_now", "because", "since", "evidence", "evidence_ids", "tried", "proposed", "commands",
-        "knowledge", "links", "subject", "acked_by", "severities", "incidents",
+        "knowledge", "links", "subject", "acked_by", "severities", "incidents", "trace_id", "untold", "stops", "common",
     }  # fmt: skip
 
 
@@ -75,6 +75,36 @@ def test_each_kind_of_page_is_told_apart(what: str, status: str, title: str) -> 
     """Title and status differ; all pages of one incident share the key."""
     message = compose(page(what), rule=rule())  # type: ignore[arg-type]
     assert (message.to_dict()["status"], message.title, message.dedup_key) == (status, title, "inc-1")
+
+
+def test_what_another_incident_explains_is_taken_over_not_resolved() -> None:
+    """The alert ends, for an alert of the wider fault stands for it; the fault does not."""
+    why = "gpu-lost at gpu/n1/0000:3b:00 explains it (incident inc-2)"
+    message = compose(page("resolve", about=incident(IncidentState.EXPLAINED), text=why), rule=rule())
+    assert (message.to_dict()["status"], message.title) == (
+        "resolve",
+        "[P1] TAKEN OVER: gpu lost on gpu/n1/0000:3b:00",
+    )
+    assert (message.why_now, message.untold) == (why, False)
+    assert "RESOLVED" not in message.to_text()
+
+
+def test_what_came_and_went_while_no_channel_worked_is_told_once_and_whole() -> None:
+    """Not as the end of something that nobody has heard of: the page says what it was, on what evidence, and that it is over."""
+    message = compose(
+        page("resolve", text="its symptoms have been gone for 60 s", alerted=()),
+        rule=rule(),
+        runs=[run(RunState.SUCCEEDED)],
+    )
+    assert (message.to_dict()["status"], message.untold) == ("resolve", True)
+    assert message.title == "[P1] CAME AND WENT: gpu lost on gpu/n1/0000:3b:00"
+    assert message.why_now == "no channel took its page while it lasted; its symptoms have been gone for 60 s"
+    text = message.to_text()
+    assert all(
+        part in text
+        for part in (LINE, "The driver lost", "A PCIe, power or heat fault.", "tried", "gpuward explain")
+    )
+    assert not any(part in text for part in ("gpuward ack", "what to do", "proposed"))
 
 
 def test_a_resolution_is_short() -> None:
@@ -129,6 +159,51 @@ def test_a_given_up_incident_says_that_a_person_must_act() -> None:
     """When the ladder is used up, the page says so."""
     message = compose(page(about=incident(IncidentState.NEEDS_HUMAN)), runs=[run(RunState.EXHAUSTED)])
     assert message.proposed == ("gpu-lost has nothing left to try: a person must fix it",)
+
+
+@pytest.mark.parametrize(
+    ("worked", "unproven", "label", "proposed"),
+    [
+        ("", False, "UPDATE: ", "nothing: the fault is over, and n1 stays out of service until you give it back"),
+        ("", True, "GAVE UP: ", "gpu-lost has nothing left to try: a person must fix it"),
+        ("reset worked", False, "GAVE UP: ", "gpu-lost has nothing left to try: a person must fix it"),
+    ],
+    ids=["over by facts", "only silence says so", "a test before the return has failed"],
+)  # fmt: skip
+def test_a_node_that_waits_for_a_word_only(worked: str, unproven: bool, label: str, proposed: str) -> None:
+    """Its card is replaced: the page does not say that gpuward gave up, nor to replace the card; it says what to type."""
+    about = replace(
+        incident(IncidentState.NEEDS_HUMAN), symptoms=["gpu_off_bus@gpu/n1/0000:3b:00"], unproven=unproven
+    )
+    tried = replace(run(RunState.EXHAUSTED), worked=worked, spent=True)
+    message = compose(page("update", about=about), rule=rule(), runs=[tried])
+    assert message.title == f"[P1] {label}gpu lost on gpu/n1/0000:3b:00"
+    assert message.proposed == (proposed,)
+    over = label == "UPDATE: "
+    assert ("gpuward return n1    # the node is healthy: give it back" in message.to_text()) == over
+    assert ("reseat the GPU" in message.to_text()) != over
+
+
+def test_a_step_that_waits_says_for_what() -> None:
+    """Whoever reads the page at night sees which jobs the drain waits for."""
+    waits = run(RunState.PERFORMING)
+    waits.steps[0].outcome, waits.steps[0].why, waits.steps[0].doing = "", "", "waiting for 2 jobs: 71, 72"
+    assert compose(page(), runs=[waits]).tried[0].endswith("-> under way: waiting for 2 jobs: 71, 72")
+
+
+def test_a_page_names_the_hold_and_the_window() -> None:
+    """Whoever is woken by a node under somebody's hands reads whose they are; of a resolution nobody needs it."""
+    about = replace(page().subject, stops=("bob holds node/n1: new card", "pod/p1 is in maintenance: busbar"))
+    text = compose(replace(page(), subject=about)).to_text()
+    assert "  stopped    bob holds node/n1: new card\n             pod/p1 is in maintenance: busbar\n" in text
+    assert "holds" not in compose(replace(page("resolve"), subject=about)).to_text()
+
+
+def test_the_page_of_a_wide_fault_names_the_place_that_its_nodes_share() -> None:
+    """In a cell of two leaves one dead leaf is many of all nodes: the page says which leaf it is."""
+    about = replace(page().subject, scope="cell", node="", nodes=8, common=("leaf/l1", "pod/p1"))
+    text = compose(replace(page(), subject=about)).to_text()
+    assert "where      cell (8 nodes, all of them of leaf/l1 and pod/p1)" in text
 
 
 def test_a_storm_of_evidence_is_bounded_and_keeps_the_first_fact() -> None:

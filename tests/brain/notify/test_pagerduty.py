@@ -1,5 +1,6 @@
 """PagerDuty: a receiver that checks events as the documentation of its Events API v2 says, and answers as it does."""
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
+from brain.core.pack.spec import Priority
 from brain.core.state import RunState
 from brain.notify.compose import compose
 from brain.notify.pagerduty import MAX_BODY, PagerDuty, build
@@ -60,6 +62,21 @@ def pagerduty(url: str, folder: Path, **more: Any) -> PagerDuty:
     return build("pd", {"type": "pagerduty", "url": url, "routing_key_file": str(key), **more}, "channels.pd")
 
 
+async def test_what_came_and_went_unheard_stands_in_the_list_and_calls_nobody(tmp_path: Path) -> None:
+    """PagerDuty drops the end of an alert that it does not have: so there is one of severity info, resolved at once."""
+    async with receiving(events_api) as it:
+        channel = pagerduty(it.url, tmp_path, language="en")
+        await channel.send(compose(page("resolve", text="it is back", alerted=()), rule=rule()))
+        await channel.send(compose(page("resolve", text="it is back"), rule=rule()))
+        await channel.close()
+    assert it.refused == []
+    assert [body["event_action"] for body in it.taken] == ["trigger", "resolve", "resolve"]
+    told = it.taken[0]["payload"]
+    assert told["severity"] == "info"
+    assert told["summary"].endswith("no channel took its page while it lasted; it is back")
+    assert LINE in told["custom_details"]["evidence"][0]
+
+
 async def test_one_alert_from_open_to_resolved(tmp_path: Path) -> None:
     """Trigger, again, acknowledge, resolve: one key; the alert carries everything that the page says."""
     async with receiving(events_api) as it:
@@ -82,6 +99,19 @@ async def test_one_alert_from_open_to_resolved(tmp_path: Path) -> None:
         "https://ward.example",
         "https://docs.nvidia.com/deploy/xid-errors/",
     ]
+
+
+async def test_what_is_more_urgent_than_what_was_acknowledged_calls_people_there(tmp_path: Path) -> None:
+    """A trigger of an acknowledged alert is only added to its log: so that is resolved first. News of it are no new alert."""
+    raised = replace(page("open"), subject=replace(page().subject, severities_before=(Priority.P2,)))
+    async with receiving(events_api) as it:
+        channel = pagerduty(it.url, tmp_path)
+        for what in ("open", "update"):
+            await channel.send(compose(replace(raised, what=what), rule=rule()))
+        await channel.close()
+    assert it.refused == []
+    assert [body["event_action"] for body in it.taken] == ["resolve", "trigger", "trigger"]
+    assert {body["dedup_key"] for body in it.taken} == {"inc-1"}
 
 
 async def test_what_pagerduty_rejects_is_not_retried_and_the_rest_is(tmp_path: Path) -> None:

@@ -160,13 +160,14 @@ class Started(Tasks):
 class Brain:
     """One brain, wired as in brain.app, without its broker."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, clock: LogClock | None = None) -> None:
+        """`clock`: of the log, between its messages."""
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self._closed = False
         self.background = background = Started()
         self.readmodel = ReadModel(folder / "history.sqlite")
-        feed, clock = Feed(), LogClock()
+        feed, clock = Feed(), clock or LogClock()
         self.notes = BrainNotes(name, clock, self.readmodel, feed)
         notifier = build({}, {}, folder)
         alerts = BrainAlerts(
@@ -208,6 +209,7 @@ class Brain:
             background=background,
         )
         self.began: list[int] = []
+        self.timers = Timers(partial(self.replica.log_time, clock))
         self.loop = LiveLoop(
             codec=CODEC,
             clock=clock,
@@ -217,7 +219,7 @@ class Brain:
             executor=EffectExecutor(
                 brain=name,
                 leadership=self.leadership,
-                timers=Timers(clock.now),
+                timers=self.timers,
                 writer=writer,
                 steps=steps,
                 jobs=JobQuestions(
@@ -246,6 +248,9 @@ class Brain:
             history=self.history,
             leadership=self.leadership,
             notes=self.notes,
+            nats=self.nats,
+            cell=CELL,
+            replicas=1,
         )
 
     async def read(self, log: Log) -> None:

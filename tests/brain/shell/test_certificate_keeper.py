@@ -70,6 +70,47 @@ async def test_one_whose_authority_is_there_is_renewed_and_nobody_is_paged(
 
 
 @pytest.mark.parametrize(
+    ("lasts_days", "left_days", "told"),
+    [
+        (397, 15, False),
+        (397, 13, True),
+        (397, -1, True),
+        (90, 30, False),
+        (90, 13, True),
+        (1, 0.3, False),
+        (1, 0.1, True),
+    ],
+)
+async def test_what_a_site_s_own_servers_show(
+    site: Site,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lasts_days: float,
+    left_days: float,
+    told: bool,
+) -> None:
+    """Nobody but the site renews it, in its own rhythm: two weeks before the end somebody is told, or in the last fifth of a
+    short life, until another one is shown.
+    """
+    monkeypatch.setattr(certificate_keeper, "LOOK_S", 0.01)
+    ends = time.time() + left_days * DAY_S
+    shown = [(ends - lasts_days * DAY_S, ends)]
+    keeper = CertificateKeeper(
+        made(tmp_path, 1), notes=site.alerts._notes, alerts=site.alerts, shown=lambda: shown[0]
+    )
+    keeper._tell()
+    assert bool(site.alerts.open_now) is told
+    if told:
+        task = asyncio.create_task(keeper.serve())
+        await until(lambda: bool(site.pager.pages))
+        assert "your NATS servers show ends on" in site.pager.pages[0].because or left_days < 0
+        shown[0] = (time.time(), time.time() + lasts_days * DAY_S)
+        await until(lambda: not site.alerts.open_now)
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+@pytest.mark.parametrize(
     ("days_ago", "says"),
     [(1, ""), (SERVER_DAYS - 10, " ENDS SOON"), (SERVER_DAYS + 10, " EXPIRED")],
 )

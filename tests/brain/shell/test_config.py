@@ -111,7 +111,12 @@ def test_every_number_of_the_settings_has_a_range() -> None:
          "brain.toml:5: modes.1.runbook: no runbook 'link-bonce': did you mean link-bounce"),
         ('[[modes]]\nmode = "yolo"\n', "brain.toml:2: modes.0.mode: Input should be"),
         ("\n[nats.embedded]\nprt = 1\n", "brain.toml:3: nats.embedded.prt: unknown key"),
-        ("[nats]\nembedded = {prt = 1}\n", "brain.toml:2: nats.embedded.prt: unknown key"),
+        ("[nats]\nembedded = {prt = 1}\n", "brain.toml:2: nats.embedded.prt: unknown key: did you mean port?"),
+        ('[log]\n[consol.oidc]\nissuer = "x"\n', "brain.toml:2: consol: unknown key: did you mean console?"),
+        ("settings.hold_of_s = 1\n", "brain.toml:1: settings.hold_of_s: unknown key: did you mean hold_off_s?"),
+        # The file that comes with gpuward has both tables.
+        ('[nats]\nurl = "tls://n"\n[nats.embedded.nodes]\n', "brain.toml:3: nats.embedded: give `url` or `embedded`, not both"),
+        ('[nats]\nurl = "tls://n"\n[nats.embedded.nodes]\n', "take out the table [nats.embedded] and all below it"),
     ],
 )  # fmt: skip
 def test_an_error_names_the_line(tmp_path: Path, text: str, says: str) -> None:
@@ -175,6 +180,13 @@ def test_the_digest_of_the_example_passes_through_the_log_with_its_zone(tmp_path
     assert read.pack.settings == site
 
 
+def test_the_engine_knows_the_channel_groups(tmp_path: Path) -> None:
+    """So that a page to a group that the site does not have is one of those on call."""
+    (tmp_path / "brain.toml").write_text('[groups]\nlead = ["log"]\n')
+    assert load(tmp_path / "brain.toml").site_settings().groups == ("oncall", "lead")
+    assert load(None).site_settings().groups == ("oncall",)
+
+
 def test_paths_are_relative_to_the_configuration_file(tmp_path: Path) -> None:
     """Not to the folder in which the brain was started."""
     (tmp_path / "brain.toml").write_text('data_dir = "data"\ntopology = "t.yaml"\n')
@@ -204,6 +216,13 @@ def test_what_is_no_name_gets_no_certificate(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="neither a name nor an address"):
         Authority(tmp_path).make("c", [name], 1e9)
     assert not Authority(tmp_path).exists()
+
+
+@pytest.mark.parametrize("name", ["0.0.0.0", "::", "224.0.0.1"])
+def test_an_address_of_nobody_gets_none(name: str, tmp_path: Path) -> None:
+    """Tokens would lead nodes there."""
+    with pytest.raises(ConfigError, match="leads no node to this machine"):
+        Authority(tmp_path).make("c", [name], 1e9)
 
 
 @pytest.mark.parametrize(

@@ -127,13 +127,14 @@ def test_rules_that_everybody_may_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_a_secret_that_the_brain_cannot_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["signing.key", "cell/registry.json", "cell/trust.json"])
+def test_a_secret_that_the_brain_cannot_read(tmp_path: Path, name: str) -> None:
     """One that root has put there, for a brain that is another user."""
     found = site(tmp_path)
-    key = found.config.data_dir / "signing.key"
-    keys.load_signer(key)
+    file = found.config.data_dir / name
+    file.touch(mode=0o600)
     os.chown(found.config.data_dir, 65534, 65534)
-    os.chown(key, 0, 0)
+    os.chown(file, 0, 0)
     (text,) = lines(machine.files(found), Health.FAIL)
     assert "belongs to root: the brain's user nobody cannot read it → chown nobody" in text
 

@@ -1,14 +1,17 @@
 """What `gpuward doctor` says of keys and certificates, of what a brain answers, and of whom the brain talks to."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from agent import __version__
+from brain.adapters import keys
 from brain.adapters.rotation import KeyRotation
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
-from brain.cli.checkup import counterparts, fleet
+from brain.cli.checkup import counterparts, fleet, machine
 from brain.cli.checkup import keys as key_checks
 from brain.cli.checkup.lines import Health
 from tests.brain.shell.doctor_kit import DAY_S, NOBODY, NOW, PUBLIC, answers, gathered, lines, node, site
@@ -43,6 +46,15 @@ def test_a_signing_key_that_is_not_the_brains(tmp_path: Path) -> None:
     (text,) = lines(key_checks.signing(site(tmp_path, brain=answers())), Health.FAIL)
     assert "is this brain's brain.toml the one that runs?" in text
     assert not (tmp_path / "data/signing.key").exists()
+
+
+def test_a_signing_key_that_is_gone(tmp_path: Path) -> None:
+    """Nodes obey it: the brain makes no other, and the doctor promises none."""
+    found = site(tmp_path)
+    keys.load_signer(found.config.signing_key)
+    found.config.signing_key.unlink()
+    (text,) = lines(key_checks.signing(found), Health.FAIL)
+    assert "put it back from your backup" in text
 
 
 @pytest.mark.parametrize(
@@ -80,7 +92,7 @@ def test_nodes_versions_and_clocks(tmp_path: Path) -> None:
             node("n2", alive=False),
             node("n3", dropped=7),
             node("n4", version="0.0.9", clock_ahead_s=-61.0),
-            node("n5", version="0.1.0 (simulated)", clock_ahead_s=None),
+            node("n5", version=f"{__version__} (simulated)", clock_ahead_s=None),
         ),
     )
     said = list(fleet.brain(found))
@@ -89,16 +101,23 @@ def test_nodes_versions_and_clocks(tmp_path: Path) -> None:
     assert never.startswith("joined and never heard: n9")
     assert late.startswith("have dropped events: n3")
     (text,) = lines(iter(said), Health.WARN, "agents")
-    assert text.startswith("the brain is 0.1.0, the agents: 1 × 0.0.9, 4 × 0.1.0")
+    assert text.startswith(f"the brain is {__version__}, the agents: 1 × 0.0.9, 4 × {__version__}")
     (text,) = lines(iter(said), Health.WARN, "clocks of nodes")
     assert text == "off: n4 -61.0 s → start chronyd there"
 
 
-def test_an_agent_that_is_two_versions_behind(tmp_path: Path) -> None:
-    """Brain and agents may differ by one."""
-    found = site(tmp_path, brain=answers(node("n1", version="0.1.3"), version="0.3.0"))
+def test_a_fleet_that_is_not_heard_at_all(tmp_path: Path) -> None:
+    """It is no matter of single nodes: the doctor fails."""
+    found = site(tmp_path, brain=answers(*(node(f"n{number}", alive=False) for number in range(3))))
+    (text,) = lines(fleet.brain(found), Health.FAIL)
+    assert text.startswith("none of 3 is heard: n0, n1, n2 → look at the log of one's agent first")
+
+
+def test_an_agent_that_is_three_versions_behind(tmp_path: Path) -> None:
+    """Brain and agents may differ by two."""
+    found = site(tmp_path, brain=answers(node("n1", version="0.1.3"), version="0.4.0"))
     (text,) = lines(fleet.brain(found), Health.FAIL, "agents")
-    assert text == "too far from the brain's 0.3.0: 1 × 0.1.3 → upgrade them, one version at a time"
+    assert text == "too far from the brain's 0.4.0: 1 × 0.1.3 → upgrade them"
 
 
 def test_when_most_clocks_differ_it_is_the_brains(tmp_path: Path) -> None:
@@ -188,3 +207,37 @@ async def test_bmcs_before_any_node_is_known(tmp_path: Path) -> None:
     table = {"type": "redfish", "address": "https://{node}-bmc.example", "user": "u", "password_file": "word"}
     (line,) = await gathered(counterparts.bmcs(site(tmp_path, bmc={"racks": table})))
     assert (line.check, line.health) == ("bmc racks", Health.UNCHECKED)
+
+
+# --- what is damaged, or somebody else's ---
+
+
+def test_a_key_that_is_damaged(tmp_path: Path) -> None:
+    """Each that the brain or its server would not start with, with what to do; nothing is said of one that is not there."""
+    found = site(tmp_path)
+    own = Authority(found.config.cell_dir)
+    own.make("default", ["brain.example"], NOW)
+    seed = found.config.brain_seed
+    assert seed is not None
+    assert list(key_checks.broker_key(found)) == []
+    keys.load_nkey(seed)
+    assert [one.health for one in key_checks.broker_key(found)] == [Health.OK]
+    assert lines(key_checks.certificates(found), Health.FAIL) == []
+    for file in (seed, own.key_file):
+        file.write_text("garbage\n")
+    (text,) = lines(key_checks.broker_key(found), Health.FAIL)
+    assert "put it back from your backup. If there is none, remove it: another is made" in text
+    (text,) = lines(key_checks.certificates(found), Health.FAIL)
+    assert "no certificate with its key" in text
+    assert "`gpuward cell rotate server`" in text
+
+
+@pytest.mark.root
+def test_a_secret_of_another_user_is_not_for_root_alone(tmp_path: Path) -> None:
+    """Mode 0600, and it is theirs: they read and change it, though root's brain can read it too."""
+    found = site(tmp_path)
+    keys.load_signer(found.config.signing_key)
+    os.chown(found.config.signing_key, 65534, 65534)
+    (text,) = lines(machine.files(found), Health.FAIL)
+    assert "belongs to nobody, who is neither root nor the brain's user root" in text
+    assert f"chown root {found.config.signing_key}" in text

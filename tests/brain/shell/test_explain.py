@@ -140,6 +140,22 @@ def test_plans_stand_in_the_order_of_the_ladder(tmp_path: Path) -> None:
     model.close()
 
 
+def test_an_incident_that_is_not_judged_yet_says_why(tmp_path: Path) -> None:
+    """A node that gpuward itself has switched off is silent: whoever finds that incident need not look for a second fault."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    found = explain(model, story.engine.state, incident.id)
+    model.close()
+    assert found is not None
+    assert not any(line.strip().startswith("waits") for line in render(found, notes=False, width=100))
+    found["incident"] |= {
+        "state": "settling",
+        "waits": "inc-x has switched n1 off: it is judged when that incident is over",
+    }
+    lines = list(render(found, notes=False, width=100))
+    assert "  waits        inc-x has switched n1 off: it is judged when that incident is over" in lines
+
+
 def test_the_command_that_gives_a_node_back_can_be_typed(tmp_path: Path) -> None:
     """An incident that keeps a node out of service ends with it."""
     model, story = filled(tmp_path / "history")
@@ -151,3 +167,20 @@ def test_the_command_that_gives_a_node_back_can_be_typed(tmp_path: Path) -> None
         found["incident"]["state"] = "needs_human"
         assert any("gpuward return n1" in line for line in render(found, notes=False, width=100)) == offered
     model.close()
+
+
+def test_what_many_nodes_share_does_not_end_with_one_of_them(tmp_path: Path) -> None:
+    """Sixteen nodes are out of service: each is given back when it is well, and `all` is the word that the page has too."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    found = explain(model, story.engine.state, incident.id)
+    assert found is not None
+    model.close()
+    found["incident"] |= {"state": "needs_human", "scope": "cell", "node": "", "nodes": 16}
+    found["out_of_service"] = [f"n{at:02}" for at in range(1, 17)]
+    text = " ".join(" ".join(render(found, notes=False, width=100)).split())
+    assert "ends this" not in text
+    assert "gpuward return NODE when it is well: gives it back" in text
+    assert "out of service for this: n01, n02, n03" in text
+    assert "gpuward hold all --why" in text
+    assert "hold cell" not in text

@@ -1,6 +1,8 @@
 """What the brain keeps on disk: snapshot, read model, quarantine."""
 
 import copy
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent import __version__
 from brain.adapters import readmodel
 from brain.adapters import snapshot as snapshots
 from brain.adapters.quarantine import Quarantine
@@ -38,8 +41,9 @@ def test_a_snapshot_gives_back_exactly_the_state(tmp_path: Path) -> None:
     state = story().engine.state
     kept = Snapshots(tmp_path / "s")
     kept.write(snapshots.dump(state), 17, "log-1")
-    read, seq, why = kept.load("log-1")
-    assert (seq, why) == (17, "")
+    found = kept.load("log-1")
+    assert (found.seq, found.why) == (17, "")
+    read = found.state
     assert read is not None
     assert snapshots.dump(read) == snapshots.dump(state)
     assert read.incidents == state.incidents
@@ -53,7 +57,7 @@ def test_a_snapshot_gives_back_exactly_the_state(tmp_path: Path) -> None:
         (lambda raw: raw.replace(b'"epoch":1', b'"epoch":7'), "damaged"),
         (lambda raw: raw[7:], "damaged"),
         (lambda raw: raw[:0], "damaged"),
-        (lambda raw: raw.replace(b'"format":1', b'"format":0'), "another version"),
+        (lambda raw: raw.replace(b'"format":1', b'"format":2'), "of a newer version"),
         (lambda raw: raw.replace(b'"log":"log-1"', b'"log":"log-0"'), "another log"),
     ],
 )
@@ -65,11 +69,76 @@ def test_a_snapshot_that_does_not_fit_is_moved_away(tmp_path: Path, spoil: objec
     spoilt = spoil(raw)  # type: ignore[operator]
     assert spoilt != raw
     (tmp_path / "s").write_bytes(spoilt)
-    state, seq, why = kept.load("log-1")
-    assert (state, seq) == (None, 0)
-    assert says in why
+    found = kept.load("log-1")
+    assert (found.state, found.seq) == (None, 0)
+    assert says in found.why
     assert not (tmp_path / "s").exists()
     assert [path.name for path in tmp_path.glob("s.*")]
+
+
+def of_version(kept: Path, version: bytes, **head: bytes) -> None:
+    """As if another version had written it."""
+    raw = kept.read_bytes().replace(b'"version":"' + __version__.encode(), b'"version":"' + version)
+    for key, value in head.items():
+        raw = re.sub(b'"' + key.encode() + rb'":\d+', b'"' + key.encode() + b'":' + value, raw, count=1)
+    kept.write_bytes(raw)
+
+
+def test_a_snapshot_outlives_the_version_that_wrote_it(tmp_path: Path) -> None:
+    """What was open and held stays so over an upgrade. What the earlier version wrote is kept, to go back to."""
+    state = story().engine.state
+    Snapshots(tmp_path / "s").write(snapshots.dump(state), 17, "log-1")
+    of_version(tmp_path / "s", b"0.0.9")
+    upgraded = Snapshots(tmp_path / "s")
+    found = upgraded.load("log-1")
+    assert (found.seq, found.why) == (17, "")
+    assert found.state is not None
+    assert found.state.incidents == state.incidents
+    upgraded.write(snapshots.dump(state), 18, "log-1")
+    upgraded.write(snapshots.dump(state), 19, "log-1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s", "s.of-0.0.9"]
+    assert b'"seq":17' in (tmp_path / "s.of-0.0.9").read_bytes()
+
+
+def test_who_goes_back_to_an_earlier_version_has_the_snapshot_of_that_time(tmp_path: Path) -> None:
+    """The newer version's is of a format that this one does not know: it goes on from what it left itself, and reads the log."""
+    state = story().engine.state
+    Snapshots(tmp_path / "s").write(snapshots.dump(state), 17, "log-1")
+    (tmp_path / "s").rename(tmp_path / f"s.of-{__version__}")
+    Snapshots(tmp_path / "s").write(snapshots.dump(state), 40, "log-1")
+    of_version(tmp_path / "s", b"9.0.0", format=b"99")
+    found = Snapshots(tmp_path / "s").load("log-1")
+    assert found.seq == 17
+    assert found.why == (
+        f"the snapshot was of a newer version of gpuward (9.0.0), moved to s.newer: s.of-{__version__} is used"
+    )
+
+
+def test_only_the_newest_earlier_snapshots_are_kept(tmp_path: Path) -> None:
+    """Two versions back."""
+    state = story().engine.state
+    for number in range(4):
+        Snapshots(tmp_path / "s").write(snapshots.dump(state), number, "log-1")
+        of_version(tmp_path / "s", b"0.0.%d" % number)
+        if number:
+            os.utime(tmp_path / f"s.of-0.0.{number - 1}", (number, number))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s", "s.of-0.0.1", "s.of-0.0.2"]
+
+
+def test_the_copy_in_nats_is_taken_where_it_is_newer(tmp_path: Path) -> None:
+    """Or where there is no other; of another log it is none."""
+    state = story().engine.state
+    copy = snapshots.packed(snapshots.dump(state), 30, "log-1")
+    kept = Snapshots(tmp_path / "s")
+    found = kept.load("log-1", copy)
+    assert (found.seq, found.why) == (30, "there is no snapshot: the copy in NATS is used")
+    kept.write(snapshots.dump(state), 17, "log-1")
+    assert kept.load("log-1", copy).seq == 30
+    kept.write(snapshots.dump(state), 31, "log-1")
+    assert kept.load("log-1", copy).seq == 31
+    assert kept.load("log-1", b"nonsense").seq == 31
+    (tmp_path / "s").unlink()
+    assert kept.load("log-2", copy).state is None
 
 
 def write(model: ReadModel, told: Story) -> None:

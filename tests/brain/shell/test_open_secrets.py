@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.shared.secret_file import nkey_seed
+from agent.uplink.connection import node_connection
 from brain.adapters import keys, nkey
 from brain.adapters.nkey import NkeyKind
 from brain.cell.authority import Authority
@@ -45,3 +46,13 @@ def test_an_open_key_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     (told,) = caplog.messages
     assert told.startswith(f"{file} has mode 0644")
     assert f"`chmod 600 {file}`" in told
+
+
+def test_a_node_s_jwt_is_no_secret(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """`gpuward-agent join` writes it for everybody: it is worth nothing without the seed, and nobody is told of it."""
+    seed, jwt = tmp_path / "node.nk", tmp_path / "node.jwt"
+    nkey.load_or_make(seed, NkeyKind.USER)
+    jwt.write_text("eyJ0eXAi.of.a-node\n")
+    jwt.chmod(0o644)
+    node_connection(["nats://127.0.0.1:4222"], "n1", seed_file=str(seed), jwt_file=str(jwt))
+    assert not caplog.records

@@ -18,8 +18,8 @@ from agent.contract.messages import (
 )
 from agent.contract.subjects import EVENT, EVIDENCE, lane, offered
 from brain.adapters import lanes
-from brain.config import LogConfig
 from brain.leader.quotas import BESIDE_BODY, NodeQuota
+from brain.nats_config import LogConfig
 
 LOG = LogConfig()
 KEPT_S = int(LOG.max_age_s)

@@ -41,3 +41,13 @@ def test_english_is_broken_between_words(width: int) -> None:
             " ".join(text.split()), width, break_long_words=False, break_on_hyphens=False
         )
         assert list(hanging("", text, width)) == (expected or [""])
+
+
+@pytest.mark.parametrize("width", [10, 16, 20, 24, 30])
+@pytest.mark.parametrize("head", ["", "  to do:    ", "    gate         "])
+def test_a_very_narrow_terminal_is_not_overflown(head: str, width: int) -> None:
+    """What stands beside its head elsewhere stands below it there: no line is wider than its widest word."""
+    for text in ("ask the owner of this node and look", "检查风扇，再检查该卡。用命令恢复"):
+        lines = list(hanging(head, text, width))
+        assert max(map(cell_len, lines)) <= max(width, cell_len(head.rstrip()))
+        assert "".join("".join(lines).split()) == "".join((head + text).split())

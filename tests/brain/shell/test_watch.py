@@ -14,6 +14,7 @@ def incident(number: int) -> dict[str, Any]:
     return {
         "id": f"inc-{number:08}", "severity": "P1", "state": "needs_human", "opened_at": "2026-01-31T12:00:00Z",
         "cause": "gpu-lost", "scope": f"gpu/n{number}/0000:3b:00", "nodes": 1, "runs": [],
+        "pages": {"acked_by": ""},
     }  # fmt: skip
 
 
@@ -80,3 +81,14 @@ def test_incidents_take_what_the_notes_leave() -> None:
 def test_a_quiet_site() -> None:
     """It says that nothing is open."""
     assert shown(100, 24, 0, 0)[:3] == ["gpuward — 0 open", "", "nothing is open"]
+
+
+@pytest.mark.parametrize("columns", [20, 24, 30, 39])
+def test_no_identifier_is_cut(columns: int) -> None:
+    """However narrow: it is what a person types next."""
+    screen = Screen([], [note(at) | {"incident": f"inc-7kq2m4x{at}"} for at in range(3)])
+    terminal = Console(width=columns, height=24, file=io.StringIO(), markup=False, emoji=False)
+    lines = terminal.render_lines(screen, terminal.options.update(height=24), pad=False)
+    text = "\n".join("".join(segment.text for segment in one).rstrip() for one in lines)
+    assert [at for at in range(3) if f"inc-7kq2m4x{at}" not in text] == []
+    assert max(map(len, text.splitlines())) <= columns

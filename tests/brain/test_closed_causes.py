@@ -1,0 +1,68 @@
+"""An operator closes a shared cause: what is left when it is over is as if each of its faults had been closed."""
+
+from brain.core.state import IncidentState
+from tests.brain.world import Story
+
+NODES = [f"n{number}" for number in range(20)]
+CLOSED_AT = 100.0
+
+
+def closed() -> Story:
+    """Ten of twenty nodes lose a link at once; ann closes their shared incident. All but n0 and n1 have theirs again at 200."""
+    story = Story()
+    for node in NODES:
+        story.event(1, "agent.started", "node", node)
+    for node in NODES[:10]:
+        story.event(10, "link.state", "link/eth1", node, up=False)
+    story.run(50)
+    (shared,) = [one for one in story.incidents("shared-link-down-cell") if one.state is IncidentState.OPEN]
+    story.say(CLOSED_AT, "close", id=shared.id)
+    for node in NODES[2:10]:
+        story.event(200, "link.state", "link/eth1", node, up=True)
+    return story
+
+
+def opened(story: Story) -> list[str]:
+    """The nodes that have an incident of their own."""
+    return [one.node for one in story.incidents("link-down") if one.state not in ("explained", "closed")]
+
+
+def test_what_nothing_new_is_told_of_stays_closed() -> None:
+    """Nobody gets one page for each node that is left."""
+    story = closed().run(2000)
+    assert (
+        "shared_link_down_cell@cell" not in story.engine.state.symptoms
+        or not story.engine.state.symptoms["shared_link_down_cell@cell"].active
+    )
+    assert opened(story) == []
+    assert list(story.engine.state.dismissed.values()) == [CLOSED_AT, CLOSED_AT]
+    assert story.actions() == []
+
+
+def test_a_newer_fact_of_one_of_them_opens_its_incident() -> None:
+    """It was told again and again, and nobody heard of it: its shared cause was over, and it had no incident."""
+    story = closed().run(2000)
+    story.event(2000, "link.state", "link/eth1", "n0", up=False)
+    story.run(2003)
+    assert opened(story) == ["n0"]
+
+
+def test_what_was_told_since_it_was_closed_opens_when_the_shared_cause_is_over() -> None:
+    """n1's link was told to be down once more, while its shared cause stood for it."""
+    story = closed()
+    story.event(150, "link.state", "link/eth1", "n1", up=False)
+    story.run(199)
+    assert opened(story) == []
+    story.run(2000)
+    assert [one.node for one in story.incidents("link-down") if one.opened_at > CLOSED_AT] == ["n1"]
+
+
+def test_what_ends_is_dismissed_no_longer() -> None:
+    """When it comes back it is a new fault."""
+    story = closed().run(2000)
+    for node in NODES[:2]:
+        story.event(2000, "link.state", "link/eth1", node, up=True)
+    story.event(2010, "link.state", "link/eth1", "n0", up=False)
+    story.run(2013)
+    assert story.engine.state.dismissed == {}
+    assert opened(story) == ["n0"]

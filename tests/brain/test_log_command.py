@@ -1,0 +1,80 @@
+"""`gpuward log` of what somebody has named by mistake: what is wrong, and what to name instead."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from agent.contract import subjects
+from brain.adapters.archive_store import folder_name, path_of
+from brain.adapters.log import Record
+from brain.adapters.log_file import LogFileWriter, LogName
+from brain.cli.main import run
+
+LOG = LogName(cell="east", log="2026-11-25 16:57:51.534778+00:00")
+
+
+def log_file(file: Path, messages: int) -> None:
+    """With so many pulses."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as sink:
+        made = LogFileWriter(sink.write, LOG, 1, packed=file.suffix == ".gz")
+        for seq in range(1, messages + 1):
+            made.add(Record(seq, 1.7e9 + seq, subjects.event("east", "n1"), orjson.dumps({}), 0))
+        made.finish()
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """Of one cell, beside folders that are no cells."""
+    folder = tmp_path / "archive"
+    log_file(folder / path_of("east", folder_name(LOG), 1), 3)
+    for other in ("lost+found", "notes/2026", ".snapshot/hourly.0"):
+        (folder / other).mkdir(parents=True)
+    return folder
+
+
+def said(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[object, str]:
+    """The exit status, and what is printed."""
+    with pytest.raises(SystemExit) as left:
+        run({}, ["log", *args])
+    told = capsys.readouterr()
+    return left.value.code, told.out + told.err
+
+
+def test_folders_that_are_no_cells_are_not_asked_about(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The only cell is the only cell, whatever a file system or a person has put beside it."""
+    code, text = said(capsys, "show", str(archive))
+    assert (code, text.splitlines()[0]) == (0, f"cell east, log of {LOG.log}: messages 1 to 3, 3")
+    assert text.endswith(" in 1 file\n")
+
+
+@pytest.mark.parametrize("where", [".", "archive/east", "archive/notes"])
+def test_a_folder_beside_the_archive_is_told(
+    archive: Path, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    """One too high, one too deep, another one."""
+    code, text = said(capsys, "show", str(archive.parent / where))
+    assert code == 2
+    assert "there is no log in it: name it as `url` of [archive]" in text
+
+
+def test_a_time_that_is_turned_round_makes_no_empty_file(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--since 1h --until 2h` reads well, and means nothing."""
+    file = archive.parent / "some.ndjson"
+    code, text = said(capsys, "export", str(file), "--from-archive", str(archive), "--since", "1h", "--until", "2h")  # fmt: skip
+    assert code == 2
+    assert "--since must be before --until" in text
+    assert not file.exists()
+
+
+def test_a_file_without_a_message_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And no range from nothing to nothing."""
+    log_file(tmp_path / "none.ndjson", 0)
+    code, text = said(capsys, "show", str(tmp_path / "none.ndjson"))
+    assert code == 0
+    assert text.startswith(f"cell east, log of {LOG.log}: no message; ")

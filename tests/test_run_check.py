@@ -1,0 +1,50 @@
+"""`run --check` of both services: would they start with this file? Whatever writes configurations asks before it replaces one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def checked(part: str, text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What the command of the agent or of the brain says of a file with this text."""
+    file = folder / "draft.toml"
+    file.write_text(text)
+    command = [sys.executable, "-m", part, "run", "--check", "--config", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "says"),
+    [
+        (
+            "agent",
+            'node = "gpu-1"\n',
+            "node gpu-1 of cell default: the agent can start with this configuration",
+        ),
+        ("brain", 'cell = "b"\n', "cell b: the brain can start with this configuration"),
+    ],
+)
+def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
+    """It says whose it is, and makes nothing."""
+    done = checked(part, text, tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, says)
+    assert [path.name for path in tmp_path.iterdir()] == ["draft.toml"]
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "says"),
+    [
+        ("agent", 'nodee = "gpu-1"\n', "draft.toml:1: unknown key 'nodee': did you mean node"),
+        ("agent", 'allow = ["link.bounse"]\n', "unknown action 'link.bounse'"),
+        ("brain", 'sel = "x"\n', "draft.toml:1: sel: unknown key"),
+        ("brain", 'topology = "gone.yaml"\n', "gone.yaml: cannot be read"),
+        ("brain", '[channels.lead]\ntype = "slak"\n', "channels.lead"),
+    ],
+)
+def test_a_wrong_file(part: str, text: str, says: str, tmp_path: Path) -> None:
+    """Also where only the start itself would have noticed: places and channels are files and tables of their own."""
+    done = checked(part, text, tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
