@@ -9,6 +9,7 @@ what must arrive is in a spool or an outbox and is sent again by id; what ages (
 import asyncio
 import contextlib
 import logging
+import random
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -86,6 +87,7 @@ class NatsConnection:
         self._ping_s = ping_s
         self._told_error = on_error
         self._server = ""
+        self._avoided = ""  # the server that we left for another one, until we are connected again
         self._tls: ssl.SSLObject | None = None  # of the connection that we have or had
         self._announced = False
         self._cause: Exception | None = None  # why the present attempt fails
@@ -96,8 +98,7 @@ class NatsConnection:
     @property
     def peer(self) -> tuple[str, int] | None:
         """Host and port of the server that we are or were connected to; None before the first connection."""
-        parts = urlsplit(self._server)
-        return (parts.hostname, parts.port or 4222) if parts.hostname else None
+        return _address(self._server)
 
     @property
     def certificate(self) -> tuple[float, float] | None:
@@ -115,6 +116,19 @@ class NatsConnection:
     def reconnect(self) -> None:
         """Ends the present session, and begins the next one with what `identity` says then."""
         self._again.set()
+
+    def elsewhere(self) -> bool:
+        """Ends the present session, and begins the next one at another server, where there is one (which is returned): this
+        one answers, and is cut off from the others, or takes nothing.
+        """
+        if len(self._servers) < 2 or not self.connected:
+            return False
+        self._avoided = self._server
+        _log.warning(
+            "NATS %s: what is asked there gets no answer: another server is tried", _shown(self._server)
+        )
+        self.reconnect()
+        return True
 
     async def serve(self, session: Callable[[Client], Awaitable[None]]) -> None:
         """Connects, runs `session` until the connection is lost (then the session is cancelled), and starts over, for
@@ -156,7 +170,8 @@ class NatsConnection:
             async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
                 client = _Client()
                 await client.connect(
-                    self._servers,
+                    self._in_turn(),
+                    dont_randomize=True,
                     name=self._name,
                     inbox_prefix=self._inbox_prefix,
                     nkeys_seed_str=identity.seed or None,
@@ -178,9 +193,15 @@ class NatsConnection:
             raise nats.errors.Error(f"what listens there is no NATS server ({why})") from error
         return client
 
+    def _in_turn(self) -> list[str]:
+        """The servers in random order, so that a fleet spreads over them; the one that we left comes last."""
+        mixed = random.sample(self._servers, len(self._servers))
+        return sorted(mixed, key=lambda url: _address(url) == _address(self._avoided))
+
     async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
         """Runs the session until it ends or the connection is lost."""
         self._server = client.connected_url.geturl() if client.connected_url else ""
+        self._avoided = ""
         writer = _writer(client)
         self._tls = writer.get_extra_info("ssl_object") if writer else None
         if not self._announced:
@@ -319,6 +340,12 @@ def _checked(url: str) -> str:
     if colon and scheme not in ("nats", "tls"):
         raise ConfigError(f"NATS server {_shown(url)!r}: write nats://HOST:PORT, or tls://HOST:PORT for TLS")
     return url
+
+
+def _address(url: str) -> tuple[str, int] | None:
+    """Host and port; None where there is no host."""
+    parts = urlsplit(url if "://" in url else f"nats://{url}")
+    return (parts.hostname, parts.port or 4222) if parts.hostname else None
 
 
 def _shown(url: str) -> str:

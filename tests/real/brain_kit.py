@@ -24,6 +24,8 @@ from brain import app, config
 from tests import people
 from tests.real.nats import free_port, login
 
+MOVES_AFTER_S = 10.0  # as the agent, which goes to another server where nothing is acknowledged
+
 
 class Node:
     """A node played by the test: it says events, beats, and answers commands."""
@@ -61,8 +63,12 @@ class Node:
             at="2026-01-01T00:00:00Z", age_s=0.0, boot="b", count=1, data=data, evidence=evidence or f"{kind} {data}",
         )  # fmt: skip
         stored = self._stored[event.id] = asyncio.Event()
+        moves_s = time.monotonic() + MOVES_AFTER_S
         async with asyncio.timeout(60):
             while not stored.is_set():
+                if time.monotonic() > moves_s:
+                    moves_s = time.monotonic() + MOVES_AFTER_S
+                    await self._client.force_reconnect()
                 await self._client.publish(self._offer(subjects.EVENT), orjson.dumps(encode_event(event)))
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self.again_s):
