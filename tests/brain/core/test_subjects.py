@@ -8,7 +8,8 @@ from brain.core.pack.spec import Knowledge, Priority, Rule, Text
 from brain.core.paging.subjects import common_to
 from brain.core.state import SymptomState
 from brain.core.stops import told_on
-from tests.brain.core.cell import NOW, Cell, Given, held, in_maintenance
+from tests.brain.core.cell import NOW, Cell, Given
+from tests.brain.core.givens import held, in_maintenance
 
 EVER = NOW + 99
 NOTHING = Text(en="", zh="")
