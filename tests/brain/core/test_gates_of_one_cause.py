@@ -28,6 +28,7 @@ def in_a_day(count: int, named: str) -> Verdict:
 
 HOURS_AGO = 5 * 3600
 TEN = tuple(f"m{number}" for number in range(1, 11))
+ONLY_A_DRAIN = runbook(rungs=(Rung(name="drain", do="scheduler.drain"),))
 TWO_A_DAY = site(same_cause_nodes_per_day=2)
 FIVE_OF_J1 = treated(*FIVE, seconds_ago=HOURS_AGO, jobs=("j1", "j2"))
 
@@ -54,7 +55,7 @@ def of_j1(*nodes: str) -> Given:
     ("ten nodes in a day, and so had this node", [treated(*TEN, "n1", seconds_ago=HOURS_AGO)], None),
     ("ten, one a day ago", [treated("m1", seconds_ago=DAY), treated(*TEN[1:], seconds_ago=HOURS_AGO)], None),
     ("the site counts two", [TWO_A_DAY, treated("m1", "m2", seconds_ago=HOURS_AGO)], in_a_day(2, "m1, m2")),
-    ("ten, and this run disturbs no whole node", [treated(*TEN, seconds_ago=HOURS_AGO), runbook(rungs=(Rung(name="drain", do="scheduler.drain"),))], None),
+    ("ten, and this run disturbs no whole node", [treated(*TEN, seconds_ago=HOURS_AGO), ONLY_A_DRAIN], None),
 )  # fmt: skip
 def test_what_comes_one_by_one_belongs_together_too(givens: list[Given], answer: Verdict | None) -> None:
     """Law 6: a job that kills a GPU on every node that it is requeued to does so once in half an hour, not five times an hour."""
