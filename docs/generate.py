@@ -149,9 +149,9 @@ A **step** of it: `id`, `rung`, `action`, `params`, `outcome`, `why`, `verified`
 
 A **note** (`gpuward watch`): `id`, `kind`, `text`, `incident`, `run`, `scope`, `caused_by`, `data`, `at`.
 
-The **status**: `brain`, `version`, `cell`, `leads`, `leader`, `epoch`, `connected`, `caught_up`, `stopped`, `troubles`, `seq`,
-`log_time`, `started_at`, `pack`, `rules`, `runbooks`, `matcher`, `nodes`, `nodes_unreachable`, `nodes_silent`, `incidents_open`,
-`inputs`, `malformed`, `busy_s`, `holds`, `modes`.
+The **status**: `brain`, `version`, `cell`, `config_file`, `data_dir`, `leads`, `leader`, `epoch`, `connected`, `caught_up`,
+`stopped`, `troubles`, `seq`, `log_time`, `started_at`, `pack`, `rules`, `runbooks`, `matcher`, `nodes`, `nodes_unreachable`,
+`nodes_silent`, `incidents_open`, `inputs`, `malformed`, `busy_s`, `holds`, `modes`.
 
 A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `clock_ahead_s`,
 `chassis`, `leaf`, `rack`, `pod`.

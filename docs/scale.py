@@ -103,7 +103,8 @@ ca_file = "west-ca.pem"
 ```
 
 It shows who leads each cell, its nodes, what is open by severity, what needs a person, then the most urgent incidents of all
-cells. A cell that does not answer, that nobody leads or that has a trouble is told by name, and the exit status is 1:
+cells. A cell that does not answer or refuses the token, that nobody leads or that has a trouble is told by name, and the
+exit status is 1:
 `gpuward fleet --json` fits a check of your monitoring. What is to be done about an incident is said to its cell: `gpuward
 ack INCIDENT --url URL`. In Grafana every dashboard has the cells as a variable (deploy/grafana), and Prometheus scrapes the
 brains of all cells with one job.

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,24 @@ def test_a_wrong_file(part: str, text: str, says: str, tmp_path: Path) -> None:
     done = checked(part, text, tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda _: None, "there is no such folder"),
+        (lambda folder: folder.write_text(""), "there is no such folder"),
+    ],
+    ids=["not there", "a file"],
+)
+def test_an_archive_that_is_not_there_is_a_warning(
+    make: Callable[[Path], object], says: str, tmp_path: Path
+) -> None:
+    """The brain starts, and heals, without it: so it is no error; and it is not silent, as nothing would be kept."""
+    place = tmp_path / "share"
+    make(place)
+    done = checked("brain", f'[archive]\nurl = "{place}"\n', tmp_path)
+    assert done.returncode == 0
+    assert "the brain can start with this configuration" in done.stdout
+    assert f"warning: {place}: {says}" in done.stderr
+    assert "archive.url" in done.stderr

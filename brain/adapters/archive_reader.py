@@ -25,6 +25,8 @@ class LastFile:
     end: End
     # The last message of it; None: it has none
     record: Record | None
+    # What it says is missing
+    gaps: tuple[Gap, ...]
 
 
 def file_parts(path: Path) -> Iterator[Part]:
@@ -75,12 +77,15 @@ def tail(store: ArchiveStore, segment: Segment) -> LastFile:
     """Reads the last file of a log. Damaged: it is."""
     record: Record | None = None
     end = End(last=0, at=0.0, messages=0)
+    gaps: list[Gap] = []
     for part in log_file.read(store.pieces(segment.path), f"{store.url}/{segment.path}"):
         if isinstance(part, Record):
             record = part
+        elif isinstance(part, Gap):
+            gaps.append(part)
         elif isinstance(part, End):
             end = part
-    return LastFile(end=end, record=record)
+    return LastFile(end=end, record=record, gaps=tuple(gaps))
 
 
 def between(parts: Iterable[Part], since: float, until: float) -> Iterator[Part]:

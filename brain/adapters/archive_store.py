@@ -164,9 +164,9 @@ def opened(config: ArchiveConfig) -> ArchiveStore:
     from obstore.store import LocalStore, S3Store
 
     if config.folder is not None:
-        if not config.folder.is_dir():
-            raise Unreachable(f"{config.url}: there is no such folder (archive.url)")
         with _told(config.url):
+            if not config.folder.is_dir():
+                raise Unreachable(f"{config.url}: there is no such folder (archive.url)")
             return ArchiveStore(LocalStore(config.folder), config.url, config.folder)
     parts = urlsplit(config.url)
     client: ClientConfig = {"timeout": f"{_ANSWER_S:.0f}s", "connect_timeout": "5s"}

@@ -71,6 +71,10 @@ class Snapshots:
                     return Loaded(state=left[0], seq=left[1], why=f"{why}: {path.name} is used")
         return Loaded(state=None, seq=0, why=f"{why}: the log is read from its beginning")
 
+    def newer(self, copy: bytes, identity: str, seq: int) -> bool:
+        """Whether `load` would find in this copy a state behind a position of the log with this identity."""
+        return _seq(copy) > seq and _read_or_none(copy, identity) is not None
+
     def write(self, body: bytes, seq: int, identity: str, *, replayed: bool = False) -> None:
         """Writes the result of `dump`. `replayed`: out of a log that was written down. OSError: it could not be written, and the
         old snapshot remains.

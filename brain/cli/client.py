@@ -6,6 +6,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
@@ -24,7 +25,16 @@ TIMEOUT_S = 15.0
 FETCH_S = 60.0
 PIECE = 256 * 1024
 MOST = 256 * 1024**2  # of an answer in JSON
+_NOT_LET_IN = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 WATCH_TIMEOUT_S = 45.0  # the watch sends something more often than this
+
+
+class NotLetIn(click.ClickException):
+    """A brain answers, and refuses this token, person or address. `status`: 401, 403 or 429, as in HTTP."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Client:
@@ -46,6 +56,11 @@ class Client:
     def url(self) -> str:
         """Where the brain is."""
         return self._url
+
+    @property
+    def local(self) -> bool:
+        """Is it on this machine?"""
+        return urlsplit(self._url).hostname in LOOPBACK
 
     def at(
         self,
@@ -145,8 +160,7 @@ class Client:
 
     def _token(self) -> str:
         """The token in the file that was named, or the one of whoever started the brain on this machine; empty: none."""
-        url = urlsplit(self._url)
-        local = url.hostname in LOOPBACK
+        url, local = urlsplit(self._url), self.local
         if self._token_file is None:
             return local_token.found(url.port or (443 if url.scheme == "https" else 80)) if local else ""
         if url.scheme != "https" and not local:
@@ -162,7 +176,7 @@ class Client:
 
     def _opener(self) -> urllib.request.OpenerDirector:
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-        if not self._url.lower().startswith("https:") and urlsplit(self._url).hostname in LOOPBACK:
+        if not self._url.lower().startswith("https:") and self.local:
             handlers += [listener.Handler(), urllib.request.ProxyHandler({})]
         if self._url.lower().startswith("https:"):
             import ssl  # 10 ms that plain http need not spend
@@ -179,6 +193,8 @@ class Client:
             answer: http.client.HTTPResponse = self._opener().open(request, timeout=timeout_s)
             return answer
         except urllib.error.HTTPError as error:
+            if error.code in _NOT_LET_IN:
+                raise NotLetIn(_message(error), error.code) from error
             raise click.ClickException(_message(error)) from error
         except (TimeoutError, urllib.error.URLError, http.client.HTTPException, ConnectionError) as error:
             reason = getattr(error, "reason", None) or error

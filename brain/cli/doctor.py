@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -14,8 +15,8 @@ import click
 from agent.contract.errors import ConfigError
 from agent.contract.inert import inert
 from brain import config as brain_config
-from brain.cli.as_owner import as_owner
-from brain.cli.brain_toml import chosen, in_config, in_data, load
+from brain.cli.as_owner import as_owner, owner
+from brain.cli.brain_toml import DEFAULT_CONFIG, chosen, in_config, in_data, load
 from brain.cli.checkup import broker, counterparts, fleet, keys, machine
 from brain.cli.checkup.installation import Installation, ask, client_of
 from brain.cli.checkup.lines import Health, HealthLine, fail, unchecked
@@ -92,6 +93,7 @@ def _text(line: HealthLine) -> str:
 def _examined(client: Client, path: Path | None, data: Path | None, *, login: bool) -> list[HealthLine]:
     try:
         with _warnings() as warnings:
+            path, data = _of_which(client, path, data)
             config = load(path, data)
     except ConfigError as error:
         return [
@@ -113,6 +115,26 @@ def _examined(client: Client, path: Path | None, data: Path | None, *, login: bo
         now=time.time(),
     )
     return [line for check in READING for line in _read(check, found)] + asyncio.run(_asked(found))
+
+
+def _of_which(client: Client, path: Path | None, data: Path | None) -> tuple[Path | None, Path | None]:
+    """The file and the folder to look at. Where nothing says which, those of the brain that answers on this machine, as beside
+    `gpuward up`; but root reads no file because another user's brain has named it: what is then wrong is told (fleet.brain).
+    """
+    if data is not None or chosen(path) is not None:
+        return path, data
+    brain, _ = ask(client)
+    if brain is None or brain.data_dir is None:
+        return path, data
+    named = [one for one in (brain.config_file, brain.data_dir) if one is not None]
+    if any((found := owner(one)) and found[0] != os.geteuid() for one in named):
+        return path, data
+    click.echo(
+        f"there is no {DEFAULT_CONFIG}: this is about the brain that answers at {client.url}, with its data in "
+        f"{inert(str(brain.data_dir))}",
+        err=True,
+    )
+    return brain.config_file, brain.data_dir
 
 
 def _read(check: Callable[[Installation], Iterator[HealthLine]], found: Installation) -> list[HealthLine]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ from rich.text import Text
 from agent.contract.counted import counted
 from agent.contract.inert import inert
 from brain.cli import fleet_answer, fleet_file
-from brain.cli.client import Client
+from brain.cli.client import Client, NotLetIn
 from brain.cli.fleet_file import CellEntry
 from brain.cli.queries import COLOURS, IncidentList, Listing
 from brain.cli.terminal import console, hanging, page_width, print_json
 
 SEVERITIES = ("P0", "P1", "P2", "P3")
 _AT_ONCE = 32  # cells that are asked side by side
+_SILENT = "NO ANSWER"
+_ANOTHER = "an administrator of that cell makes another: `gpuward token create NAME`, of a viewer"
 _SHOWN = 40  # incidents; the rest is counted
 
 
@@ -32,6 +35,8 @@ class CellView:
     status: dict[str, Any] = field(default_factory=dict)
     incidents: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
+    # What stands in the place of its leader where there is an error
+    state: str = _SILENT
 
     @property
     def trouble(self) -> str:
@@ -59,11 +64,16 @@ class CellView:
 def ask(name: str, cell: CellEntry, *, faithful: bool = False) -> CellView:
     """Asks the brains of a cell, one after the other, until one answers."""
     why = []
+    state = _SILENT
     for url in cell.urls:
         client = Client(url, cell.token_file, cell.ca_file, faithful=faithful)
         try:
             status = client.get("status")
             incidents = client.get("incidents")
+        except NotLetIn as error:
+            state, said = _refused(name, cell, error)
+            why.append(f"{url}: {said}")
+            continue
         except click.ClickException as error:
             why.append(error.format_message())
             continue
@@ -72,7 +82,22 @@ def ask(name: str, cell: CellEntry, *, faithful: bool = False) -> CellView:
             continue
         return CellView(name, url, status, incidents["incidents"])
     where = f"`urls`, `token_file` and `ca_file` of [cells.{name}] in fleet.toml"
-    return CellView(name, error=f"{'; '.join(why)}. Here these are {where}")
+    return CellView(name, error=f"{'; '.join(why)}. Here these are {where}", state=state)
+
+
+def _refused(name: str, cell: CellEntry, error: NotLetIn) -> tuple[str, str]:
+    """What a brain that does not let us in is called, and what to do: that no brain is heard would send people to its machine."""
+    if error.status != HTTPStatus.UNAUTHORIZED:
+        return "REFUSED", error.format_message()
+    if cell.token_file is None:
+        return (
+            "TOKEN MISSING",
+            f"it wants a token: name its file as `token_file` of [cells.{name}]; {_ANOTHER}",
+        )
+    return (
+        "TOKEN REFUSED",
+        f"the token in {cell.token_file} was refused: it is wrong, revoked, expired, or of another cell. {_ANOTHER}",
+    )
 
 
 def view(cells: dict[str, CellEntry], *, faithful: bool = False) -> list[CellView]:
@@ -166,7 +191,7 @@ class CellList(Listing):
     @staticmethod
     def _cells(one: CellView) -> tuple[Text, ...]:
         if one.error:
-            return (Text(one.name), Text("NO ANSWER", "bold red"), *_figures([]))
+            return (Text(one.name), Text(one.state, "bold red"), *_figures([]))
         leader = str(one.status["leader"] or (one.status["brain"] if one.status["leads"] else ""))
         brain = Text(f"{leader} leads") if leader else Text("NOBODY LEADS", "bold red")
         if one.trouble and leader:

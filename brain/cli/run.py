@@ -4,11 +4,12 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from agent.contract.errors import ConfigError
+from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import inert_log
 from agent.shared.inert_log import LogFormat
 from brain import app, config
@@ -32,13 +33,15 @@ from brain.notify import notifier
 @click.option(
     "--check",
     is_flag=True,
-    help="Only reads the configuration: exit status 0, or 2 and what is wrong with it.",
+    help="Only reads the configuration: exit status 0, or 2 and what is wrong. Warns of what keeps no brain from starting.",
 )
 def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, check: bool) -> None:
     """The brain service. SIGTERM and Ctrl-C stop it cleanly, SIGHUP reads rules and runbooks again."""
     loaded = overridden(config.load(path), data, port)
     if check:
         asyncio.run(_read(loaded))
+        for text in _warnings(loaded):
+            click.echo(f"warning: {text}", err=True)
         click.echo(f"cell {loaded.cell}: the brain can start with this configuration")
         return
     if os.geteuid() == 0 and (found := owner(loaded.data_dir)):
@@ -56,6 +59,15 @@ async def _read(loaded: config.BrainConfig) -> None:
         archive_store.require(loaded.archive)
     channels = notifier.build(loaded.channels, loaded.groups, loaded.data_dir)
     await channels.close()
+
+
+def _warnings(loaded: config.BrainConfig) -> Iterator[str]:
+    """What is wrong now and keeps no brain from starting. An archive on S3 is not asked: that is what `gpuward doctor` does."""
+    if loaded.archive.folder is not None:
+        try:
+            archive_store.opened(loaded.archive)
+        except Unreachable as error:
+            yield f"{error}: the brain starts, and archives nothing until it is there"
 
 
 def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbose: bool = False) -> None:

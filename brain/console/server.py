@@ -192,6 +192,8 @@ class Console:
                 "brain": brain.name,
                 "version": __version__,
                 "cell": brain.config.cell,
+                "config_file": str(brain.config.file or ""),
+                "data_dir": str(brain.config.data_dir),
                 "leads": live.leads(),
                 "leader": state.leader,
                 "epoch": state.epoch,

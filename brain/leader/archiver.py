@@ -17,13 +17,13 @@ from nats.aio.client import Client
 from agent.contract.errors import ConfigError, ContractError, Unreachable
 from agent.shared.nats_connection import LOST
 from agent.shared.tasks import abandonable, run_together
-from brain.adapters import archive_reader, archive_store, log
-from brain.adapters.archive_store import ArchiveStore
-from brain.adapters.log import LogClock, LogInfo, Record
-from brain.adapters.log_file import Damaged, Gap, LogFileWriter, LogName
+from brain.adapters import archive_store, log
+from brain.adapters.log import LogClock, Record
+from brain.adapters.log_file import Gap, LogFileWriter, LogName
 from brain.adapters.log_pull import LogPull
 from brain.archive_config import ArchiveConfig
 from brain.config import BrainConfig
+from brain.leader.archive_end import ArchiveEnd
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.leadership import Leadership
 from brain.leader.notes import BrainNotes
@@ -42,7 +42,7 @@ class OpenSegment:
 
     def __init__(self, name: LogName, first: int, config: ArchiveConfig) -> None:
         self.first = first
-        self.gaps: list[Gap] = []
+        self.gap: Gap | None = None  # before its first message
         self._config = config
         self._body = io.BytesIO()
         self._file = LogFileWriter(self._body.write, name, first)
@@ -75,9 +75,8 @@ class OpenSegment:
         if self._period is None:
             self._period = self._period_of(record)
             if record.seq != self.first:
-                gap = Gap(first=self.first, last=record.seq - 1)
-                self._file.gap(gap)
-                self.gaps.append(gap)
+                self.gap = Gap(first=self.first, last=record.seq - 1)
+                self._file.gap(self.gap)
         self._file.add(record)
 
     def finished(self) -> bytes:
@@ -111,6 +110,10 @@ class Archiver:
         self._failing = ""
         self._put_failed = False  # it may be read, and takes no file: its disk is full, say
         self._doing = ""
+        self._told: tuple[str, int] = (
+            "",
+            0,
+        )  # the newest file whose gap this brain has told, and where that begins
         self._moved_s = time.monotonic()  # when a file was written, or this brain began to lead
         # The oldest message that is not in the archive was stored after this time; None: it is not known
         self._newest_at: float | None = None
@@ -180,12 +183,14 @@ class Archiver:
         """Goes on where the archive ends, until this brain no longer leads or something fails."""
         self._doing = "it is looking where to go on"
         store = await abandonable(lambda: archive_store.opened(self._config), "archive")
-        taken = _Take(store, self._cell, await log.info(client, self._cell))
+        taken = ArchiveEnd(store, self._cell, await log.info(client, self._cell))
         await abandonable(taken.look, "archive")
         if taken.compare(await log.info(client, self._cell)):
             await abandonable(taken.begin_anew, "archive")
         self._doing = ""
         self._told_of(taken)
+        if taken.gap is not None and (taken.newest, taken.gap.first) != self._told:
+            self._tell(taken.newest, taken.gap)
         if not self._put_failed:
             self._works()
         again = True
@@ -196,7 +201,7 @@ class Archiver:
             finally:
                 await pull.close()
 
-    async def _each(self, pull: LogPull, taken: "_Take") -> bool:
+    async def _each(self, pull: LogPull, taken: ArchiveEnd) -> bool:
         """Writes file after file. True: the log is not the one that the archive has, and `taken` is where to begin."""
         segment = OpenSegment(taken.name, taken.after + 1, self._config)
         self.newest_seq, self._newest_at = taken.after, taken.at
@@ -220,12 +225,12 @@ class Archiver:
             await asyncio.sleep(REST * (time.monotonic() - began_s))
         return False
 
-    def _told_of(self, taken: "_Take") -> None:
+    def _told_of(self, taken: ArchiveEnd) -> None:
         for kind, text in taken.news:
             self._notes.write(kind, text)
         taken.news.clear()
 
-    async def _put(self, taken: "_Take", segment: OpenSegment) -> bool:
+    async def _put(self, taken: ArchiveEnd, segment: OpenSegment) -> bool:
         """Writes a file; False: another brain has written there, or leads."""
         if not await self._leadership.confirm(self._leadership.epoch):
             return False
@@ -234,6 +239,13 @@ class Archiver:
         self._doing = f"{path} is being written"
         again = segment.first == taken.again
         self._put_failed = True
+        if not await abandonable(taken.still_there, "archive"):
+            self._notes.write(
+                "archive.put_back",
+                f"the archive no longer has {taken.newest}: an older copy of it was put back, its file was removed, or its file "
+                "system is not mounted. What the log still has is written again",
+            )
+            return False
         own = await abandonable(lambda: taken.store.put(path, body, again=again), "archive")
         self._put_failed = False
         self._doing = ""
@@ -245,13 +257,15 @@ class Archiver:
         self.written += 1
         self.written_bytes += len(body)
         self._works()
-        for gap in segment.gaps:
-            self._tell(gap, first_file=taken.empty and segment.first == taken.after + 1)
+        if segment.gap is not None:
+            self._tell(path, segment.gap, first_file=taken.empty)
+        taken.wrote(path)
         _log.info("archive: %s, messages %d to %d", path, segment.first, segment.last)
         return True
 
-    def _tell(self, gap: Gap, *, first_file: bool) -> None:
-        text = f"messages {gap.first} to {gap.last} had gone from the log before they were in the archive"
+    def _tell(self, path: str, gap: Gap, *, first_file: bool = False) -> None:
+        self._told = path, gap.first
+        text = f"messages {gap.first} to {gap.last} are not in the archive, and had gone from the log when it was written"
         if first_file:  # the archive is younger than the log
             self._notes.write("archive.begins", f"{text}: it begins with message {gap.last + 1}")
             return
@@ -270,86 +284,3 @@ class Archiver:
         if self._failing:
             self._notes.write("archive.works", "the log's archive is written again")
             self._failing = ""
-
-
-class _Take:
-    """Where an archive ends, and which files come next. Its methods that touch the archive may wait for long."""
-
-    def __init__(self, store: ArchiveStore, cell: str, info: LogInfo) -> None:
-        self.store = store
-        self.name = LogName(cell=cell, log=info.identity)
-        self._cell = cell
-        self._info = info
-        self._folder = ""
-        # It is in the archive up to here
-        self.after = 0
-        # Since when what is not there is waiting: the time of its last message; None: it has none
-        self.at: float | None = None
-        # Its last message, if the log may still have it
-        self.last: Record | None = None
-        # The file that begins with this position is there and damaged; 0: none is
-        self.again = 0
-        self.empty = True
-        # (kind, text) of notes
-        self.news: list[tuple[str, str]] = []
-
-    def look(self) -> None:
-        """Reads the end of the archive."""
-        self._folder = (self._own() or [archive_store.folder_name(self.name)])[-1]
-        segments = self.store.segments(self._cell, self._folder)
-        self.empty = not segments
-        if not segments:
-            return
-        newest = segments[-1]
-        try:
-            found = archive_reader.tail(self.store, newest)
-        except Damaged as error:
-            self._damaged(newest.first, str(error))
-            return
-        self.after, self.at, self.last = found.end.last, found.end.at, found.record
-
-    def compare(self, info: LogInfo) -> bool:
-        """Compares with the log as it is now. True: that has lost what the archive has."""
-        if self.last is not None and info.first_seq > self.last.seq:
-            self.last = None  # as it should be after some time
-        return self.after > info.last_seq
-
-    def path(self, first: int) -> str:
-        """Of the file that begins with this position."""
-        return archive_store.path_of(self._cell, self._folder, first)
-
-    def goes_on_with(self, record: Record) -> bool:
-        """The first message that is read should be the archive's last one. False: another one has its position."""
-        last, self.last = self.last, None
-        if last is None:
-            return True
-        as_kept = (last.seq, last.at, last.subject, last.body)
-        return record.seq != last.seq or (record.seq, record.at, record.subject, record.body) == as_kept
-
-    def begin_anew(self) -> None:
-        """NATS has lost its newest messages, and gives their positions again: the log as it is now gets a folder of its own."""
-        own = self._own()
-        self._folder = archive_store.folder_name(self.name, archive_store.branch_of(own[-1]) + 1)
-        self.after, self.at, self.last, self.again, self.empty = 0, None, None, 0, True
-        self.news.append(
-            (
-                "archive.branched",
-                f"the log is not the one that {own[-1]} in the archive has: NATS has lost its newest messages, or another brain "
-                "of this cell has a log of its own and writes here too, as on the old machine of a cell that was moved: stop "
-                f"that one. It is written anew as {self._folder}",
-            )
-        )
-
-    def _damaged(self, first: int, why: str) -> None:
-        if self._info.first_seq <= first:
-            self.again, self.after = first, first - 1
-            told = "made again from the log"
-        else:
-            self.after = max(self._info.first_seq - 1, first)
-            told = "the log no longer has what was in it: remove it, and the archive has a gap there"
-        self.news.append(("archive.damaged", f"{why}: {told}"))
-
-    def _own(self) -> list[str]:
-        """The folders of this log, oldest first."""
-        first = archive_store.folder_name(self.name)
-        return [one for one in self.store.logs(self._cell) if one == first or one.startswith(f"{first}.")]

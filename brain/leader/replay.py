@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agent.contract.counted import counted
 from agent.contract.errors import BugError, ConfigError
 from brain.adapters.codec import Codec, handled_at, malformed
 from brain.adapters.log import Record
@@ -43,13 +44,15 @@ class Replayed:
 
 def replay(parts: Iterable[Part], watch: Watcher, *, quarantined: Collection[int] = ()) -> Replayed:
     """Lets a new engine handle a log's messages in order. `quarantined`: positions of inputs that the brain did not handle
-    either, as they had crashed it. BugError: another one crashes the engine, and its text says which.
+    either, as they had crashed it. BugError: another one crashes the engine, and its text says which. ConfigError: there is
+    nothing, or one of `quarantined` is not there.
     """
     engine = Engine(actions=ACTIONS)
     head: Head | None = None
     codec = Codec("")
     gaps: list[Gap] = []
     last = messages = 0
+    left_out: set[int] = set()
     try:
         for part in parts:
             match part:
@@ -59,11 +62,11 @@ def replay(parts: Iterable[Part], watch: Watcher, *, quarantined: Collection[int
                     gaps.append(part)
                     last = part.last
                 case Record():
-                    given = (
-                        malformed(part.subject, "", "quarantined", part.seq)
-                        if part.seq in quarantined
-                        else codec.decode(part.subject, part.body, part.seq)
-                    )
+                    if part.seq in quarantined:
+                        left_out.add(part.seq)
+                        given: Input = malformed(part.subject, "", "quarantined", part.seq)
+                    else:
+                        given = codec.decode(part.subject, part.body, part.seq)
                     try:
                         effects = engine.handle(given, handled_at(given, part.at, engine.state))
                     except Exception as error:  # whatever it is: a defect of the engine
@@ -74,6 +77,11 @@ def replay(parts: Iterable[Part], watch: Watcher, *, quarantined: Collection[int
                     last, messages = part.seq, messages + 1
         if head is None:
             raise ConfigError("there is nothing to replay")
+        if absent := sorted(set(quarantined) - left_out):
+            raise ConfigError(
+                f"--skip {', '.join(map(str, absent))}: the log has no such message: it has messages {head.first} to {last}"
+                + (f", without {counted(len(gaps), 'gap')}" if gaps else "")
+            )
         return Replayed(
             name=head.name,
             first=head.first,
@@ -90,7 +98,7 @@ def rebuild(parts: Iterable[Part], folder: Path, *, quarantined: Collection[int]
     """Makes `history.sqlite` and `state.snapshot` of a log, as a brain that had read it would have them: with `quarantined` as in
     `replay`. They are made beside the folder's files and put there when both are whole: whatever ends it before, a damaged
     file or an archive that is away, a brain that is started there finds no half of a history. ConfigError: one of them is
-    there, or the folder cannot be written. BugError: a message crashes the engine.
+    there, the folder cannot be written, or as of `replay`. BugError: a message crashes the engine.
     """
     for name in (
         *NAMES,

@@ -44,6 +44,7 @@ class Replica:
         self._engine = Engine(actions=actions)
         self._identity = ""
         self._seq = 0
+        self._next = 1  # the position that comes next, if the log still has it
         self._saved_seq = 0
         self._calm = True
         self._caught_up = asyncio.Event()
@@ -92,8 +93,10 @@ class Replica:
         await self._history.until_lost()
 
     def needs_copy(self, info: LogInfo) -> bool:
-        """Whether `attach` could use the copy of the state in NATS: this log no longer reaches back to its beginning."""
-        return info.identity != self._identity and info.first_seq > 1
+        """Whether `attach` could use the copy of the state in NATS: this log no longer reaches back to its beginning, or to what
+        this brain has read of it.
+        """
+        return info.first_seq > (self._seq if info.identity == self._identity else 0) + 1
 
     def attach(self, info: LogInfo, copy: bytes = b"") -> None:
         """Takes up the log of a new connection: goes on after the last handled input, or begins with another log. `copy`: a
@@ -111,6 +114,8 @@ class Replica:
                     "stay drained: look at the scheduler for reasons that begin with `gpuward:`, and say `gpuward hold all` "
                     "first if this is not the right server.",
                 )
+        elif info.first_seq > self._seq + 1 and self._snapshots.newer(copy, info.identity, self._seq):
+            self._restore(info, copy)
         if info.last_seq < self._seq:
             self._alerts.tell(
                 "log_shortened",
@@ -127,14 +132,16 @@ class Replica:
                 'replay` brings all of it back (docs/operations.md, "The log\'s archive").',
             )
         elif info.first_seq > self._seq + 1:
-            self._alerts.tell(
-                "log_gap",
-                f"messages {self._seq + 1} to {info.first_seq - 1} were removed before this brain read them",
-            )
-        if info.last_seq <= self._seq:
-            self._caught_up.set()
-        else:
-            self._caught_up.clear()
+            self._tell_gap(self._seq + 1, info.first_seq)
+        self._next = max(self._seq + 1, info.first_seq)
+        self._caught_up.clear()
+        if info.last_seq < self._next:  # also where the log has dropped the rest: it will never come
+            self.end_of_log()
+
+    def _tell_gap(self, first: int, behind: int) -> None:
+        self._alerts.tell(
+            "log_gap", f"messages {first} to {behind - 1} were removed before this brain read them"
+        )
 
     def _restore(self, info: LogInfo, copy: bytes) -> None:
         """Makes a new engine: from the newest state that fits this log, otherwise to read the log from its beginning."""
@@ -167,6 +174,9 @@ class Replica:
     def handle(self, given: Input, seq: int, now: float) -> list[Effect]:
         """Lets the engine handle the input at a position and returns its effects. Raises what the engine raises."""
         assert self._quarantine is not None  # noqa: S101 - attach() comes first
+        if seq > self._next:  # the log has dropped its oldest while this brain was reading them
+            self._tell_gap(self._next, seq)
+        self._next = seq + 1
         self._quarantine.begin(seq)
         effects = self._engine.handle(given, now)
         self._quarantine.end()

@@ -78,3 +78,19 @@ def test_a_file_without_a_message_says_so(tmp_path: Path, capsys: pytest.Capture
     code, text = said(capsys, "show", str(tmp_path / "none.ndjson"))
     assert code == 0
     assert text.startswith(f"cell east, log of {LOG.log}: no message; ")
+
+
+@pytest.mark.parametrize("missing", ["4", "0", "-1"])
+def test_a_position_to_skip_that_the_log_does_not_have_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], missing: str
+) -> None:
+    """A slip of the finger would replay the message that crashed the brain, or leave out none, and say nothing."""
+    log_file(tmp_path / "three.ndjson", 3)
+    into = tmp_path / "into"
+    args = ("replay", str(tmp_path / "three.ndjson"), "--into", str(into))
+    code, text = said(capsys, *args, "--skip", "2", "--skip", missing)
+    assert code == 2
+    assert f"--skip {missing}: " in text
+    assert "messages 1 to 3" in text
+    assert not (into / "state.snapshot").exists()
+    assert said(capsys, *args, "--skip", "2")[0] == 0

@@ -81,6 +81,17 @@ class Up:
         )
         return done.stdout + done.stderr
 
+    def doctor(self) -> str:
+        """What `gpuward doctor --json` prints, typed beside it."""
+        done = subprocess.run(
+            [str(BIN / "gpuward"), "doctor", "--json"],
+            env=self.env(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return done.stdout
+
     def env(self) -> dict[str, str]:
         return os.environ | {"GPUWARD_URL": f"http://127.0.0.1:{self.port}"}
 
@@ -212,6 +223,12 @@ def test_what_prevents_a_start_is_reported_and_nothing_is_left_behind(tmp_path: 
         assert "gpu-off-bus" in up.gpuward("drill", "--list")
         names = [row["name"] for row in json.loads(up.gpuward("drill", "--list", "--json"))]
         assert "cable-cut" in names
+
+        # Nothing says which brain is meant: the one that answers, with its own folder and file.
+        found = {one["check"]: one for one in json.loads(up.doctor())["checks"]}
+        assert str(data / "config" / "brain.toml") in found["configuration"]["text"]
+        assert str(data / "brain" / "pages.log") in found["channels"]["text"]
+        assert {name: one["text"] for name, one in found.items() if one["health"] == "fail"} == {}
 
         pid = up.pid("brain")
         os.kill(pid, signal.SIGKILL)

@@ -67,6 +67,20 @@ class Hands:
         """A note."""
         self.noted.append(kind)
 
+    def tell(self, cause: str, _: str) -> None:
+        """A page."""
+        self.noted.append(cause)
+
+    def open(self, cause: str, _: str) -> None:
+        """A page, until it is over."""
+        self.noted.append(cause)
+
+    def successor(self) -> "Hands":
+        """Of another brain that leads next."""
+        made = Hands(self._client, self.folder)
+        made._said = self._said
+        return made
+
     def clear(self, _: str) -> None:
         """No alert is open."""
 
@@ -85,9 +99,13 @@ class Hands:
 
     async def say_until_kept(self, many: int, logs: int = 1) -> int:
         """Events, and one in a later period that ends the file with them; the position of the last one."""
+        await self.say(many)
+        return await self.written(logs)
+
+    async def say(self, many: int) -> None:
+        """Events."""
         await say(self._client, self._said, many)
         self._said += many
-        return await self.written(logs)
 
     async def written(self, logs: int = 1) -> int:
         """When what the log has is in the archive; says one thing after the other, as the file ends with the next period."""

@@ -155,7 +155,7 @@ class Box:
             for name in (*folders, *files):
                 path = Path(folder, name)
                 relative = str(path.relative_to(self.upper))
-                if f"{relative}/".startswith(_OF_TOOLS):
+                if f"{relative}/".startswith(_OF_TOOLS) and not relative.startswith("var/log/gpuward"):
                     continue
                 below = Path("/", relative)
                 if path.is_char_device():  # how an overlay says that something is deleted

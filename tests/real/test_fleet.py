@@ -98,6 +98,33 @@ async def test_three_cells_under_one_view(tmp_path: Path) -> None:
         await fleet.cells["west"].start()
 
 
+async def test_a_refused_token_is_no_silence(tmp_path: Path) -> None:
+    """The brain is there and lets this person not in: one line says so, and what to do; a cell that is away is not called so. A
+    second brain, which shares no tokens, is asked too.
+    """
+    async with lab(tmp_path) as cell:
+        fleet = Fleet(tmp_path, {"east": cell})
+        fleet.write()
+        token = tmp_path / "east.token"
+        token.write_text("gw_nobody_0123456789abcdefghijklmnopqrstuvwxyz\n")
+        done = await fleet.ask()
+        assert done.exit_code == 1
+        assert "east  TOKEN REFUSED" in done.output
+        assert "NO ANSWER" not in done.output
+        said = " ".join(done.output.split())
+        assert cell.running is not None
+        assert f"{cell.running.console_url}: the token in {token} was refused" in said
+        assert "`gpuward token create" in said
+        (found,) = json.loads((await fleet.ask("--json")).output)
+        assert "was refused" in found["error"]
+        # Where one brain is away and the other one refuses, the token is what can be mended from here.
+        fleet.write(east="http://127.0.0.1:9")
+        token.write_text("gw_nobody_0123456789abcdefghijklmnopqrstuvwxyz\n")
+        done = await fleet.ask()
+        assert "east  TOKEN REFUSED" in done.output
+        assert "no brain answers at http://127.0.0.1:9" in " ".join(done.output.split())
+
+
 async def test_one_cell_under_two_names_is_not_counted_twice(tmp_path: Path) -> None:
     """A URL that was copied and not changed."""
     async with lab(tmp_path) as cell:

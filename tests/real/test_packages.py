@@ -210,6 +210,10 @@ def test_one_package_leaves_the_files_of_the_other(release: Path, network: str, 
         assert not both.active("gpuward"), "a brain that nobody has set up"
         drop_ins = f"/etc/systemd/system/{NAME}.service.d"
         both.documented(f"install -D -m 0644 -t {drop_ins} /usr/share/gpuward-agent/hands.conf")
+        shipped = [path.name for path in both.file(f"/usr/share/{NAME}").glob("*.conf")]
+        assert len(shipped) > 1
+        for name in shipped:
+            both.does("install", "-m", "0644", "-t", drop_ins, f"/usr/share/{NAME}/{name}")
         both.documented("systemctl daemon-reload")
         assert both.does("systemctl", "show", "-P", "User", NAME) == "root\n"
         both.file("/etc/gpuward/node.nk").write_text("a key\n")
@@ -254,6 +258,39 @@ def test_any_of_the_pythons_will_do(release: Path, network: str, tmp_path: Path)
         assert f"needs one of these Pythons in /usr/bin: {' '.join(versions)}" in node.fails(NAME, "list")
 
 
+def test_an_upgrade_that_does_not_fit_leaves_what_runs(
+    release: Path, later: Path, network: str, tmp_path: Path
+) -> None:
+    """A configuration with which the new version would not start: apt says so, and the old version runs on; corrected, the new
+    one takes over. What a person has stopped stays stopped.
+    """
+    install = "apt-get install -y ./gpuward-agent_*.deb"
+    with box(tmp_path, "unfit", network) as node:
+        node.has(one(release, f"{NAME}_*.deb"), "opt/first")
+        node.has(one(later, "*.deb"), "opt/later")
+        node.documented(install, "opt/first")
+        node.documented("systemctl enable --now gpuward-agent")
+        node.waits(lambda: "session" in node.journal(), "it has read its configuration")
+        running = node.does("systemctl", "show", "-P", "MainPID", NAME)
+        config = node.file("/etc/gpuward/agent.toml")
+        good = config.read_text()
+        config.write_text(f"beat_intervall_s = 1\n{good}")
+        said = node.fails("sh", "-c", "cd /opt/later && apt-get install -y ./gpuward-agent_*.deb </dev/null")
+        assert "beat_intervall_s" in said
+        assert f"{NAME}: the earlier version runs on" in said
+        assert node.active(NAME)
+        assert node.does("systemctl", "show", "-P", "MainPID", NAME) == running
+        config.write_text(good)
+        node.does("dpkg", "--configure", "-a")
+        node.waits(lambda: node.active(NAME), "the service runs")
+        assert node.does("systemctl", "show", "-P", "MainPID", NAME) != running
+        node.does("systemctl", "stop", NAME)
+        config.write_text(f"beat_intervall_s = 1\n{good}")
+        node.documented("apt-get install -y --allow-downgrades ./gpuward-agent_*.deb", "opt/first")
+        assert not node.active(NAME), "a person has stopped it"
+        assert config.read_text() != good
+
+
 def contents(package: Path) -> set[str]:
     """The files of a package, without folders."""
     if package.suffix == ".rpm":
@@ -293,6 +330,7 @@ def test_the_rpm_holds_what_the_deb_holds(release: Path, name: str, module: str)
         *("libc.so.6(GLIBC_2.28)(64bit)", "systemd"),
     } <= requires
     scripts = run("rpm", "-qp", "--scripts", rpm).stdout
+    assert f"/usr/bin/{name} run --check" in scripts
     assert f"try-restart {name}.service" in scripts
     assert f"disable {name}.service" in scripts
 

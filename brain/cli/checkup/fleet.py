@@ -27,6 +27,15 @@ def brain(found: Installation) -> Iterator[HealthLine]:
             yield unchecked(other, NO_BRAIN)
         return
     status = found.brain.status
+    theirs = found.brain.data_dir
+    if theirs is not None and theirs.resolve() != found.config.data_dir.resolve():
+        file = found.brain.config_file
+        which = f"--config {file}" if file else f"--data {theirs}"
+        yield fail(
+            name,
+            f"the one that answers keeps its data in {theirs}, and this looks at {found.config.data_dir}",
+            f"`gpuward doctor {which}`, or --url of the brain that is meant",
+        )
     if status["stopped"]:
         yield fail(name, f"it has stopped acting: {status['stopped']}", "see its log, then restart it")
     for trouble in status["troubles"]:

@@ -24,6 +24,20 @@ class BrainAnswers:
 
     status: Mapping[str, Any]
     nodes: Sequence[Mapping[str, Any]]
+    # It runs on this machine: the paths that it names are ours
+    here: bool = False
+
+    @property
+    def data_dir(self) -> Path | None:
+        """Where it keeps what it has; None: on another machine, or it does not say (before version 0.2)."""
+        named = str(self.status.get("data_dir", "")) if self.here else ""
+        return Path(named) if named else None
+
+    @property
+    def config_file(self) -> Path | None:
+        """Its brain.toml; None: as with `data_dir`, or it has none."""
+        named = str(self.status.get("config_file", "")) if self.here else ""
+        return Path(named) if named else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +79,8 @@ class Installation:
 def ask(client: Client) -> tuple[BrainAnswers | None, str]:
     """Returns what the brain answers, or None and why it does not."""
     try:
-        return BrainAnswers(status=client.get("status"), nodes=client.get("nodes")["nodes"]), ""
+        status, nodes = client.get("status"), client.get("nodes")["nodes"]
+        return BrainAnswers(status=status, nodes=nodes, here=client.local), ""
     except click.ClickException as error:
         return None, error.message
 

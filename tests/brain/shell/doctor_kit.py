@@ -30,13 +30,13 @@ def node(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "alive": True, "version": __version__, "dropped": 0, "clock_ahead_s": 0.01} | more
 
 
-def answers(*nodes: Mapping[str, Any], **more: Any) -> BrainAnswers:
-    """What a brain says that leads, with these nodes."""
+def answers(*nodes: Mapping[str, Any], here: bool = False, **more: Any) -> BrainAnswers:
+    """What a brain says that leads, with these nodes. `here`: it runs on this machine."""
     status = {
         "brain": "b1", "version": __version__, "cell": "default", "leads": True, "leader": "b1", "stopped": "",
         "troubles": [], "modes": [], "holds": [], "pack": "", "rules": 1, "runbooks": 1,
     }  # fmt: skip
-    return BrainAnswers(status=status | more, nodes=nodes)
+    return BrainAnswers(status=status | more, nodes=nodes, here=here)
 
 
 def lines(found: Iterator[HealthLine], health: Health, check: str = "") -> list[str]:

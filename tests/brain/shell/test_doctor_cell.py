@@ -11,12 +11,52 @@ from brain.adapters.rotation import KeyRotation
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
+from brain.cli import doctor
 from brain.cli.checkup import counterparts, fleet, machine
 from brain.cli.checkup import keys as key_checks
 from brain.cli.checkup.lines import Health
+from brain.cli.client import Client
 from tests.brain.shell.doctor_kit import DAY_S, NOBODY, NOW, PUBLIC, answers, gathered, lines, node, site
 
 # --- keys and certificates ---
+
+
+@pytest.mark.parametrize(
+    ("here", "file", "action"),
+    [
+        (True, "/srv/up/config/brain.toml", "`gpuward doctor --config /srv/up/config/brain.toml`"),
+        (True, "", "`gpuward doctor --data /srv/up/brain`"),
+        (False, "/srv/up/config/brain.toml", ""),
+    ],
+)
+def test_the_brain_that_answers_is_not_the_one_that_is_looked_at(
+    tmp_path: Path, here: bool, file: str, action: str
+) -> None:
+    """Its folder is another one: what is said of files would be of no brain. On another machine paths say nothing."""
+    told = answers(node("n1"), here=here, data_dir="/srv/up/brain", config_file=file)
+    wrong = lines(fleet.brain(site(tmp_path, brain=told)), Health.FAIL, "brain")
+    assert len(wrong) == bool(action)
+    if action:
+        assert f"keeps its data in /srv/up/brain, and this looks at {tmp_path}/data" in wrong[0]
+        assert action in wrong[0]
+    same = answers(node("n1"), here=here, data_dir=str(tmp_path / "data"), config_file=file)
+    assert lines(fleet.brain(site(tmp_path, brain=same)), Health.FAIL, "brain") == []
+
+
+@pytest.mark.root
+def test_root_reads_no_file_that_another_users_brain_has_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays with the defaults, and the line above says which file to name."""
+    tmp_path.chmod(0o755)
+    file = tmp_path / "brain.toml"
+    file.write_text("")
+    told = answers(node("n1"), here=True, data_dir=str(tmp_path), config_file=str(file))
+    monkeypatch.setattr(doctor, "ask", lambda _: (told, ""))
+    monkeypatch.setattr(doctor, "chosen", lambda _: None)
+    assert doctor._of_which(Client(NOBODY), None, None) == (file, tmp_path)
+    os.chown(file, 65534, 65534)
+    assert doctor._of_which(Client(NOBODY), None, None) == (None, None)
 
 
 def test_a_rotation_that_does_not_go_on(tmp_path: Path) -> None:

@@ -199,3 +199,13 @@ async def test_a_log_that_lost_its_newest_messages_is_noted_and_read_on(start: S
     notes = [note["kind"] for note in brain.readmodel.newest_notes(100)]
     assert "log_shortened" in notes
     assert sorted(one["node"] for one in brain.readmodel.incidents(open_only=True)) == ["n1", "n2"]
+
+
+async def test_what_the_log_drops_while_it_is_read_is_told_once(start: Start) -> None:
+    """It had everything when the brain began to read, and its oldest messages went before they were sent."""
+    brain, log = start("b1"), lost_gpu("b2")
+    brain.replica.attach(log.info())
+    del log.records[1]
+    await brain.read(log)
+    gaps = [note["text"] for note in brain.readmodel.newest_notes(100) if note["kind"] == "log_gap"]
+    assert gaps == ["messages 2 to 2 were removed before this brain read them"]
