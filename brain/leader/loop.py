@@ -5,7 +5,6 @@ effects are executed only while this brain leads. That begins when the engine ha
 and then the engine asks again for everything that is outstanding.
 """
 
-import asyncio
 import logging
 import math
 import time
@@ -92,8 +91,11 @@ class LiveLoop:
     async def serve(self, reader: Batches) -> None:
         """Handles what `reader` delivers, until cancelled."""
         while True:
-            self._handle(await reader.batch())
-            await asyncio.sleep(0)  # lets the other tasks run, however long the backlog
+            records = await reader.batch()
+            try:
+                self._handle(records)
+            finally:
+                await self._executor.finish()  # which also lets the other tasks run, however long the backlog
 
     def _handle(self, records: Sequence[Record]) -> None:
         """Handles one batch, in order. Raises what the engine raises; the inputs before that one are handled."""
