@@ -89,7 +89,7 @@ class NatsConnection:
         self._ping_s = ping_s
         self._told_error = on_error
         self._server = ""
-        self._avoided = ""  # the server that we left for another one, until we are connected again
+        self._order = _mixed(self._servers)  # in which the servers are tried next
         self._tls: ssl.SSLObject | None = None  # of the connection that we have or had
         self._announced = False
         self._cause: Exception | None = None  # why the present attempt fails
@@ -125,7 +125,7 @@ class NatsConnection:
         """
         if len(self._servers) < 2 or not self.connected:
             return False
-        self._avoided = self._server
+        self._order = sorted(self._order, key=lambda url: _address(url) == self.peer)
         _log.warning(
             "NATS %s: what is asked there gets no answer: another server is tried", _shown(self._server)
         )
@@ -168,11 +168,13 @@ class NatsConnection:
         self._seed = identity.seed
         self._cause = None
         self._again.clear()
+        order = self._order
+        self._order = [*order[1:], order[0]]  # one that hangs does not cost the next attempt its time, too
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
                 client = _Client()
                 await client.connect(
-                    self._in_turn(),
+                    order,
                     dont_randomize=True,
                     name=self._name,
                     inbox_prefix=self._inbox_prefix,
@@ -195,15 +197,10 @@ class NatsConnection:
             raise nats.errors.Error(f"what listens there is no NATS server ({why})") from error
         return client
 
-    def _in_turn(self) -> list[str]:
-        """The servers in random order, so that a fleet spreads over them; the one that we left comes last."""
-        mixed = random.sample(self._servers, len(self._servers))
-        return sorted(mixed, key=lambda url: _address(url) == _address(self._avoided))
-
     async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
         """Runs the session until it ends or the connection is lost."""
         self._server = client.connected_url.geturl() if client.connected_url else ""
-        self._avoided = ""
+        self._order = _mixed(self._servers)
         writer = _writer(client)
         self._tls = writer.get_extra_info("ssl_object") if writer else None
         if not self._announced:
@@ -347,6 +344,11 @@ def _checked(url: str) -> str:
     if colon and scheme not in ("nats", "tls"):
         raise ConfigError(f"NATS server {_shown(url)!r}: write nats://HOST:PORT, or tls://HOST:PORT for TLS")
     return url
+
+
+def _mixed(servers: Sequence[str]) -> list[str]:
+    """In random order: so a fleet spreads over them."""
+    return random.sample(servers, len(servers))
 
 
 def _address(url: str) -> tuple[str, int] | None:

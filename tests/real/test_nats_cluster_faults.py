@@ -67,7 +67,7 @@ async def under_load(folder: Path) -> AsyncIterator[tuple[ClusterLab, Load]]:
     with disks(folder):
         async with lab(folder, ClusterLab) as found:
             assert isinstance(found, ClusterLab)
-            node = await found.node("n1")
+            node = await found.agent("n1")
             node.again_s = 1.0
             load = Load(node)
             task = load.task = asyncio.create_task(load.run())
