@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
 from agent.contract import components
@@ -23,7 +22,6 @@ _MAX_NAME = 80  # characters of a kind, a time, a boot id
 _ID = re.compile(r"([A-Za-z0-9_-]{1,63}):([A-Za-z0-9]{1,32}):([0-9]{1,18})")
 _WORD = re.compile(f"[ -~]{{0,{_MAX_NAME}}}")
 _TEXTS = ("id", "node", "kind", "component", "at", "boot", "evidence")  # of an event
-_texts = itemgetter(*_TEXTS)
 _ONLY_TEXT = {str}
 _KIND = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 
@@ -150,7 +148,7 @@ def decode_event(raw: Any, node: str) -> Event:
             f"event has version {str(raw.get('v'))[:20]!r}, this brain reads {VERSION}: update the older side"
         )
     try:
-        texts = _texts(raw)
+        texts = raw["id"], raw["node"], raw["kind"], raw["component"], raw["at"], raw["boot"], raw["evidence"]
     except KeyError as error:
         raise ContractError(f"{error.args[0]} must be a string") from None
     if set(map(type, texts)) != _ONLY_TEXT:  # of all of them at once: every event of a node passes here twice

@@ -263,8 +263,9 @@ class Reader:
                     await self._subscribe()  # it sent what never came
                     return records
                 if sent is not None and self._newest:
-                    # All of it was taken. Between servers the last acknowledgement may have been lost, and nothing follows.
-                    await self._acknowledge()
+                    await (
+                        self._acknowledge()
+                    )  # again: between servers the last one may have been lost, and nothing follows
                 continue
             record, count = _record(message)
             if count != self._count + 1:
