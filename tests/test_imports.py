@@ -41,6 +41,7 @@ RULES = {
             "heapq",
             "json",
             "math",
+            "operator",
             "statistics.median",
         },
         exempt=frozenset({DURABLE}),

@@ -212,7 +212,8 @@ class Reader:
         self._wake = asyncio.Event()
         self._subscription: object | None = None
         self._count = 0  # the consumer's own number of the last message
-        self._acked = ""  # where the newest acknowledgement went
+        self._unacked = 0  # messages that were taken since the newest acknowledgement
+        self._newest = ""  # where the newest message is acknowledged
         self._last_message = self._last_record = clock()
 
     async def batch(self) -> list[Record]:
@@ -251,7 +252,6 @@ class Reader:
 
     async def _take(self) -> list[Record]:
         records: list[Record] = []
-        newest = ""
         while self._queue and len(records) < BATCH:
             message = self._queue.popleft()
             if message.headers is not None and "Status" in message.headers:
@@ -262,10 +262,10 @@ class Reader:
                 if sent is not None and int(sent) > self._count:
                     await self._subscribe()  # it sent what never came
                     return records
-                if (
-                    sent is not None and self._acked
-                ):  # between servers it may have been lost, and nothing follows
-                    await self._client.publish(self._acked, b"+ACK")
+                if sent is not None and self._newest:
+                    await (
+                        self._acknowledge()
+                    )  # again: between servers the last one may have been lost, and nothing follows
                 continue
             record, count = _record(message)
             if count != self._count + 1:
@@ -273,16 +273,21 @@ class Reader:
                 return records
             self._count = count
             self._last = record.seq
-            newest = message.reply
+            self._newest = message.reply
             records.append(record)
-        if newest:
-            self._acked = newest
-            await self._client.publish(newest, b"+ACK")
+        self._unacked += len(records)
+        if self._unacked >= BATCH:
+            await self._acknowledge()
         return records
+
+    async def _acknowledge(self) -> None:
+        """Of all messages that were taken. After few it is left to the next heartbeat: no message waits for it."""
+        self._unacked = 0
+        await self._client.publish(self._newest, b"+ACK")
 
     async def _subscribe(self) -> None:
         await self.close()
-        self._count, self._acked = 0, ""
+        self._count, self._unacked, self._newest = 0, 0, ""
         inbox = self._client.new_inbox()
 
         async def deliver(message: Msg) -> None:
@@ -384,9 +389,8 @@ def parse_delivery(reply: str) -> DeliveredMessage:
     Newer servers put the domain and an account hash before the stream, and one more token at the end.
     """
     parts = reply.split(".")
-    if len(parts) > 9:
-        parts = ["$JS", "ACK", *parts[4:11]]
-    return DeliveredMessage(int(parts[5]), int(parts[7]) / 1e9, int(parts[6]), int(parts[8]))
+    seq, number, ns, pending = parts[5:9] if len(parts) == 9 else parts[7:11]
+    return DeliveredMessage(int(seq), int(ns) / 1e9, int(number), int(pending))
 
 
 def asked_at(message: Msg) -> str:

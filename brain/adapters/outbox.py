@@ -44,6 +44,7 @@ class Outbox:
         self._waiting: OrderedDict[int, OutboxEntry] = OrderedDict()  # of these, not sent on this connection
         self._next = 0
         self._wake = asyncio.Event()
+        self._connection: tuple[Client, str] | None = None  # and the inbox there, while `serve` runs
         self.refused = 0  # answers that were errors
 
     def __len__(self) -> int:
@@ -88,9 +89,10 @@ class Outbox:
         self._waiting = OrderedDict(self._entries)
         for entry in self._entries.values():
             entry.sent_at = 0.0
+        self._connection = client, inbox
         try:
             while True:
-                await self._send(client, inbox)
+                await self.send()
                 self._wake.clear()
                 if not self._waiting or self._in_flight() >= WINDOW:
                     try:
@@ -99,9 +101,14 @@ class Outbox:
                     except TimeoutError:
                         self._queue_overdue()
         finally:
+            self._connection = None
             self.drop_unkept()
 
-    async def _send(self, client: Client, inbox: str) -> None:
+    async def send(self) -> None:
+        """Sends what waits, as far as the window allows. `serve` does so in its turn: for whoever cannot wait for that."""
+        if self._connection is None:
+            return
+        client, inbox = self._connection
         room = WINDOW - self._in_flight()
         while self._waiting and room > 0:
             number, entry = self._waiting.popitem(last=False)

@@ -1,5 +1,6 @@
-"""Executes the engine's effects, while this brain leads."""
+"""Executes the engine's effects, while this brain leads: first what machines wait for, then what people read."""
 
+import asyncio
 import logging
 from collections.abc import Iterable
 
@@ -32,7 +33,7 @@ _notes = logging.getLogger(NOTES)
 
 
 class EffectExecutor:
-    """Passes each effect to the part that carries it out. None of them waits."""
+    """Passes each effect to the part that carries it out. None of them waits. Call `finish` after a batch of inputs."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class EffectExecutor:
         self._jobs = jobs
         self._pages = pages
         self._traced = traced
+        self._to_tell: list[SendPage | Note] = []
 
     def execute(self, effects: Iterable[Effect]) -> None:
         """Executes the effects of one input, if this brain leads. Otherwise the leader does, or did when it was new."""
@@ -77,12 +79,25 @@ class EffectExecutor:
                     self._steps.cancel(step, epoch, why)
                 case AskJobs(node=node):
                     self._jobs.ask(node)
-                case SendPage():
-                    self._pages.send(effect)
-                case Note():
-                    self._logged(effect)
+                case SendPage() | Note():
+                    self._to_tell.append(effect)
                 case ShowIncident() | ShowRun():
                     continue  # HistoryWriter shows them, and notes too
+
+    async def finish(self) -> None:
+        """What was executed goes out. To write log lines and to compose pages takes as long as to decide: an intent that waited
+        for them would be performed a millisecond later.
+        """
+        try:
+            await self._writer.send()
+            await asyncio.sleep(0)  # the connection writes to its socket in this turn
+        finally:
+            told, self._to_tell = self._to_tell, []
+            for effect in told:
+                if isinstance(effect, SendPage):
+                    self._pages.send(effect)
+                else:
+                    self._logged(effect)
 
     def _logged(self, note: Note) -> None:
         if _notes.isEnabledFor(logging.INFO):

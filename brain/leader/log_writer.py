@@ -29,6 +29,10 @@ class LogWriter:
         what, body = self._codec.encode(given)
         return await self._outbox.append(what, body, given.id)
 
+    async def send(self) -> None:
+        """Sends what is queued at once, if there is a connection."""
+        await self._outbox.send()
+
     async def serve(self, client: Client) -> None:
         """Publishes what is queued on this connection, until cancelled."""
         await self._outbox.serve(client)

@@ -5,7 +5,7 @@ effects are executed only while this brain leads. That begins when the engine ha
 and then the engine asks again for everything that is outstanding.
 """
 
-import asyncio
+import gc
 import logging
 import math
 import time
@@ -15,7 +15,7 @@ from typing import Protocol
 from brain.adapters.codec import Codec, handled_at, malformed
 from brain.adapters.log import SET_BACK_S, LogClock, Record
 from brain.adapters.quarantine import MAX_CRASHES
-from brain.core.inputs import EventSeen, Input, Leader, Reported, result_of_node
+from brain.core.inputs import EventSeen, Input, Leader, PackLoaded, Reported, result_of_node
 from brain.core.state import STANDS_STILL_S
 from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
@@ -86,14 +86,18 @@ class LiveLoop:
             time.monotonic()
         )  # when the newest input was handled; at first: since when one is awaited
         self._jump_told_s = -math.inf
+        self._settled = False  # what is in memory stays there
         self.inputs = 0  # handled so far
         self.busy_s = 0.0  # time spent on them
 
     async def serve(self, reader: Batches) -> None:
         """Handles what `reader` delivers, until cancelled."""
         while True:
-            self._handle(await reader.batch())
-            await asyncio.sleep(0)  # lets the other tasks run, however long the backlog
+            records = await reader.batch()
+            try:
+                self._handle(records)
+            finally:
+                await self._executor.finish()  # which also lets the other tasks run, however long the backlog
 
     def _handle(self, records: Sequence[Record]) -> None:
         """Handles one batch, in order. Raises what the engine raises; the inputs before that one are handled."""
@@ -109,6 +113,17 @@ class LiveLoop:
             self._clock.calibrate(records[-1].at)
             self._tell_of_time(records[-1].at)
             self._replica.end_of_log()
+            self._settle()
+
+    def _settle(self) -> None:
+        """What the rules and the log have left in memory stays there: the collector would look at all of it again and again, and
+        hold up everything for a tenth of a second each time. It does so once, now, and once after each change of the rules.
+        """
+        if not self._settled:
+            self._settled = True
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
 
     def _one(self, record: Record) -> None:
         given = self._read(record)
@@ -160,6 +175,8 @@ class LiveLoop:
         elif isinstance(given, Reported):
             for listener in self._listeners:
                 listener.mark_published(given)
+        elif isinstance(given, PackLoaded):
+            self._settled = False
         elif isinstance(given, Leader) and self._leadership.leads():
             _log.info("this brain leads with epoch %d", self._leadership.epoch)
             for begin in self._when_leading:

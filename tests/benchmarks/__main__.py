@@ -17,6 +17,7 @@ from tests.benchmarks import (
     matchers,
     remedies,
     starts,
+    week,
     wire,
 )
 from tests.benchmarks.figures import Figure, machine, table
@@ -34,6 +35,7 @@ SUITES: dict[str, Callable[[], list[Figure]]] = {
     "matchers": matchers.run,
     "remedies": remedies.run,
     "starts": starts.run,
+    "week": week.run,
     "wire": wire.run,
 }
 ROOT_ONLY = ("events", "healing", "latency", "live", "wire")

@@ -7,13 +7,14 @@ import pytest
 
 from agent.contract.lines import KernelReader
 from agent.contract.lines.base import unsent as unsent_event
-from agent.contract.messages import Scalar, Severity
+from agent.contract.messages import Event, Scalar, Severity
 from brain.adapters import pack as packs
 from brain.core.engine import Engine
 from brain.core.faults import facts
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.feeds import Where
 from brain.core.pack.spec import Expect, Match, Override, Pack
 from brain.core.rehearsal import examples
 from brain.core.rehearsal.timeline import Timeline
@@ -135,19 +136,24 @@ def test_overrides_are_read_from_files_and_travel_with_the_pack(tmp_path: Path) 
     assert "rules/site.yaml:4: overrides.our-62s.sevrity" in str(fault)
 
 
+def overruled(event: Event, *overrides: Override) -> Event:
+    """What the engine judges in its place."""
+    return facts.overruled([(override, Where(override.on.where)) for override in overrides], event)
+
+
 def test_the_first_override_that_fits_says_action_and_severity() -> None:
     """What an override does not name stays as the node reported it; an event that no override fits is unchanged."""
     (unsent,) = KernelReader().read(XID_62)
     event = examples.event_of(unsent, "n1")
     later = replace(QUIET, name="later", severity=Severity.FATAL)
-    judged = facts.overruled([QUIET, later], event)
+    judged = overruled(event, QUIET, later)
     assert (judged.severity, judged.data["action"], judged.data["overruled_by"]) == (
         Severity.INFO,
         "IGNORE",
         "our-62s",
     )
     assert judged.id == event.id
-    only_severity = facts.overruled([replace(QUIET, action="")], event)
+    only_severity = overruled(event, replace(QUIET, action=""))
     assert only_severity.data["action"] == "RESET_GPU"
-    assert facts.overruled([replace(QUIET, severity=None)], event).severity is event.severity
-    assert facts.overruled([replace(QUIET, on=Match(kind="gpu.xid", where={"code": 1}))], event) is event
+    assert overruled(event, replace(QUIET, severity=None)).severity is event.severity
+    assert overruled(event, replace(QUIET, on=Match(kind="gpu.xid", where={"code": 1}))) is event

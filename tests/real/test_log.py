@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
@@ -65,6 +66,43 @@ async def test_a_backlog_is_read_in_order_from_any_place(tmp_path: Path) -> None
                 assert [record.seq for record in records] == list(range(after + 1, 10_001))
                 assert [int(record.body) for record in records] == list(range(after, 10_000))
                 assert [record.at for record in records] == sorted(record.at for record in records)
+
+
+async def test_what_is_read_one_by_one_is_acknowledged_while_nothing_comes(tmp_path: Path) -> None:
+    """No message waits for the acknowledgement of the one before; the server learns of all of them with its next heartbeat."""
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            await log.ensure(connection, "c", SMALL)
+            jetstream = connection.jetstream()
+            reader = log.Reader(connection, "c", 0)
+            acknowledged: list[str] = []
+            await connection.subscribe("$JS.ACK.>", cb=_keep(acknowledged))
+            for number in range(5):
+                await jetstream.publish(subjects.event("c", "n1"), b"%d" % number)
+                (record,) = await asyncio.wait_for(reader.batch(), 10)
+                assert record.seq == number + 1
+            await connection.flush()
+            assert len(acknowledged) < 5
+            reading = asyncio.create_task(reader.batch())
+            stream = subjects.stream("c")
+
+            async def open_ones() -> int:
+                (consumer,) = await connection.jsm().consumers_info(stream)
+                return consumer.num_ack_pending or 0
+
+            async with asyncio.timeout(20):
+                while await open_ones():
+                    await asyncio.sleep(0.1)
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            await reader.close()
+
+
+def _keep(subjects_seen: list[str]) -> Callable[[Msg], Awaitable[None]]:
+    async def keep(message: Msg) -> None:
+        subjects_seen.append(message.subject)
+
+    return keep
 
 
 async def test_a_slow_reader_answers_its_server(tmp_path: Path) -> None:

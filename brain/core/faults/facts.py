@@ -5,19 +5,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agent.contract.messages import Event, clip
-from brain.core.pack import conditions
-from brain.core.pack.feeds import field_of
-from brain.core.pack.spec import Match, Override, Symptom
+from brain.core.pack.feeds import Where, field_of
+from brain.core.pack.spec import Override, Symptom
 from brain.core.state import Evidence, SymptomState
 
 MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
 MAX_EVIDENCE = 6  # the first facts and the newest
 
 
-def overruled(overrides: Iterable[Override], event: Event) -> Event:
+def overruled(overrides: Iterable[tuple[Override, Where]], event: Event) -> Event:
     """The event with the first override that fits applied, and named in its data. The log keeps the node's own."""
-    for override in overrides:
-        if matches(override.on, event):
+    for override, where in overrides:
+        if matches(where, event):
             data = {**event.data, "overruled_by": override.name}
             if override.action:
                 data["action"] = override.action
@@ -26,10 +25,14 @@ def overruled(overrides: Iterable[Override], event: Event) -> Event:
     return event
 
 
-def matches(match: Match, event: Event) -> bool:
-    """Whether all tests of `where` pass: names of the envelope first, then data fields."""
-    for name, want in match.where.items():  # noqa: SIM110 - several times for each event: a generator takes twice as long
-        if not conditions.test(want, field_of(event, name)):
+def matches(where: Where, event: Event) -> bool:
+    """Whether all tests pass. Asked several times for each event: a generator would take twice as long."""
+    data = event.data
+    for name, passes in where.data:
+        if not passes(data.get(name)):
+            return False
+    for name, passes in where.envelope:  # noqa: SIM110 - see above
+        if not passes(field_of(event, name)):
             return False
     return True
 

@@ -186,7 +186,8 @@ def is_over(ctx: Context, key: str, at: float) -> None:
     """A fact, from then, says that a symptom is over: if that is newer than the remedy, the remedy hides nothing."""
     if (aside := ctx.state.set_aside.get(key)) is not None and aside.at <= at < math.inf:
         aside.until = ctx.now
-    _forget_treated(ctx, lambda treated, aside: treated == key and aside.at <= at)
+    if ctx.state.treated:  # asked for each fact that clears something
+        _forget_treated(ctx, lambda treated, aside: treated == key and aside.at <= at)
 
 
 def is_healthy(ctx: Context, node: str) -> None:

@@ -28,8 +28,8 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
     if (overrides := ctx.compiled.overrides.get(event.kind)) is not None:
         event = facts.overruled(overrides, event)
     changed: list[SymptomState] = []
-    for symptom, match, starts in feeds.of(event):
-        if match.where and not facts.matches(match, event):
+    for symptom, where, starts in feeds.of(event):
+        if not facts.matches(where, event):
             continue
         scope = ctx.compiled.topology.at(event.node, event.component, symptom.scope)
         if not scope:

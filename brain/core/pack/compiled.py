@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.feeds import Feed, Feeds
+from brain.core.pack.feeds import Feeds, Where
 from brain.core.pack.rulebook import MATCHER, Matcher
 from brain.core.pack.spec import (
     Knowledge,
+    Match,
     Override,
     Pack,
     Paging,
@@ -47,7 +48,7 @@ class Compiled:
         self.symptoms: dict[str, Symptom] = {symptom.name: symptom for symptom in symptoms}
         self.rules: dict[str, Rule] = {rule.name: rule for rule in rules}
         self.runbooks: dict[str, Runbook] = {runbook.name: runbook for runbook in pack.runbooks}
-        feeds: dict[str, list[Feed]] = {}
+        feeds: dict[str, list[tuple[Symptom, Match, bool]]] = {}
         self.spreads: dict[str, list[Symptom]] = {}  # symptom -> `spread` symptoms that count its nodes
         self.unlikes: dict[str, list[Symptom]] = {}  # event kind -> `unlike` symptoms that compare its fields
         for symptom in symptoms:
@@ -125,10 +126,10 @@ class _Shared(Compiled):
         """Does nothing: the cache frees the matcher."""
 
 
-def _by_kind(overrides: Iterable[Override]) -> dict[str, list[Override]]:
-    found: dict[str, list[Override]] = {}
+def _by_kind(overrides: Iterable[Override]) -> dict[str, list[tuple[Override, Where]]]:
+    found: dict[str, list[tuple[Override, Where]]] = {}
     for override in overrides:
-        found.setdefault(override.on.kind, []).append(override)
+        found.setdefault(override.on.kind, []).append((override, Where(override.on.where)))
     return found
 
 

@@ -11,13 +11,21 @@ Every test on a missing field is false, except `exists: false`; so `not` of it i
 texts with texts and booleans with booleans (for equality only); any other comparison is false.
 """
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, reduce
 from typing import Any
 
 from agent.contract.errors import ConfigError
 from brain.core.pack.spec import Scalar
 
 TESTS = ("eq", "ne", "lt", "lte", "gt", "gte", "in", "exists")
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "lt": operator.lt,
+    "lte": operator.le,
+    "gt": operator.gt,
+    "gte": operator.ge,
+}
 SYMPTOM_PREFIX = "s_"  # the situation's field of a symptom: 1 while it is active
 
 
@@ -49,6 +57,39 @@ def test(want: Any, value: Scalar | None) -> bool:
     if plain or not isinstance(want, Mapping):
         return _compare("eq", value, want)
     return all(_compare(name, value, operand) for name, operand in want.items())
+
+
+def ready(want: Any) -> Callable[[Scalar | None], bool]:
+    """`test` of one `want`, to be asked of many values: what sort of test it is is found out once, not for each value."""
+    if isinstance(want, bool):
+        return lambda value: value is want
+    if isinstance(want, str):
+        return lambda value: value == want
+    if isinstance(want, (int, float)):
+        return lambda value: value == want and not isinstance(value, bool)
+    if isinstance(want, Mapping):
+        return reduce(_both, [_ready_test(name, operand) for name, operand in want.items()])
+    if not any(isinstance(item, bool) for item in want):
+        values = frozenset(want)
+        return lambda value: value in values and not isinstance(value, bool)
+    return partial(test, want)
+
+
+def _ready_test(name: str, operand: Any) -> Callable[[Scalar | None], bool]:
+    if name in ("eq", "in"):
+        return ready(operand)
+    order = _ORDERS.get(name)
+    if order is None or isinstance(operand, (str, bool)):
+        return partial(_compare, name, operand=operand)
+    return lambda value: (
+        isinstance(value, (int, float)) and not isinstance(value, bool) and order(value, operand)
+    )
+
+
+def _both(
+    one: Callable[[Scalar | None], bool], other: Callable[[Scalar | None], bool]
+) -> Callable[[Scalar | None], bool]:
+    return lambda value: one(value) and other(value)
 
 
 def _compare(name: str, value: Scalar | None, operand: Any) -> bool:

@@ -5,26 +5,46 @@ What is found still has to pass all of its tests; what is left out could not hav
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from agent.contract.messages import Event, Scalar
+from brain.core.pack import conditions
 from brain.core.pack.spec import Match, Symptom
 from brain.core.pack.topology import type_of
 
-Feed = tuple[Symptom, Match, bool]  # True: the match is in `on`, False: in `clear`
+_ENVELOPE = ("severity", "component", "component_type", "count")  # what `where` may name beside data fields
+_Tests = tuple[
+    tuple[str, Callable[[Scalar | None], bool]], ...
+]  # a field's name, and whether its value passes
+
+
+class Where:
+    """The tests of a match, made ready for many events."""
+
+    __slots__ = ("data", "envelope")
+
+    def __init__(self, where: Mapping[str, Any]) -> None:
+        tests = [(name, conditions.ready(want)) for name, want in where.items()]
+        self.data: _Tests = tuple(each for each in tests if each[0] not in _ENVELOPE)
+        self.envelope: _Tests = tuple(each for each in tests if each[0] in _ENVELOPE)
+
+
+Feed = tuple[Symptom, Where, bool]  # True: the match is in `on`, False: in `clear`
 
 
 class Feeds:
     """The feeds of one kind, in the pack's order."""
 
-    def __init__(self, feeds: Sequence[Feed]) -> None:
+    def __init__(self, feeds: Sequence[tuple[Symptom, Match, bool]]) -> None:
         asked = Counter(name for _, match, _ in feeds for name in match.where if _values(match, name))
         self._field = asked.most_common(1)[0][0] if asked else ""
+        made = [(match, (symptom, Where(match.where), starts)) for symptom, match, starts in feeds]
         self._by: dict[Scalar, tuple[Feed, ...]] = {
-            value: tuple(feed for feed in feeds if self._may(feed[1], value))
-            for value in {value for _, match, _ in feeds for value in _values(match, self._field)}
+            value: tuple(feed for match, feed in made if self._may(match, value))
+            for value in {value for match, _ in made for value in _values(match, self._field)}
         }
-        self._others = tuple(feed for feed in feeds if not _values(feed[1], self._field))
+        self._others = tuple(feed for match, feed in made if not _values(match, self._field))
 
     def of(self, event: Event) -> tuple[Feed, ...]:
         """Those that an event may feed."""

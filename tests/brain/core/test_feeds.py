@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.contract.messages import Event, Severity
+from brain.core.faults import facts
 from brain.core.pack import conditions
 from brain.core.pack.feeds import Feeds, field_of
 from brain.core.pack.spec import Match, Symptom
@@ -20,6 +21,9 @@ TESTS: st.SearchStrategy[Any] = st.one_of(
     VALUES.map(lambda value: {"ne": value}),
     st.just({"exists": False}),
     st.just({"gte": 1}),
+    st.just({"eq": 1}),
+    st.just({"in": ["x", 2]}),
+    st.just({"gt": 0, "lte": 2}),
 )
 WHERE = st.dictionaries(st.sampled_from(NAMES), TESTS, max_size=3)
 DATA = st.dictionaries(st.sampled_from(("code", "name")), VALUES)
@@ -40,15 +44,17 @@ def test_what_passes_is_found_in_its_order(
     wheres: list[dict[str, Any]], data: dict[str, Any], severity: Severity, count: int
 ) -> None:
     """The same as asking every one, of which the documentation speaks."""
-    symptom = Symptom(name="s", scope="gpu", summary="", detect="seen", on=(), ttl_s=1)
-    feeds = [(symptom, Match(kind="k", where=where), True) for where in wheres]
+    feeds = [
+        (Symptom(name=f"s{number}", scope="gpu", summary="", ttl_s=1), Match(kind="k", where=where), True)
+        for number, where in enumerate(wheres)
+    ]
     seen = event(data, severity, count)
 
     def passes(match: Match) -> bool:
         return all(conditions.test(want, field_of(seen, name)) for name, want in match.where.items())
 
-    found = [match.where for _, match, _ in Feeds(feeds).of(seen) if passes(match)]
-    assert found == [match.where for _, match, _ in feeds if passes(match)]
+    found = [symptom.name for symptom, where, _ in Feeds(feeds).of(seen) if facts.matches(where, seen)]
+    assert found == [symptom.name for symptom, match, _ in feeds if passes(match)]
 
 
 def test_a_storm_of_four_times_the_nodes_is_about_four_times_the_work() -> None:

@@ -130,6 +130,11 @@ class Appended(Outbox):
         self.kept += [given] if keep else []
         return super().put(what, body, id_, keep=keep)
 
+    def forget(self) -> None:
+        """The log has all of it."""
+        self._entries.clear()
+        self._waiting.clear()
+
 
 class Sent(Nodes):
     """Keeps the steps that would go to nodes; each is answered at once."""

@@ -63,6 +63,24 @@ async def test_a_leader_writes_the_intent_and_performs_only_what_it_reads_back(s
     assert [result.step for result in brain.appended(StepResult)] == [intent.step]
 
 
+async def test_what_machines_wait_for_goes_out_before_what_people_read(start: Start) -> None:
+    """The page of the same fault is begun when the connection has had the intent, though the engine tells of it first."""
+    brain, log = start("b1"), lost_gpu("b1")
+    brain.lease.give(1)
+    begun: list[
+        list[str]
+    ] = []  # at each look of the outbox whether it has something to send: what was begun by then
+
+    async def send() -> None:
+        begun.append(list(brain.background.names))
+
+    brain.outbox.send = send  # type: ignore[method-assign]
+    await brain.read(log)
+    assert brain.appended(Intent)
+    assert begun == [[]]
+    assert any(name.startswith("page ") for name in brain.background.names)
+
+
 async def test_an_intent_of_an_older_epoch_is_void(start: Start) -> None:
     """A former leader's intent is on the log after its successor's epoch: nobody performs it."""
     brain, log = start("b1"), lost_gpu("b1")
