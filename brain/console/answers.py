@@ -5,13 +5,15 @@ from typing import Any
 
 import orjson
 from aiohttp import web
+from pydantic import BaseModel
 
 from agent.contract.inert import inert_json
 
 
 def encoded(value: Any) -> bytes:
     """Returns JSON."""
-    return inert_json(orjson.dumps(value).decode()).encode()
+    text = value.model_dump_json() if isinstance(value, BaseModel) else orjson.dumps(value).decode()
+    return inert_json(text).encode()
 
 
 def encoded_list(key: str, values: Iterable[Any], pause: Callable[[], None]) -> bytes:

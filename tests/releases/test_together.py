@@ -78,7 +78,7 @@ def test_brain_then_agents_are_upgraded_and_go_back(tmp_path: Path, released: tu
             (whole.start_brain if part == "brain" else whole.start_agent)()
             lost_gpu(whole, number)
             assert len(open_scopes(whole)) == number - 0x40, "what was open is open"
-            assert [hold["why"] for hold in whole.get("/api/status")["holds"]] == ["over the upgrade"]
+            assert [hold["why"] for hold in whole.get("/api/v1/status")["holds"]] == ["over the upgrade"]
 
 
 def test_brains_are_upgraded_one_by_one(tmp_path: Path, released: tuple[Path, Path]) -> None:
@@ -87,6 +87,6 @@ def test_brains_are_upgraded_one_by_one(tmp_path: Path, released: tuple[Path, Pa
         whole.start_standby()
         whole.kill("brain")
         whole.url = whole.url_of("standby")
-        whole.wait_for(lambda: whole.get("/api/status").get("leads"), "the new brain leads")
+        whole.wait_for(lambda: whole.get("/api/v1/status").get("leads"), "the new brain leads")
         lost_gpu(whole, 0x42)
         assert len(open_scopes(whole)) == 2

@@ -291,7 +291,7 @@ async def test_what_a_person_and_a_node_say_is_inert_in_the_whole(
             )
             status, _ = await whole.say("hold", scope="all", why=f"{number} {text}")
             assert status == 200
-        found = await whole.until(lambda answer: answer["incidents"], "an incident", "/api/incidents")
+        found = await whole.until(lambda answer: answer["incidents"], "an incident", "/api/v1/incidents")
         id_ = found["incidents"][0]["id"]
         env = {"GPUWARD_URL": whole.running.console_url, "GPUWARD_TOKEN_FILE": str(whole.ann)}
         commands: list[list[str]] = [["status"], ["incidents"], ["nodes"], ["explain", id_, "--notes"]]
@@ -307,7 +307,7 @@ async def test_what_a_person_and_a_node_say_is_inert_in_the_whole(
 async def leave_in_the_middle(url: str, speak: Callable[[], Any]) -> None:
     """Twenty watchers that go away without a word, while notes are written to them."""
     for _ in range(20):
-        async with aiohttp.ClientSession() as session, session.get(f"{url}/api/watch?last=100") as answer:
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/api/v1/watch?last=100") as answer:
             await answer.content.readline()
             assert answer.connection is not None
             assert answer.connection.transport is not None

@@ -1,0 +1,25 @@
+"""The API's description of itself."""
+
+from functools import cache
+
+from aiohttp import web
+
+from brain.console.access.route import Route
+from brain.console.answers import encoded
+from brain.console.api import table
+from brain.console.api.base import Nothing
+from brain.console.api.openapi import document
+from brain.console.api.serving import Checked, serve
+
+
+def routes() -> list[Route]:
+    """Returns the route."""
+
+    @cache
+    def body() -> bytes:
+        return encoded(document())
+
+    async def show(_: Checked[Nothing, Nothing]) -> web.Response:
+        return web.Response(body=body(), content_type=table.OPENAPI.media)
+
+    return [serve(table.OPENAPI, show)]
