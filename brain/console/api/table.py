@@ -112,15 +112,22 @@ COMMAND = sends(
     body=CommandBody,
     least=Role.OPERATOR,
 )
-DRILLS = reads("drills", "/drill", "The drills, and the simulated nodes.", DrillListShape, query=Nothing)
+DRILLS = reads(
+    "drills",
+    "/drill",
+    "The drills, and the simulated nodes. 404: `drill` is not set in brain.toml.",
+    DrillListShape,
+    query=Nothing,
+    problems=(404, 409, 502),
+)
 INJECT = sends(
     "inject",
     "/drill",
-    "Injects a drill into a simulated node.",
+    "Injects a drill into a simulated node. 404: `drill` is not set in brain.toml.",
     {200: InjectedShape},
     body=WantedDrill,
     least=Role.OPERATOR,
-    problems=(409, 502),
+    problems=(404, 409, 502),
 )
 OPENAPI = reads(
     "openapi",
