@@ -72,14 +72,16 @@ def _request(title: str, one: Json) -> Iterator[str]:
     if "requestBody" in one:
         yield f"Body: {_type(one['requestBody']['content']['application/json']['schema'])}."
         yield ""
+    if "304" in one["responses"]:
+        yield f"- 304 {one['responses']['304']['description']}"
     for status, answer in one["responses"].items():
-        for kind, content in answer["content"].items():
+        for kind, content in answer.get("content", {}).items():
             if content["schema"] != {"$ref": "#/components/schemas/Problem"}:
                 yield f"- {status} {HTTPStatus(int(status)).phrase}: {_type(content['schema']) or f'`{kind}`'}"
     refused = [
         status
         for status, answer in one["responses"].items()
-        for content in answer["content"].values()
+        for content in answer.get("content", {}).values()
         if content["schema"] == {"$ref": "#/components/schemas/Problem"}
     ]
     yield f"- {', '.join(refused)}: [Problem](#problem)"

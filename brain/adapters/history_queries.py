@@ -41,6 +41,26 @@ def is_damage(error: Exception) -> bool:
     return code & 0xFF in _DAMAGE
 
 
+class _Wanted:
+    """The conditions of a question; values never stand in its text."""
+
+    __slots__ = ("_texts", "args")
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self.args: list[str | float] = []
+
+    def add(self, text: str, *args: str | float) -> None:
+        """One condition."""
+        self._texts.append(text)
+        self.args += args
+
+    @property
+    def sql(self) -> str:
+        """All of them."""
+        return " AND ".join(self._texts)
+
+
 class HistoryQueries:
     """The questions, over one connection."""
 
@@ -61,6 +81,73 @@ class HistoryQueries:
             rows += self._db.execute(_PAST, (limit - len(rows),)).fetchall()
         rows.sort(key=lambda row: (-row[0], row[1]))
         return [renamed.rename_in_incident(orjson.loads(body)) for _, _, body in self._each(rows)]
+
+    def incidents_page(
+        self,
+        *,
+        over: bool,
+        state: str,
+        severity: str,
+        cause: str,
+        scope: str,
+        node: str,
+        since: float,
+        until: float,
+        after: tuple[float, str] | None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Returns incidents, newest first, behind (opened_at, id); cause, scope and node are globs, empty: any."""
+        wanted = _Wanted()
+        wanted.add("opened_at >= ? AND opened_at < ?", since, until)
+        if after is not None:
+            wanted.add("(opened_at < ? OR (opened_at = ? AND id > ?))", after[0], *after)
+        if not over:
+            wanted.add(f"state NOT IN {OVER}")
+        if state:
+            named = (state, *(old for old, new in renamed.STATES.items() if new == state))
+            wanted.add(f"state IN ({','.join('?' * len(named))})", *named)
+        for key, value, how in (
+            ("severity", severity, "="),
+            ("cause", cause, "GLOB"),
+            ("scope", scope, "GLOB"),
+            ("node", node, "GLOB"),
+        ):
+            if value:
+                wanted.add(f"json_extract(CAST(body AS TEXT), '$.{key}') {how} ?", value)
+        rows = self._db.execute(
+            f"SELECT body FROM incidents WHERE {wanted.sql} ORDER BY opened_at DESC, id LIMIT ?",  # noqa: S608 - constants
+            (*wanted.args, limit),
+        )
+        return [renamed.rename_in_incident(orjson.loads(body)) for (body,) in self._each(rows)]
+
+    def notes_page(
+        self,
+        *,
+        kind: str,
+        incident: str,
+        run: str,
+        scope: str,
+        since: float,
+        until: float,
+        before: str,
+        limit: int,
+    ) -> list[dict[str, Any]] | None:
+        """Returns notes, newest first, that are older than the note `before`; kind and scope are globs, empty: any. None: there
+        is no note `before`.
+        """
+        wanted = _Wanted()
+        wanted.add("at >= ? AND at < ?", since, until)
+        if before:
+            row = self._db.execute("SELECT n FROM notes WHERE id = ?", (before,)).fetchone()
+            if row is None:
+                return None
+            wanted.add("n < ?", row[0])
+        for key, value, how in (
+            ("kind", kind, "GLOB"), ("incident", incident, "="), ("run", run, "="), ("scope", scope, "GLOB")
+        ):  # fmt: skip
+            if value:
+                wanted.add(f"{key} {how} ?", value)
+        return self._notes(f"WHERE {wanted.sql} ORDER BY n DESC LIMIT ?", (*wanted.args, limit))
 
     def incident(self, id_: str) -> dict[str, Any] | None:
         """Returns one incident; `id_` may be a prefix of its id that no other incident has."""

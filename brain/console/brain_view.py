@@ -30,6 +30,40 @@ class History(Protocol):
         """Returns incidents, newest first; where there are more, open ones of every node before many of one node."""
         ...
 
+    def incidents_page(
+        self,
+        *,
+        over: bool,
+        state: str,
+        severity: str,
+        cause: str,
+        scope: str,
+        node: str,
+        since: float,
+        until: float,
+        after: tuple[float, str] | None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Returns incidents, newest first, behind (opened_at, id); cause, scope and node are globs, empty: any."""
+        ...
+
+    def notes_page(
+        self,
+        *,
+        kind: str,
+        incident: str,
+        run: str,
+        scope: str,
+        since: float,
+        until: float,
+        before: str,
+        limit: int,
+    ) -> list[dict[str, Any]] | None:
+        """Returns notes, newest first, that are older than the note `before`; kind and scope are globs, empty: any. None: there
+        is no note `before`.
+        """
+        ...
+
     def incident(self, id_: str) -> dict[str, Any] | None:
         """Returns one incident; `id_` may be a prefix of its id that no other incident has."""
         ...

@@ -3,19 +3,20 @@
 import asyncio
 import contextlib
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from aiohttp import hdrs, web
 
 from agent.contract.inert import inert
 from agent.contract.messages import clip
-from brain.console import shapes
+from brain.console import lists, shapes
 from brain.console.access.door import Door
 from brain.console.access.route import Route
-from brain.console.answers import encoded, encoded_list
+from brain.console.answers import encoded
 from brain.console.api import table
 from brain.console.api.base import Nothing
-from brain.console.api.incident_shapes import IncidentsQuery, NoteShape
+from brain.console.api.incident_shapes import IncidentsQuery, NoteShape, NotesQuery
 from brain.console.api.log_shapes import WatchQuery
 from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
@@ -34,13 +35,10 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
     watchers: Counter[str] = Counter()
 
     async def incidents(asked: Checked[IncidentsQuery, Nothing]) -> web.StreamResponse:
-        everything = asked.query.all
+        return await reading.answer(asked.http, partial(lists.incidents, asked.query, rests.pause))
 
-        def work(history: History) -> bytes:
-            found = history.incidents(open_only=not everything)
-            return encoded_list("incidents", map(shapes.incident, found), rests.pause)
-
-        return await reading.answer(asked.http, work)
+    async def notes(asked: Checked[NotesQuery, Nothing]) -> web.StreamResponse:
+        return await reading.answer(asked.http, partial(lists.notes, asked.query, rests.pause))
 
     async def incident(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
         id_ = asked.id
@@ -129,6 +127,7 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
         serve(table.INCIDENTS, incidents),
         serve(table.INCIDENT, incident),
         serve(table.EXPLAIN, explained),
+        serve(table.NOTES, notes),
         serve(table.RUN, run),
         serve(table.WATCH, watch),
     ]

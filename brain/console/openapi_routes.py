@@ -10,6 +10,7 @@ from brain.console.api import table
 from brain.console.api.base import Nothing
 from brain.console.api.openapi import document
 from brain.console.api.serving import Checked, serve
+from brain.console.packing import packed_answer
 
 
 def routes() -> list[Route]:
@@ -19,7 +20,7 @@ def routes() -> list[Route]:
     def body() -> bytes:
         return encoded(document())
 
-    async def show(_: Checked[Nothing, Nothing]) -> web.Response:
-        return web.Response(body=body(), content_type=table.OPENAPI.media)
+    async def show(asked: Checked[Nothing, Nothing]) -> web.Response:
+        return await packed_answer(asked.http, body())
 
     return [serve(table.OPENAPI, show)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from fnmatch import fnmatchcase
 
 from agent import __version__
 from brain.console import shapes
@@ -9,8 +10,16 @@ from brain.console.access.route import Route
 from brain.console.access.two_persons import Proposals
 from brain.console.api import table
 from brain.console.api.base import Nothing
+from brain.console.api.pages import cursor, place
 from brain.console.api.serving import Checked, serve
-from brain.console.api.status_shapes import NodeListShape, NodeShape, ProposalShape, StatusShape, TroubleShape
+from brain.console.api.status_shapes import (
+    NodeListShape,
+    NodeShape,
+    NodesQuery,
+    ProposalShape,
+    StatusShape,
+    TroubleShape,
+)
 from brain.console.brain_view import BrainView, NodeBeat
 from brain.core.pack.rulebook import MATCHER
 from brain.core.pack.spec import Place
@@ -63,16 +72,23 @@ def routes(brain: BrainView, proposals: Proposals) -> list[Route]:
             ],
         )
 
-    async def nodes(_: Checked[Nothing, Nothing]) -> NodeListShape:
-        state = brain.live.state
+    async def nodes(asked: Checked[NodesQuery, Nothing]) -> NodeListShape:
+        query, state = asked.query, brain.live.state
         places = state.pack.places if state.pack else {}
         beats = brain.newest_beats()
-        found = []
+        after = place(query.cursor, str)
+        found: list[NodeShape] = []
         for number, name in enumerate(sorted({*state.nodes, *beats})):
             if number % _NODES_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            found.append(_node(name, state.nodes.get(name), beats.get(name), places.get(name)))
-        return NodeListShape(nodes=found)
+            if after and name <= after[0]:
+                continue
+            node = _node(name, state.nodes.get(name), beats.get(name), places.get(name))
+            if _fits(node, query):
+                if len(found) == query.limit:
+                    return NodeListShape(nodes=found, next=cursor(found[-1].name))
+                found.append(node)
+        return NodeListShape(nodes=found, next="")
 
     return [serve(table.STATUS, status), serve(table.NODES, nodes)]
 
@@ -91,4 +107,11 @@ def _node(name: str, node: Node | None, beat: NodeBeat | None, place: Place | No
         leaf=place.leaf if place else "",
         rack=place.rack if place else "",
         pod=place.pod if place else "",
+    )
+
+
+def _fits(node: NodeShape, query: NodesQuery) -> bool:
+    globs = ((node.name, query.name), (node.rack, query.rack), (node.leaf, query.leaf))
+    return query.alive in (None, node.alive) and all(
+        fnmatchcase(text, pattern) for text, pattern in globs if pattern
     )

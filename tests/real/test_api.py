@@ -1,14 +1,17 @@
 """The API of a real brain: what its table says is what it does, and errors say who must do what."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 
 from brain.console.api.endpoint import PREFIX
 from brain.console.api.problems import PROBLEM, ProblemShape
 from brain.console.api.table import TABLE
+from brain.console.packing import PACKED_FROM
 from brain.console.server import Console
 from tests import people
 from tests.real.brain_kit import lab
@@ -76,3 +79,48 @@ async def test_whoever_asks_at_the_paths_of_version_0_1_is_led_on(tmp_path: Path
                 async with session.get(path, allow_redirects=False) as answer:
                     assert answer.status in (308, 403, 404, 421), path
                     assert answer.headers.get("Location", PREFIX).startswith(f"{PREFIX}"), path
+
+
+@pytest.mark.component("nats-server")
+async def test_what_a_client_has_is_not_sent_again(tmp_path: Path) -> None:
+    """Each JSON answer that is read has an ETag; when it changes it is sent again. Whoever takes gzip gets it, and whoever pages
+    through a list gets all of it.
+    """
+    async with lab(tmp_path) as whole:
+        assert whole.running is not None
+        for name in ("n1", "n2", "n3"):
+            await (await whole.node(name)).event("gpu.xid", "gpu/0000:3b:00", code=79)
+        await whole.until(
+            lambda found: len(found["incidents"]) >= 3, "they are seen", "/api/v1/incidents?all=1"
+        )
+        headers = people.bearer(whole.ann) | {"Accept-Encoding": "gzip"}
+        async with aiohttp.ClientSession(
+            whole.running.console_url, headers=headers, auto_decompress=False
+        ) as session:
+            for path in ("/incidents", "/nodes", "/notes", "/me", "/tokens", "/openapi.json"):
+                async with session.get(PREFIX + path) as answer:
+                    body = await answer.read()
+                    tag = answer.headers["ETag"]
+                    packed = answer.headers.get("Content-Encoding") == "gzip"
+                whole_body = gzip.decompress(body) if packed else body
+                assert packed == (len(whole_body) >= PACKED_FROM), path
+                orjson.loads(whole_body)
+                async with session.get(PREFIX + path, headers={"If-None-Match": tag}) as answer:
+                    assert (answer.status, await answer.read(), answer.headers["ETag"]) == (304, b"", tag), (
+                        path
+                    )
+            async with session.get(f"{PREFIX}/notes") as answer:
+                before = answer.headers["ETag"]
+            await whole.say("hold", scope="all", why="a look")
+            async with session.get(f"{PREFIX}/notes", headers={"If-None-Match": before}) as answer:
+                assert answer.status == 200
+        for key, more in (("nodes", ""), ("incidents", "&all=1"), ("notes", "")):
+            every = await whole.get(f"{PREFIX}/{key}?limit=1000{more}")
+            found, following = [], ""
+            while True:
+                page = await whole.get(f"{PREFIX}/{key}?limit=2&cursor={following}{more}")
+                found += page[key]
+                if not (following := page["next"]):
+                    break
+            names = [[one.get("id", one.get("name")) for one in some] for some in (found, every[key])]
+            assert names[0] == names[1] != [], key

@@ -27,6 +27,7 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/v1/explain/{id}"): (READ, None),
     ("GET", "/api/v1/runs/{id}"): (READ, None),
     ("GET", "/api/v1/nodes"): (READ, None),
+    ("GET", "/api/v1/notes"): (READ, None),
     ("GET", "/api/v1/watch"): (READ, None),
     ("GET", "/api/v1/openapi.json"): (READ, None),
     ("GET", "/metrics"): (READ, None),

@@ -1,10 +1,17 @@
 """Incidents, the notes about them, and their runs."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from brain.console.api.base import Asked, Shape, Time
+from brain.console.api.base import Shape, Time
+from brain.console.api.pages import Paged
+from brain.core.pack.spec import Priority
+from brain.core.state import IncidentState
+
+Pattern = Annotated[str, Field(max_length=300)]
+Since = Annotated[float | None, Field(ge=0, lt=1e11, description="Not before, in seconds since 1970.")]
+Until = Annotated[float | None, Field(ge=0, lt=1e11, description="Before, in seconds since 1970.")]
 
 
 class EvidenceShape(Shape):
@@ -57,15 +64,28 @@ class IncidentShape(Shape):
 
 
 class IncidentListShape(Shape):
-    """Incidents, newest first."""
+    """Incidents, newest first. Where nothing in particular is asked for: of more than 1000 those that hide no other node's (at
+    most 20 open ones of each node come before any others).
+    """
 
     incidents: list[IncidentShape]
+    next: str = Field(description="The cursor of the next page; empty: there is none.")
+    more: bool = Field(description="Are there more than these? `limit` and `cursor` lead through all.")
 
 
-class IncidentsQuery(Asked):
+class IncidentsQuery(Paged):
     """Which incidents."""
 
     all: bool = Field(default=False, description="Closed ones too, and those that another incident explains.")
+    state: IncidentState | None = Field(default=None, description="Only those in this state.")
+    severity: Priority | None = Field(default=None, description="Only those of this severity.")
+    cause: Pattern = Field(default="", description="Only those of these causes (glob).")
+    scope: Pattern = Field(default="", description="Only those at these scopes (glob).")
+    node: Pattern = Field(
+        default="", description="Only those at these nodes (glob); not those of wider scopes."
+    )
+    since: Since = None
+    until: Until = None
 
 
 class NoteShape(Shape):
@@ -80,6 +100,27 @@ class NoteShape(Shape):
     caused_by: str = Field(description="The id of the input that caused it.")
     data: dict[str, Any]
     at: Time | None
+
+
+class NoteListShape(Shape):
+    """Notes, newest first."""
+
+    notes: list[NoteShape]
+    next: str = Field(description="The cursor of the next page; empty: this is the last one.")
+
+
+class NotesQuery(Paged):
+    """Which notes. `limit`: 100 where it is left out."""
+
+    kind: Pattern = Field(
+        default="",
+        description="Only these kinds (glob): `page.*` are pages, `operator.*` is what people said.",
+    )
+    incident: str = Field(default="", max_length=300, description="Only those about this incident.")
+    run: str = Field(default="", max_length=300, description="Only those about this run.")
+    scope: Pattern = Field(default="", description="Only those at these scopes (glob).")
+    since: Since = None
+    until: Until = None
 
 
 class RungShape(Shape):

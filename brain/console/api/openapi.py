@@ -135,6 +135,9 @@ def _responses(row: Endpoint[Any, Any], schemas: Mapping[type[BaseModel], Json])
         found[str(status)] = _response(status, kind, schemas[model])
     if row.media:
         found["200"] = _response(200, row.media, {})
+    if row.method == "GET" and "200" in found and "application/json" in found["200"]["content"]:
+        found["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
+        found["304"] = {"description": "Not Modified: the ETag is one of If-None-Match."}
     more = (*((404,) if row.parts else ()), *(_WITH_BODY if row.body is not Nothing else ()))
     for status in sorted({*_ALWAYS, *more, *row.problems}):
         found.setdefault(str(status), _response(status, PROBLEM, schemas[ProblemShape]))

@@ -4,14 +4,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from pydantic import ValidationError
 
 from brain.console.access.route import Route
-from brain.console.answers import json_answer
+from brain.console.answers import encoded, json_answer
 from brain.console.api.base import Nothing, Shape
 from brain.console.api.endpoint import B, Endpoint, Q
 from brain.console.api.problems import wrong
+from brain.console.packing import packed_answer
 from brain.console_config import Role
 
 
@@ -39,7 +40,11 @@ def serve(endpoint: Endpoint[Q, B], handler: Serves[Q, B]) -> Route:
         query = _query(endpoint.query, request)
         body = await _body(endpoint.body, request)
         answer = await handler(Checked(http=request, query=query, body=body))
-        return json_answer(answer) if isinstance(answer, Shape) else answer
+        if not isinstance(answer, Shape):
+            return answer
+        if endpoint.method == hdrs.METH_GET:
+            return await packed_answer(request, encoded(answer))
+        return json_answer(answer)
 
     return Route(
         method=endpoint.method,

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from brain.console.api.base import Shape, Time
+from brain.console.api.pages import Paged
 
 
 class TroubleShape(Shape):
@@ -95,3 +96,15 @@ class NodeListShape(Shape):
     """The nodes, by name."""
 
     nodes: list[NodeShape]
+    next: str = Field(description="The cursor of the next page; empty: this is the last one.")
+
+
+class NodesQuery(Paged):
+    """Which nodes. Without `limit`: all."""
+
+    name: str = Field(default="", max_length=300, description="Only these names (glob).")
+    alive: bool | None = Field(
+        default=None, description="Only those that are heard, or only those that are not."
+    )
+    rack: str = Field(default="", max_length=300, description="Only those in these racks (glob).")
+    leaf: str = Field(default="", max_length=300, description="Only those at these leaf switches (glob).")

@@ -20,9 +20,16 @@ from brain.console.api.chain_shapes import ChainShape
 from brain.console.api.command_shapes import RefusedShape, SaidShape
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
-from brain.console.api.incident_shapes import IncidentListShape, IncidentShape, IncidentsQuery, RunShape
+from brain.console.api.incident_shapes import (
+    IncidentListShape,
+    IncidentShape,
+    IncidentsQuery,
+    NoteListShape,
+    NotesQuery,
+    RunShape,
+)
 from brain.console.api.log_shapes import LogQuery, WatchQuery
-from brain.console.api.status_shapes import NodeListShape, StatusShape
+from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
 from brain.console.api.verbs import CommandBody
 from brain.console_config import Role
 
@@ -34,9 +41,16 @@ STATUS = reads(
     StatusShape,
     query=Nothing,
 )
-NODES = reads("nodes", "/nodes", "The nodes and their newest heartbeats.", NodeListShape, query=Nothing)
+NODES = reads("nodes", "/nodes", "The nodes and their newest heartbeats.", NodeListShape, query=NodesQuery)
 INCIDENTS = reads(
     "incidents", "/incidents", "Incidents, newest first.", IncidentListShape, query=IncidentsQuery
+)
+NOTES = reads(
+    "notes",
+    "/notes",
+    "The audit: what was decided, done and said, newest first.",
+    NoteListShape,
+    query=NotesQuery,
 )
 INCIDENT = reads(
     "incident", "/incidents/{id}", "One incident.", IncidentShape, query=Nothing, parts=_INCIDENT
@@ -142,6 +156,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     INCIDENTS,
     INCIDENT,
     EXPLAIN,
+    NOTES,
     RUN,
     WATCH,
     EVIDENCE,
