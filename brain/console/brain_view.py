@@ -96,6 +96,32 @@ class History(Protocol):
         """A question has failed: the file may be damaged."""
         ...
 
+    def log(self) -> str:
+        """Returns the identity of the log that it was written from."""
+        ...
+
+    def newest(self) -> tuple[str, int, bool]:
+        """Returns (id of the newest note, newest position on the log, did the brain itself write that note?); empty and 0: there
+        is none.
+        """
+        ...
+
+    def place_of(self, note: str) -> int | None:
+        """Returns the place of a note; None: it is not there."""
+        ...
+
+    def notes_at(self, seq: int, place: int) -> list[str]:
+        """Returns the ids of the notes of one position on the log, up to a place."""
+        ...
+
+    def place_before(self, seq: int) -> int | None:
+        """Returns the place of the last note of before this position on the log; None: what came before is not there any more."""
+        ...
+
+    def notes_after(self, place: int, limit: int) -> list[dict[str, Any]]:
+        """Returns the first notes after a place, with theirs as `n`."""
+        ...
+
     def newest_notes(self, limit: int) -> list[dict[str, Any]]:
         """Returns the newest notes, the oldest of them first."""
         ...

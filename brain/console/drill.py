@@ -21,7 +21,7 @@ from brain.console_config import Role
 
 RECIPIENT = "drill"  # requests go to it as if it were a node
 ANSWER_S = 5.0
-Told = TypeVar("Told", bound=Shape)
+Heard = TypeVar("Heard", bound=Shape)
 
 
 def routes(brain: BrainView, door: Door) -> list[Route]:
@@ -42,7 +42,7 @@ def routes(brain: BrainView, door: Door) -> list[Route]:
     return [serve(table.DRILLS, show), serve(table.INJECT, inject)]
 
 
-async def _pass_on(brain: BrainView, request: dict[str, Any], kind: type[Told]) -> Told:
+async def _pass_on(brain: BrainView, request: dict[str, Any], kind: type[Heard]) -> Heard:
     try:
         answer = orjson.loads(await brain.ask(RECIPIENT, orjson.dumps(request), ANSWER_S))
         if not answer["ok"]:

@@ -23,6 +23,7 @@ from brain.console import (
     operator_commands,
     status_routes,
     token_routes,
+    watching,
 )
 from brain.console.access import connections, listening, malformed
 from brain.console.access.credentials import Credentials
@@ -66,7 +67,8 @@ class Console:
         brain = self._brain
         return [
             *status_routes.routes(brain, self._proposals),
-            *history_routes.routes(brain, self._door, self._reading),
+            *history_routes.routes(brain, self._reading),
+            *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),
             *self._login(),

@@ -8,7 +8,11 @@ MOST_NOTES = 1000
 
 
 class WatchQuery(Asked):
-    """Where to begin."""
+    """Where to begin: now, with the last notes, or after an event that you have (its `id`; browsers send it as Last-Event-ID)."""
+
+    after: str = Field(
+        default="", max_length=2000, description="The `id` of the last event that you have; wins over `last`."
+    )
 
     last: int = Field(
         default=0, ge=0, le=MOST_NOTES, description="How many notes that are there already to begin with."

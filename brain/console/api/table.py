@@ -69,7 +69,9 @@ RUN = reads(
 WATCH = reads(
     "watch",
     "/watch",
-    "Notes as they are written, as server-sent events: `note`, with a note as its data.",
+    "Notes as they are written, as server-sent events: `note`, with a note as its data. `begin` says where you are; `lost`: what "
+    "came since your last one cannot be told any more, so read anew what you show. With the `id` of the last event in "
+    "Last-Event-ID nothing is missed and nothing told twice, also at another brain of the cell.",
     query=WatchQuery,
     media="text/event-stream",
 )
