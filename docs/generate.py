@@ -26,7 +26,7 @@ from brain.core.healing import run_states
 from brain.core.pack import spec, vocabulary
 from brain.core.pack.actions import ACTIONS
 from brain.core.state import IncidentState, RunState
-from docs import api_page, field_comments, field_tables, plug_ins, scale, telemetry_tables
+from docs import answer_types, api_page, field_comments, field_tables, plug_ins, scale, telemetry_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 Before = TypeVar("Before", bound=Enum)
@@ -325,6 +325,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/actions.md": actions,
     "docs/api.md": lambda: f"{HEAD}\n{api_page.page()}",
     "docs/scale.md": scale.page,
+    "brain/cli/answers.py": answer_types.module,
     "deploy/agent.toml": agent_toml,
 }
 

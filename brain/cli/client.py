@@ -15,6 +15,7 @@ import click
 from agent.contract.inert import inert, inert_data
 from agent.shared import reasons
 from brain.cli import listener
+from brain.cli.answers import NoteJson, SaidJson
 from brain.console.access import local_token
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,9 +88,10 @@ class Client:
         with self._open(self._request(path, query), TIMEOUT_S) as answer:
             return self._read(self._json(answer))
 
-    def submit(self, verb: str, **args: str | float) -> Any:
+    def submit(self, verb: str, **args: str | float) -> SaidJson:
         """Submits an operator command; returns the answer of `/api/v1/command`."""
-        return self.post("command", body={"verb": verb, "args": args})
+        said: SaidJson = self.post("command", body={"verb": verb, "args": args})
+        return said
 
     def post(self, *path: str, body: Mapping[str, Any]) -> Any:
         """Posts a JSON body to `/api/v1/<path>` and returns the JSON answer."""
@@ -117,18 +119,22 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 raise click.ClickException(f"the download was interrupted: {error}") from error
 
-    def watch(self, last: int) -> Iterator[dict[str, Any] | None]:
-        """Yields notes as they are written, and None when there was none for a while. Ends when the connection is lost."""
-        with self._open(self._request(("watch",), f"last={last}"), WATCH_TIMEOUT_S) as answer:
+    def watch(self, last: int, after: str = "") -> Iterator[tuple[str, NoteJson | None]]:
+        """Yields (where the watch is, note) as notes are written; the note is None when there was none for a while. Ends when the
+        connection is lost. It begins after `after`, where a watch was, or with the `last` notes.
+        """
+        query = f"after={quote(after, safe='')}" if after else f"last={last}"
+        with self._open(self._request(("watch",), query), WATCH_TIMEOUT_S) as answer:
             try:
                 for raw in answer:
                     line = raw.decode("utf-8", "replace").rstrip("\n")
-                    if line.startswith("data: {"):
+                    if line.startswith("id: "):
+                        after = line[4:]
+                    elif line.startswith("data: {"):
                         note = json.loads(line[6:])
-                        if note:
-                            yield self._read(note)
+                        yield after, (self._read(note) if note else None)
                     elif line.startswith(":"):
-                        yield None
+                        yield after, None
             except (OSError, http.client.HTTPException):
                 return
 

@@ -64,7 +64,7 @@ def _first_note(whole: Lab, kind: str) -> str:
     from brain.cli.client import Client
 
     assert whole.running is not None
-    for note in Client(whole.running.console_url).watch(50):
+    for _, note in Client(whole.running.console_url).watch(50):
         if note is not None and note["kind"] == kind:
             return str(note["text"])
     raise AssertionError("the feed ended")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from email import message_from_bytes, policy
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -172,7 +172,7 @@ def test_tables_and_chains_on_a_terminal(text: str) -> None:
     one = INCIDENT | {"id": evil, "cause": evil, "scope": evil, "evidence": []}
     screen = console()
     screen.file, screen._force_terminal = io.StringIO(), True
-    screen.print(IncidentList([one]), crop=False)
+    screen.print(IncidentList([cast(Any, one)]), crop=False)
     assert "\x1b]8" not in screen.file.getvalue()
     if evil.startswith("[link"):
         assert evil in screen.file.getvalue()
@@ -184,9 +184,9 @@ def test_tables_and_chains_on_a_terminal(text: str) -> None:
         "pages": [],
         "notes": [],
     }
-    lines = list(render(found, notes=True, width=80))
+    lines = list(render(cast(Any, found), notes=True, width=80))
     assert not acts(re.sub(r"\x1b\[[0-9;]*m", "", "".join(lines)))
-    note = {"at": None, "kind": evil, "incident": evil, "run": "", "scope": "", "text": evil}
+    note: Any = {"at": None, "kind": evil, "incident": evil, "run": "", "scope": "", "text": evil}
     assert not acts(watch.line(note))
 
 
