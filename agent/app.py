@@ -122,7 +122,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             jwt_file=config.nats_jwt_file,
             ca=lambda: trusted.ca,
         )
-        publisher = Publisher(spool, config.cell, config.node)
+        publisher = Publisher(spool, config.cell, config.node, connection.elsewhere)
         pause = NvmlPause()
         looker = Looker(host, feeder)
         heartbeat = Heartbeat(

@@ -9,6 +9,7 @@ what must arrive is in a spool or an outbox and is sent again by id; what ages (
 import asyncio
 import contextlib
 import logging
+import random
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -86,6 +87,7 @@ class NatsConnection:
         self._ping_s = ping_s
         self._told_error = on_error
         self._server = ""
+        self._order = _mixed(self._servers)  # in which the servers are tried next
         self._tls: ssl.SSLObject | None = None  # of the connection that we have or had
         self._announced = False
         self._cause: Exception | None = None  # why the present attempt fails
@@ -96,8 +98,7 @@ class NatsConnection:
     @property
     def peer(self) -> tuple[str, int] | None:
         """Host and port of the server that we are or were connected to; None before the first connection."""
-        parts = urlsplit(self._server)
-        return (parts.hostname, parts.port or 4222) if parts.hostname else None
+        return _address(self._server)
 
     @property
     def certificate(self) -> tuple[float, float] | None:
@@ -115,6 +116,19 @@ class NatsConnection:
     def reconnect(self) -> None:
         """Ends the present session, and begins the next one with what `identity` says then."""
         self._again.set()
+
+    def elsewhere(self) -> bool:
+        """Ends the present session, and begins the next one at another server, where there is one (which is returned): this
+        one answers, and is cut off from the others, or takes nothing.
+        """
+        if len(self._servers) < 2 or not self.connected:
+            return False
+        self._order = sorted(self._order, key=lambda url: _address(url) == self.peer)
+        _log.warning(
+            "NATS %s: what is asked there gets no answer: another server is tried", _shown(self._server)
+        )
+        self.reconnect()
+        return True
 
     async def serve(self, session: Callable[[Client], Awaitable[None]]) -> None:
         """Connects, runs `session` until the connection is lost (then the session is cancelled), and starts over, for
@@ -152,11 +166,14 @@ class NatsConnection:
         self._seed = identity.seed
         self._cause = None
         self._again.clear()
+        order = self._order
+        self._order = [*order[1:], order[0]]  # one that hangs does not cost the next attempt its time, too
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
                 client = _Client()
                 await client.connect(
-                    self._servers,
+                    order,
+                    dont_randomize=True,
                     name=self._name,
                     inbox_prefix=self._inbox_prefix,
                     nkeys_seed_str=identity.seed or None,
@@ -181,6 +198,7 @@ class NatsConnection:
     async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:
         """Runs the session until it ends or the connection is lost."""
         self._server = client.connected_url.geturl() if client.connected_url else ""
+        self._order = _mixed(self._servers)
         writer = _writer(client)
         self._tls = writer.get_extra_info("ssl_object") if writer else None
         if not self._announced:
@@ -319,6 +337,17 @@ def _checked(url: str) -> str:
     if colon and scheme not in ("nats", "tls"):
         raise ConfigError(f"NATS server {_shown(url)!r}: write nats://HOST:PORT, or tls://HOST:PORT for TLS")
     return url
+
+
+def _mixed(servers: Sequence[str]) -> list[str]:
+    """In random order: so a fleet spreads over them."""
+    return random.sample(servers, len(servers))
+
+
+def _address(url: str) -> tuple[str, int] | None:
+    """Host and port; None where there is no host."""
+    parts = urlsplit(url if "://" in url else f"nats://{url}")
+    return (parts.hostname, parts.port or 4222) if parts.hostname else None
 
 
 def _shown(url: str) -> str:

@@ -9,6 +9,7 @@ an event that was stored behind a later one gets a new number and is sent again.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import orjson
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 WINDOW = 32  # messages in flight: half of what a lane keeps of one node
 ACK_TIMEOUT_S = 5.0
+MOST_LATE = 60  # five minutes, after which another server is tried each time
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +33,12 @@ _log = logging.getLogger(__name__)
 class Publisher:
     """Sends one spool to one cell's brain; `serve` for each connection."""
 
-    def __init__(self, spool: Spool, cell: str, node: str) -> None:
+    def __init__(
+        self, spool: Spool, cell: str, node: str, elsewhere: Callable[[], object] = lambda: None
+    ) -> None:
+        """`elsewhere`: goes to another server; called when nothing is acknowledged for long."""
+        self._elsewhere = elsewhere
+        self._late = 0  # how often nothing was acknowledged in time, one time after the other
         self._spool = spool
         self._offer = subjects.offer(cell, node, subjects.EVENT)
         self._acknowledgement = subjects.acknowledgement(cell, node, subjects.EVENT)
@@ -55,6 +62,9 @@ class Publisher:
                         ACK_TIMEOUT_S,
                     )
                 flight.restart()
+                self._late += 1
+                if _tries_another(self._late):
+                    self._elsewhere()
             if not await self._send(client, flight):
                 await _wait(self._wake, ACK_TIMEOUT_S if flight.waiting else None)
 
@@ -87,6 +97,7 @@ class Publisher:
         first_open = min(flight.waiting, default=flight.cursor + 1)
         done = [seq for seq in flight.stored if seq < first_open]
         if done:
+            self._late = 0
             if self._told:
                 self._told = False
                 _log.info("a brain takes events again")
@@ -157,6 +168,13 @@ class _Flight:
         self.waiting.clear()
         self._numbers.clear()
         self.window = 1
+
+
+def _tries_another(late: int) -> bool:
+    """At 2, 4, 8, 16, 32 and each multiple of 60: the server may be cut off from the others. If no brain leads, no other server
+    knows better.
+    """
+    return late % MOST_LATE == 0 or (1 < late < MOST_LATE and late.bit_count() == 1)
 
 
 async def _wait(event: asyncio.Event, timeout_s: float | None) -> None:

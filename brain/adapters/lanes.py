@@ -112,6 +112,9 @@ class Lanes:
         self._lanes = lanes(cell)
         self._replicas = 1
         self._heard: dict[int, float] = {}
+        self._asked: set[int] = (
+            set()
+        )  # the lanes whose former consumer is gone, and whose new one nobody has confirmed yet
 
     async def ensure(self, replicas: int = 1) -> None:
         """Creates the lanes that are not there: a server forgets them when it stops. One that nothing can be said of now is
@@ -128,6 +131,7 @@ class Lanes:
         when a lane has been silent without cause, and is heard again.
         """
         subscriptions = []
+        self._asked.clear()
         try:
             inbox = self._client.new_inbox()
             # One each: the server does not see that somebody listens where only a wildcard matches.
@@ -186,10 +190,16 @@ class Lanes:
             await manager.add_stream(wanted)
 
     async def _consume(self, number: int, inbox: str) -> None:
-        """Makes the lane's only consumer anew: it ends the deliveries to whoever led before."""
+        """Makes the lane's only consumer anew: it ends the deliveries to whoever led before.
+
+        Where that gets no answer it is asked again, not begun again: the consumer is there once its servers have elected its
+        leader, and another one might be led by a server that hangs.
+        """
         manager, stream = self._client.jsm(), self._lanes[number].stream
-        with contextlib.suppress(NotFoundError):
-            await manager.delete_consumer(stream, _CONSUMER)
+        if number not in self._asked:
+            with contextlib.suppress(NotFoundError):
+                await manager.delete_consumer(stream, _CONSUMER)
+            self._asked.add(number)
         await manager.add_consumer(
             stream,
             ConsumerConfig(
@@ -205,6 +215,7 @@ class Lanes:
                 inactive_threshold=_INACTIVE_S,
             ),
         )
+        self._asked.discard(number)
         self._heard[number] = self._clock()
 
     def _receiver(

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import orjson
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error
@@ -364,6 +365,17 @@ class DeliveredMessage(NamedTuple):
     number: int
     # How many messages are ready after this one.
     pending: int
+
+
+def place_of(answer: bytes) -> int | None:
+    """Where the log has a message, by the server's answer to who wrote it. None: it has not taken it (no leader in the cluster,
+    no space, another copy under way). Such an answer, too, may name a position, which is 0.
+    """
+    try:
+        found = orjson.loads(answer)
+        return None if "error" in found else int(found["seq"]) or None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def parse_delivery(reply: str) -> DeliveredMessage:

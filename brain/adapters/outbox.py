@@ -9,12 +9,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-import orjson
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from agent.contract import subjects
 from agent.contract.errors import Unreachable
+from brain.adapters.log import place_of
 
 RESEND_S = 2.0  # an entry without an answer for so long is sent again
 WINDOW = 1000  # entries in flight at once
@@ -133,11 +133,8 @@ class Outbox:
         entry = self._entries.get(number)
         if entry is None:
             return
-        try:
-            answer = orjson.loads(message.data)
-            sequence = int(answer["seq"])
-        except (ValueError, KeyError, TypeError):
-            self.refused += 1  # no responders, no leader in the cluster, storage full
+        if (sequence := place_of(message.data)) is None:
+            self.refused += 1
             return
         del self._entries[number]
         self._waiting.pop(number, None)

@@ -5,11 +5,10 @@ Each consequence may lead to more: they wait in the context, and `propagate` han
 
 from collections import Counter
 
-from agent.contract.counted import span
-from brain.core import ids, incidents, known, left_drained, recurrence
+from brain.core import endings, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
 from brain.core.faults import situations, spread, symptoms, twins
-from brain.core.healing import blame, drains, limits, run_states, runs, steps, told, validation
+from brain.core.healing import blame, drains, limits, run_states, runs, steps, told
 from brain.core.incidents import IncidentTrigger
 from brain.core.operators import requests, returning
 from brain.core.pack.conditions import symptoms_in
@@ -19,9 +18,6 @@ from brain.core.paging import escalation
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState, SymptomState
 
-_GONE = "its symptoms are gone"
-# Its facts have become too old to count, and silence is no fact. One text, however long it was: people are told once.
-_UNHEARD_OF = "nothing reports it any more, and nothing has said that it is over"
 RECHECK_S = (
     5.0  # how often an incident that one of our runs may have caused checks whether that run has ended
 )
@@ -57,7 +53,9 @@ def incident_timer(ctx: Context, incident: Incident) -> None:
         _remedy(ctx, incident)
     elif incident.state is IncidentState.RECOVERED:
         run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
-        incidents.transition(ctx, incident, IncidentTrigger.STAYED_CLEAR, _stayed_clear(ctx, incident, run))
+        incidents.transition(
+            ctx, incident, IncidentTrigger.STAYED_CLEAR, endings.stayed_clear(ctx, incident, run)
+        )
 
 
 def _end_hold_off(ctx: Context, incident: Incident) -> None:
@@ -94,7 +92,7 @@ def judge(ctx: Context, changed: list[SymptomState]) -> None:
     """Matches the rules at every scope that sees a changed symptom, then rechecks the runs concerned."""
     for scope in situations.scopes_to_judge(ctx, changed):
         before = list(ctx.state.matched.get(scope, ()))
-        ended = judge_scope(ctx, scope, _GONE)
+        ended = judge_scope(ctx, scope)
         for rule in before:
             if rule not in ended:
                 _match_continues(ctx, rule, scope, changed)
@@ -106,8 +104,8 @@ def judge(ctx: Context, changed: list[SymptomState]) -> None:
             _recheck(ctx, symptom.scope)
 
 
-def judge_scope(ctx: Context, scope: str, why: str, *, proven: bool = True) -> list[str]:
-    """Matches the rules at a scope. Returns those that matched before and do not any more, because of `why`.
+def judge_scope(ctx: Context, scope: str, why: str = "", *, proven: bool = True) -> list[str]:
+    """Matches the rules at a scope. Returns those that matched before and do not any more: because of `why`, else of the facts.
 
     Unless that is `proven`, their incidents are not proven to be healed.
     """
@@ -151,16 +149,15 @@ def match_began(ctx: Context, rule: str, scope: str) -> None:
         escalation.open_page(ctx, incident, incident.because)
 
 
-def match_ended(ctx: Context, rule: str, scope: str, why: str) -> None:
+def match_ended(ctx: Context, rule: str, scope: str, why: str = "") -> None:
+    """A rule does not match any more. `why`, where it is not for the facts."""
     closed_at = ctx.state.dismissed.get(ids.key(rule, scope))
     incident = incidents.match_ended(ctx, rule, scope)
     if closed_at is not None:
         _closed_cause_is_over(ctx, rule, scope, closed_at)
     if incident is None:
         return
-    if why == _GONE and incident.unproven:
-        why = _UNHEARD_OF
-    _recover(ctx, incident, IncidentTrigger.CLEARED, why)
+    _recover(ctx, incident, IncidentTrigger.CLEARED, why or endings.cleared(incident))
     run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
     if run is not None and run.state in (RunState.HELD, RunState.APPROVAL):
         runs.proceed(ctx, run)  # the reason for which it waits to act is gone
@@ -234,11 +231,11 @@ def _recover(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: st
     """
     drained = drains.owned(ctx, incident) if incident.node else []
     if drained and incident.state is IncidentState.HEALING and trigger is IncidentTrigger.RUN_SUCCEEDED:
-        _run_failed(ctx, incident, f"{why}; {_stays_out(drained)}")
+        _run_failed(ctx, incident, f"{why}; {endings.stays_out(drained)}")
     elif drained and incident.state is IncidentState.NEEDS_HUMAN and incident.vouched_by:
         ctx.note("incident.waits", f"{why}; {', '.join(drained)} is being given back", incident=incident.id)
     elif drained and incident.state is IncidentState.NEEDS_HUMAN:
-        escalation.gave_up(ctx, incident, f"{why}; {_stays_out(drained)}", "it waits for your word")
+        escalation.gave_up(ctx, incident, f"{why}; {endings.stays_out(drained)}", "it waits for your word")
     elif incidents.transition(ctx, incident, trigger, why) and incident.state is IncidentState.RECOVERED:
         incident.clear_since, incident.clear_why = ctx.now, why
         ctx.set_timer(f"incident:{incident.id}", ctx.now + recurrence.resolve_delay_s(ctx, incident))
@@ -298,7 +295,7 @@ def _run_failed(ctx: Context, incident: Incident, why: str) -> None:
     if found:
         return  # it has no symptoms that could be gone: somebody closes it, or the next one ends well
     if not incident.matching_rules and not incident.unproven and not keeps:
-        _recover(ctx, incident, IncidentTrigger.CLEARED, _GONE)
+        _recover(ctx, incident, IncidentTrigger.CLEARED, endings.cleared(incident))
 
 
 def _vouched(ctx: Context, node: str, who: str, since: float, run: Run | None) -> None:
@@ -377,25 +374,3 @@ def _released(ctx: Context, incident: Incident) -> None:
                     match_began(ctx, name, scope)
     for match in list(incident.known):
         known.hand_on(ctx, incident, match, incidents.standing_for(ctx, match))
-
-
-def _stayed_clear(ctx: Context, incident: Incident, run: Run | None) -> str:
-    """Why an incident that has recovered is over, as its resolution tells people. `run`: its last."""
-    for_s = ctx.now - incident.clear_since
-    left_out = validation.left_out(run) if run is not None else ""
-    if incident.vouched_by:
-        who = do(incident.vouched_by, "says")
-        return f"{who} that {incident.node} is healthy, and for {for_s:.0f} s it has reported nothing else{left_out}"
-    if run is not None and run.requested_by and not requests.found(run):
-        return f"{run.why}{left_out}"
-    if not incident.symptoms:  # of a request, or of a node that was left drained
-        return f"{incident.clear_why}{left_out}"
-    if incident.unproven:
-        newest = max((fact.at for fact in incident.evidence), default=incident.opened_at)
-        silent = span(max(0.0, ctx.now - newest))
-        return f"nothing has reported it for {silent}, and nothing has said that it is over{left_out}"
-    return f"its symptoms have been gone for {for_s:.0f} s{left_out}"
-
-
-def _stays_out(nodes: list[str]) -> str:
-    return f"{', '.join(nodes)} stays out of service: `gpuward return {nodes[0]}` gives it back"

@@ -23,6 +23,7 @@ from agent.contract.errors import ContractError
 from agent.contract.messages import Event, encode_event
 from brain.adapters.codec import read_event
 from brain.adapters.lanes import Lanes, Offer
+from brain.adapters.log import place_of
 from brain.core.pack import vocabulary
 from brain.leader.node_reports import NodeReports
 from brain.leader.quotas import BESIDE_BODY, NodeQuota
@@ -177,11 +178,9 @@ class EventQueue:
             await self._publish(number, sent)
 
     async def _on_stored(self, message: Msg) -> None:
-        """The log's answer. One that refuses (no leader in the cluster, no space) is asked again later."""
+        """The log's answer. One that refuses is asked again later."""
         number = int(message.subject.rpartition(".")[2])
-        try:
-            place = int(orjson.loads(message.data)["seq"])
-        except (ValueError, KeyError, TypeError):
+        if (place := place_of(message.data)) is None:
             return
         if (sent := self._sent.pop(number, None)) is not None:
             await self._store(sent.offer, sent.event.id, place)

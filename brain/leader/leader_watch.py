@@ -19,6 +19,7 @@ from brain.leader.replica import Replica
 CHECK_S = 0.5
 DISCONNECTED = "brain_disconnected"
 NOBODY_LEADS = "nobody_leads"
+MOST_PATIENT_S = 120.0  # while nobody leads another server is tried at least so often
 RESTART = (
     "Is its disk full, or was it? Such a server stores nothing until it is restarted, also when there is space again: make "
     'room, then restart it (docs/operations.md, "Disk")'
@@ -56,6 +57,9 @@ class LeaderWatch:
         # Since when NATS is connected, or not connected.
         self._turned_s = time.monotonic()
         self._connected = False
+        # Nothing has come round for so long when another server is tried; doubled each time.
+        self._patience_s = after_s
+        self._tried_s = self._turned_s
 
     def healing_works(self) -> bool:
         """Does this brain lead, and do inputs come round? What a dead man's switch is told."""
@@ -91,8 +95,16 @@ class LeaderWatch:
         self._alerts.clear(DISCONNECTED)
         if now_s - max(self._loop.moved_s, self._turned_s) >= self._after_s:
             self._alerts.open(NOBODY_LEADS, f"nothing is healed and no fault is paged: {self._why()}")
+            self._try_another(now_s)
         elif self._loop.moved_s > self._turned_s:
             self._alerts.clear(NOBODY_LEADS)
+            self._patience_s = self._after_s
+
+    def _try_another(self, now_s: float) -> None:
+        """The server of this brain may answer, and be cut off from the others; if it is not, another one knows no better."""
+        if now_s - self._tried_s >= self._patience_s and self._connection.elsewhere():
+            self._tried_s = now_s
+            self._patience_s = min(2 * self._patience_s, MOST_PATIENT_S)
 
     def _why(self) -> str:
         if trouble := self._trouble():

@@ -66,7 +66,7 @@ def replay(parts: Iterable[Part], watch: Watcher, *, quarantined: Collection[int
                     )
                     try:
                         effects = engine.handle(given, handled_at(given, part.at, engine.state))
-                    except Exception as error:
+                    except Exception as error:  # whatever it is: a defect of the engine
                         raise BugError(
                             f"message {part.seq} ({part.subject}) crashes the engine: {type(error).__name__}: {error}"
                         ) from error

@@ -2,14 +2,10 @@
 
 import asyncio
 import contextlib
-import json
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pynvml
 import pytest
@@ -17,9 +13,8 @@ import pytest
 from agent.collectors.gpu import STEADY_SAMPLES, GpuCollector
 from agent.collectors.samples import Gpu, GpuEvent, NvmlState, Sample
 from agent.host import Host
-from agent.nvml import calls, start
+from agent.nvml import calls
 from agent.nvml.process import Timing
-from agent.nvml.wire import json_text
 from agent.sources.nvml import NvmlSource
 from tests.fixtures.nvml_fake import DRIVER_NOT_LOADED, LOST, RESET_REQUIRED, UNKNOWN, FakeNvml, build
 
@@ -381,53 +376,3 @@ async def test_a_recorded_machine_opens_no_nvml(tmp_path: Path, fake: FakeNvml) 
     assert not task.done()
     task.cancel()
     assert samples == []
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {
-            "at": 1.5,
-            "gpus": [{"uuid": 'GPU-"\\\n\t', "lost": "", "temp": None, "procs": [[1, 2]], "health": {}}],
-        },
-        {"skipped": [(0, "nvmlDeviceGetPciInfo")], "yes": True, "no": False, "big": 2**64 - 1, "minus": -2},
-        {"umlaut": "Grüße 設備", "ber": 1e-12, "empty": []},
-    ],
-)
-def test_the_childs_json_is_json(value: dict[str, Any]) -> None:
-    """The child does not import json."""
-    assert json.loads(json_text(value)) == json.loads(json.dumps(value))
-    assert json_text([float("nan"), float("inf")]) == "[null,null]"
-
-
-def test_the_child_imports_little(fake: FakeNvml) -> None:
-    """No asyncio, no regular expressions, next to nothing of ours: its memory counts as the agent's."""
-    code = (
-        f"import sys; sys.argv = ['x']; file = {start.__file__!r}\n"
-        "try: exec(open(file).read(), {'__name__': '__main__', '__file__': file})\n"
-        "except ValueError: print(*sys.modules)"
-    )
-    out = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
-    ).stdout
-    modules = set(out.split())
-    assert {"pynvml", "agent.nvml.child"} <= modules
-    assert {name for name in modules if name.startswith("agent.")} == {
-        "agent.nvml",
-        "agent.nvml.calls",
-        "agent.nvml.child",
-        "agent.nvml.pace",
-        "agent.nvml.sampled_gpu",
-        "agent.nvml.wire",
-    }
-    assert not modules & {
-        "asyncio",
-        "nats",
-        "logging",
-        "dataclasses",
-        "pydantic",
-        "json",
-        "re",
-        "enum",
-        "typing",
-    }

@@ -1,9 +1,11 @@
 """A node lacks two kernel modules: one step loads both, and nobody has to."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from agent.contract.messages import Severity
 from brain.core.effects import Effect, Perform
+from brain.core.inputs import Input
 from brain.core.pack.spec import Mode, ModeSetting
 from brain.core.state import IncidentState
 from tests.brain.world import Story
@@ -13,7 +15,7 @@ from tests.shipped import shipped_pack
 class Node(Story):
     """A node on which module.load works."""
 
-    def _answer(self, effect: Effect, now: float):  # type: ignore[no-untyped-def]
+    def _answer(self, effect: Effect, now: float) -> Iterator[tuple[float, Input]]:
         yield from super()._answer(effect, now)
         if isinstance(effect, Perform) and effect.step.action == "module.load":
             for name in str(effect.step.params["module"]).split():

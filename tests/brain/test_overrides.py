@@ -14,7 +14,7 @@ from brain.core.faults import facts
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
-from brain.core.pack.spec import Match, Override, Pack
+from brain.core.pack.spec import Expect, Match, Override, Pack
 from brain.core.rehearsal import examples
 from brain.core.rehearsal.timeline import Timeline
 from tests.shipped import shipped_pack
@@ -62,6 +62,16 @@ def test_a_site_may_judge_more_severely_and_the_evidence_says_why(pack: Pack) ->
     ((cause, shown),) = causes(replace(pack, overrides=(strict, QUIET)), XID_62.replace(": 62,", ": 43,"))
     assert cause == "gpu-fatal-xid"
     assert "strict: a known bug of our test driver" in shown
+
+
+def test_an_override_forbids_no_rule_its_examples(pack: Pack) -> None:
+    """A rule's example says what it does without the site's judgement; one that shows the override's work holds, too."""
+    given = replace(pack, overrides=(replace(QUIET, on=Match(kind="gpu.xid"), severity=Severity.INFO),))
+    assert [one for one in examples.run_all(given, ACTIONS) if not one.ok] == []
+    rule = next(rule for rule in pack.rules if rule.name == "gpu-fatal-xid")
+    quiet = replace(rule.examples[0], expect=Expect(nothing=True))
+    assert not examples.run(given, ACTIONS, quiet)
+    assert examples.run(pack, ACTIONS, quiet)
 
 
 @pytest.mark.parametrize("data", [{"found": True}, {}], ids=["from the beginning", "switched off"])

@@ -6,7 +6,7 @@ from typing import Protocol
 from brain.core.pack.spec import Pack
 from tests.laws.cell import Cell
 from tests.laws.moment import Moment
-from tests.laws.story import Story
+from tests.laws.world import Story
 
 OVER = ("succeeded", "exhausted", "observed", "cancelled")
 Found = Iterator[str]

@@ -12,8 +12,9 @@ from brain.core.pack.spec import Match, Pack, Symptom
 from tests.laws.cell import Cell
 from tests.laws.moment import Moment
 from tests.laws.oracle import OVER, Found, contains
-from tests.laws.story import UNKNOWN_XID, Story
+from tests.laws.story import UNKNOWN_XID
 from tests.laws.truth import disruptive
+from tests.laws.world import Story
 
 FRESH_S = 5.0  # a fact that was younger when it came is news
 

@@ -6,8 +6,8 @@ from brain.core.state import Run
 from tests.laws.cell import Cell
 from tests.laws.moment import Moment
 from tests.laws.oracle import OVER, Found, contains
-from tests.laws.story import Story
 from tests.laws.truth import disruptive, forged
+from tests.laws.world import Story
 
 MOST_ASKED = 8  # for several reasons, one after the other
 

@@ -18,7 +18,7 @@ from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Rung
 from brain.core.paging import queue
 from brain.core.state import Incident, Run
-from tests.laws import oracles, story
+from tests.laws import oracles, world
 from tests.laws.play import Tally, play
 
 CACHE = CompiledCache()
@@ -50,7 +50,7 @@ def timers_lost(patch: Patch) -> None:
         state.timers.clear()
         return state
 
-    patch.setattr(story, "parse", parse)
+    patch.setattr(world, "parse", parse)
 
 
 def nights_forgotten(patch: Patch) -> None:
@@ -61,7 +61,7 @@ def nights_forgotten(patch: Patch) -> None:
         state.remedied.clear()
         return state
 
-    patch.setattr(story, "parse", parse)
+    patch.setattr(world, "parse", parse)
 
 
 def runs_asleep(patch: Patch) -> None:

@@ -19,10 +19,14 @@ from agent.contract.acknowledgements import decode_acknowledgement
 from agent.contract.commands import Answer, Command, Reply, decode_command, encode_reply
 from agent.contract.look import LOOK
 from agent.contract.messages import Beat, Event, Severity, encode_beat, encode_event
-from agent.shared.nats_connection import TlsContexts
+from agent.shared.nats_connection import LOST, TlsContexts
+from agent.shared.tasks import end
+from agent.uplink.connection import node_connection
 from brain import app, config
 from tests import people
 from tests.real.nats import free_port, login
+
+MOVES_AFTER_S = 10.0  # as the agent, which goes to another server where nothing is acknowledged
 
 
 class Node:
@@ -38,11 +42,18 @@ class Node:
         self.answer = Answer.ACCEPTED
         self.unreachable = False
         self.heard_at: list[float] = []
+        self.moves: Callable[[], object] = lambda: None  # to another server
         self._client = client
         self._key = key
         self._cell = cell
         self._seq = 0
         self._stored: dict[str, asyncio.Event] = {}
+
+    async def serve(self, client: Client) -> None:
+        """One connection of it, as long as it lasts."""
+        self._client = client
+        await self.listen()
+        await asyncio.Event().wait()
 
     async def listen(self, *, commands: bool = True) -> None:
         """Begins to hear what is stored, and to answer commands."""
@@ -61,9 +72,14 @@ class Node:
             at="2026-01-01T00:00:00Z", age_s=0.0, boot="b", count=1, data=data, evidence=evidence or f"{kind} {data}",
         )  # fmt: skip
         stored = self._stored[event.id] = asyncio.Event()
+        moves_s = time.monotonic() + MOVES_AFTER_S
         async with asyncio.timeout(60):
             while not stored.is_set():
-                await self._client.publish(self._offer(subjects.EVENT), orjson.dumps(encode_event(event)))
+                if time.monotonic() > moves_s:
+                    moves_s = time.monotonic() + MOVES_AFTER_S
+                    self.moves()
+                with contextlib.suppress(*LOST):  # a lost connection comes again
+                    await self._client.publish(self._offer(subjects.EVENT), orjson.dumps(encode_event(event)))
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self.again_s):
                         await stored.wait()
@@ -194,6 +210,19 @@ class Lab:
         assert self.running is not None
         node = Node(name, client, self.running.signer.key.verify_key, self.config.cell)
         await node.listen(commands=listens)
+        return node
+
+    async def agent(self, name: str) -> Node:
+        """A node on the connection that the agent has: it leaves a server that hangs or is cut off."""
+        node, config = await self.node(name), self.config.nats
+        ca = config.ca_file.read_text() if config.ca_file else ""
+        assert self.running is not None
+        connection = node_connection(
+            self.running.nats_url.split(","), name, seed_file=str(await self.credential(name)), ca=lambda: ca
+        )
+        node.moves = connection.elsewhere
+        task = asyncio.create_task(connection.serve(node.serve))
+        self._stack.push_async_callback(end, task)
         return node
 
     async def brain_client(self) -> Client:

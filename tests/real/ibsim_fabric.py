@@ -80,6 +80,10 @@ class Fabric:
         with (folder / "out.txt").open("wb") as log:
             return self._spawn(argv, env, log=log, cwd=folder)
 
+    def said(self, host: str) -> str:
+        """The last lines of the log of a host's subnet manager."""
+        return "".join((self.folder / f"sm-{host}/osm.log").read_text().splitlines(keepends=True)[-20:])
+
     def environment(self, host: str) -> dict[str, str]:
         """With it, a program that uses umad runs on `host`."""
         return {name: self._client[name] for name in ("LD_PRELOAD", "IBSIM_SOCKNAME")} | {"SIM_HOST": host}

@@ -270,13 +270,23 @@ async def forgotten(connection: Client, ttl_s: float) -> float:
     return time.monotonic() - began
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """A loopback TCP port that nobody listens on now, and that the kernel gives to no connection before its server has it."""
+    """A loopback TCP port that nobody listens on now, that the kernel gives to no connection before its server has it, and that
+    no other test of this run gets, in this process or another worker's.
+    """
     first, _ = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    mine = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
         port = random.randrange(min(10_000, first // 2), first)
+        if port % workers != mine or port in _given:
+            continue
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _given.add(port)
             return port
 
 

@@ -9,6 +9,7 @@ import nats.errors
 import orjson
 import pytest
 from click.testing import CliRunner
+from nats.js.errors import ServiceUnavailableError
 
 from agent.contract import subjects
 from brain.adapters import nkey
@@ -138,8 +139,9 @@ async def events(found: ClusterLab) -> dict[str, int]:
             log = client.jetstream()
             subscription = await log.subscribe("ward.default.>", stream=name, ordered_consumer=True)
             break
-        except nats.errors.TimeoutError:
+        except (nats.errors.TimeoutError, ServiceUnavailableError):
             assert time.monotonic() < deadline, "the log cannot be read"
+            await asyncio.sleep(0.2)
     counts: dict[str, int] = {}
     place = 0
     while place < end:

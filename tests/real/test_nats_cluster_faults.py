@@ -67,7 +67,7 @@ async def under_load(folder: Path) -> AsyncIterator[tuple[ClusterLab, Load]]:
     with disks(folder):
         async with lab(folder, ClusterLab) as found:
             assert isinstance(found, ClusterLab)
-            node = await found.node("n1")
+            node = await found.agent("n1")
             node.again_s = 1.0
             load = Load(node)
             task = load.task = asyncio.create_task(load.run())
@@ -143,11 +143,23 @@ async def hung(found: ClusterLab, load: Load, server: NatsServer) -> None:
     server.resume()
 
 
+async def of_brain(found: ClusterLab) -> NatsServer:
+    """The server to which the brain is connected."""
+    async with aiohttp.ClientSession() as session:
+        for server in found.cluster.servers.values():
+            async with session.get(f"http://127.0.0.1:{server.monitor}/connz") as answer:
+                names = [str(one.get("name", "")) for one in (await answer.json())["connections"]]
+            if any(name.startswith("gpuward brain") for name in names):
+                return server
+    raise AssertionError("the brain is not connected")
+
+
 async def parted(found: ClusterLab, load: Load, server: NatsServer) -> None:
     """The others do not hear it, nor it them; brain and nodes reach all three."""
     name = next(name for name, one in found.cluster.servers.items() if one is server)
     found.cluster.part(name)
     await load.goes_on()
+    assert await of_brain(found) is not server
     found.cluster.join()
 
 
@@ -159,17 +171,6 @@ async def test_one_of_three_is_unwell(
     async with under_load(tmp_path) as (found, load):
         await trouble(found, load, await leader(found, subjects.stream("default")))
         await all_current(found)
-
-
-async def of_brain(found: ClusterLab) -> NatsServer:
-    """The server to which the brain is connected."""
-    async with aiohttp.ClientSession() as session:
-        for server in found.cluster.servers.values():
-            async with session.get(f"http://127.0.0.1:{server.monitor}/connz") as answer:
-                names = [str(one.get("name", "")) for one in (await answer.json())["connections"]]
-            if any(name.startswith("gpuward brain") for name in names):
-                return server
-    raise AssertionError("the brain is not connected")
 
 
 async def test_the_server_of_the_brain_is_cut_off(tmp_path: Path) -> None:

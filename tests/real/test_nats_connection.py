@@ -5,7 +5,8 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ pytestmark = pytest.mark.component("nats-server")
 
 
 @contextlib.asynccontextmanager
-async def kept(url: str, session: Callable[[Client], Awaitable[None]]) -> AsyncIterator[NatsConnection]:
+async def kept(
+    urls: Sequence[str], session: Callable[[Client], Awaitable[None]]
+) -> AsyncIterator[NatsConnection]:
     """A connection with this session until the block ends."""
-    connection = NatsConnection([url], name="test", look_s=0.05)
+    connection = NatsConnection(urls, name="test", look_s=0.05)
     task = asyncio.create_task(connection.serve(session))
     try:
         yield connection
@@ -57,7 +60,7 @@ async def test_a_session_that_fails_at_once_is_tried_again_with_growing_pauses(
         await client.jetstream(timeout=0.2).stream_info("missing")
 
     with nats_server(tmp_path) as server, caplog.at_level(logging.INFO):
-        async with kept(server.url, session):
+        async with kept([server.url], session):
             await until(lambda: len(attempts) >= 5)
     pauses = [after - before for before, after in itertools.pairwise(attempts)]
     assert all(pause >= FIRST_PAUSE_S * 2**number for number, pause in enumerate(pauses))
@@ -80,7 +83,7 @@ async def test_a_lost_connection_is_reported_and_comes_back(
             ended += 1
 
     with nats_server(tmp_path) as server, caplog.at_level(logging.INFO):
-        async with kept(server.url, session) as connection:
+        async with kept([server.url], session) as connection:
             before = connection.peer
             await until(lambda: connection.connected)
             assert (before, connection.peer) == (None, ("127.0.0.1", server.port))
@@ -99,7 +102,7 @@ async def test_a_lost_connection_is_reported_and_comes_back(
 async def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
     """It accepts what we send and answers nothing: that is noticed without nats-py's own pings, and so is its return."""
     with nats_server(tmp_path) as server:
-        async with kept(server.url, forever) as connection:
+        async with kept([server.url], forever) as connection:
             await until(lambda: connection.connected)
             server.pause()
             stopped_s = time.monotonic()
@@ -160,7 +163,7 @@ async def test_a_black_hole_is_noticed_whatever_is_sent_into_it(tmp_path: Path) 
 
         between = await asyncio.start_server(serve, "127.0.0.1", 0)
         port = between.sockets[0].getsockname()[1]
-        async with kept(f"nats://127.0.0.1:{port}", flood) as connection:
+        async with kept([f"nats://127.0.0.1:{port}"], flood) as connection:
             await until(lambda: connection.connected)
             await asyncio.sleep(0.5)
             hole.set()
@@ -183,7 +186,7 @@ async def test_what_is_no_nats_server_is_tried_again(
     with nats_server(tmp_path) as server:
         server.kill()
         other = await asyncio.start_server(nonsense, "127.0.0.1", server.port)
-        async with kept(server.url, forever) as connection:
+        async with kept([server.url], forever) as connection:
             await until(lambda: "no NATS server" in caplog.text)
             await asyncio.sleep(1.0)
             other.close()
@@ -216,7 +219,7 @@ async def test_after_a_good_session_the_pauses_begin_small_again(tmp_path: Path)
     """However long the server was away before: the next loss is not punished for it."""
     with nats_server(tmp_path) as server:
         server.kill()
-        async with kept(server.url, forever) as connection:
+        async with kept([server.url], forever) as connection:
             await asyncio.sleep(
                 2 * MAX_PAUSE_S
             )  # attempts fail meanwhile, and the pauses grow to the longest
@@ -260,3 +263,32 @@ def test_a_file_that_cannot_be_read_is_named_with_its_key(files: dict[str, Any],
     """The agent refuses to start, and the operator knows what to correct."""
     with pytest.raises(ConfigError, match=error):
         node_connection(["nats://127.0.0.1:4222"], "gpu-1", **files)
+
+
+async def test_it_goes_elsewhere(tmp_path: Path) -> None:
+    """A server that answers and is of no use any more is left for the other one, and stays the last choice until then."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    with nats_server(tmp_path / "one") as one, nats_server(tmp_path / "two") as two:
+        async with kept([one.url, two.url], forever) as connection:
+            for _ in range(5):
+                await until(lambda: connection.connected)
+                before = connection.peer
+                assert connection.elsewhere()
+                await until(partial(reached, connection, before))
+            assert {before, connection.peer} == {("127.0.0.1", one.port), ("127.0.0.1", two.port)}
+
+
+def reached(connection: NatsConnection, before: tuple[str, int] | None) -> bool:
+    """Another server than `before`?"""
+    return connection.connected and connection.peer != before
+
+
+async def test_where_there_is_one_server_it_stays(tmp_path: Path) -> None:
+    """To leave it would only cost time."""
+    with nats_server(tmp_path) as server:
+        async with kept([server.url], forever) as connection:
+            assert not connection.elsewhere(), "before it is connected"
+            await until(lambda: connection.connected)
+            assert not connection.elsewhere()
+            assert connection.connected

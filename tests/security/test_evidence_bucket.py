@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
+from nats.js.manager import JetStreamManager
 
 from agent.contract.bundle_parts import KEPT, REFUSED, Bundle, Chunk, decode_part_answer, encode_part
 from brain.adapters import evidence, evidence_store
@@ -101,9 +102,9 @@ async def test_announcing_costs_little_and_has_a_pace(
     manager = type(bus.jsm())
     plain = manager.get_last_msg
 
-    async def counted(self: object, stream: str, subject: str) -> object:
+    async def counted(self: JetStreamManager, stream: str, subject: str) -> object:
         asked.append(subject)
-        return await plain(self, stream, subject)  # type: ignore[arg-type]
+        return await plain(self, stream, subject)
 
     monkeypatch.setattr(manager, "get_last_msg", counted)
     for number in range(15):

@@ -27,7 +27,7 @@ async def test_strangers_who_join_without_end_cost_no_lease_and_no_notes(
     tmp_path: Path, record_property: Record
 ) -> None:
     """From 400 addresses: the leader stays, a node with a token joins as ever, and the notes hold one of it."""
-    async with lab(tmp_path, lease_ttl_s=2) as whole:
+    async with lab(tmp_path) as whole:
         assert whole.running is not None
         whole.config.cell_dir.mkdir(parents=True, exist_ok=True)
         registry = CellRegistry(whole.config.registry_file)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from agent.contract.actions.spec import Disrupts
 from agent.contract.commands import Outcome
 from agent.contract.counted import counted
-from brain.core import ids
+from brain.core import ids, stops
 from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.faults import situations
@@ -18,7 +18,6 @@ from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import WIDE, node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
-from brain.core.people import do
 from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
 # A drain that has waited this long for jobs no longer counts against the budgets, nor do tests that take longer after the
@@ -68,15 +67,13 @@ def _fits(pattern: str, name: str) -> bool:
 def hold(case: Case) -> Verdict | None:
     """Law 2: never under an operator's hold. A hold on a part of a node stops all that disturbs the node around it."""
     topology, run = case.ctx.compiled.topology, case.run
-    for entry in case.ctx.state.holds.values():
-        if entry.until and case.ctx.now >= entry.until:
-            continue
+    for entry in stops.holds(case.ctx):
         within = run.node and node_of(entry.scope) == run.node
         if topology.meet(entry.scope, run.scope) or (within and _whole_node(case)):
             return Verdict(
                 answer=Decision.HOLD,
                 gate="hold",
-                reason=f"{do(entry.who, 'holds')} {entry.scope}: {entry.why}",
+                reason=stops.text(entry),
                 retry_s=AGAIN_S,
             )
     return None
@@ -113,17 +110,16 @@ def mode(case: Case) -> Verdict | None:
 
 def maintenance(case: Case, opened_after: float = 0.0) -> Verdict | None:
     """Law 2: in a maintenance window only with an approval. `opened_after`: windows that were open by then do not count."""
-    for window in case.ctx.compiled.settings.maintenance:
-        inside = opened_after <= window.since <= case.ctx.now < window.until
+    for window in stops.windows(case.ctx):
         if (
-            inside
+            opened_after <= window.since
             and case.ctx.compiled.topology.contains(window.scope, case.run.scope)
             and not approvals.valid(case.ctx, case.run)
         ):
             return Verdict(
                 answer=Decision.APPROVAL,
                 gate="maintenance",
-                reason=f"{window.scope} is in maintenance: {window.why}",
+                reason=stops.text(window),
             )
     return None
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 
-from brain.core import ids, incidents
+from brain.core import ids, incidents, stops
 from brain.core.context import Context
 from brain.core.healing import approvals, drains, gates, limits, run_states, runs, steps
 from brain.core.healing.drains import LEFT
@@ -12,7 +12,6 @@ from brain.core.inputs import OperatorCommand
 from brain.core.operators import forgetting, requests, scopes
 from brain.core.pack.spec import Mode
 from brain.core.paging import escalation
-from brain.core.paging.subjects import holds_on
 from brain.core.people import do
 from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
 
@@ -54,9 +53,7 @@ def _hold(ctx: Context, command: OperatorCommand) -> None:
         ctx.set_timer(f"hold:{hold.id}", until)
     ctx.note(
         "operator.hold",
-        f"{do(command.who, 'holds')} {scope}: {why}"
-        + (f" for {for_s:.0f} s" if until else "")
-        + f" ({hold.id})",
+        stops.text(hold) + (f" for {for_s:.0f} s" if until else "") + f" ({hold.id})",
         scope=scope,
     )
     for run in list(ctx.state.runs.values()):
@@ -115,8 +112,8 @@ def _approve(ctx: Context, command: OperatorCommand) -> None:
     escalation.answered(ctx.state.incidents[run.incident])
     minutes = ctx.compiled.settings.approval_s / 60
     text = f"{do(command.who, 'approves')} {given.what} ({run.runbook.name}) for {minutes:.0f} minutes"
-    if stops := holds_on(ctx, ctx.state.incidents[run.incident].scope):
-        text += f"; nothing begins while {'; '.join(stops)}"
+    if held := stops.holds_on(ctx, ctx.state.incidents[run.incident].scope):
+        text += f"; nothing begins while {'; '.join(held)}"
     ctx.note(
         "operator.approve",
         text,

@@ -6,6 +6,7 @@ component gets, for leaf, rack and cell, a symptom that counts its nodes and a r
 
 import copy
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from brain.core.pack.conditions import symptoms_in
@@ -61,9 +62,7 @@ class Compiled:
                 self.spreads.setdefault(symptom.of, []).append(symptom)
         self.feeds = {kind: Feeds(found) for kind, found in feeds.items()}  # event kind -> what it feeds
         # event kind -> overrides; the first that fits an event counts
-        self.overrides: dict[str, list[Override]] = {}
-        for override in pack.overrides:
-            self.overrides.setdefault(override.on.kind, []).append(override)
+        self.overrides = _by_kind(pack.overrides)
         self.rule_scopes: dict[str, list[str]] = {}  # symptom -> scope types of the rules that name it
         for rule in rules:
             for name in symptoms_in(rule.when):
@@ -94,7 +93,7 @@ class CompiledCache:
         self._packs: dict[tuple[object, ...], _Shared] = {}
 
     def __call__(self, pack: Pack) -> Compiled:
-        """The compiled pack. Packs of one version may differ in their places and settings only."""
+        """The compiled pack. Packs of one version may differ in their places, settings and overrides only."""
         settings = pack.settings
         counters = (
             settings.shared_nodes,
@@ -109,7 +108,7 @@ class CompiledCache:
         if shared.topology.places is not pack.places:
             shared.topology = Topology(pack.places)
         compiled = copy.copy(shared)  # the same matcher and lookups
-        compiled.pack, compiled.settings = pack, pack.settings
+        compiled.pack, compiled.settings, compiled.overrides = pack, pack.settings, _by_kind(pack.overrides)
         return compiled
 
     def close(self) -> None:
@@ -124,6 +123,13 @@ class _Shared(Compiled):
 
     def close(self) -> None:
         """Does nothing: the cache frees the matcher."""
+
+
+def _by_kind(overrides: Iterable[Override]) -> dict[str, list[Override]]:
+    found: dict[str, list[Override]] = {}
+    for override in overrides:
+        found.setdefault(override.on.kind, []).append(override)
+    return found
 
 
 def rule_named(pack: Pack | None, name: str) -> Rule | None:

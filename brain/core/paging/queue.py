@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Literal
 
+from brain.core import stops
 from brain.core.context import Context
 from brain.core.effects import SendPage
 from brain.core.pack.spec import Scalar
-from brain.core.paging.subjects import common_to, of_alert_group, of_incident, stops_of
+from brain.core.paging.subjects import common_to, of_alert_group, of_incident
 from brain.core.state import AlertGroup, Incident, PendingPage, State
 
 RETRY_FIRST_S = 5.0  # pause after a failed delivery; doubled with each further one
@@ -197,7 +198,7 @@ def _send(ctx: Context, about: Paged, page_id: str) -> None:
     pending = about.pages.waiting[page_id]
     pending.away = True
     ctx.set_timer(f"redeliver:{page_id}", ctx.now + ANSWER_S)
-    more = (stops_of(ctx, about), common_to(ctx, about)) if isinstance(about, Incident) else ()
+    more = (stops.told_on(ctx, about), common_to(ctx, about)) if isinstance(about, Incident) else ()
     compose = partial(_page, about, page_id, pending.what, pending.to, pending.text, *more)
     if isinstance(about, Incident):
         ctx.page(compose)

@@ -5,31 +5,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import PageSubject
 from brain.core.pack.conditions import symptoms_in
-from brain.core.people import do
 from brain.core.state import AlertGroup, Incident, IncidentState
-
-MAX_STOPS = 3
-
-
-def stops_of(ctx: Context, incident: Incident) -> tuple[str, ...]:
-    """What people have said that keeps gpuward from acting on the incident now: holds and maintenance windows, as sentences.
-
-    Whoever is woken by a node under somebody's hands reads whose they are.
-    """
-    topology = ctx.compiled.topology
-    windows = (
-        f"{one.scope} is in maintenance: {one.why}"
-        for one in ctx.compiled.settings.maintenance
-        if one.since <= ctx.now < one.until and topology.meet(one.scope, incident.scope)
-    )
-    return (*holds_on(ctx, incident.scope), *windows)[:MAX_STOPS]
-
-
-def holds_on(ctx: Context, scope: str) -> tuple[str, ...]:
-    """The holds that concern a scope now, as sentences."""
-    holds = (one for one in ctx.state.holds.values() if not one.until or ctx.now < one.until)
-    met = (one for one in holds if ctx.compiled.topology.meet(one.scope, scope))
-    return tuple(f"{do(one.who, 'holds')} {one.scope}: {one.why}" for one in met)[:MAX_STOPS]
 
 
 def common_to(ctx: Context, incident: Incident) -> tuple[str, ...]:

@@ -57,8 +57,16 @@ def run(
 ) -> str:
     """Runs one example. Returns an empty text if it gives what it expects, else a sentence.
 
-    The site's settings, its topology and the schedules of runbooks have no effect on it.
+    The site's settings, its topology and the schedules of runbooks have no effect on it. Its overrides neither, except on an
+    example that shows what they do: it holds without them or with them.
     """
+    without = _run(replace(pack, overrides=()), actions, example, compile_pack)
+    return _run(pack, actions, example, compile_pack) if without and pack.overrides else without
+
+
+def _run(
+    pack: Pack, actions: Mapping[str, ActionSpec], example: Example, compile_pack: Callable[[Pack], Compiled]
+) -> str:
     engine = Engine(actions=actions, observe_all=True, compile_pack=compile_pack)
     timeline = Timeline(engine)
     names = {node for given in example.given for node in _nodes(given)} if example.leaf else set()

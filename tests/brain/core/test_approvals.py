@@ -6,18 +6,8 @@ import pytest
 
 from brain.core.healing import approvals
 from brain.core.pack.spec import Priority, Rung
-from tests.brain.core.cell import (
-    GPU,
-    NOW,
-    Cell,
-    Given,
-    approved,
-    in_maintenance,
-    on,
-    runbook,
-    scheduler_says,
-    sick,
-)
+from tests.brain.core.cell import GPU, NOW, Cell, Given
+from tests.brain.core.givens import approved, in_maintenance, on, runbook, scheduler_says, sick
 
 
 def later(seconds: float) -> Given:

@@ -9,7 +9,8 @@ from brain.core.effects import Note
 from brain.core.healing import drains, plans
 from brain.core.pack.spec import Rung
 from brain.core.state import IncidentState, OwnedDrain, RunState
-from tests.brain.core.cell import LADDER, NOW, Cell, Given, started_by
+from tests.brain.core.cell import LADDER, NOW, Cell, Given
+from tests.brain.core.givens import started_by
 
 EMPTIES = replace(
     LADDER,

@@ -10,24 +10,18 @@ from brain.core.healing import gates, limits
 from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.verdicts import Verdict
 from brain.core.state import Disruption
-from tests.brain.core.cell import (
-    GPU,
-    NOW,
-    Cell,
-    Given,
+from tests.brain.core.cell import GPU, NOW, Cell, Given, never, table, wait
+from tests.brain.core.givens import (
     at_work,
     chosen,
-    never,
     on,
     runbook,
     scheduler_says,
     site,
     started_by,
-    table,
     tried,
     tripped,
     under_way,
-    wait,
 )
 
 

@@ -6,18 +6,8 @@ from brain.core.healing import gates
 from brain.core.healing.verdicts import Verdict
 from brain.core.pack.spec import Rung
 from brain.core.state import OwnedDrain, StepRecord
-from tests.brain.core.cell import (
-    NOW,
-    Cell,
-    Given,
-    approved,
-    ask_a_person,
-    drained_by,
-    scheduler_says,
-    site,
-    started_by,
-    table,
-)
+from tests.brain.core.cell import NOW, Cell, Given, ask_a_person, table
+from tests.brain.core.givens import approved, drained_by, scheduler_says, site, started_by
 
 WORK = "somebody may be at work on n1"
 THEIRS = ask_a_person("kept_out", f"somebody else has drained n1 (ann: new DIMMs): {WORK}")

@@ -5,22 +5,8 @@ from dataclasses import replace
 from brain.core.healing import gates
 from brain.core.healing.verdicts import Verdict
 from brain.core.state import Evidence, RunState
-from tests.brain.core.cell import (
-    GPU,
-    NOW,
-    Cell,
-    Given,
-    approved,
-    ask_a_person,
-    on,
-    opened,
-    sick,
-    site,
-    stale,
-    started_by,
-    table,
-    wait,
-)
+from tests.brain.core.cell import GPU, NOW, Cell, Given, ask_a_person, table, wait
+from tests.brain.core.givens import approved, on, opened, sick, site, stale, started_by
 
 
 def many(nodes: int, scope: str) -> Verdict:

@@ -5,19 +5,8 @@ import pytest
 from brain.core.effects import AskJobs
 from brain.core.healing import gates
 from brain.core.healing.verdicts import Case, Verdict
-from tests.brain.core.cell import (
-    NOW,
-    Cell,
-    Given,
-    approved,
-    ask_a_person,
-    on,
-    scheduler_says,
-    site,
-    started_by,
-    table,
-    wait,
-)
+from tests.brain.core.cell import NOW, Cell, Given, ask_a_person, table, wait
+from tests.brain.core.givens import approved, on, scheduler_says, site, started_by
 
 SCHEDULER = site(ask_jobs=True)
 PROTECTED = scheduler_says(("j1",), protected="j1 (of vip)")

@@ -5,13 +5,9 @@ import pytest
 from brain.core.healing import gates
 from brain.core.healing.verdicts import Verdict
 from brain.core.pack.spec import Mode, Rung
-from tests.brain.core.cell import (
-    GPU,
-    NOW,
-    Cell,
-    Given,
+from tests.brain.core.cell import GPU, NOW, Cell, Given, ask_a_person, table, wait
+from tests.brain.core.givens import (
     approved,
-    ask_a_person,
     held,
     in_maintenance,
     no_modes,
@@ -21,8 +17,6 @@ from tests.brain.core.cell import (
     shadow,
     site_sets,
     started_by,
-    table,
-    wait,
 )
 
 BESIDE = "gpu/n1/0000:5e:00"

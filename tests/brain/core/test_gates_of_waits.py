@@ -6,20 +6,8 @@ from typing import Any
 from brain.core.healing import gates, limits
 from brain.core.pack.spec import Rung
 from brain.core.state import StepRecord
-from tests.brain.core.cell import (
-    GPU,
-    LADDER,
-    NOW,
-    Cell,
-    Given,
-    at_work,
-    never,
-    site,
-    table,
-    tried,
-    under_way,
-    wait,
-)
+from tests.brain.core.cell import GPU, LADDER, NOW, Cell, Given, never, table, wait
+from tests.brain.core.givens import at_work, site, tried, under_way
 
 
 def draining(node: str, since_s: float = 900) -> Given:

@@ -11,23 +11,18 @@ from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.verdicts import Verdict
 from brain.core.pack.spec import PAGE, Rung
 from brain.core.state import Disruption, Node, RunState
-from tests.brain.core.cell import (
-    NOW,
-    Cell,
-    Given,
+from tests.brain.core.cell import NOW, Cell, Given, never, table, wait
+from tests.brain.core.givens import (
     approved,
     healed,
-    never,
     on,
     runbook,
     scheduler_says,
     site,
     started_by,
-    table,
     treated,
     unanswered,
     under_way,
-    wait,
     waiting,
 )
 

@@ -7,10 +7,8 @@ import pytest
 from brain.core.healing import gates, limits, unheard
 from brain.core.healing.gates import GATES, GO
 from brain.core.healing.verdicts import Case, Verdict
-from tests.brain.core.cell import (
-    NOW,
-    Cell,
-    Given,
+from tests.brain.core.cell import NOW, Cell, Given
+from tests.brain.core.givens import (
     approved,
     at_work,
     drained_by,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from brain.core.context import Context
+from brain.core.pack.spec import Priority
 from brain.core.paging import grouping
 from brain.core.state import GroupedAlert, Incident
 from tests.brain.core.pager import BEGAN, Pager, fact
@@ -197,11 +198,11 @@ def test_one_page_for_all_of_them() -> None:
     assert page.subject.severity == "P1"
     assert page.subject.listed == (
         GroupedAlert(
-            incident="a", severity="P2", cause="gpu_lost", scope="node/n-a", node="n-a", since=BEGAN + 1,  # type: ignore[arg-type]
+            incident="a", severity=Priority.P2, cause="gpu_lost", scope="node/n-a", node="n-a", since=BEGAN + 1,
             evidence="Xid 79", text="it is lost",
         ),
         GroupedAlert(
-            incident="b", severity="P1", cause="gpu_lost", scope="leaf/l1", node="", since=BEGAN + 5,  # type: ignore[arg-type]
+            incident="b", severity=Priority.P1, cause="gpu_lost", scope="leaf/l1", node="", since=BEGAN + 5,
             evidence="", text="it is lost",
         ),
     )  # fmt: skip

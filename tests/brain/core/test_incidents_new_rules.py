@@ -9,7 +9,8 @@ from brain.core import incidents
 from brain.core.context import Context
 from brain.core.pack.spec import Priority, Rule
 from brain.core.state import Evidence, IncidentState, SymptomState
-from tests.brain.core.cell import GPU, NOW, SYMPTOMS, Cell, Given, sick, site
+from tests.brain.core.cell import GPU, NOW, SYMPTOMS, Cell, Given
+from tests.brain.core.givens import sick, site
 from tests.brain.core.test_incidents_again import notes_of, rule, shown
 from tests.brain.world import GPU as ONE_GPU
 from tests.brain.world import Story, pack

@@ -6,11 +6,8 @@ from brain.core.effects import Note, SendPage, WriteIntent
 from brain.core.healing import run_states, runs
 from brain.core.pack.spec import Rung
 from brain.core.state import Run, RunState, StepRecord
-from tests.brain.core.cell import (
-    LADDER,
-    NOW,
-    Cell,
-    Given,
+from tests.brain.core.cell import LADDER, NOW, Cell, Given, wait
+from tests.brain.core.givens import (
     approved,
     at_work,
     is_,
@@ -19,7 +16,6 @@ from tests.brain.core.cell import (
     started_by,
     treated,
     tried,
-    wait,
     waiting,
 )
 

@@ -7,8 +7,9 @@ import pytest
 from brain.core.healing import runs
 from brain.core.pack.spec import Rung
 from brain.core.state import StepRecord
-from tests.brain.core.cell import GPU, NOW, Cell, Given, is_, on, runbook
+from tests.brain.core.cell import GPU, NOW, Cell, Given
 from tests.brain.core.climb import QUIET, Climb, rung
+from tests.brain.core.givens import is_, on, runbook
 from tests.brain.core.test_runs_way_back import over, owns
 from tests.brain.world import rule
 

@@ -7,8 +7,9 @@ from brain.core.healing import run_states, runs
 from brain.core.inputs import StepPlan
 from brain.core.pack.spec import Mode, Rung, Verify
 from brain.core.state import RunState
-from tests.brain.core.cell import NOW, Cell, held, site_sets, tried
+from tests.brain.core.cell import NOW, Cell
 from tests.brain.core.climb import LINK, QUIET, Climb, rung
+from tests.brain.core.givens import held, site_sets, tried
 
 COLLECT = Rung(name="collect", do="evidence.collect", params={"component": "node"})
 RESUME = rung("resume", "scheduler.resume")

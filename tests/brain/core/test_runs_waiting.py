@@ -9,8 +9,9 @@ from brain.core.healing import blame, runs
 from brain.core.inputs import StepPlan
 from brain.core.pack.spec import Mode, Runbook, Rung
 from brain.core.state import Run, RunState, StepRecord
-from tests.brain.core.cell import GPU, LADDER, NOW, Cell, Given, sick
+from tests.brain.core.cell import GPU, LADDER, NOW, Cell, Given
 from tests.brain.core.climb import QUIET, Climb, rung
+from tests.brain.core.givens import sick
 from tests.brain.test_return_to_service import World
 from tests.brain.world import pack
 

@@ -9,11 +9,8 @@ from brain.core.healing import runs
 from brain.core.healing.limits import SCHEDULE
 from brain.core.pack.spec import Rung
 from brain.core.state import Node, OwnedDrain, RunState
-from tests.brain.core.cell import (
-    GPU,
-    NOW,
-    Cell,
-    Given,
+from tests.brain.core.cell import GPU, NOW, Cell, Given
+from tests.brain.core.givens import (
     at_work,
     held,
     is_,

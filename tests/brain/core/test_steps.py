@@ -8,8 +8,9 @@ from brain.core.healing import steps, unheard
 from brain.core.inputs import StepProgress
 from brain.core.pack.spec import Rung
 from brain.core.state import RunState
-from tests.brain.core.cell import GPU, NOW, Cell, Given, on, runbook
+from tests.brain.core.cell import GPU, NOW, Cell, Given
 from tests.brain.core.climb import QUIET, Climb, rung
+from tests.brain.core.givens import on, runbook
 from tests.brain.core.standing import NEVER, NEXT, PROBE, SAFE, standing
 
 

@@ -11,7 +11,8 @@ from brain.core.healing import failed_tests, steps
 from brain.core.inputs import StepResult
 from brain.core.pack.spec import Rung, Verify
 from brain.core.state import OwnedDrain, RunState, StepRecord
-from tests.brain.core.cell import LADDER, NOW, Cell, Given, at_work, is_, on, runbook, site
+from tests.brain.core.cell import LADDER, NOW, Cell, Given
+from tests.brain.core.givens import at_work, is_, on, runbook, site
 from tests.brain.core.standing import NEVER, PROBE, SAFE, STEP, standing
 
 DRAIN, ISOLATE = "scheduler.drain", "node.isolate"

@@ -6,18 +6,8 @@ from brain.core.effects import Effect, Perform
 from brain.core.healing import patience, steps
 from brain.core.pack.spec import Rung
 from brain.core.state import Node, OwnedDrain, RunState
-from tests.brain.core.cell import (
-    NOW,
-    Cell,
-    Given,
-    approved,
-    held,
-    is_,
-    on,
-    runbook,
-    stale,
-    started_by,
-)
+from tests.brain.core.cell import NOW, Cell, Given
+from tests.brain.core.givens import approved, held, is_, on, runbook, stale, started_by
 from tests.brain.core.standing import NEVER, PROBE, SAFE, STEP, standing
 
 RESUME = Rung(name="resume", do="scheduler.resume")

@@ -10,8 +10,9 @@ from brain.core.healing import patience, steps
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Rung
 from brain.core.state import Node, RunState
-from tests.brain.core.cell import NOW, Cell, Given, held, is_, on, runbook
+from tests.brain.core.cell import NOW, Cell, Given
 from tests.brain.core.climb import QUIET
+from tests.brain.core.givens import held, is_, on, runbook
 from tests.brain.core.standing import NEVER, PROBE, SAFE, STEP, standing
 
 LOOK = "inc-1.r1.k2.a1"

@@ -10,10 +10,8 @@ from brain.core.healing import patience, steps
 from brain.core.inputs import StepProgress, StepResult
 from brain.core.pack.spec import Paging, Priority, Rung
 from brain.core.state import OwnedDrain, RunState
-from tests.brain.core.cell import (
-    NOW,
-    Cell,
-    Given,
+from tests.brain.core.cell import NOW, Cell, Given
+from tests.brain.core.givens import (
     held,
     in_maintenance,
     is_,

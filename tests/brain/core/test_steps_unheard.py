@@ -7,8 +7,9 @@ from brain.core.healing import patience
 from brain.core.inputs import Leader, StepProgress
 from brain.core.pack.spec import Mode, Rung
 from brain.core.state import RunState
-from tests.brain.core.cell import NOW, Cell, Given, runbook
+from tests.brain.core.cell import NOW, Cell, Given
 from tests.brain.core.climb import LINK, QUIET, Climb, rung
+from tests.brain.core.givens import runbook
 from tests.brain.core.standing import NEVER, NEXT, PROBE, SAFE, standing
 
 

@@ -9,8 +9,9 @@ from brain.core.healing import steps
 from brain.core.inputs import StepResult
 from brain.core.pack.spec import Match, Rung, Symptom, Verify
 from brain.core.state import RunState
-from tests.brain.core.cell import GPU, NOW, Cell, runbook, sick
+from tests.brain.core.cell import GPU, NOW, Cell
 from tests.brain.core.climb import QUIET, SYMPTOM, Climb, rung
+from tests.brain.core.givens import runbook, sick
 from tests.brain.core.standing import NEVER, NEXT, PROBE, SAFE, standing
 
 

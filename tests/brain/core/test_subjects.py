@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from brain.core.pack.spec import Knowledge, Priority, Rule, Text
-from brain.core.paging.subjects import common_to, stops_of
+from brain.core.paging.subjects import common_to
 from brain.core.state import SymptomState
-from tests.brain.core.cell import NOW, Cell, Given, held, in_maintenance
+from brain.core.stops import told_on
+from tests.brain.core.cell import NOW, Cell, Given
+from tests.brain.core.givens import held, in_maintenance
 
 EVER = NOW + 99
 NOTHING = Text(en="", zh="")
@@ -33,14 +35,14 @@ WIDE = Rule(
 def test_whose_hands_a_page_names(givens: list[Given], stops: tuple[str, ...]) -> None:
     """Of a part of n1."""
     cell = Cell(*givens)
-    assert stops_of(cell.ctx(), cell.incident) == stops
+    assert told_on(cell.ctx(), cell.incident) == stops
 
 
 def test_the_window_of_a_row_is_named_on_the_page_of_the_cell() -> None:
     """Half of the cell is silent, and that is the row in which the fans are exchanged."""
     cell = Cell(in_maintenance("pod/p1", NOW - 9, EVER))
     about = replace(cell.incident, scope="cell", node="")
-    assert stops_of(cell.ctx(), about) == ("pod/p1 is in maintenance: new fans",)
+    assert told_on(cell.ctx(), about) == ("pod/p1 is in maintenance: new fans",)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 
 from brain.core.healing import told
 from brain.core.state import OwnedDrain, StepRecord
-from tests.brain.core.cell import NOW, Cell, Given, on
+from tests.brain.core.cell import NOW, Cell, Given
+from tests.brain.core.givens import on
 
 DRAIN, OFF, POWER_OFF = "scheduler.drain", "node.isolate", "bmc.power_off"
 COLLECT, OF_BMC = "evidence.collect", "bmc.evidence"

@@ -6,8 +6,9 @@ from brain.core.healing import unheard
 from brain.core.healing.verdicts import Verdict
 from brain.core.pack.spec import Rung
 from brain.core.state import Node, RunState, StepRecord
-from tests.brain.core.cell import NOW, Cell, Given, runbook, silent, started_by, table, wait
+from tests.brain.core.cell import NOW, Cell, Given, table, wait
 from tests.brain.core.climb import rung
+from tests.brain.core.givens import runbook, silent, started_by
 from tests.brain.core.test_steps_answers import answer
 
 BOUNCE, DRAIN, CYCLE = rung("r"), rung("r", "scheduler.drain"), rung("r", "bmc.power_cycle")

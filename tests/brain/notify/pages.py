@@ -1,10 +1,9 @@
 """One incident as the engine would hand it to the notifier, for the tests of this folder."""
 
-from typing import Literal
-
 from agent.contract.actions.spec import Disrupts
 from brain.core.effects import SendPage
 from brain.core.pack.spec import Knowledge, Paging, Priority, Rule, Runbook, Rung, Text, Verify
+from brain.core.paging.queue import What
 from brain.core.paging.subjects import of_incident
 from brain.core.state import Evidence, Incident, IncidentState, Run, RunState, StepRecord
 
@@ -113,7 +112,7 @@ def incident(state: IncidentState = IncidentState.OPEN, evidence: list[Evidence]
 
 
 def page(
-    what: Literal["open", "repeat", "update", "ack", "resolve"] = "open",
+    what: What = "open",
     *,
     about: Incident | None = None,
     to: str = "oncall",

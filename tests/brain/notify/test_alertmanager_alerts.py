@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from brain.core.paging.queue import What
 from brain.notify.alertmanager import AlertmanagerOptions, alerts
 from brain.notify.compose import compose
 from tests.brain.notify.pages import page, rule
@@ -22,8 +23,8 @@ WANT = AlertmanagerOptions(urls=("http://127.0.0.1:9093",), hold_s=1800)
         ),
     ],
 )
-def test_how_long_an_alert_fires(what: str, alerted: tuple[str, ...], severity: str, lasts_s: int) -> None:
+def test_how_long_an_alert_fires(what: What, alerted: tuple[str, ...], severity: str, lasts_s: int) -> None:
     """By its end; what nobody was told of fires once, as something worth knowing."""
-    (alert,) = alerts(compose(page(what, alerted=alerted), rule=rule()), WANT, NOW)  # type: ignore[arg-type]
+    (alert,) = alerts(compose(page(what, alerted=alerted), rule=rule()), WANT, NOW)
     assert alert["labels"]["severity"] == severity
     assert datetime.fromisoformat(alert["endsAt"]) - NOW == timedelta(seconds=lasts_s)

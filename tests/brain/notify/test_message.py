@@ -8,6 +8,7 @@ import pytest
 
 from brain.adapters.pack import load
 from brain.core.healing import told
+from brain.core.paging.queue import What
 from brain.core.state import Evidence, IncidentState, RunState, State
 from brain.notify.compose import MAX_EVIDENCE_LINES, compose, compose_from
 from tests.brain.notify.pages import LINE, T0, incident, page, rule, run
@@ -71,9 +72,9 @@ def test_the_json_form_says_the_same() -> None:
         ("resolve", "resolve", "[P1] RESOLVED: gpu lost on gpu/n1/0000:3b:00"),
     ],
 )
-def test_each_kind_of_page_is_told_apart(what: str, status: str, title: str) -> None:
+def test_each_kind_of_page_is_told_apart(what: What, status: str, title: str) -> None:
     """Title and status differ; all pages of one incident share the key."""
-    message = compose(page(what), rule=rule())  # type: ignore[arg-type]
+    message = compose(page(what), rule=rule())
     assert (message.to_dict()["status"], message.title, message.dedup_key) == (status, title, "inc-1")
 
 

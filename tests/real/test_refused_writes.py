@@ -1,0 +1,104 @@
+"""The log refuses a message: it is not taken for stored, whatever position the server's answer names, and comes when it can."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import orjson
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from agent.contract import subjects
+from agent.contract.acknowledgements import decode_acknowledgement
+from agent.contract.messages import Event, Severity, encode_event
+from agent.shared.tasks import end
+from brain.adapters import log
+from brain.adapters.outbox import Outbox
+from brain.nats_config import LogConfig
+from tests.real.intake_kit import intake
+from tests.real.nats import client, nats_server, whole_log
+
+pytestmark = pytest.mark.component("nats-server")
+WITHIN_S = 60.0
+LOST = Event(
+    id="n1:s:1", node="n1", kind="gpu.lost", component="gpu/0000:3b:00", severity=Severity.FATAL, at="2026-01-01T00:00:00Z",
+    age_s=0.0, boot="b", count=1, data={"reason": "lost"}, evidence="",
+)  # fmt: skip
+
+
+async def takes(bus: Client, size: int) -> None:
+    """From now on the log takes messages of this size at most; -1: of any."""
+    manager = bus.jsm()
+    config = (await manager.stream_info(subjects.stream("default"))).config
+    await manager.update_stream(config.evolve(max_msg_size=size))
+
+
+@contextlib.asynccontextmanager
+async def refusals(bus: Client) -> AsyncIterator[asyncio.Queue[bytes]]:
+    """What the server answers to writers, where it is an error."""
+    found: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def answered(message: Msg) -> None:
+        if b'"error"' in message.data and b'"stream"' in message.data:
+            found.put_nowait(message.data)
+
+    subscription = await bus.subscribe("_INBOX.>", cb=answered)
+    await bus.flush()
+    yield found
+    await subscription.unsubscribe()
+
+
+async def test_an_event_that_the_log_refuses_is_not_acknowledged(tmp_path: Path) -> None:
+    """The server's error names a position, 0, as an event that is left out has."""
+    told: list[tuple[str, int]] = []
+    stored = asyncio.Event()
+
+    async def acknowledged(message: Msg) -> None:
+        told.extend(decode_acknowledgement(orjson.loads(message.data)))
+        stored.set()
+
+    with nats_server(tmp_path, nodes=["n1"]) as server:
+        async with (
+            intake(server.url),
+            client(server.url) as bus,
+            client(server.node_url("n1")) as node,
+            refusals(bus) as refused,
+        ):
+            await node.subscribe(subjects.acknowledgement("default", "n1", subjects.EVENT), cb=acknowledged)
+            await node.flush()
+            await takes(bus, 10)
+            await node.publish(
+                subjects.offer("default", "n1", subjects.EVENT), orjson.dumps(encode_event(LOST))
+            )
+            async with asyncio.timeout(WITHIN_S):
+                for _ in range(2):  # it is tried again
+                    assert orjson.loads(await refused.get())["seq"] == 0
+            assert told == []
+            await takes(bus, -1)
+            await asyncio.wait_for(stored.wait(), WITHIN_S)
+        ((id_, place),) = told
+        assert (id_, place > 0) == (LOST.id, True)
+        assert [orjson.loads(body)["id"] for body in await whole_log(server.url)] == [LOST.id]
+
+
+async def test_an_input_that_the_log_refuses_stays_in_the_outbox(tmp_path: Path) -> None:
+    """An intent, say: what it is for must not begin."""
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as bus:
+            await log.ensure(bus, "default", LogConfig(max_bytes=256 * 1024**2))
+            await takes(bus, 10)
+            outbox = Outbox("default")
+            task = asyncio.create_task(outbox.serve(bus))
+            writing = asyncio.create_task(
+                outbox.append("intent", b"more than ten bytes", "i:1", timeout_s=WITHIN_S)
+            )
+            async with asyncio.timeout(WITHIN_S):
+                while not outbox.refused:
+                    await asyncio.sleep(0.05)
+            assert not writing.done()
+            await takes(bus, -1)
+            assert await writing > 0
+            await end(task)
+        assert await whole_log(server.url) == [b"more than ten bytes"]
