@@ -143,7 +143,8 @@ async def test_a_route_that_does_not_ask_who_may_is_an_error(tmp_path: Path) -> 
         return web.Response(text="done")
 
     app = web.Application(middlewares=[door.guard])
-    route.add(app, [route.post("/api/v1/careless", Role.VIEWER, careless)])
+    row = route.Route(method="POST", path="/api/v1/careless", least=Role.VIEWER, handler=careless)
+    route.add(app, [row])
     _, text = credentials.tokens.make("cy", Role.VIEWER, now=1000.0, lasts_s=60, by="the test")
     async with TestClient(TestServer(app)) as client:
         sent = {"Authorization": f"Bearer {text}"}
