@@ -29,6 +29,7 @@ GATES = core(
     "gates_of_counts",
     "gates_of_jobs",
     "gates_over_time",
+    "gates_of_one_cause",
     "gates_together",
     "gates_of_drains",
     "gates_of_waits",

@@ -37,6 +37,7 @@ class Node:
         self.session = "s1"
         self.version = "1"
         self.ahead_s = 0.0  # of its wall clock
+        self.patience_s = 60.0  # for which an event is offered again
         self.again_s = 5.0  # an event that is not acknowledged for so long is offered again
         self.commands: list[Command] = []
         self.answer = Answer.ACCEPTED
@@ -73,7 +74,7 @@ class Node:
         )  # fmt: skip
         stored = self._stored[event.id] = asyncio.Event()
         moves_s = time.monotonic() + MOVES_AFTER_S
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(self.patience_s):
             while not stored.is_set():
                 if time.monotonic() > moves_s:
                     moves_s = time.monotonic() + MOVES_AFTER_S

@@ -128,8 +128,8 @@ async def test_accounts_as_jwts_reach_every_server(tmp_path: Path) -> None:
             await found.until_in(file, url, there=False)
 
 
-async def events(found: ClusterLab) -> dict[str, int]:
-    """Event id -> how often it is on the log."""
+async def events(found: ClusterLab, node: str = "n1") -> dict[str, int]:
+    """Event id of a node -> how often it is on the log, in its order."""
     deadline = time.monotonic() + 120
     while True:  # a request that servers get while they elect may stay without an answer
         client = await found.brain_client()
@@ -147,7 +147,7 @@ async def events(found: ClusterLab) -> dict[str, int]:
     while place < end:
         message = await subscription.next_msg(timeout=60)
         place = message.metadata.sequence.stream
-        if message.subject == subjects.event("default", "n1"):
+        if message.subject == subjects.event("default", node):
             id_ = orjson.loads(message.data)["id"]
             counts[id_] = counts.get(id_, 0) + 1
     return counts

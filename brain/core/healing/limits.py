@@ -206,17 +206,14 @@ def others_waiting(ctx: Context, run: Run) -> list[str]:
 
 
 def wait_for_people(ctx: Context, run: Run) -> bool:
-    """The run waits for this reason, with what runs on its node now. Returns whether people are to be told."""
-    first = not told_already(ctx, run)
+    """The run waits for this reason, with what runs on its node now. Returns whether people are to be told: of the first two
+    nodes. One alone may have made it up, and what the third has to say is known.
+    """
+    first = len(others_waiting(ctx, run)) < 2
     answer = ctx.state.jobs.get(run.node)
     run.related_since = run.related_since or ctx.now
     run.jobs = run.jobs or (list(answer.jobs) if answer is not None else [])
     return first
-
-
-def told_already(ctx: Context, run: Run) -> bool:
-    """Whether people know that nodes wait for this reason: two others do. One alone may have made it up."""
-    return len(others_waiting(ctx, run)) > 1
 
 
 def _in_common(ctx: Context, nodes: list[str]) -> str:

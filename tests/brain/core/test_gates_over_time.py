@@ -248,64 +248,6 @@ def test_related_nodes_wait_for_each_other(givens: list[Given], answer: Verdict 
     assert Cell(TWO_ARE_MANY, *givens).asks(limits.related) == answer
 
 
-def of_one_job(nodes: tuple[str, ...], job: str = "j1") -> Verdict:
-    """The answer when the same job ran on each of them."""
-    treated_there = f"gpu-lost was treated on 5 nodes within a day ({', '.join(nodes)})"
-    reason = f"{treated_there}, and job {job} ran on each of them as it does here"
-    return wait("related", f"{reason}: these belong together; `gpuward approve` lets this one go on", 300)
-
-
-def in_a_day(count: int, named: str) -> Verdict:
-    """The answer when so many had it within a day."""
-    reason = f"gpu-lost was treated on {count} nodes within a day ({named})"
-    return wait("related", f"{reason}: these belong together; `gpuward approve` lets this one go on", 300)
-
-
-HOURS_AGO = 5 * 3600
-TEN = tuple(f"m{number}" for number in range(1, 11))
-TWO_A_DAY = site(same_cause_nodes_per_day=2)
-FIVE_OF_J1 = treated(*FIVE, seconds_ago=HOURS_AGO, jobs=("j1", "j2"))
-
-
-@table(
-    ("five had it, hours ago", [treated(*FIVE, seconds_ago=HOURS_AGO)], None),
-    ("five nodes of its job", [FIVE_OF_J1, scheduler_says(("j1",))], of_one_job(FIVE)),
-    ("of one of its jobs", [FIVE_OF_J1, scheduler_says(("j0", "j2"))], of_one_job(FIVE, "j2")),
-    ("of another job", [FIVE_OF_J1, scheduler_says(("j0",))], None),
-    ("nothing runs here", [FIVE_OF_J1, scheduler_says()], None),
-    ("it is not known what runs here", [FIVE_OF_J1], None),
-    ("four of its job", [treated(*FIVE[:4], seconds_ago=HOURS_AGO, jobs=("j1",)), scheduler_says(("j1",))], None),
-    ("a day ago", [treated(*FIVE, seconds_ago=DAY, jobs=("j1",)), scheduler_says(("j1",))], None),
-    ("they had something else", [treated(*FIVE, cause="nic-broken", jobs=("j1",)), scheduler_says(("j1",))], None),
-    ("a person approved", [FIVE_OF_J1, scheduler_says(("j1",)), approved()], None),
-    ("nine nodes in a day", [treated(*TEN[:9], seconds_ago=HOURS_AGO)], None),
-    ("ten nodes in a day", [treated(*TEN, seconds_ago=HOURS_AGO)], in_a_day(10, "m1, m2, m3, m4, m5, m6")),
-    ("ten, one a day ago", [treated("m1", seconds_ago=DAY), treated(*TEN[1:], seconds_ago=HOURS_AGO)], None),
-    ("the site counts two", [TWO_A_DAY, treated("m1", "m2", seconds_ago=HOURS_AGO)], in_a_day(2, "m1, m2")),
-    ("ten, and this run disturbs no whole node", [treated(*TEN, seconds_ago=HOURS_AGO), rungs(DRAIN)], None),
-)  # fmt: skip
-def test_what_comes_one_by_one_belongs_together_too(givens: list[Given], answer: Verdict | None) -> None:
-    """Law 6: a job that kills a GPU on every node that it is requeued to does so once in half an hour, not five times an hour."""
-    assert Cell(*givens).asks(limits.related) == answer
-
-
-def test_the_job_may_leave_the_node_that_waits_for_its_sake() -> None:
-    """It ends there, or is requeued to the next node: what it has done to this one stays related."""
-    cell = Cell(FIVE_OF_J1, scheduler_says(("j1",)), site(ask_jobs=True))
-    cell.proceeds()
-    scheduler_says()(cell)
-    cell.proceeds()
-    assert cell.run.why.endswith("(gate related)")
-
-
-def test_in_a_large_cell_more_nodes_a_day_are_usual() -> None:
-    """One in a hundred; what is rare on 100 nodes is not on 2,000."""
-    cell = Cell(treated(*TEN, seconds_ago=HOURS_AGO))
-    for number in range(2000):
-        cell.state.nodes[f"x{number}"] = Node(name=f"x{number}")
-    assert cell.asks(limits.related) is None
-
-
 def test_the_jobs_that_ran_there_are_remembered_for_a_day() -> None:
     """The breaker and the turn at a budget count those of its own hour only."""
     old = treated("m1", seconds_ago=DAY + 1)
@@ -335,13 +277,6 @@ def test_which_remedies_a_node_is_charged_with(givens: list[Given], days_ago: li
     cell = Cell(*givens)
     limits.claim(cell.ctx(), cell.run)
     assert cell.state.remedied.get("n1", []) == [NOW - days * DAY for days in days_ago]
-
-
-@pytest.mark.parametrize(("others", "told"), [(0, False), (1, False), (2, True), (3, True)])
-def test_the_first_two_that_wait_are_told(others: int, told: bool) -> None:
-    """One alone may have made it up; what the third has to say is known."""
-    cell = Cell(*(waiting(f"m{number}") for number in range(others)))
-    assert limits.told_already(cell.ctx(), cell.run) is told
 
 
 def test_a_fabrics_remedy_is_charged_to_no_node() -> None:
