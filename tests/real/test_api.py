@@ -105,10 +105,14 @@ async def test_what_a_client_has_is_not_sent_again(tmp_path: Path) -> None:
                 whole_body = gzip.decompress(body) if packed else body
                 assert packed == (len(whole_body) >= PACKED_FROM), path
                 orjson.loads(whole_body)
-                async with session.get(PREFIX + path, headers={"If-None-Match": tag}) as answer:
-                    assert (answer.status, await answer.read(), answer.headers["ETag"]) == (304, b"", tag), (
-                        path
-                    )
+                for _ in range(100):  # it may change between two requests
+                    async with session.get(PREFIX + path, headers={"If-None-Match": tag}) as answer:
+                        again = (answer.status, await answer.read(), answer.headers["ETag"])
+                    if again[0] == 304:
+                        break
+                    assert again[2] != tag, path
+                    tag = again[2]
+                assert again == (304, b"", tag), path
             async with session.get(f"{PREFIX}/notes") as answer:
                 before = answer.headers["ETag"]
             await whole.say("hold", scope="all", why="a look")
