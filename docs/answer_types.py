@@ -3,7 +3,6 @@
 The command line imports no models at run time: they would make each command a second slower.
 """
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from brain.console.api.openapi import document
 Json = Mapping[str, Any]
 _HEAD = '''\
 """The answers of the API, as the command line reads them. Made by `make docs` from the models in brain/console/api: mypy checks
-by it every key that the command line reads.
+by it every key that the command line reads. What they mean: docs/api.md.
 """
 
 from typing import Any, NotRequired, TypedDict
@@ -53,13 +52,6 @@ def _class(name: str, schema: Json) -> Iterator[str]:
     schemas = document()["components"]["schemas"]
     needed = schema.get("required", ())
     yield f"class {name}Json(TypedDict):"
-    text = " ".join(str(schema.get("description", name)).split())
-    lines = textwrap.wrap(text, 120)
-    yield f'    """{lines[0]}' + ('"""' if len(lines) == 1 else "")
-    if len(lines) > 1:
-        yield from (f"    {line}" for line in lines[1:])
-        yield '    """'
-    yield ""
     for key, one in schema["properties"].items():
         kind = _type(one, schemas)
         yield f"    {key}: {kind if key in needed or 'default' in one else f'NotRequired[{kind}]'}"

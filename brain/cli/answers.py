@@ -1,21 +1,17 @@
 """The answers of the API, as the command line reads them. Made by `make docs` from the models in brain/console/api: mypy checks
-by it every key that the command line reads.
+by it every key that the command line reads. What they mean: docs/api.md.
 """
 
 from typing import Any, NotRequired, TypedDict
 
 
 class TroubleJson(TypedDict):
-    """An open alert about the brain itself."""
-
     cause: str
     text: str
     since: str | None
 
 
 class HoldJson(TypedDict):
-    """An operator's stop on a scope."""
-
     id: str
     scope: str
     who: str
@@ -25,8 +21,6 @@ class HoldJson(TypedDict):
 
 
 class ModeJson(TypedDict):
-    """How far runbooks may go by themselves."""
-
     runbook: str
     nodes: str
     mode: str
@@ -34,15 +28,11 @@ class ModeJson(TypedDict):
 
 
 class ProposalJson(TypedDict):
-    """What one person has said, and which counts when a second one says the same."""
-
     who: str
     text: str
 
 
 class StatusJson(TypedDict):
-    """The state of a brain, and the holds and modes in force."""
-
     brain: str
     version: str
     cell: str
@@ -73,8 +63,6 @@ class StatusJson(TypedDict):
 
 
 class ProblemJson(TypedDict):
-    """An error (RFC 9457)."""
-
     type: str
     title: str
     status: int
@@ -84,8 +72,6 @@ class ProblemJson(TypedDict):
 
 
 class NodeJson(TypedDict):
-    """A node and its newest heartbeat; only the leading brain hears those (null: none)."""
-
     name: str
     alive: bool
     boot: str
@@ -101,15 +87,11 @@ class NodeJson(TypedDict):
 
 
 class NodeListJson(TypedDict):
-    """The nodes, by name."""
-
     nodes: list[NodeJson]
     next: str
 
 
 class EvidenceJson(TypedDict):
-    """One event behind an incident."""
-
     id: str
     node: str
     component: str
@@ -119,8 +101,6 @@ class EvidenceJson(TypedDict):
 
 
 class IncidentPagesJson(TypedDict):
-    """Who was told of an incident."""
-
     sent: int
     first_at: str | None
     acked_by: str
@@ -129,8 +109,6 @@ class IncidentPagesJson(TypedDict):
 
 
 class IncidentJson(TypedDict):
-    """One fault."""
-
     id: str
     state: str
     severity: str
@@ -157,25 +135,17 @@ class IncidentJson(TypedDict):
 
 
 class IncidentListJson(TypedDict):
-    """Incidents, newest first. Where nothing in particular is asked for: of more than 1000 those that hide no other node's (at
-    most 20 open ones of each node come before any others).
-    """
-
     incidents: list[IncidentJson]
     next: str
     more: bool
 
 
 class AckJson(TypedDict):
-    """Somebody has taken an incident up."""
-
     at: str | None
     text: str
 
 
 class PageJson(TypedDict):
-    """A page with its deliveries, failures and acknowledgements."""
-
     id: str
     at: str | None
     text: str
@@ -186,16 +156,12 @@ class PageJson(TypedDict):
 
 
 class RungJson(TypedDict):
-    """A rung of a runbook's ladder."""
-
     name: str
     do: str
     params: dict[str, Any]
 
 
 class StepJson(TypedDict):
-    """One attempt of one rung."""
-
     id: str
     rung: str
     action: str
@@ -209,16 +175,12 @@ class StepJson(TypedDict):
 
 
 class WouldJson(TypedDict):
-    """What a step would do, as whoever would perform it says."""
-
     step: str
     ok: bool
     lines: list[str]
 
 
 class LineJson(TypedDict):
-    """A note, in short."""
-
     id: str
     at: str | None
     kind: str
@@ -227,8 +189,6 @@ class LineJson(TypedDict):
 
 
 class ExplainedRunJson(TypedDict):
-    """A run with its plan, its gates and its approvals."""
-
     id: str
     incident: str
     runbook: str
@@ -252,23 +212,17 @@ class ExplainedRunJson(TypedDict):
 
 
 class TwoLanguagesJson(TypedDict):
-    """A text for people."""
-
     en: str
     zh: str
 
 
 class KnowledgeJson(TypedDict):
-    """What people should know about a fault."""
-
     cause: TwoLanguagesJson
     todo: TwoLanguagesJson
     links: list[str]
 
 
 class RuleJson(TypedDict):
-    """The rule that opened an incident."""
-
     name: str
     because: str
     version: str
@@ -278,8 +232,6 @@ class RuleJson(TypedDict):
 
 
 class SymptomJson(TypedDict):
-    """A symptom with the notes on its start and the events that caused it."""
-
     name: str
     scope: str
     notes: list[LineJson]
@@ -287,8 +239,6 @@ class SymptomJson(TypedDict):
 
 
 class NoteJson(TypedDict):
-    """One line of the audit: what was decided, done or said."""
-
     id: str
     kind: str
     text: str
@@ -301,8 +251,6 @@ class NoteJson(TypedDict):
 
 
 class ChainJson(TypedDict):
-    """All that is known of one incident."""
-
     incident: IncidentJson
     pages: list[PageJson]
     runs: list[ExplainedRunJson]
@@ -315,15 +263,11 @@ class ChainJson(TypedDict):
 
 
 class NoteListJson(TypedDict):
-    """Notes, newest first."""
-
     notes: list[NoteJson]
     next: str
 
 
 class RunJson(TypedDict):
-    """A run of a runbook."""
-
     id: str
     incident: str
     runbook: str
@@ -342,16 +286,12 @@ class RunJson(TypedDict):
 
 
 class GrantJson(TypedDict):
-    """A role and its limits (globs; empty: none)."""
-
     role: str
     scopes: list[str]
     runbooks: list[str]
 
 
 class MeJson(TypedDict):
-    """Who you are, and what you may do."""
-
     name: str
     role: str
     how: str
@@ -359,8 +299,6 @@ class MeJson(TypedDict):
 
 
 class ListedTokenJson(TypedDict):
-    """A token in the list."""
-
     id: str
     user: str
     role: str
@@ -374,14 +312,10 @@ class ListedTokenJson(TypedDict):
 
 
 class TokenListJson(TypedDict):
-    """Your tokens; for administrators: everybody's."""
-
     tokens: list[ListedTokenJson]
 
 
 class MadeTokenJson(TypedDict):
-    """A token that was made."""
-
     id: str
     user: str
     role: str
@@ -396,8 +330,6 @@ class MadeTokenJson(TypedDict):
 
 
 class SaidJson(TypedDict):
-    """What came of a command."""
-
     id: str
     seq: int
     by: str
@@ -408,8 +340,6 @@ class SaidJson(TypedDict):
 
 
 class TokenJson(TypedDict):
-    """A token, without its secret."""
-
     id: str
     user: str
     role: str
@@ -422,15 +352,11 @@ class TokenJson(TypedDict):
 
 
 class RevokedJson(TypedDict):
-    """What was taken away."""
-
     revoked: list[TokenJson]
     sessions: int
 
 
 class RefusedJson(TypedDict):
-    """A command that stands on the log, and has no effect."""
-
     type: str
     title: str
     status: int
@@ -447,8 +373,6 @@ class RefusedJson(TypedDict):
 
 
 class DrillJson(TypedDict):
-    """One drill."""
-
     name: str
     summary: str
     affects: str
@@ -459,16 +383,12 @@ class DrillJson(TypedDict):
 
 
 class DrillListJson(TypedDict):
-    """What can be injected, and where."""
-
     ok: bool
     drills: list[DrillJson]
     nodes: list[str]
 
 
 class InjectedJson(TypedDict):
-    """A drill that was injected."""
-
     name: str
     summary: str
     affects: str
