@@ -69,7 +69,7 @@ attacks: setup   ## regenerates the figures of docs/security.md: plays every att
 chaos: setup     ## a cell of real processes is killed, stopped, cut off, filled up and lied to for MINUTES, by SEED; as root
 	@$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
 
-docs: setup      ## regenerates docs/reference.md, docs/actions.md and deploy/agent.toml
+docs: setup      ## regenerates docs/reference.md, docs/api.md, docs/actions.md, deploy/agent.toml and brain/cli/answers.py
 	@$(BIN)/python -m docs.generate
 
 site: setup      ## the manual, build/site: strict, its links checked (installs mkdocs-material)

@@ -1,4 +1,4 @@
-"""Writes what is generated from the code: docs/reference.md, docs/actions.md, docs/scale.md and deploy/agent.toml.
+"""Writes what is generated from the code: docs/reference.md, docs/api.md, docs/actions.md, docs/scale.md and deploy/agent.toml.
 
 `make docs`; CI fails when they are stale.
 """
@@ -20,13 +20,13 @@ from agent.options import Option
 from brain import renamed
 from brain.adapters import log_file
 from brain.cli.main import COMMANDS
-from brain.console.verbs import VERBS
+from brain.console.api.verbs import VERBS
 from brain.core import incidents
 from brain.core.healing import run_states
 from brain.core.pack import spec, vocabulary
 from brain.core.pack.actions import ACTIONS
 from brain.core.state import IncidentState, RunState
-from docs import field_comments, field_tables, plug_ins, scale, telemetry_tables
+from docs import answer_types, api_page, field_comments, field_tables, plug_ins, scale, telemetry_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 Before = TypeVar("Before", bound=Enum)
@@ -129,32 +129,9 @@ def _needs(action: ActionSpec) -> str:
     return f" · needs: {', '.join(action.needs)}" if action.needs else ""
 
 
-JSON_KEYS = """Keys are stable: scripts rely on them. Times are ISO 8601 UTC. Each command that
-prints data has `--json`; it reads `/api/status`, `/api/incidents`, `/api/explain/<id>`, `/api/nodes` and `/api/watch`.
-
-An **incident** (`gpuward incidents`, `gpuward explain`): `id`, `state`, `severity`, `cause`, `scope`, `node`, `nodes`,
-`opened_at`, `closed_at`, `closed_why`, `rule`, `because`, `pack`, `runbook`, `runs`, `symptoms`, `symptom_count`,
-`evidence`, `explains`, `explained_by`, `stale`, `waits`, `pages` (`sent`, `first_at`, `acked_by`:
-empty, nobody has; `resolved`, `undelivered`).
-
-The **chain** (`gpuward explain`): `incident`, `pages`, `runs`, `rule`, `symptoms`, `evidence`, `notes`,
-`out_of_service`, the nodes that the incident keeps so, and `trace_id`, empty where no traces are told.
-
-An event of its **evidence**: `id`, `node`, `component`, `kind`, `text`, `at`.
-
-A **run** (`gpuward explain`): `id`, `incident`, `runbook`, `summary`, `pack`, `state`, `why`, `scope`, `node`, `started_at`,
-`ended_at`, `rung`, `rungs`, `approved_by`, `steps`, `plan`, `would`, `gates`, `approvals`, `notes`.
-
-A **step** of it: `id`, `rung`, `action`, `params`, `outcome`, `why`, `verified`, `doing`, `at`, `evidence`.
-
-A **note** (`gpuward watch`): `id`, `kind`, `text`, `incident`, `run`, `scope`, `caused_by`, `data`, `at`.
-
-The **status**: `brain`, `version`, `cell`, `config_file`, `data_dir`, `leads`, `leader`, `epoch`, `connected`, `caught_up`,
-`stopped`, `troubles`, `seq`, `log_time`, `started_at`, `pack`, `rules`, `runbooks`, `matcher`, `nodes`, `nodes_unreachable`,
-`nodes_silent`, `incidents_open`, `inputs`, `malformed`, `busy_s`, `holds`, `modes`.
-
-A **node** (`gpuward nodes`): `name`, `alive`, `boot`, `beat_age_s`, `version`, `spooled`, `dropped`, `clock_ahead_s`,
-`chassis`, `leaf`, `rack`, `pod`.
+JSON_KEYS = """Keys are stable: scripts rely on them. Times are ISO 8601 UTC. Each command that prints data has
+`--json`. What comes from the brain is what its API answers: [api.md](api.md) has all keys of incidents, chains, runs, steps,
+notes, nodes, tokens and the status. The lists (`gpuward incidents`, `nodes`, `token list`) print the list itself.
 
 A **diagnosis** (`gpuward diagnose`): `ok` (read in full, and no incident), `incidents`, `lines`, `meaningful`, `unread`,
 `foreign` (lines that look like no kernel's), `blind` and `aside` (by log: why silence is no all-clear, of which lines an
@@ -184,7 +161,7 @@ def _meanings(head: str, kind: type[Enum]) -> list[str]:
 
 def _operator_commands() -> list[str]:
     lines = [
-        "Each is a command of `gpuward`, and a `verb` of `POST /api/command` with its arguments in `args`.\n",
+        "Each is a command of `gpuward`, and a `verb` of `POST /api/v1/command` with its arguments in `args`.\n",
         "| verb | role | required | optional | meaning |",
         "|---|---|---|---|---|",
     ]
@@ -346,7 +323,9 @@ def _diagram(table: Mapping[tuple[Before, What], After]) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference.md": reference,
     "docs/actions.md": actions,
+    "docs/api.md": lambda: f"{HEAD}\n{api_page.page()}",
     "docs/scale.md": scale.page,
+    "brain/cli/answers.py": answer_types.module,
     "deploy/agent.toml": agent_toml,
 }
 

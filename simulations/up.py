@@ -84,7 +84,7 @@ async def _start(site: LocalSite, children: list[ChildProcess], echo: Echo) -> N
     await brain.start()
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2)) as session:
         message_at = time.monotonic() + LEADER_WITHIN_S
-        while not _leads(await _get(session, f"{site.url}/api/status")):
+        while not _leads(await _get(session, f"{site.url}/api/v1/status")):
             await asyncio.sleep(START_POLL_S)
             if time.monotonic() > message_at:
                 message_at += 4 * LEADER_WITHIN_S
@@ -95,7 +95,7 @@ async def _start(site: LocalSite, children: list[ChildProcess], echo: Echo) -> N
         deadline = time.monotonic() + NODES_WITHIN_S
         while missing and time.monotonic() < deadline:
             await asyncio.sleep(START_POLL_S)
-            answer = await _get(session, f"{site.url}/api/nodes") or {"nodes": []}
+            answer = await _get(session, f"{site.url}/api/v1/nodes") or {"nodes": []}
             missing -= {node["name"] for node in answer["nodes"] if node["beat_age_s"] is not None}
         if missing:
             echo(f"no heartbeat yet from: {', '.join(sorted(missing))}")

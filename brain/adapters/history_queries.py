@@ -20,6 +20,7 @@ SELECT opened_at, id, body FROM (
 """  # noqa: S608 - constants
 _PAST = f"SELECT opened_at, id, body FROM incidents WHERE state IN {OVER} ORDER BY opened_at DESC, id LIMIT ?"  # noqa: S608 - constants
 NOTE = ("id", "seq", "at", "kind", "text", "incident", "run", "scope", "caused_by", "data")
+MOST_AT_ONCE = 10_000  # notes that one input causes
 _BEGINS = "id >= ? AND id < ?"  # by the index: a search by substr() reads every incident
 _LAST = "\U0010ffff"  # behind whatever an id may go on with
 
@@ -39,6 +40,26 @@ def is_damage(error: Exception) -> bool:
     ):  # of another version of ours, or the module's own words: "Could not decode to UTF-8 column ..."
         return not isinstance(error, sqlite3.OperationalError) or "decode" in str(error)
     return code & 0xFF in _DAMAGE
+
+
+class _Wanted:
+    """The conditions of a question; values never stand in its text."""
+
+    __slots__ = ("_texts", "args")
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self.args: list[str | float] = []
+
+    def add(self, text: str, *args: str | float) -> None:
+        """One condition."""
+        self._texts.append(text)
+        self.args += args
+
+    @property
+    def sql(self) -> str:
+        """All of them."""
+        return " AND ".join(self._texts)
 
 
 class HistoryQueries:
@@ -61,6 +82,73 @@ class HistoryQueries:
             rows += self._db.execute(_PAST, (limit - len(rows),)).fetchall()
         rows.sort(key=lambda row: (-row[0], row[1]))
         return [renamed.rename_in_incident(orjson.loads(body)) for _, _, body in self._each(rows)]
+
+    def incidents_page(
+        self,
+        *,
+        over: bool,
+        state: str,
+        severity: str,
+        cause: str,
+        scope: str,
+        node: str,
+        since: float,
+        until: float,
+        after: tuple[float, str] | None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Returns incidents, newest first, behind (opened_at, id); cause, scope and node are globs, empty: any."""
+        wanted = _Wanted()
+        wanted.add("opened_at >= ? AND opened_at < ?", since, until)
+        if after is not None:
+            wanted.add("(opened_at < ? OR (opened_at = ? AND id > ?))", after[0], *after)
+        if not over:
+            wanted.add(f"state NOT IN {OVER}")
+        if state:
+            named = (state, *(old for old, new in renamed.STATES.items() if new == state))
+            wanted.add(f"state IN ({','.join('?' * len(named))})", *named)
+        for key, value, how in (
+            ("severity", severity, "="),
+            ("cause", cause, "GLOB"),
+            ("scope", scope, "GLOB"),
+            ("node", node, "GLOB"),
+        ):
+            if value:
+                wanted.add(f"json_extract(CAST(body AS TEXT), '$.{key}') {how} ?", value)
+        rows = self._db.execute(
+            f"SELECT body FROM incidents WHERE {wanted.sql} ORDER BY opened_at DESC, id LIMIT ?",  # noqa: S608 - constants
+            (*wanted.args, limit),
+        )
+        return [renamed.rename_in_incident(orjson.loads(body)) for (body,) in self._each(rows)]
+
+    def notes_page(
+        self,
+        *,
+        kind: str,
+        incident: str,
+        run: str,
+        scope: str,
+        since: float,
+        until: float,
+        before: str,
+        limit: int,
+    ) -> list[dict[str, Any]] | None:
+        """Returns notes, newest first, that are older than the note `before`; kind and scope are globs, empty: any. None: there
+        is no note `before`.
+        """
+        wanted = _Wanted()
+        wanted.add("at >= ? AND at < ?", since, until)
+        if before:
+            row = self._db.execute("SELECT n FROM notes WHERE id = ?", (before,)).fetchone()
+            if row is None:
+                return None
+            wanted.add("n < ?", row[0])
+        for key, value, how in (
+            ("kind", kind, "GLOB"), ("incident", incident, "="), ("run", run, "="), ("scope", scope, "GLOB")
+        ):  # fmt: skip
+            if value:
+                wanted.add(f"{key} {how} ?", value)
+        return self._notes(f"WHERE {wanted.sql} ORDER BY n DESC LIMIT ?", (*wanted.args, limit))
 
     def incident(self, id_: str) -> dict[str, Any] | None:
         """Returns one incident; `id_` may be a prefix of its id that no other incident has."""
@@ -110,6 +198,54 @@ class HistoryQueries:
     def newest_notes(self, limit: int) -> list[dict[str, Any]]:
         """Returns the newest notes, the oldest of them first."""
         return self._notes("ORDER BY n DESC LIMIT ?", (limit,))[::-1]
+
+    def log(self) -> str:
+        """Returns the identity of the log that it was written from."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = 'log'").fetchone()
+        return str(row[0]) if row else ""
+
+    def newest(self) -> tuple[str, int, bool]:
+        """Returns (id of the newest note, newest position on the log, did the brain itself write that note?); empty and 0: there
+        is none.
+        """
+        row = self._db.execute("SELECT id, seq FROM notes ORDER BY n DESC LIMIT 1").fetchone()
+        if row is None:
+            return "", 0, False
+        seq = self._db.execute("SELECT seq FROM notes WHERE seq > 0 ORDER BY n DESC LIMIT 1").fetchone()
+        return str(row[0]), int(seq[0]) if seq else 0, not row[1]
+
+    def place_of(self, note: str) -> int | None:
+        """Returns the place of a note; None: it is not there."""
+        row = self._db.execute("SELECT n FROM notes WHERE id = ?", (note,)).fetchone()
+        return int(row[0]) if row else None
+
+    def notes_at(self, seq: int, place: int) -> list[str]:
+        """Returns the ids of the notes of one position on the log, up to a place."""
+        rows = self._db.execute(
+            "SELECT id FROM notes WHERE n BETWEEN ? AND ? AND seq = ?", (place - MOST_AT_ONCE, place, seq)
+        )
+        return [found for (found,) in rows]
+
+    def place_before(self, seq: int) -> int | None:
+        """Returns the place of the last note of before this position on the log; None: what came before is not there any more."""
+        row = self._db.execute(
+            "SELECT n FROM notes WHERE seq BETWEEN 1 AND ? ORDER BY n DESC LIMIT 1", (seq - 1,)
+        ).fetchone()
+        if row is not None:
+            return int(row[0])
+        first = self._db.execute("SELECT min(n) FROM notes").fetchone()[0]
+        return 0 if first in (None, 1) else None
+
+    def notes_after(self, place: int, limit: int) -> list[dict[str, Any]]:
+        """Returns the first notes after a place, with theirs as `n`."""
+        rows = self._db.execute(
+            f"SELECT n, {', '.join(NOTE)} FROM notes WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608 - constants
+            (place, limit),
+        )
+        return [
+            dict(zip(("n", *NOTE), row, strict=True)) | {"data": orjson.loads(row[-1])}
+            for row in self._each(rows)
+        ]
 
     def failed(self, error: Exception) -> None:
         """A question has failed: is the file damaged?"""

@@ -16,11 +16,13 @@ import click
 from agent.contract.inert import inert, inert_data
 from agent.shared import reasons
 from brain.cli import listener
+from brain.cli.answers import NoteJson, SaidJson
 from brain.console.access import local_token
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:8470"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+API = "/api/v1"  # as in brain/console/api/endpoint.py
 TIMEOUT_S = 15.0
 FETCH_S = 60.0
 PIECE = 256 * 1024
@@ -97,16 +99,17 @@ class Client:
         return body if self._faithful else inert_data(body)
 
     def get(self, *path: str, query: str = "") -> Any:
-        """Returns the JSON at `/api/<path>`; a ClickException says what is wrong."""
+        """Returns the JSON at `/api/v1/<path>`; a ClickException says what is wrong."""
         with self._open(self._request(path, query), TIMEOUT_S) as answer:
             return self._read(self._json(answer))
 
-    def submit(self, verb: str, **args: str | float) -> Any:
-        """Submits an operator command; returns the answer of `/api/command`."""
-        return self.post("command", body={"verb": verb, "args": args})
+    def submit(self, verb: str, **args: str | float) -> SaidJson:
+        """Submits an operator command; returns the answer of `/api/v1/command`."""
+        said: SaidJson = self.post("command", body={"verb": verb, "args": args})
+        return said
 
     def post(self, *path: str, body: Mapping[str, Any]) -> Any:
-        """Posts a JSON body to `/api/<path>` and returns the JSON answer."""
+        """Posts a JSON body to `/api/v1/<path>` and returns the JSON answer."""
         request = self._request(path)
         request.add_header("Content-Type", "application/json")
         request.data = json.dumps(body).encode()
@@ -114,7 +117,7 @@ class Client:
             return self._read(self._json(answer))
 
     def fetch(self, *path: str) -> tuple[str, bytes]:
-        """Fetches the file at `/api/<path>`: returns the name that the brain gives it, and its content."""
+        """Fetches the file at `/api/v1/<path>`: returns the name that the brain gives it, and its content."""
         with self._open(self._request(path), FETCH_S) as answer:
             name = answer.headers.get_filename() or "download"
             try:
@@ -123,7 +126,7 @@ class Client:
                 raise click.ClickException(f"the download was interrupted: {error}") from error
 
     def pieces(self, *path: str, query: str = "") -> Iterator[bytes]:
-        """Yields the file at `/api/<path>` as it comes; a ClickException when it is interrupted."""
+        """Yields the file at `/api/v1/<path>` as it comes; a ClickException when it is interrupted."""
         with self._open(self._request(path, query), FETCH_S) as answer:
             try:
                 while piece := answer.read(PIECE):
@@ -131,18 +134,22 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 raise click.ClickException(f"the download was interrupted: {error}") from error
 
-    def watch(self, last: int) -> Iterator[dict[str, Any] | None]:
-        """Yields notes as they are written, and None when there was none for a while. Ends when the connection is lost."""
-        with self._open(self._request(("watch",), f"last={last}"), WATCH_TIMEOUT_S) as answer:
+    def watch(self, last: int, after: str = "") -> Iterator[tuple[str, NoteJson | None]]:
+        """Yields (where the watch is, note) as notes are written; the note is None when there was none for a while. Ends when the
+        connection is lost. It begins after `after`, where a watch was, or with the `last` notes.
+        """
+        query = f"after={quote(after, safe='')}" if after else f"last={last}"
+        with self._open(self._request(("watch",), query), WATCH_TIMEOUT_S) as answer:
             try:
                 for raw in answer:
                     line = raw.decode("utf-8", "replace").rstrip("\n")
-                    if line.startswith("data: {"):
+                    if line.startswith("id: "):
+                        after = line[4:]
+                    elif line.startswith("data: {"):
                         note = json.loads(line[6:])
-                        if note:
-                            yield self._read(note)
+                        yield after, (self._read(note) if note else None)
                     elif line.startswith(":"):
-                        yield None
+                        yield after, None
             except (OSError, http.client.HTTPException):
                 return
 
@@ -151,7 +158,7 @@ class Client:
         if not self._url.lower().startswith(("http://", "https://")):
             raise click.UsageError(f"--url {self._url!r} must begin with http:// or https://")
         try:
-            request = urllib.request.Request(f"{self._url}/api/{parts}{f'?{query}' if query else ''}")  # noqa: S310 - http(s), checked
+            request = urllib.request.Request(f"{self._url}{API}/{parts}{f'?{query}' if query else ''}")  # noqa: S310 - http(s), checked
         except ValueError as error:
             raise click.UsageError(f"--url {self._url!r}: {error}") from error
         if token := self._token():
@@ -239,11 +246,14 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _message(error: urllib.error.HTTPError) -> str:
+    """The brain's words; an earlier version (0.1) has no such path, and says `error`."""
     try:
         body = json.load(error)
-    except ValueError:
+        if "error" in body and error.code == http.client.NOT_FOUND:
+            return "what answers there is a brain of version 0.1, whose API this gpuward does not speak: use its own"
+        return inert(str(body["detail"]))
+    except (ValueError, TypeError, KeyError):
         return inert(f"the brain answered {error.code} {error.reason}")
-    return inert(str(body.get("error") or body.get("refused") or f"the brain answered {error.code}"))
 
 
 def for_client(function: F) -> F:

@@ -1,11 +1,11 @@
 """`gpuward explain`: from the page back to the kernel line, for someone who is woken at three in the morning."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
 from agent.contract.counted import counted
+from brain.cli.answers import ChainJson, ExplainedRunJson, IncidentJson, LineJson, PageJson, RuleJson
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
 from brain.cli.terminal import as_json, hanging, page_width, print_json
@@ -22,7 +22,7 @@ _MOST_NODES = 20  # that are named; --json has all of them
 @for_client
 def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
     """The whole chain of one incident. ID: an incident, run, step or page, or the beginning of its id."""
-    found = client.get("explain", id_)
+    found: ChainJson = client.get("explain", id_)
     if plain:
         print_json(found)
         return
@@ -30,7 +30,7 @@ def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
         click.echo(line)
 
 
-def render(found: dict[str, Any], *, notes: bool, width: int) -> Iterator[str]:
+def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
     """Yields the text, line by line."""
     incident = found["incident"]
     yield from _head(incident, width)
@@ -65,7 +65,7 @@ def render(found: dict[str, Any], *, notes: bool, width: int) -> Iterator[str]:
             )
 
 
-def _head(incident: dict[str, Any], width: int) -> Iterator[str]:
+def _head(incident: IncidentJson, width: int) -> Iterator[str]:
     others = " and others" if incident["node"] else ""
     where = incident["scope"] + (f"{others}, {incident['nodes']} nodes" if incident["nodes"] > 1 else "")
     yield click.style(f"{incident['id']}  {incident['severity']}  {incident['state'].upper()}", bold=True)
@@ -84,15 +84,15 @@ def _head(incident: dict[str, Any], width: int) -> Iterator[str]:
         yield from _row("old", "every fact was old when it arrived; it may be over", width)
 
 
-def _rule(rule: dict[str, Any], width: int) -> Iterator[str]:
+def _rule(rule: RuleJson, width: int) -> Iterator[str]:
     yield from _row("rule", f"{rule['name']} (rules {rule['version']})", width)
     yield from _row("because", rule["because"], width)
-    if "knowledge" in rule:
-        yield from _row("cause", rule["knowledge"]["cause"]["en"], width)
-        yield from _row("", rule["knowledge"]["cause"]["zh"], width)
+    if knowledge := rule.get("knowledge"):
+        yield from _row("cause", knowledge["cause"]["en"], width)
+        yield from _row("", knowledge["cause"]["zh"], width)
 
 
-def _evidence(incident: dict[str, Any], width: int) -> Iterator[str]:
+def _evidence(incident: IncidentJson, width: int) -> Iterator[str]:
     for item in incident["evidence"]:
         yield from _row(
             clock(item["at"])[6:14],
@@ -106,7 +106,7 @@ def _evidence(incident: dict[str, Any], width: int) -> Iterator[str]:
         yield from _row("", f"and {counted(more, 'more symptom')}", width)
 
 
-def _run(run: dict[str, Any], width: int) -> Iterator[str]:
+def _run(run: ExplainedRunJson, width: int) -> Iterator[str]:
     yield from _row("run", f"{run['id']}: {run['runbook']} — {run['summary']}", width)
     yield from _row("state", f"{run['state']}: {run['why']}", width)
     for line in run["plan"]:
@@ -137,7 +137,7 @@ def _run(run: dict[str, Any], width: int) -> Iterator[str]:
             yield from _row("", f"bundle {step['evidence']}: gpuward evidence {step['id']}", width)
 
 
-def _pages(pages: list[dict[str, Any]], width: int) -> Iterator[str]:
+def _pages(pages: list[PageJson], width: int) -> Iterator[str]:
     if not pages:
         yield from _row("", "nobody yet", width)
     for page in pages:
@@ -149,19 +149,20 @@ def _pages(pages: list[dict[str, Any]], width: int) -> Iterator[str]:
         yield from _row(clock(ack["at"])[6:14], ack["text"], width)
 
 
-def _todo(rule: dict[str, Any], width: int) -> Iterator[str]:
-    if "knowledge" not in rule:
+def _todo(rule: RuleJson, width: int) -> Iterator[str]:
+    knowledge = rule.get("knowledge")
+    if not knowledge:
         return
     yield _title("WHAT TO DO")
-    yield from _row("", rule["knowledge"]["todo"]["en"], width)
-    yield from _row("", rule["knowledge"]["todo"]["zh"], width)
-    for link in rule["knowledge"]["links"]:
+    yield from _row("", knowledge["todo"]["en"], width)
+    yield from _row("", knowledge["todo"]["zh"], width)
+    for link in knowledge["links"]:
         yield from _row("see", link, width)
     yield ""
 
 
 def _commands(
-    incident: dict[str, Any], runs: list[dict[str, Any]], out_of_service: list[str], width: int
+    incident: IncidentJson, runs: list[ExplainedRunJson], out_of_service: list[str], width: int
 ) -> Iterator[str]:
     if incident["state"] in ("closed", "explained"):
         return
@@ -178,7 +179,7 @@ def _commands(
     yield from _row("", f"gpuward hold {where} --why '...'", width)
 
 
-def _return(incident: dict[str, Any], out_of_service: list[str], width: int) -> Iterator[str]:
+def _return(incident: IncidentJson, out_of_service: list[str], width: int) -> Iterator[str]:
     """What many nodes share does not end with one of them."""
     if incident["nodes"] <= 1 and out_of_service == [incident["node"]]:
         ends = "when it is well: gives it back, which ends this"
@@ -199,7 +200,7 @@ def _row(label: str, text: str, width: int) -> Iterator[str]:
     yield from hanging(f"  {label:<{_LABEL}} ", text, width)
 
 
-def _unique(gates: list[dict[str, Any]]) -> list[str]:
+def _unique(gates: list[LineJson]) -> list[str]:
     """Returns each text once, with its count: a gate that is evaluated every few seconds repeats itself."""
     counts: dict[str, int] = {}
     for gate in gates:

@@ -44,7 +44,7 @@ class _Incidents(BaseModel):
 
 
 def wrong(status: Any, incidents: Any) -> str:
-    """Why these are not the answers of a brain at `/api/status` and `/api/incidents`; empty: they are."""
+    """Why these are not the answers of a brain at `/api/v1/status` and `/api/v1/incidents`; empty: they are."""
     kinds: tuple[tuple[str, type[BaseModel], Any], ...]
     kinds = (("status", _Status, status), ("incidents", _Incidents, incidents))
     for name, kind, found in kinds:

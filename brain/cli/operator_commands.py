@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from brain.cli.answers import ChainJson, SaidJson
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
 from brain.cli.terminal import as_json, print_json, waits
@@ -87,7 +88,7 @@ def ack(client: Client, id_: str, plain: bool) -> None:
 def _known(client: Client, id_: str) -> str:
     """Who had acknowledged an incident before, and when; empty: nobody, or it is no incident."""
     try:
-        found = client.get("explain", id_)
+        found: ChainJson = client.get("explain", id_)
     except click.ClickException:  # an alert group
         return ""
     who = found["incident"]["pages"]["acked_by"]
@@ -161,7 +162,7 @@ def reset(client: Client, plain: bool) -> None:
     _show(client.submit("reset"), plain)
 
 
-def _show(answer: dict[str, Any], plain: bool) -> None:
+def _show(answer: SaidJson, plain: bool) -> None:
     if answer["waiting"]:
         waits(answer, plain=plain)
     if plain:

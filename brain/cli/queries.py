@@ -1,7 +1,6 @@
 """Commands that only read: status, incidents, nodes."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -10,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.contract.counted import counted
+from brain.cli.answers import HoldJson, IncidentJson, ModeJson, NodeJson, StatusJson
 from brain.cli.client import Client, for_client
 from brain.cli.terminal import as_json, console, hanging, page_width, print_json
 
@@ -22,7 +22,7 @@ COLOURS = {"P0": "bold red", "P1": "red", "P2": "yellow", "P3": "cyan"}
 @for_client
 def status(client: Client, plain: bool) -> None:
     """The state of the brain, and the holds and modes in force."""
-    found = client.get("status")
+    found: StatusJson = client.get("status")
     if plain:
         print_json(found)
         return
@@ -59,7 +59,7 @@ def status(client: Client, plain: bool) -> None:
 @for_client
 def incidents(client: Client, everything: bool, plain: bool) -> None:
     """Open incidents, newest first."""
-    found = client.get("incidents", query="all=1" if everything else "")["incidents"]
+    found: list[IncidentJson] = client.get("incidents", query="all=1" if everything else "")["incidents"]
     if plain:
         print_json(found)
     elif not found:
@@ -73,7 +73,7 @@ def incidents(client: Client, everything: bool, plain: bool) -> None:
 @for_client
 def nodes(client: Client, plain: bool) -> None:
     """The nodes and their newest heartbeats."""
-    found = client.get("nodes")["nodes"]
+    found: list[NodeJson] = client.get("nodes")["nodes"]
     if plain:
         print_json(found)
         return
@@ -110,7 +110,7 @@ class Listing:
 class IncidentList(Listing):
     """Incidents; of several cells: with the cell of each."""
 
-    def __init__(self, found: Sequence[dict[str, Any]], cells: Sequence[str] = ()) -> None:
+    def __init__(self, found: Sequence[IncidentJson], cells: Sequence[str] = ()) -> None:
         rows, blocks = [], []
         for number, one in enumerate(found):
             colour, since = COLOURS.get(one["severity"], ""), clock(one["opened_at"])
@@ -141,7 +141,7 @@ class IncidentList(Listing):
 class NodeList(Listing):
     """Nodes."""
 
-    def __init__(self, found: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, found: Sequence[NodeJson]) -> None:
         rows, blocks = [], []
         for node in found:
             state = Text("alive", "green") if node["alive"] else Text("unreachable", "bold red")
@@ -156,7 +156,7 @@ class NodeList(Listing):
         super().__init__(("NODE", "STATE", "BEAT", "AGENT", "SPOOLED", "DROPPED", "PLACE"), rows, blocks)
 
 
-def where(one: dict[str, Any]) -> str:
+def where(one: IncidentJson) -> str:
     """Where an incident is, with the number of its nodes if it is wider than one."""
     return str(one["scope"]) + (f" ({one['nodes']} nodes)" if one["nodes"] > 1 else "")
 
@@ -166,28 +166,28 @@ def clock(at: str | None) -> str:
     return f"{at[5:10]} {at[11:19]}Z" if at else ""
 
 
-def _role(found: dict[str, Any]) -> str:
+def _role(found: StatusJson) -> str:
     if not found["connected"]:
         return "NOT CONNECTED to NATS"
     return "leads" if found["leads"] else f"stands by (leader: {found['leader'] or 'none yet'})"
 
 
-def _rules(found: dict[str, Any]) -> str:
+def _rules(found: StatusJson) -> str:
     many = f"{counted(found['rules'], 'rule')}, {counted(found['runbooks'], 'runbook')}"
     return f"{many}; matched by {found['matcher']}"
 
 
-def _reading(found: dict[str, Any]) -> str:
+def _reading(found: StatusJson) -> str:
     return "" if found["caught_up"] else " (still reading)"
 
 
-def _hold(hold: dict[str, Any]) -> str:
+def _hold(hold: HoldJson) -> str:
     until = f" until {clock(hold['until'])}" if hold["until"] else ""
     return (
         f"{hold['scope']}: {hold['why']} ({hold['id']} of {hold['who']}, since {clock(hold['since'])}{until})"
     )
 
 
-def _mode(mode: dict[str, Any]) -> str:
+def _mode(mode: ModeJson) -> str:
     where = f"nodes {mode['nodes']}" if mode["nodes"] else "what is wider than a node"
     return f"{mode['mode']}: runbook {mode['runbook']} on {where} ({mode['who'] or 'configuration'})"

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from brain.cli.answers import ListedTokenJson, RevokedJson
 from brain.cli.client import Client, for_client
 from brain.cli.operator_commands import Duration
 from brain.cli.queries import clock
@@ -63,7 +64,7 @@ def create(
 @for_client
 def list_(client: Client, plain: bool) -> None:
     """Your tokens; for administrators: everybody's."""
-    found = client.get("tokens")["tokens"]
+    found: list[ListedTokenJson] = client.get("tokens")["tokens"]
     if plain:
         print_json(found)
         return
@@ -86,7 +87,7 @@ def revoke(client: Client, ids: tuple[str, ...], user: str, plain: bool) -> None
     """Takes tokens away, at once; with --user the person's logins at this brain end, too."""
     if not ids and not user:
         raise click.UsageError("give ids (`gpuward token list`) or --user NAME")
-    answer = client.post("tokens", "revoke", body={"ids": ids, "user": user})
+    answer: RevokedJson = client.post("tokens", "revoke", body={"ids": ids, "user": user})
     if plain:
         print_json(answer["revoked"])
         return

@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from collections import deque
-from typing import Any
 
 import click
 from rich.cells import cell_len
@@ -13,6 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
+from brain.cli.answers import IncidentJson, NoteJson
 from brain.cli.client import Client, for_client
 from brain.cli.queries import IncidentList, clock
 from brain.cli.terminal import as_json, console, hanging, print_json
@@ -51,25 +51,26 @@ def watch(client: Client, last: int, plain: bool) -> None:
 
 
 def _lines(client: Client, last: int, plain: bool) -> None:
-    for note in client.watch(last):
+    for _, note in client.watch(last):
         if note is not None:
             print_json(note, None) if plain else click.echo(line(note))
     click.echo("the brain closed the connection", err=True)
 
 
 def _screen(client: Client, last: int) -> None:
-    notes: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+    notes: deque[NoteJson] = deque(maxlen=_KEPT)
+    at = ""  # where the watch goes on after a connection is lost
     with Live(console=console(), screen=True, auto_refresh=False) as live:
         while True:
             try:
                 incidents = client.get("incidents")["incidents"]
-                for note in client.watch(last):
+                for where, note in client.watch(last, at):
+                    at = where
                     if note is not None:
                         notes.append(note)
                         if note["incident"] or note["run"]:
                             incidents = client.get("incidents")["incidents"]
                     live.update(Screen(incidents, list(notes)), refresh=True)
-                last = 0
             except click.ClickException as error:
                 live.update(Text(error.message), refresh=True)
             time.sleep(RECONNECT_S)
@@ -78,7 +79,7 @@ def _screen(client: Client, last: int) -> None:
 class Screen:
     """What is open, and below it the newest notes: as much of both as the terminal has lines for."""
 
-    def __init__(self, incidents: list[dict[str, Any]], notes: list[dict[str, Any]]) -> None:
+    def __init__(self, incidents: list[IncidentJson], notes: list[NoteJson]) -> None:
         self._incidents, self._notes = incidents, notes
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -115,18 +116,18 @@ class Screen:
         return len(lines) + (shown < len(self._incidents))
 
 
-def line(note: dict[str, Any]) -> str:
+def line(note: NoteJson) -> str:
     """Formats a note as one line."""
     return f"{_head(note)} {' '.join(note['text'].split())}"
 
 
-def note_lines(note: dict[str, Any], columns: int) -> list[str]:
+def note_lines(note: NoteJson, columns: int) -> list[str]:
     """Formats a note for a terminal: one line that may be cut in its text; where not even its identifier fits, more."""
     if cell_len(_head(note)) <= columns:
         return [line(note)]
     return list(hanging("", _head(note), columns, below=" "))
 
 
-def _head(note: dict[str, Any]) -> str:
+def _head(note: NoteJson) -> str:
     where = f" {note['incident'] or note['scope']}" if note["incident"] or note["scope"] else ""
     return f"{clock(note['at'])[6:14]} {note['kind']}{where}:"

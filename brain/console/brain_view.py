@@ -30,6 +30,40 @@ class History(Protocol):
         """Returns incidents, newest first; where there are more, open ones of every node before many of one node."""
         ...
 
+    def incidents_page(
+        self,
+        *,
+        over: bool,
+        state: str,
+        severity: str,
+        cause: str,
+        scope: str,
+        node: str,
+        since: float,
+        until: float,
+        after: tuple[float, str] | None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Returns incidents, newest first, behind (opened_at, id); cause, scope and node are globs, empty: any."""
+        ...
+
+    def notes_page(
+        self,
+        *,
+        kind: str,
+        incident: str,
+        run: str,
+        scope: str,
+        since: float,
+        until: float,
+        before: str,
+        limit: int,
+    ) -> list[dict[str, Any]] | None:
+        """Returns notes, newest first, that are older than the note `before`; kind and scope are globs, empty: any. None: there
+        is no note `before`.
+        """
+        ...
+
     def incident(self, id_: str) -> dict[str, Any] | None:
         """Returns one incident; `id_` may be a prefix of its id that no other incident has."""
         ...
@@ -60,6 +94,32 @@ class History(Protocol):
 
     def failed(self, error: Exception) -> None:
         """A question has failed: the file may be damaged."""
+        ...
+
+    def log(self) -> str:
+        """Returns the identity of the log that it was written from."""
+        ...
+
+    def newest(self) -> tuple[str, int, bool]:
+        """Returns (id of the newest note, newest position on the log, did the brain itself write that note?); empty and 0: there
+        is none.
+        """
+        ...
+
+    def place_of(self, note: str) -> int | None:
+        """Returns the place of a note; None: it is not there."""
+        ...
+
+    def notes_at(self, seq: int, place: int) -> list[str]:
+        """Returns the ids of the notes of one position on the log, up to a place."""
+        ...
+
+    def place_before(self, seq: int) -> int | None:
+        """Returns the place of the last note of before this position on the log; None: what came before is not there any more."""
+        ...
+
+    def notes_after(self, place: int, limit: int) -> list[dict[str, Any]]:
+        """Returns the first notes after a place, with theirs as `n`."""
         ...
 
     def newest_notes(self, limit: int) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 Only with `drill = true` in the configuration. What answers is not part of the brain (simulations/fleet_requests.py).
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
@@ -11,43 +11,44 @@ from aiohttp import web
 from agent.contract.errors import Unreachable
 from brain.console.access.door import Door
 from brain.console.access.people import EVERY_RUNBOOK, EVERYTHING, Touched
-from brain.console.access.route import Route, get, person, post
+from brain.console.access.route import Route, person
+from brain.console.api import table
+from brain.console.api.base import Nothing, Shape
+from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
+from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView
 from brain.console_config import Role
 
 RECIPIENT = "drill"  # requests go to it as if it were a node
 ANSWER_S = 5.0
+Heard = TypeVar("Heard", bound=Shape)
 
 
 def routes(brain: BrainView, door: Door) -> list[Route]:
-    """GET /api/drill lists, POST /api/drill {name, node} injects."""
+    """One lists, one injects."""
 
-    async def show(_: web.Request) -> web.Response:
-        return await _pass_on(brain, {"do": "list"})
+    async def show(_: Checked[Nothing, Nothing]) -> DrillListShape:
+        return await _pass_on(brain, {"do": "list"}, DrillListShape)
 
-    async def inject(request: web.Request) -> web.Response:
-        try:
-            body = orjson.loads(await request.read())
-            name, node = body["name"], body.get("node", "")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise web.HTTPBadRequest(text="want {name, node}") from None
+    async def inject(asked: Checked[Nothing, WantedDrill]) -> InjectedShape:
+        request, name, node = asked.http, asked.body.name, asked.body.node
         scope = f"node/{node}" if node else EVERYTHING
         touched = Touched(scopes=(scope,), runbooks=(EVERY_RUNBOOK,))
         state = brain.live.state
         places = state.pack.places if state.pack else None
         door.demand(request, person(request), Role.OPERATOR, touched, places)
-        return await _pass_on(brain, {"do": "inject", "name": name, "node": node})
+        return await _pass_on(brain, {"do": "inject", "name": name, "node": node}, InjectedShape)
 
-    return [get("/api/drill", show), post("/api/drill", Role.OPERATOR, inject)]
+    return [serve(table.DRILLS, show), serve(table.INJECT, inject)]
 
 
-async def _pass_on(brain: BrainView, request: dict[str, Any]) -> web.Response:
+async def _pass_on(brain: BrainView, request: dict[str, Any], kind: type[Heard]) -> Heard:
     try:
-        raw = await brain.ask(RECIPIENT, orjson.dumps(request), ANSWER_S)
-        answer = orjson.loads(raw)
-        status = 200 if answer["ok"] else 409
+        answer = orjson.loads(await brain.ask(RECIPIENT, orjson.dumps(request), ANSWER_S))
+        if not answer["ok"]:
+            raise web.HTTPConflict(text=str(answer["error"]))
+        return kind.model_validate(answer)
     except Unreachable as error:
         raise web.HTTPServiceUnavailable(text=f"no simulated nodes answer here ({error})") from error
     except (ValueError, KeyError, TypeError) as error:
         raise web.HTTPBadGateway(text="the simulated nodes sent an answer that cannot be read") from error
-    return web.Response(body=orjson.dumps(answer), status=status, content_type="application/json")

@@ -1,4 +1,4 @@
-"""GET /api/evidence/<id>: an evidence bundle by its name (`<node>/<command>`), or the newest one of a step, run or
+"""An evidence bundle by its name (`<node>/<command>`), or the newest one of a step, run or
 incident.
 """
 
@@ -16,7 +16,10 @@ from agent.contract.errors import ActionError, ConfigError, Unreachable
 from agent.contract.messages import clip
 from brain.console import shapes
 from brain.console.access.door import Door
-from brain.console.access.route import Route, get
+from brain.console.access.route import Route
+from brain.console.api import table
+from brain.console.api.base import Nothing
+from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
 from brain.console.reading import Reading
 from brain.console.sending import send
@@ -31,8 +34,8 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
     places = asyncio.Semaphore(AT_ONCE)
     held: Counter[str] = Counter()
 
-    async def answer(request: web.Request) -> web.StreamResponse:
-        id_ = request.match_info["id"]
+    async def answer(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
+        request, id_ = asked.http, asked.id
         async with reading.read(request, lambda history: bundle_of(history, id_).encode()) as found:
             name = found.decode()
         if not name:
@@ -79,7 +82,7 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
                 request.transport.abort()  # whoever gets it must not take it for whole
             return response
 
-    return [get("/api/evidence/{id:.+}", answer, named=True)]
+    return [serve(table.EVIDENCE, answer)]
 
 
 @contextlib.asynccontextmanager

@@ -1,39 +1,53 @@
 """The whole chain of one incident as data: page → run → steps → rule → symptoms → their evidence."""
 
-from typing import Any
-
 from agent.contract.messages import clip
 from brain.console import shapes
+from brain.console.api.chain_shapes import (
+    AckShape,
+    ChainShape,
+    ExplainedRunShape,
+    KnowledgeShape,
+    LineShape,
+    PageShape,
+    RuleShape,
+    SymptomShape,
+    TwoLanguagesShape,
+    WouldShape,
+)
 from brain.console.brain_view import History
 from brain.console.shapes import Json
 from brain.core import ids
 from brain.core.healing import advice
 from brain.core.pack.compiled import rule_named
 from brain.core.state import State
+from brain.traces.ids import trace_id
 
 _GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
 _OPERATOR = "operator."
 
 
-def explain(readmodel: History, state: State, id_: str) -> Json | None:
-    """Returns the chain of an incident, by its id, a prefix of it, or the id of a run, step or page; None: unknown."""
+def explain(readmodel: History, state: State, id_: str, *, traced: bool) -> ChainShape | None:
+    """Returns the chain of an incident, by its id, a prefix of it, or the id of a run, step or page; None: unknown.
+    `traced`: traces are told.
+    """
     raw = readmodel.incident(id_) or readmodel.incident(id_.partition(".")[0])
     if raw is None:
         return None
     notes = readmodel.notes_of(raw["id"])
-    return {
-        "incident": shapes.incident(raw),
-        "pages": _pages(notes),
-        "runs": [_run(run, notes) for run in readmodel.runs_of(raw["id"])],
-        "rule": _rule(raw, state),
-        "symptoms": _symptoms(raw, readmodel),
-        "evidence": [shapes.evidence(item) for item in raw["evidence"]],
-        "notes": [shapes.note(item) for item in notes],
-        "out_of_service": [node for node, owners in state.drains.items() if raw["id"] in owners],
-    }
+    return ChainShape(
+        incident=shapes.incident(raw),
+        pages=_pages(notes),
+        runs=[_run(run, notes) for run in readmodel.runs_of(raw["id"])],
+        rule=_rule(raw, state),
+        symptoms=_symptoms(raw, readmodel),
+        evidence=[shapes.evidence(item) for item in raw["evidence"]],
+        notes=[shapes.note(item) for item in notes],
+        out_of_service=[node for node, owners in state.drains.items() if raw["id"] in owners],
+        trace_id=trace_id(raw["id"]) if traced else "",
+    )
 
 
-def _pages(notes: list[Json]) -> list[Json]:
+def _pages(notes: list[Json]) -> list[PageShape]:
     """Returns each page with its deliveries, failures and acknowledgements."""
     pages: dict[str, Json] = {}
     for note in notes:
@@ -52,30 +66,33 @@ def _pages(notes: list[Json]) -> list[Json]:
             pages[page]["delivered"] = note["text"]
         elif page in pages and note["kind"] == "page.undelivered":
             pages[page]["failures"].append(note["text"])
-    acks = [{"at": shapes.iso(n["at"]), "text": n["text"]} for n in notes if n["kind"] == "page.acked"]
-    return [page | {"acked": acks} for page in pages.values()]
+    acks = [
+        AckShape(at=shapes.iso(note["at"]), text=note["text"])
+        for note in notes
+        if note["kind"] == "page.acked"
+    ]
+    return [PageShape(**page, acked=acks) for page in pages.values()]
 
 
-def _run(raw: Json, notes: list[Json]) -> Json:
+def _run(raw: Json, notes: list[Json]) -> ExplainedRunShape:
     """Returns a run with its plan, the plans of whoever would perform its steps, its gates, and its approvals."""
     own = [note for note in notes if note["run"] == raw["id"]]
     plan: list[str] = next(
         (note["data"].get("plan", []) for note in own if note["kind"] == "run.started"), []
     )
-    return shapes.run(raw) | {
-        "plan": plan,
-        "would": sorted(
-            (
-                {"step": note["data"]["step"], "ok": note["data"]["ok"], "lines": note["data"]["lines"]}
-                for note in own
-                if note["kind"] == "step.plan"
-            ),
-            key=lambda would: _place(would["step"]),
-        ),
-        "gates": [_line(note) for note in own if note["kind"] in _GATED],
-        "approvals": [_line(note) for note in own if note["kind"].startswith(_OPERATOR)],
-        "notes": [_line(note) for note in own],
-    }
+    would = [
+        WouldShape(step=note["data"]["step"], ok=note["data"]["ok"], lines=note["data"]["lines"])
+        for note in own
+        if note["kind"] == "step.plan"
+    ]
+    return ExplainedRunShape(
+        **shapes.run_fields(raw),
+        plan=plan,
+        would=sorted(would, key=lambda would: _place(would.step)),
+        gates=[_line(note) for note in own if note["kind"] in _GATED],
+        approvals=[_line(note) for note in own if note["kind"].startswith(_OPERATOR)],
+        notes=[_line(note) for note in own],
+    )
 
 
 def _place(step: str) -> tuple[bool, int]:
@@ -84,29 +101,31 @@ def _place(step: str) -> tuple[bool, int]:
     return rung.startswith("b"), int(rung[1:])
 
 
-def _rule(raw: Json, state: State) -> Json:
+def _rule(raw: Json, state: State) -> RuleShape:
     """Returns the rule that opened the incident, with its knowledge if the rule is still in force."""
+    return RuleShape(
+        name=raw["rule"],
+        because=raw["because"],
+        version=raw["pack"],
+        matching_rules=list(raw["matching_rules"]),
+        support=list(raw["matching_rules"]),  # its name in version 0.1, read by scripts until 0.3
+        knowledge=_knowledge(raw, state),
+    )
+
+
+def _knowledge(raw: Json, state: State) -> KnowledgeShape | None:
     spec = rule_named(state.pack, raw["rule"])
-    found: Json = {
-        "name": raw["rule"],
-        "because": raw["because"],
-        "version": raw["pack"],
-        "matching_rules": list(raw["matching_rules"]),
-        "support": list(raw["matching_rules"]),  # its name in version 0.1, read by scripts until 0.3
-    }
     if spec is None:
-        return found
+        return None
     knowledge = advice.fitted(spec, state, state.incidents.get(raw["id"])).knowledge
-    return found | {
-        "knowledge": {
-            "cause": {"en": knowledge.cause.en, "zh": knowledge.cause.zh},
-            "todo": {"en": knowledge.todo.en, "zh": knowledge.todo.zh},
-            "links": list(knowledge.links),
-        }
-    }
+    return KnowledgeShape(
+        cause=TwoLanguagesShape(en=knowledge.cause.en, zh=knowledge.cause.zh),
+        todo=TwoLanguagesShape(en=knowledge.todo.en, zh=knowledge.todo.zh),
+        links=list(knowledge.links),
+    )
 
 
-def _symptoms(raw: Json, readmodel: History) -> list[Json]:
+def _symptoms(raw: Json, readmodel: History) -> list[SymptomShape]:
     """Returns each symptom with the notes on its start and the events that caused it."""
     events = [item["id"] for item in raw["evidence"]]
     notes = readmodel.symptom_notes(events) if events else []
@@ -115,7 +134,7 @@ def _symptoms(raw: Json, readmodel: History) -> list[Json]:
         name, scope = ids.split(key)
         own = [note for note in notes if note["scope"] == scope and note["data"].get("symptom") == name]
         found.append(
-            {"name": name, "scope": scope, "notes": [_line(note) for note in own], "events": _events(own)}
+            SymptomShape(name=name, scope=scope, notes=[_line(note) for note in own], events=_events(own))
         )
     return found
 
@@ -128,11 +147,11 @@ def _events(notes: list[Json]) -> list[str]:
     return list(events)
 
 
-def _line(note: Json) -> dict[str, Any]:
-    return {
-        "id": note["id"],
-        "at": shapes.iso(note["at"]),
-        "kind": note["kind"],
-        "text": clip(note["text"], 1000),
-        "caused_by": note["caused_by"],
-    }
+def _line(note: Json) -> LineShape:
+    return LineShape(
+        id=note["id"],
+        at=shapes.iso(note["at"]),
+        kind=note["kind"],
+        text=clip(note["text"], 1000),
+        caused_by=note["caused_by"],
+    )

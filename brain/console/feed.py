@@ -14,8 +14,9 @@ class Feed:
     """The watchers of one brain."""
 
     def __init__(self) -> None:
-        self._watchers: dict[int, asyncio.Queue[Note | None]] = {}
+        self._watchers: dict[int, asyncio.Queue[tuple[int, Note] | None]] = {}
         self._count = 0
+        self.ended = 0  # how often all watches were ended
         self._published: Counter[str] = Counter()
 
     @property
@@ -23,22 +24,31 @@ class Feed:
         """How many notes were published, by kind."""
         return self._published
 
-    def publish(self, note: Note) -> None:
-        """Passes a note to every watcher, without waiting."""
+    def publish(self, note: Note, seq: int) -> None:
+        """Passes a note to every watcher, without waiting. `seq`: of the input that caused it; 0: the brain itself wrote it."""
         self._published[note.kind] += 1
         for key, queue in list(self._watchers.items()):
             if queue.qsize() >= BACKLOG:
                 queue.put_nowait(None)
                 del self._watchers[key]
             else:
-                queue.put_nowait(note)
+                queue.put_nowait((seq, note))
+
+    def end(self) -> None:
+        """Ends all watches: the history is made again, or of another log."""
+        self.ended += 1
+        for queue in self._watchers.values():
+            queue.put_nowait(None)
+        self._watchers.clear()
 
     @contextlib.contextmanager
-    def watch(self) -> Iterator[asyncio.Queue[Note | None]]:
-        """Returns a queue of the notes from now on; a final None means that the watcher was too slow."""
+    def watch(self) -> Iterator[asyncio.Queue[tuple[int, Note] | None]]:
+        """Returns a queue of the notes from now on; a final None means that the watcher was too slow, or that
+        all watches were ended.
+        """
         self._count += 1
         key = self._count
-        queue: asyncio.Queue[Note | None] = asyncio.Queue()
+        queue: asyncio.Queue[tuple[int, Note] | None] = asyncio.Queue()
         self._watchers[key] = queue
         try:
             yield queue

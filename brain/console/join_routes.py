@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
@@ -25,6 +25,7 @@ from brain.console.access.route import Route
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 
+PATH = "/api/join"  # without a version: agents of any version join there
 BEHIND_S = 60.0  # by less, clocks differ anywhere
 _KEYS = ("id", "secret", "node", "public")
 
@@ -87,9 +88,17 @@ def routes(
         )
 
     return [
-        Route(method="GET", path="/api/join", least=None, handler=show),
-        Route(method="POST", path="/api/join", least=None, handler=join),
+        Route(method="GET", path=PATH, least=None, handler=show),
+        Route(method="POST", path=PATH, least=None, handler=join),
     ]
+
+
+def refused(error: web.HTTPException) -> web.Response:
+    """Returns the answer to a node that may not join, or not now, as agents of any version read it."""
+    answer = json_answer({"error": error.text or error.reason}, error.status)
+    if hdrs.RETRY_AFTER in error.headers:
+        answer.headers[hdrs.RETRY_AFTER] = error.headers[hdrs.RETRY_AFTER]
+    return answer
 
 
 def _turned_out(brain: BrainView) -> TurnedOut:

@@ -1,4 +1,4 @@
-"""POST /api/command: an operator command, checked, put on the log under the name of whoever logged in."""
+"""An operator command, checked, put on the log under the name of whoever logged in."""
 
 import json
 import logging
@@ -6,21 +6,23 @@ import time
 import uuid
 from collections.abc import Collection
 from functools import partial
-from typing import Any
 
-import orjson
 from aiohttp import web
 
 from agent.contract.errors import Unreachable
 from brain.console import shapes
 from brain.console.access.door import Door
-from brain.console.access.route import Route, person, post
+from brain.console.access.route import Route, person
 from brain.console.access.two_persons import WITHIN_S, Proposals
 from brain.console.answers import json_answer
+from brain.console.api import table
+from brain.console.api.base import Nothing
+from brain.console.api.command_shapes import RefusedShape, SaidShape
+from brain.console.api.problems import problem, problem_answer
+from brain.console.api.serving import Checked, serve
+from brain.console.api.verbs import ROLES, CommandBody, InvalidCommand, check_names
 from brain.console.brain_view import BrainView
 from brain.console.touched import least, touched
-from brain.console.verbs import ROLES, InvalidCommand, check_names, parse
-from brain.console_config import Role
 from brain.core.inputs import OperatorCommand
 from brain.core.pack.spec import Scalar
 
@@ -31,22 +33,21 @@ HANDLED_S = 5.0  # how long the answer waits until the engine has handled it
 def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
     """Returns the route. Every viewer gets as far as the check of the command itself, which knows its role."""
 
-    async def give(request: web.Request) -> web.Response:
-        state = brain.live.state
-        try:
-            # Not request.json(), which accepts lone surrogates: a log in UTF-8 cannot hold them.
-            verb, args = parse(orjson.loads(await request.read()))
-            door.demand(
-                request,
-                person(request),
-                least(verb, args, ROLES),
-                touched(verb, args, state, person(request).name),
-                state.pack.places if state.pack else None,
-            )
-            if brain.live.caught_up and state.pack is not None:
+    async def give(asked: Checked[Nothing, CommandBody]) -> SaidShape | web.Response:
+        state, request = brain.live.state, asked.http
+        verb, args = asked.body.said
+        door.demand(
+            request,
+            person(request),
+            least(verb, args, ROLES),
+            touched(verb, args, state, person(request).name),
+            state.pack.places if state.pack else None,
+        )
+        if brain.live.caught_up and state.pack is not None:
+            try:
                 check_names(verb, args, state.pack, {*state.nodes, *brain.newest_beats()})
-        except (orjson.JSONDecodeError, InvalidCommand) as error:
-            raise web.HTTPBadRequest(text=str(error)) from error
+            except InvalidCommand as error:
+                raise web.HTTPBadRequest(text=str(error)) from error
         who = person(request).name
         if needs_second(verb, args, brain.config.console.two_persons):
             text = f"{verb} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"
@@ -57,10 +58,10 @@ def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
         return await _said(brain, OperatorCommand(id=f"s:{uuid.uuid4().hex}", who=who, verb=verb, args=args))
 
     # Everybody with a credential may ask; the role depends on the command.
-    return [post("/api/command", Role.OPERATOR, give)]
+    return [serve(table.COMMAND, give)]
 
 
-async def _said(brain: BrainView, command: OperatorCommand) -> web.Response:
+async def _said(brain: BrainView, command: OperatorCommand) -> SaidShape | web.Response:
     """Puts it on the log, and answers with the notes that it caused."""
     try:
         seq = await brain.submit(command)
@@ -70,18 +71,18 @@ async def _said(brain: BrainView, command: OperatorCommand) -> web.Response:
     notes = brain.readmodel.notes_caused_by(command.id) if handled else []
     refused = next((note["text"] for note in notes if note["kind"] == "operator.refused"), "")
     _log.info("command of %s: %s %s", command.who, command.verb, command.args)
-    return json_answer(
-        {
-            "id": command.id,
-            "seq": seq,
-            "by": command.who,
-            "handled": handled,
-            "refused": refused,
-            "waiting": "",
-            "notes": [shapes.note(note) for note in notes],
-        },
-        409 if refused else 200,
+    said = SaidShape(
+        id=command.id,
+        seq=seq,
+        by=command.who,
+        handled=handled,
+        refused=refused,
+        waiting="",
+        notes=[shapes.note(note) for note in notes],
     )
+    if not refused:
+        return said
+    return problem_answer(RefusedShape(**dict(problem(409, refused)), **dict(said)))
 
 
 def needs_second(verb: str, args: dict[str, Scalar], chosen: Collection[str]) -> bool:
@@ -95,5 +96,6 @@ def waits(brain: BrainView, who: str, text: str) -> web.Response:
     waiting = (
         f"{who} has said it; it counts when another person says the same within {WITHIN_S / 60:.0f} minutes"
     )
-    empty: dict[str, Any] = {"id": "", "seq": 0, "by": who, "handled": False, "refused": "", "notes": []}
-    return json_answer(empty | {"waiting": waiting}, 202)
+    return json_answer(
+        SaidShape(id="", seq=0, by=who, handled=False, refused="", waiting=waiting, notes=[]), 202
+    )

@@ -18,6 +18,7 @@ from aiohttp import hdrs, web
 
 from brain.console.access.limits import Limits
 from brain.console.brain_view import History
+from brain.console.packing import Packed, packed
 from brain.console.sending import PIECE, each, send
 
 WAIT_S = 5.0  # for one's turn
@@ -65,10 +66,17 @@ class Reading:
 
     async def answer(self, request: web.Request, work: Work) -> web.StreamResponse:
         """Sends the JSON that `work` makes."""
-        async with self.read(request, work) as body:
+        made: list[Packed] = []
+
+        def both(history: History) -> bytes:
+            made.append(packed(request, work(history)))
+            return made[-1].body
+
+        async with self.read(request, both) as body:
+            headers = made[-1].loose
             if len(body) <= PIECE:
-                return web.Response(body=body, content_type="application/json")
-            response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: "application/json"})
+                return web.Response(status=made[-1].status, body=body or None, headers=headers)
+            response = web.StreamResponse(headers=headers)
             response.content_length = len(body)
             return await send(request, response, each(body))
 

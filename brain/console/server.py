@@ -1,4 +1,4 @@
-"""The HTTP API. Answers and errors are JSON; an error is `{"error": "<what and what to do>"}`."""
+"""The HTTP server of a brain: its API (brain/console/api), and what stands beside it."""
 
 import asyncio
 import contextlib
@@ -6,41 +6,39 @@ import time
 from collections.abc import AsyncIterator
 from typing import cast
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
-from agent import __version__
 from agent.contract.errors import ConfigError
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.console import (
     drill,
+    earlier_paths,
     evidence,
     health_routes,
     history_routes,
     join_routes,
     log_routes,
+    openapi_routes,
     operator_commands,
-    shapes,
+    status_routes,
     token_routes,
+    watching,
 )
 from brain.console.access import connections, listening, malformed
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
-from brain.console.access.route import PERSON, Handler, Route, add, get
+from brain.console.access.route import PERSON, Handler, Route, add
 from brain.console.access.sessions import Sessions
 from brain.console.access.tls import Certificate
 from brain.console.access.two_persons import Proposals
 from brain.console.access.users import Users
-from brain.console.answers import json_answer
+from brain.console.api.problems import answer_of
+from brain.console.api.verbs import check_words
 from brain.console.brain_view import BrainView
 from brain.console.reading import Reading
-from brain.console.verbs import check_words
-from brain.core.pack.rulebook import MATCHER
-from brain.core.state import IncidentState
 
 MAX_BODY = 65_536
-_OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
-_NODES_AT_ONCE = 200
 
 
 class Console:
@@ -68,9 +66,9 @@ class Console:
         """Returns all routes: what is not here is refused."""
         brain = self._brain
         return [
-            get("/api/status", self._status),
-            get("/api/nodes", self._nodes),
-            *history_routes.routes(brain, self._door, self._reading),
+            *status_routes.routes(brain, self._proposals),
+            *history_routes.routes(brain, self._reading),
+            *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),
             *self._login(),
@@ -85,6 +83,8 @@ class Console:
                 self._now,
             ),
             *(drill.routes(brain, self._door) if brain.config.drill else ()),
+            *openapi_routes.routes(),
+            *earlier_paths.routes(),
         ]
 
     def _now(self) -> float:
@@ -176,81 +176,6 @@ class Console:
         try:
             return await handler(request)
         except web.HTTPException as error:
-            answer = json_answer({"error": error.text or error.reason}, error.status)
-            for name in (hdrs.WWW_AUTHENTICATE, hdrs.RETRY_AFTER):
-                if name in error.headers:
-                    answer.headers[name] = error.headers[name]
-            return answer
-
-    async def _status(self, _: web.Request) -> web.Response:
-        brain, live = self._brain, self._brain.live
-        state = live.state
-        nodes = state.nodes.values()
-        unreachable = sum(not node.alive for node in nodes)
-        return json_answer(
-            {
-                "brain": brain.name,
-                "version": __version__,
-                "cell": brain.config.cell,
-                "config_file": str(brain.config.file or ""),
-                "data_dir": str(brain.config.data_dir),
-                "leads": live.leads(),
-                "leader": state.leader,
-                "epoch": state.epoch,
-                "connected": brain.connected(),
-                "caught_up": live.caught_up,
-                "stopped": live.stopped,
-                "troubles": [
-                    {"cause": cause, "text": text, "since": shapes.iso(since)}
-                    for cause, text, since in brain.troubles()
-                ],
-                "seq": live.seq,
-                "log_time": shapes.iso(state.now),
-                "started_at": shapes.iso(brain.started_at),
-                "pack": state.pack.version if state.pack else "",
-                "rules": len(state.pack.rules) if state.pack else 0,
-                "runbooks": len(state.pack.runbooks) if state.pack else 0,
-                "matcher": str(MATCHER),
-                "nodes": len(nodes),
-                "nodes_unreachable": unreachable,
-                "nodes_silent": unreachable,  # its name in version 0.1, kept until 0.3
-                "incidents_open": sum(one.state not in _OVER for one in state.incidents.values()),
-                "inputs": live.inputs,
-                "malformed": state.malformed,
-                "busy_s": round(live.busy_s, 3),
-                "holds": shapes.holds(state),
-                "modes": shapes.modes(state),
-                "proposals": [
-                    {"who": one.who, "text": one.text} for one in self._proposals.waiting(time.monotonic())
-                ],
-            }
-        )
-
-    async def _nodes(self, _: web.Request) -> web.Response:
-        state = self._brain.live.state
-        places = state.pack.places if state.pack else {}
-        beats = self._brain.newest_beats()
-        found = []
-        for number, name in enumerate(sorted({*state.nodes, *beats})):
-            if number % _NODES_AT_ONCE == 0:
-                await asyncio.sleep(0)
-            node, beat, place = state.nodes.get(name), beats.get(name), places.get(name)
-            found.append(
-                {
-                    "name": name,
-                    "alive": node.alive if node else beat is not None,
-                    "boot": node.boot if node else "",
-                    "beat_age_s": round(beat.age_s, 3) if beat else None,
-                    "version": beat.version if beat else "",
-                    "spooled": beat.spooled if beat else None,
-                    "dropped": beat.dropped if beat else None,
-                    "clock_ahead_s": round(beat.clock_ahead_s, 3)
-                    if beat and beat.clock_ahead_s is not None
-                    else None,
-                    "chassis": place.chassis if place else "",
-                    "leaf": place.leaf if place else "",
-                    "rack": place.rack if place else "",
-                    "pod": place.pod if place else "",
-                }
-            )
-        return json_answer({"nodes": found})
+            if request.path == join_routes.PATH:
+                return join_routes.refused(error)
+            return answer_of(error)

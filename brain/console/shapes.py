@@ -1,4 +1,4 @@
-"""The JSON of the API: stable names for scripts, made from the engine's fields. Times are ISO 8601 UTC."""
+"""Makes the models of the API from the engine's fields. Times are ISO 8601 UTC."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -6,6 +6,16 @@ from typing import Any
 
 from agent.contract import subjects
 from agent.contract.commands import Outcome
+from brain.console.api.incident_shapes import (
+    EvidenceShape,
+    IncidentPagesShape,
+    IncidentShape,
+    NoteShape,
+    RungShape,
+    RunShape,
+    StepShape,
+)
+from brain.console.api.status_shapes import HoldShape, ModeShape
 from brain.core.state import IncidentState, State
 
 Json = dict[str, Any]
@@ -18,49 +28,61 @@ def iso(at: float) -> str | None:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def incident(raw: Mapping[str, Any]) -> Json:
+def incident(raw: Mapping[str, Any]) -> IncidentShape:
     """Returns an incident."""
     pages = raw["pages"]
-    return {
-        "id": raw["id"],
-        "state": raw["state"],
-        "severity": raw["severity"],
-        "cause": raw["cause"],
-        "scope": raw["scope"],
-        "node": raw["node"],
-        "nodes": raw["nodes"],
-        "opened_at": iso(raw["opened_at"]),
-        "closed_at": iso(raw["closed_at"]),
-        "closed_why": raw["closed_why"],
-        "rule": raw["rule"],
-        "because": raw["because"],
-        "pack": raw["pack"],
-        "runbook": raw["runbook"],
-        "runs": raw["runs"],
-        "symptoms": raw["symptoms"],
-        "symptom_count": raw["symptom_count"],
-        "evidence": [evidence(item) for item in raw["evidence"]],
-        "explains": raw["explains"],
-        "explained_by": raw["explained_by"],
-        "stale": raw["stale"],
-        "waits": raw.get("waits", "") if raw["state"] == IncidentState.SETTLING else "",
-        "pages": {
-            "sent": pages["sent"],
-            "first_at": iso(pages["first_at"]),
-            "acked_by": pages["acked_by"],
-            "resolved": pages["resolved"],
-            "undelivered": list(pages["waiting"]),
-        },
-    }
+    return IncidentShape(
+        id=raw["id"],
+        state=raw["state"],
+        severity=raw["severity"],
+        cause=raw["cause"],
+        scope=raw["scope"],
+        node=raw["node"],
+        nodes=raw["nodes"],
+        opened_at=iso(raw["opened_at"]),
+        closed_at=iso(raw["closed_at"]),
+        closed_why=raw["closed_why"],
+        rule=raw["rule"],
+        because=raw["because"],
+        pack=raw["pack"],
+        runbook=raw["runbook"],
+        runs=raw["runs"],
+        symptoms=raw["symptoms"],
+        symptom_count=raw["symptom_count"],
+        evidence=[evidence(item) for item in raw["evidence"]],
+        explains=raw["explains"],
+        explained_by=raw["explained_by"],
+        stale=raw["stale"],
+        waits=raw.get("waits", "") if raw["state"] == IncidentState.SETTLING else "",
+        pages=IncidentPagesShape(
+            sent=pages["sent"],
+            first_at=iso(pages["first_at"]),
+            acked_by=pages["acked_by"],
+            resolved=pages["resolved"],
+            undelivered=list(pages["waiting"]),
+        ),
+    )
 
 
-def evidence(raw: Mapping[str, Any]) -> Json:
+def evidence(raw: Mapping[str, Any]) -> EvidenceShape:
     """Returns one event of the evidence of an incident."""
-    return {key: raw[key] for key in ("id", "node", "component", "kind", "text")} | {"at": iso(raw["at"])}
+    return EvidenceShape(
+        id=raw["id"],
+        node=raw["node"],
+        component=raw["component"],
+        kind=raw["kind"],
+        text=raw["text"],
+        at=iso(raw["at"]),
+    )
 
 
-def run(raw: Mapping[str, Any]) -> Json:
+def run(raw: Mapping[str, Any]) -> RunShape:
     """Returns a run with the rungs of its runbook and the results of its steps."""
+    return RunShape(**run_fields(raw))
+
+
+def run_fields(raw: Mapping[str, Any]) -> Json:
+    """Returns the fields of a run."""
     runbook = raw["runbook"]
     return {
         "id": raw["id"],
@@ -76,17 +98,27 @@ def run(raw: Mapping[str, Any]) -> Json:
         "ended_at": iso(raw["ended_at"]),
         "rung": raw["rung"] + 1,
         "rungs": [
-            {"name": rung["name"], "do": rung["do"], "params": rung["params"]} for rung in runbook["rungs"]
+            RungShape(name=rung["name"], do=rung["do"], params=rung["params"]) for rung in runbook["rungs"]
         ],
         "approved_by": (raw["approved"] or {}).get("who", ""),
-        "steps": [step(item) | {"evidence": bundle(raw, item)} for item in raw["steps"]],
+        "steps": [step(raw, item) for item in raw["steps"]],
     }
 
 
-def step(raw: Mapping[str, Any]) -> Json:
-    """Returns one attempt of one rung. `outcome` is empty while it is under way; `doing` is its newest progress."""
-    keys = ("id", "rung", "action", "params", "outcome", "why", "verified", "doing")
-    return {key: raw[key] for key in keys} | {"at": iso(raw["at"])}
+def step(run: Mapping[str, Any], raw: Mapping[str, Any]) -> StepShape:
+    """Returns one attempt of one rung."""
+    return StepShape(
+        id=raw["id"],
+        rung=raw["rung"],
+        action=raw["action"],
+        params=raw["params"],
+        outcome=raw["outcome"],
+        why=raw["why"],
+        verified=raw["verified"],
+        doing=raw["doing"],
+        at=iso(raw["at"]),
+        evidence=bundle(run, raw),
+    )
 
 
 def bundle(run: Mapping[str, Any], step: Mapping[str, Any]) -> str:
@@ -95,34 +127,41 @@ def bundle(run: Mapping[str, Any], step: Mapping[str, Any]) -> str:
     return subjects.bundle(run["node"], step["id"]) if made else ""
 
 
-def note(raw: Mapping[str, Any]) -> Json:
+def note(raw: Mapping[str, Any]) -> NoteShape:
     """Returns a note."""
-    keys = ("id", "kind", "text", "incident", "run", "scope", "caused_by", "data")
-    return {key: raw[key] for key in keys} | {"at": iso(raw["at"])}
+    return NoteShape(
+        id=raw["id"],
+        kind=raw["kind"],
+        text=raw["text"],
+        incident=raw["incident"],
+        run=raw["run"],
+        scope=raw["scope"],
+        caused_by=raw["caused_by"],
+        data=raw["data"],
+        at=iso(raw["at"]),
+    )
 
 
-def holds(state: State) -> list[Json]:
+def holds(state: State) -> list[HoldShape]:
     """Returns the holds in force."""
     return [
-        {
-            "id": hold.id,
-            "scope": hold.scope,
-            "who": hold.who,
-            "why": hold.why,
-            "since": iso(hold.since),
-            "until": iso(hold.until),
-        }
+        HoldShape(
+            id=hold.id,
+            scope=hold.scope,
+            who=hold.who,
+            why=hold.why,
+            since=iso(hold.since),
+            until=iso(hold.until),
+        )
         for hold in state.holds.values()
     ]
 
 
-def modes(state: State) -> list[Json]:
+def modes(state: State) -> list[ModeShape]:
     """Returns the modes in force, weakest first: those of the configuration, then those that operators have set."""
     settings = state.pack.settings.modes if state.pack else ()
-    site = [
-        {"runbook": one.runbook, "nodes": one.nodes, "mode": one.mode.value, "who": ""} for one in settings
-    ]
+    site = [ModeShape(runbook=one.runbook, nodes=one.nodes, mode=one.mode.value, who="") for one in settings]
     operators = [
-        {"runbook": one.runbook, "nodes": one.nodes, "mode": one.mode, "who": one.who} for one in state.modes
+        ModeShape(runbook=one.runbook, nodes=one.nodes, mode=one.mode, who=one.who) for one in state.modes
     ]
     return site + operators

@@ -3,83 +3,65 @@
 import asyncio
 import time
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.contract.errors import ConfigError, Refused
 from brain.console import shapes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door
 from brain.console.access.people import OWN_AFFAIR, RANK, WHOLE_CELL, Grant, Person, grant
-from brain.console.access.route import Route, get, person, post
+from brain.console.access.route import Route, person
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import Token
 from brain.console.access.two_persons import Proposals
-from brain.console.answers import json_answer
+from brain.console.api import table
+from brain.console.api.access_shapes import (
+    GrantShape,
+    ListedTokenShape,
+    MadeTokenShape,
+    MeShape,
+    RevokedShape,
+    RevokedTokens,
+    TokenListShape,
+    TokenShape,
+    WantedToken,
+)
+from brain.console.api.base import Nothing
+from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView
 from brain.console.operator_commands import waits
 from brain.console_config import Role
-
-DAY_S = 86400.0
-LONGEST_S = 366 * DAY_S
-Body = TypeVar("Body", bound=BaseModel)
-# Every request that shows a token reads them: 20 of up to 200 letters, 4 KB at most.
-Glob = Annotated[str, Field(min_length=1, max_length=200)]
-Globs = Annotated[tuple[Glob, ...], Field(max_length=20)]
-
-
-class _Wanted(BaseModel):
-    """The body of a request for a token."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    # Whose; empty: of who asks
-    user: str = ""
-    # What it may do at most; none: what its user may do
-    role: Role | None = None
-    scopes: Globs = ()
-    runbooks: Globs = ()
-    lasts_s: float = Field(default=90 * DAY_S, ge=60, le=LONGEST_S)
-
-
-class _Revoked(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    # Ids of tokens
-    ids: tuple[str, ...] = ()
-    # Or all of one user
-    user: str = ""
 
 
 def routes(
     brain: BrainView, door: Door, credentials: Credentials, sessions: Sessions, proposals: Proposals
 ) -> list[Route]:
-    """GET /api/me, GET /api/tokens, POST /api/tokens, POST /api/tokens/revoke."""
+    """Returns the routes."""
     tokens = credentials.tokens
 
-    def listed(one: Token) -> dict[str, Any]:
-        return _shape(one) | {"void": credentials.void(one)}
+    def listed(one: Token) -> ListedTokenShape:
+        return ListedTokenShape(**_fields(one), void=credentials.void(one))
 
-    async def me(request: web.Request) -> web.Response:
-        who = person(request)
-        limits = [
-            {"role": one.role.value, "scopes": one.scopes, "runbooks": one.runbooks} for one in who.grants
-        ]
-        return json_answer({"name": who.name, "role": who.role.value, "how": who.how, "grants": limits})
+    async def me(asked: Checked[Nothing, Nothing]) -> MeShape:
+        who = person(asked.http)
+        limits = [GrantShape(role=one.role, scopes=one.scopes, runbooks=one.runbooks) for one in who.grants]
+        return MeShape(name=who.name, role=who.role, how=who.how, grants=limits)
 
-    async def show(request: web.Request) -> web.Response:
-        who = person(request)
+    async def show(asked: Checked[Nothing, Nothing]) -> TokenListShape:
+        who = person(asked.http)
         every = who.role_everywhere is Role.ADMINISTRATOR
         try:
-            return json_answer(
-                {"tokens": [listed(one) for one in tokens.all() if every or one.user == who.name]}
+            return TokenListShape(
+                tokens=[listed(one) for one in tokens.all() if every or one.user == who.name]
             )
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
 
-    async def make(request: web.Request) -> web.Response:
+    async def make(asked: Checked[Nothing, WantedToken]) -> MadeTokenShape | web.Response:
+        request, wanted = asked.http, asked.body
         who = person(request)
-        wanted = await _body(_Wanted, request)
         user, users = wanted.user or who.name, credentials.users.now()
         # One for somebody else may be used for whatever that person may do.
         others = user != who.name
@@ -123,11 +105,11 @@ def routes(
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         more = f"; {said}" if said else ""
         brain.note("access.token", f"{by} made token {token.id} of {user} ({role.value}){more}")
-        return json_answer(_shape(token) | {"token": text} | ({"said": said} if said else {}))
+        return MadeTokenShape(**_fields(token), token=text, said=said or None)
 
-    async def revoke(request: web.Request) -> web.Response:
+    async def revoke(asked: Checked[Nothing, RevokedTokens]) -> RevokedShape:
+        request, body = asked.http, asked.body
         who = person(request)
-        body = await _body(_Revoked, request)
         try:
             chosen = [
                 one for one in tokens.all() if one.id in body.ids or (body.user and one.user == body.user)
@@ -149,14 +131,14 @@ def routes(
             brain.note(
                 "access.token", f"{who.name} ended the sessions of {body.user} at this brain ({ended})"
             )
-        return json_answer({"revoked": [_shape(one) for one in gone], "sessions": ended})
+        return RevokedShape(revoked=[TokenShape(**_fields(one)) for one in gone], sessions=ended)
 
     return [
-        get("/api/me", me),
-        get("/api/tokens", show, named=True),
+        serve(table.ME, me),
+        serve(table.TOKENS, show),
         # Everybody may make and revoke their own.
-        post("/api/tokens", Role.VIEWER, make),
-        post("/api/tokens/revoke", Role.VIEWER, revoke),
+        serve(table.MAKE_TOKEN, make),
+        serve(table.REVOKE_TOKENS, revoke),
     ]
 
 
@@ -199,12 +181,12 @@ def _alone(credentials: Credentials, who: Person) -> str:
     return f"{have} the token of an administrator yet; from two on, a second one must agree"
 
 
-def _shape(token: Token) -> dict[str, Any]:
+def _fields(token: Token) -> dict[str, Any]:
     """All but the hash."""
     return {
         "id": token.id,
         "user": token.user,
-        "role": token.role.value,
+        "role": token.role,
         "scopes": token.scopes,
         "runbooks": token.runbooks,
         "made_at": shapes.iso(token.made_at),
@@ -212,11 +194,3 @@ def _shape(token: Token) -> dict[str, Any]:
         "made_with": token.parent,
         "expires_at": shapes.iso(token.expires_at),
     }
-
-
-async def _body(kind: type[Body], request: web.Request) -> Body:
-    try:
-        return kind.model_validate_json(await request.read())
-    except ValidationError as error:
-        texts = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
-        raise web.HTTPBadRequest(text="; ".join(texts)) from error

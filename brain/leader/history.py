@@ -66,12 +66,15 @@ class HistoryWriter:
     def _open(self, identity: str) -> int:
         self._pending = _Pending()
         self.of_another_log = self._readmodel.is_of_another(identity)
+        if self.of_another_log:
+            self._feed.end()
         self._readmodel.begin(identity)
         self._written = self._readmodel.position(identity)
         return self._written
 
     def clear(self, identity: str) -> None:
         """Empties the read model, to make it from the log again."""
+        self._feed.end()
         try:
             self._readmodel.clear()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -88,6 +91,7 @@ class HistoryWriter:
     def rewind(self, seq: int) -> None:
         """The log was cut to this position: other inputs follow."""
         self._handled = self._written = seq
+        self._feed.end()
 
     def collect(self, seq: int, effects: Sequence[Effect]) -> None:
         """Collects an input's notes, incidents and runs from its effects."""
@@ -137,8 +141,8 @@ class HistoryWriter:
                     _log.error("the read model cannot be written: %s", error)
                 return False
             self._written = self._handled
-            for _, note in notes:
-                self._feed.publish(note)
+            for seq, note in notes:
+                self._feed.publish(note, seq)
                 if note.incident:
                     for listener in self._listeners:
                         listener(note.incident)
@@ -164,6 +168,7 @@ class HistoryWriter:
 
     def _lose(self, error: Exception | str) -> None:
         self._readmodel.set_aside(error)
+        self._feed.end()
         self._lost.set()
 
     async def reached(self, seq: int, timeout_s: float) -> bool:

@@ -29,4 +29,4 @@ class BrainNotes:
         # The disk is full, or the file is damaged: the log file above has it.
         with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
             self._readmodel.note(note)
-        self._feed.publish(note)
+        self._feed.publish(note, 0)

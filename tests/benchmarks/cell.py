@@ -113,7 +113,7 @@ def _heard(whole: Stack, count: int, brain: str = "brain") -> float:
     began = time.monotonic()
 
     def all_of_them() -> bool:
-        found = whole.get("/api/nodes", whole.url_of(brain)).get("nodes", ())
+        found = whole.get("/api/v1/nodes", whole.url_of(brain)).get("nodes", ())
         return sum(node["beat_age_s"] is not None for node in found) >= count
 
     whole.wait_for(all_of_them, "all nodes are heard", within_s=300)

@@ -28,7 +28,7 @@ async def _decisions(whole: Lab, times: dict[str, float]) -> None:
     assert whole.running is not None
     async with (
         aiohttp.ClientSession(whole.running.console_url, headers=people.bearer(whole.ann)) as session,
-        session.get("/api/watch", timeout=aiohttp.ClientTimeout(total=None)) as answer,
+        session.get("/api/v1/watch", timeout=aiohttp.ClientTimeout(total=None)) as answer,
     ):
         async for line in answer.content:
             if line.startswith(b"data: ") and b"symptom.started" in line:

@@ -44,11 +44,11 @@ async def publish(url: str, events: int = EVENTS) -> None:
 
 def rate(running: Stack) -> float:
     """Events a second from the first publish until the brain has handled the last."""
-    before = running.get("/api/status")["inputs"]
+    before = running.get("/api/v1/status")["inputs"]
     began = time.perf_counter()
     asyncio.run(publish(running.nats.url))
     running.wait_for(
-        lambda: running.get("/api/status")["inputs"] >= before + EVENTS,
+        lambda: running.get("/api/v1/status")["inputs"] >= before + EVENTS,
         "all events are handled",
         within_s=120,
     )
@@ -58,9 +58,9 @@ def rate(running: Stack) -> float:
 def throughput() -> Figure:
     """The publisher, the broker and the brain share the machine's two cores."""
     with tempfile.TemporaryDirectory() as folder, stack(Path(folder)) as running:
-        busy = running.get("/api/status")["busy_s"]
+        busy = running.get("/api/v1/status")["busy_s"]
         handled = rate(running)
-        alone = EVENTS / (running.get("/api/status")["busy_s"] - busy)
+        alone = EVENTS / (running.get("/api/v1/status")["busy_s"] - busy)
     return Figure(
         what=f"brain live, log → decision, {EVENTS:,} events published at once",
         value=f"{handled:,.0f} events/s",
@@ -76,10 +76,12 @@ def backlog() -> Figure:
         running.stop("brain")
         asyncio.run(publish(running.nats.url))
         running.start_brain(leads=False, caught_up=False)
-        at_first, began = running.get("/api/status"), time.perf_counter()
-        running.wait_for(lambda: running.get("/api/status")["caught_up"], "it has read the log", within_s=120)
+        at_first, began = running.get("/api/v1/status"), time.perf_counter()
+        running.wait_for(
+            lambda: running.get("/api/v1/status")["caught_up"], "it has read the log", within_s=120
+        )
         took = time.perf_counter() - began
-        at_last = running.get("/api/status")
+        at_last = running.get("/api/v1/status")
     handled, busy_s = (at_last[key] - at_first[key] for key in ("inputs", "busy_s"))
     return Figure(
         what=f"brain live, a backlog of {EVENTS:,} events, log → decision",

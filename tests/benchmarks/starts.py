@@ -52,10 +52,10 @@ def run() -> list[Figure]:
 
 def _fill(running: Stack) -> None:
     """All events are on the log and handled."""
-    before = running.get("/api/status")["inputs"]
+    before = running.get("/api/v1/status")["inputs"]
     asyncio.run(live.publish(running.nats.url, EVENTS))
     running.wait_for(
-        lambda: running.get("/api/status").get("inputs", 0) >= before + EVENTS,
+        lambda: running.get("/api/v1/status").get("inputs", 0) >= before + EVENTS,
         "all events are handled",
         within_s=300,
     )

@@ -190,7 +190,7 @@ def missing_verbs(
     lines = (
         ("brain/core/operators/commands.py: VERBS", engine, '"{0}": _{1},'),
         (
-            "brain/console/verbs.py: VERBS",
+            "brain/console/api/verbs.py: VERBS",
             console,
             '"{0}": ((<required arguments>), (<optional arguments>), Role.<the weakest that may>),',
         ),

@@ -12,7 +12,7 @@ from brain.cli.client import Client
 from brain.cli.queries import IncidentList, NodeList, status
 
 
-def incident(**fields: Any) -> dict[str, Any]:
+def incident(**fields: Any) -> Any:
     """As the API gives it."""
     whole = {
         "id": "inc-7kq2m4xz", "severity": "P1", "state": "needs_human", "opened_at": "2026-11-20T13:17:35Z",
@@ -22,7 +22,7 @@ def incident(**fields: Any) -> dict[str, Any]:
     return whole | fields
 
 
-def shown(width: int, *found: dict[str, Any]) -> list[str]:
+def shown(width: int, *found: Any) -> list[str]:
     """The lines."""
     out = io.StringIO()
     Console(file=out, width=width, force_terminal=False).print(IncidentList(list(found)), crop=False)
@@ -76,7 +76,7 @@ def test_chinese_takes_two_columns(width: int) -> None:
     assert "王小明" in "".join(one.strip() for one in lines)
 
 
-NODE = {
+NODE: Any = {
     "name": "gpu-0017.cluster.example.com", "alive": True, "beat_age_s": 3.2, "version": "0.1.0", "spooled": 0,
     "dropped": 0, "pod": "p1", "rack": "r07", "leaf": "leaf-3", "chassis": "",
 }  # fmt: skip
@@ -85,7 +85,7 @@ NODE = {
 def nodes(width: int) -> list[str]:
     """The lines of two nodes."""
     out = io.StringIO()
-    silent = NODE | {
+    silent: Any = NODE | {
         "name": "n2",
         "alive": False,
         "beat_age_s": None,

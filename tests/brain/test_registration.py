@@ -19,7 +19,7 @@ from brain.adapters import codec
 from brain.cli.lazy import Lazy
 from brain.cli.main import COMMANDS
 from brain.config import BrainConfig, parse
-from brain.console import verbs
+from brain.console.api import verbs
 from brain.core.inputs import EventSeen, Input, PackLoaded
 from brain.core.operators import commands
 from brain.core.pack.actions import BRAIN_ACTIONS
@@ -264,7 +264,7 @@ def test_a_missing_operator_command_is_named() -> None:
         '    "release": _release,'
     ]
     assert registration.missing_verbs(have, ["hold"], ["hold"]) == [
-        "the operator command release is missing in brain/console/verbs.py: VERBS. Add\n"
+        "the operator command release is missing in brain/console/api/verbs.py: VERBS. Add\n"
         '    "release": ((<required arguments>), (<optional arguments>), Role.<the weakest that may>),',
         "the operator command release is missing in brain/cli/main.py: COMMANDS. Add\n"
         '    "release": lazy("brain.cli.operator_commands:release", "..."),',

@@ -149,18 +149,18 @@ class Run:
 
     def _runs(self, brain: str) -> Callable[[str], list[dict[str, Any]]]:
         """The runs of an incident, oldest first."""
-        return lambda incident: self.cell.get(brain, f"/api/explain/{incident}").get("runs", [])
+        return lambda incident: self.cell.get(brain, f"/api/v1/explain/{incident}").get("runs", [])
 
     def _told(self, brain: str, incidents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The pages of all incidents."""
         return [
             page
             for incident in incidents
-            for page in self.cell.get(brain, f"/api/explain/{incident['id']}").get("pages", [])
+            for page in self.cell.get(brain, f"/api/v1/explain/{incident['id']}").get("pages", [])
         ]
 
     def _incidents(self, brain: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.cell.get(brain, "/api/incidents?all=1").get("incidents", [])
+        found: list[dict[str, Any]] = self.cell.get(brain, "/api/v1/incidents?all=1").get("incidents", [])
         return found
 
     def _judge(self, looks: Sequence[Look]) -> None:

@@ -122,8 +122,8 @@ class Cell:
         self._undo.close()
 
     def status(self, brain: str) -> dict[str, Any]:
-        """Of /api/status; empty while it does not answer."""
-        return self.get(brain, "/api/status", 1.0)
+        """Of /api/v1/status; empty while it does not answer."""
+        return self.get(brain, "/api/v1/status", 1.0)
 
     def get(self, brain: str, path: str, timeout_s: float = 20.0) -> dict[str, Any]:
         """A JSON answer; empty while there is none."""
@@ -146,7 +146,7 @@ class Cell:
 
     def heard(self) -> set[str]:
         """The simulated nodes that the leader hears."""
-        nodes = self.get(self.leader() or BRAINS[0], "/api/nodes").get("nodes", [])
+        nodes = self.get(self.leader() or BRAINS[0], "/api/v1/nodes").get("nodes", [])
         return {node["name"] for node in nodes if node["alive"] and node["name"] in self.nodes}
 
     def inject(self, drill: str, node: str) -> str:
@@ -155,7 +155,7 @@ class Cell:
         if not leader:
             return "nobody leads"
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.ports[leader]}/api/drill",
+            f"http://127.0.0.1:{self.ports[leader]}/api/v1/drill",
             data=json.dumps({"name": drill, "node": node}).encode(),
             headers={"Content-Type": "application/json"} | people.bearer(self.ann),
         )

@@ -62,8 +62,8 @@ def undecided(
     incidents: Sequence[Mapping[str, Any]],
     runs: Callable[[str], Sequence[Mapping[str, Any]]] = lambda _: (),
 ) -> list[str]:
-    """Drills without an incident that has come to its end or to a person. `incidents`: as /api/incidents has them; `runs`:
-    of an incident, as /api/explain has them.
+    """Drills without an incident that has come to its end or to a person. `incidents`: as /api/v1/incidents has them; `runs`:
+    of an incident, as /api/v1/explain has them.
 
     The silence of a node that we switched off waits for the incident that did it, which a person has.
     """
@@ -92,7 +92,7 @@ def _asks(run: Mapping[str, Any]) -> bool:
 
 def pages_lost(told: Iterable[Mapping[str, Any]], received: Sequence[Received]) -> list[str]:
     """Pages that the log says were sent, and that nobody received: neither by themselves, nor listed in the page of their
-    alert group, nor replaced by a later page of the same incident. `told`: those of incidents, as /api/explain has them.
+    alert group, nor replaced by a later page of the same incident. `told`: those of incidents, as /api/v1/explain has them.
     """
     alone = {page.page for page in received}
     newest: dict[str, int] = {}  # incident -> the highest number of a page of it that came

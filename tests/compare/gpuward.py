@@ -88,9 +88,9 @@ async def _publish(url: str, events: Iterable[Input]) -> None:
 def _burst(running: Stack, receiver: kit.Pager) -> tuple[int, float]:
     """As `kit.burst`. The fleet is heard first, and is lost well before its silence is a fault of its own."""
     started = ("agent.started", "node", {"version": "0", "kernel": "6", "gpus": 8})
-    before = running.get("/api/status")["inputs"]
+    before = running.get("/api/v1/status")["inputs"]
     asyncio.run(_publish(running.nats.url, [event_of(FIRST + number, 1, started) for number in range(FLEET)]))
-    running.wait_for(lambda: running.get("/api/status")["inputs"] >= before + FLEET, "the fleet is heard")
+    running.wait_for(lambda: running.get("/api/v1/status")["inputs"] >= before + FLEET, "the fleet is heard")
     data = {"code": 79, "name": "OFF_BUS", "action": "RESTART_BM", "message": "fallen off the bus"}
     faults = [
         event_of(FIRST + number, 2, ("gpu.xid", f"gpu/{address}", data))

@@ -31,6 +31,7 @@ class Stack:
     def __init__(self, folder: Path, node: str = "lab-1", programs: Path = BIN) -> None:
         self.folder = folder
         self.programs = programs
+        self._any_version = programs != BIN
         self.node = node
         self.nats = NatsServer(folder / "nats", nodes=[node])
         self.port = free_port()
@@ -69,7 +70,9 @@ class Stack:
         self._urls["standby"] = f"http://127.0.0.1:{port}"
         self._spawn("standby", [str(BIN / "gpuward"), "run", "--config", str(self.folder / "standby.toml")])
         url = self.url_of("standby")
-        self.wait_for(lambda: self.get("/api/status", url).get("caught_up"), "the standby has read the log")
+        self.wait_for(
+            lambda: self.get("/api/v1/status", url).get("caught_up"), "the standby has read the log"
+        )
         return url
 
     def url_of(self, brain: str) -> str:
@@ -108,12 +111,12 @@ class Stack:
         if leads:
             self.wait_for(self._ready, "the brain leads and has its rules")
         elif caught_up:
-            self.wait_for(lambda: self.get("/api/status").get("caught_up"), "the brain has read the log")
+            self.wait_for(lambda: self.get("/api/v1/status").get("caught_up"), "the brain has read the log")
         else:
-            self.wait_for(lambda: self.get("/api/status").get("inputs"), "the brain reads the log")
+            self.wait_for(lambda: self.get("/api/v1/status").get("inputs"), "the brain reads the log")
 
     def _ready(self) -> bool:
-        status = self.get("/api/status")
+        status = self.get("/api/v1/status")
         return bool(status.get("leads") and status.get("pack"))
 
     def start_agent(self) -> None:
@@ -122,7 +125,8 @@ class Stack:
         self._spawn("agent", [program, "run", "--config", str(self.folder / "agent.toml")])
         self.wait_for(
             lambda: any(
-                node["name"] == self.node and node["boot"] for node in self.get("/api/nodes").get("nodes", ())
+                node["name"] == self.node and node["boot"]
+                for node in self.get("/api/v1/nodes").get("nodes", ())
             ),
             "the agent is heard",
         )
@@ -153,7 +157,10 @@ class Stack:
                     undo.callback(self.stop, name)
 
     def get(self, path: str, url: str = "") -> Any:
-        """A JSON answer of the API; an empty object while it does not answer."""
+        """A JSON answer of the API; an empty object while it does not answer. Where another version has a part, at the paths of
+        version 0.1, which all have.
+        """
+        path = path.replace("/api/v1/", "/api/") if self._any_version else path
         try:
             with urllib.request.urlopen((url or self.url) + path, timeout=20) as answer:  # noqa: S310 - our own loopback URL
                 return json.load(answer)
@@ -181,7 +188,7 @@ class Stack:
 
     def incidents(self, cause: str = "", *, over: bool = False) -> list[dict[str, Any]]:
         """Incidents as the API gives them; `over`: closed ones too."""
-        found = self.get("/api/incidents" + ("?all=1" if over else "")).get("incidents", [])
+        found = self.get("/api/v1/incidents" + ("?all=1" if over else "")).get("incidents", [])
         return [incident for incident in found if not cause or incident["cause"] == cause]
 
     def pages(self) -> list[dict[str, Any]]:

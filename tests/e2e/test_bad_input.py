@@ -73,7 +73,9 @@ def test_broken_and_forged_messages_on_the_log_are_counted_and_shown(tmp_path: P
             publish(whole, subject, body)
         for body in (b"\xff", b"[" * 60_000, b'{"v": 99}', json.dumps(forged).encode()):
             offer(whole, body)  # told once: the brain reads it before the log does
-        whole.wait_for(lambda: whole.get("/api/status")["malformed"] > len(bodies), "all of them are counted")
+        whole.wait_for(
+            lambda: whole.get("/api/v1/status")["malformed"] > len(bodies), "all of them are counted"
+        )
         incident = whole.wait_for(lambda: whole.incidents("agent-trouble"), "people see it")[0]
         assert incident["node"] == "lab-1"
         told = whole.gpuward("explain", incident["id"])
@@ -149,7 +151,7 @@ def test_a_wrong_rule_says_file_line_and_key_and_the_old_rules_stay(tmp_path: Pa
     """Hot reload refuses it: `check` says what is wrong, the brain goes on with what it has."""
     folders = [word for name in ("rules", "runbooks") for word in (f"--{name}", str(tmp_path / name))]
     with stack(tmp_path, agent=HEARD) as whole:
-        before = whole.get("/api/status")["pack"]
+        before = whole.get("/api/v1/status")["pack"]
         for file, text, wanted in WRONG_RULES:
             path = tmp_path / file
             good = path.read_text() if path.exists() else None
@@ -160,6 +162,6 @@ def test_a_wrong_rule_says_file_line_and_key_and_the_old_rules_stay(tmp_path: Pa
             assert done.returncode == 1
             assert not [word for word in wanted if word not in done.stdout + done.stderr]
             whole.wait_for(partial(refused, whole, wanted[-1]), "the brain has looked at it")
-            assert whole.get("/api/status")["pack"] == before
+            assert whole.get("/api/v1/status")["pack"] == before
             path.unlink() if good is None else path.write_text(good)
         still_heals(whole)

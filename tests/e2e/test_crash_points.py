@@ -217,7 +217,7 @@ class Points:
     def _ended(self, gpu: str) -> dict[str, Any] | None:
         for incident in self.whole.incidents("gpu-gone", over=True):
             if incident["scope"].endswith(gpu):
-                for run in self.whole.get(f"/api/explain/{incident['id']}").get("runs", ()):
+                for run in self.whole.get(f"/api/v1/explain/{incident['id']}").get("runs", ()):
                     if run["state"] in ("exhausted", "succeeded", "cancelled") and run["steps"]:
                         return dict(run)
         return None

@@ -85,8 +85,8 @@ def test_a_fault_on_a_newer_python_and_a_standby_on_this_one(programs: Path, tmp
         )
         assert (incident["severity"], incident["state"]) == ("P1", "needs_human")
         standby = whole.start_standby()
-        assert whole.get("/api/status", standby)["matcher"] == str(MATCHER)
-        path = f"/api/explain/{incident['id']}"
+        assert whole.get("/api/v1/status", standby)["matcher"] == str(MATCHER)
+        path = f"/api/v1/explain/{incident['id']}"
 
         def told(url: str) -> tuple[object, ...]:
             """What was decided, and why."""

@@ -69,7 +69,7 @@ def test_an_xid_79_in_the_real_kernel_log_becomes_an_incident_that_quotes_the_li
 
         def would() -> dict[str, bool]:
             """Step → would it be done: the node's own agent, and the brain for what it does itself, were asked."""
-            runs = whole.get(f"/api/explain/{incident['id']}").get("runs", [])
+            runs = whole.get(f"/api/v1/explain/{incident['id']}").get("runs", [])
             return {said["step"].rsplit(".", 2)[1]: said["ok"] for run in runs for said in run["would"]}
 
         whole.wait_for(lambda: {"s1", "s2"} <= set(would()), "the plans came")
@@ -137,7 +137,7 @@ def test_a_broker_that_is_killed_for_twenty_seconds_loses_and_doubles_nothing(tm
             whole.nats.kill()
             time.sleep(20)  # the length of the outage is what the test is about
             whole.nats.start()
-            whole.wait_for(lambda: whole.get("/api/status").get("leads"), "the brain leads again")
+            whole.wait_for(lambda: whole.get("/api/v1/status").get("leads"), "the brain leads again")
         finally:
             stop.set()
             writer.join()
@@ -180,7 +180,9 @@ def test_a_brain_that_is_killed_between_intent_and_result_does_not_repeat_the_st
             "it is healed",
         )
         incident = whole.incidents("link-down", over=True)[0]
-        steps = [step for run in whole.get(f"/api/explain/{incident['id']}")["runs"] for step in run["steps"]]
+        steps = [
+            step for run in whole.get(f"/api/v1/explain/{incident['id']}")["runs"] for step in run["steps"]
+        ]
         assert [(step["action"], step["outcome"]) for step in steps] == [("link.bounce", "ok")]
         accepted = [json.loads(line) for line in journal.read_text().splitlines() if '"accepted"' in line]
         bounced = [entry for entry in accepted if entry["accepted"]["action"] == "link.bounce"]
@@ -201,7 +203,7 @@ def test_when_the_leader_is_killed_the_standby_acts_within_seconds(tmp_path: Pat
     """The fault comes in the very moment of the kill: the standby decides it, once, and people are told once."""
     with stack(tmp_path, brain=AUTO, agent=HEARD) as whole:
         standby = whole.start_standby()
-        assert whole.get("/api/status", standby)["leads"] is False
+        assert whole.get("/api/v1/status", standby)["leads"] is False
         where = address()
         with ThreadPoolExecutor(1) as beside:
             whole.kill("brain")
@@ -218,7 +220,7 @@ def test_when_the_leader_is_killed_the_standby_acts_within_seconds(tmp_path: Pat
         (incident,) = [i for i in whole.incidents("gpu-lost") if where in i["scope"]]
 
         def steps() -> list[list[str]]:
-            runs = whole.get(f"/api/explain/{incident['id']}")["runs"]
+            runs = whole.get(f"/api/v1/explain/{incident['id']}")["runs"]
             return [[step["action"] for step in run["steps"]] for run in runs]
 
         # The page is out before the history for people is written.
@@ -229,7 +231,7 @@ def test_when_the_leader_is_killed_the_standby_acts_within_seconds(tmp_path: Pat
         bundle = tmp_path / "fetched.tar.gz"
         name = f"{whole.node}/{incident['id']}."
         assert f"bundle {name}" in whole.gpuward("explain", incident["id"])
-        whole.wait_for(lambda: whole.get_bytes(f"/api/evidence/{incident['id']}"), "the bundle is sent")
+        whole.wait_for(lambda: whole.get_bytes(f"/api/v1/evidence/{incident['id']}"), "the bundle is sent")
         assert str(bundle) in whole.gpuward("evidence", incident["id"], "--out", str(bundle))
         assert bundle.stat().st_mode & 0o077 == 0, "for nobody else: it may hold secrets"
         with tarfile.open(bundle) as found:

@@ -78,7 +78,7 @@ def test_a_kernel_line_becomes_one_trace_whichever_brain_leads(tmp_path: Path) -
             url = whole.start_standby()
             collector.spans.clear()
             whole.kill("brain")
-            whole.wait_for(lambda: whole.get("/api/status", url).get("leads"), "the standby leads")
+            whole.wait_for(lambda: whole.get("/api/v1/status", url).get("leads"), "the standby leads")
             whole.gpuward("--url", url, "close", incident["id"], "--why", "the GPU was replaced")
             whole.wait_for(
                 lambda: [one for one in collector.of(trace) if not one.parent], "the trace is complete"

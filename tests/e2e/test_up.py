@@ -136,12 +136,12 @@ def test_up_heals_three_faults_at_once_and_goes_on_after_a_restart(tmp_path: Pat
     with running(data) as up:
         assert up.said.count(str(data)) >= 5
         # On a slow machine the table is printed before all of them are heard.
-        up.until(lambda: len(up.get("/api/nodes")["nodes"]) >= 5, "all nodes are heard")
-        nodes = {node["name"]: node for node in up.get("/api/nodes")["nodes"]}
+        up.until(lambda: len(up.get("/api/v1/nodes")["nodes"]) >= 5, "all nodes are heard")
+        nodes = {node["name"]: node for node in up.get("/api/v1/nodes")["nodes"]}
         assert [name for name in nodes if name.startswith("sim-")] == ["sim-01", "sim-02", "sim-03", "sim-04"]
         assert len(nodes) == 5, "and this machine"
         assert {node["leaf"] for node in nodes.values()} == {"leaf-1", "leaf-2", ""}
-        modes = [(mode["nodes"], mode["mode"]) for mode in up.get("/api/status")["modes"]]
+        modes = [(mode["nodes"], mode["mode"]) for mode in up.get("/api/v1/status")["modes"]]
         assert modes == [("*", "observe"), ("sim-*", "auto"), ("", "auto")]
 
         with subprocess.Popen(
@@ -179,7 +179,7 @@ def test_up_heals_three_faults_at_once_and_goes_on_after_a_restart(tmp_path: Pat
 
         over = {
             incident["cause"]: incident
-            for incident in up.get("/api/incidents?all=1")["incidents"]
+            for incident in up.get("/api/v1/incidents?all=1")["incidents"]
             if incident["node"].startswith("sim-")
         }
         assert set(over) == {"gpu-lost", "link-down", "gpu-fatal-xid"}
@@ -192,7 +192,7 @@ def test_up_heals_three_faults_at_once_and_goes_on_after_a_restart(tmp_path: Pat
         assert up.left() == []
 
     with running(data) as up:
-        again = up.get("/api/incidents?all=1")["incidents"]
+        again = up.get("/api/v1/incidents?all=1")["incidents"]
         assert {incident["id"] for incident in over.values()} <= {incident["id"] for incident in again}
         closed = "incident.closed" in up.gpuward("drill", "link-down", "--wait")
         assert closed, "the keys of the first start still fit"

@@ -257,16 +257,16 @@ class Lab:
         """A word of ann's; status and answer."""
         assert self._session is not None
         body = {"verb": verb, "args": args}
-        async with self._session.post("/api/command", json=body) as answer:
+        async with self._session.post("/api/v1/command", json=body) as answer:
             return answer.status, await answer.json()
 
     async def incidents(self, cause: str = "") -> list[Any]:
         """All incidents."""
-        found = (await self.get("/api/incidents?all=1"))["incidents"]
+        found = (await self.get("/api/v1/incidents?all=1"))["incidents"]
         return [one for one in found if not cause or one["cause"] == cause]
 
     async def until(
-        self, look: Callable[[Any], Any], what: str, path: str = "/api/status", within_s: float = 60
+        self, look: Callable[[Any], Any], what: str, path: str = "/api/v1/status", within_s: float = 60
     ) -> Any:
         """The answer of a path when `look` says so."""
         deadline = time.monotonic() + within_s

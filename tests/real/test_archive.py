@@ -114,7 +114,7 @@ async def test_brains_are_killed_and_take_over_in_the_middle(tmp_path: Path, s3:
             said += 200
             await asyncio.to_thread(
                 cell.wait_for,
-                lambda other=other: cell.get("/api/status", cell.url_of(other)).get("leads"),
+                lambda other=other: cell.get("/api/v1/status", cell.url_of(other)).get("leads"),
                 f"{other} leads",
             )
         last = (await client.jsm().stream_info(subjects.stream("default"))).state.last_seq
@@ -141,7 +141,7 @@ async def test_an_archive_that_is_away_holds_nothing_up_and_is_told(tmp_path: Pa
         last = await cell.until(lambda status: status["seq"] >= 50, "it has read them")
         await until_kept(store, last["seq"])
         s3.kill()
-        begin = (await cell.get("/api/status"))["seq"]
+        begin = (await cell.get("/api/v1/status"))["seq"]
         await say(client, 50, 200)
         status = await cell.until(
             lambda status: "archive_behind" in [one["cause"] for one in status["troubles"]], "people are told"
@@ -160,7 +160,7 @@ async def test_an_archive_that_is_away_holds_nothing_up_and_is_told(tmp_path: Pa
         await client.jsm().purge_stream(subjects.stream("default"), seq=cut)
         s3.start()
         await cell.until(lambda status: not status["troubles"], "people are told that it is over")
-        after = (await cell.get("/api/status"))["seq"]
+        after = (await cell.get("/api/v1/status"))["seq"]
         await until_kept(store, after)
         found, gaps = kept(store)
         assert len(gaps) == 1

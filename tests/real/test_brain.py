@@ -44,7 +44,7 @@ async def gpu_lost(whole: Lab, node: Node) -> dict[str, Any]:
     await node.event(
         "gpu.xid", GPU, LINE, code=79, name="GPU_HAS_FALLEN_OFF_THE_BUS", action="RESTART_BM", message="x"
     )
-    found = await whole.until(lambda answer: answer["incidents"], "an incident", "/api/incidents")
+    found = await whole.until(lambda answer: answer["incidents"], "an incident", "/api/v1/incidents")
     incident: dict[str, Any] = found["incidents"][0]
     return incident
 
@@ -55,14 +55,14 @@ async def test_a_fault_is_explained_back_to_the_kernel_line(tmp_path: Path) -> N
         node = await whole.node("n1")
         incident = await gpu_lost(whole, node)
         assert {"id", "state", "severity", "scope", "cause", "symptoms", "runs", "opened_at"} <= set(incident)
-        chain = await whole.get(f"/api/explain/{incident['id']}")
+        chain = await whole.get(f"/api/v1/explain/{incident['id']}")
         assert chain["evidence"][0]["text"] == LINE
-        assert chain["rule"]["version"] == (await whole.get("/api/status"))["pack"]
+        assert chain["rule"]["version"] == (await whole.get("/api/v1/status"))["pack"]
         (symptom,) = chain["symptoms"]
         assert symptom["events"] == [chain["evidence"][0]["id"]]
         assert chain["runs"][0]["plan"]
         assert chain["runs"][0]["state"] == "observed", "nobody allowed anything"
-        assert (await whole.get(f"/api/runs/{incident['runs'][0]}"))["id"] == incident["runs"][0]
+        assert (await whole.get(f"/api/v1/runs/{incident['runs'][0]}"))["id"] == incident["runs"][0]
         told = await cli(whole, "explain", incident["id"][:8])
         assert told.exit_code == 0
         assert LINE in told.output
@@ -86,7 +86,7 @@ async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> 
         incident = await gpu_lost(whole, node)
         held = await cli(whole, "hold", "node/n1", "--why", "firmware", "--for", "2h")
         assert (held.exit_code, "ann holds node/n1: firmware" in held.output) == (0, True)
-        (hold,) = (await whole.get("/api/status"))["holds"]
+        (hold,) = (await whole.get("/api/v1/status"))["holds"]
         assert (hold["scope"], hold["who"]) == ("node/n1", "ann")
         assert "firmware" in (await cli(whole, "status")).output
         assert (await cli(whole, "release", "node/n1")).exit_code == 0
@@ -94,13 +94,13 @@ async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> 
         assert again.exit_code == 1
         assert "no hold" in again.output
         assert (await cli(whole, "ack", incident["id"])).exit_code == 0
-        assert (await whole.get(f"/api/incidents/{incident['id']}"))["pages"]["acked_by"] == "ann"
+        assert (await whole.get(f"/api/v1/incidents/{incident['id']}"))["pages"]["acked_by"] == "ann"
         second = await cli(whole, "ack", incident["id"])
         assert "nothing to do: ann has acknowledged it already, since " in second.output
         assert "ann" in (await cli(whole, "incidents")).output
         assert (await cli(whole, "mode", "link-*", "approve", "--nodes", "n1")).exit_code == 0
         assert {"runbook": "link-*", "nodes": "n1", "mode": "approve", "who": "ann"} in (
-            await whole.get("/api/status")
+            await whole.get("/api/v1/status")
         )["modes"]
         assert (await cli(whole, "hold", "all", "--why", "x", "--for", "soon")).exit_code == 2
         wrong: list[tuple[str, dict[str, Any]]] = [
@@ -112,7 +112,7 @@ async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> 
         for verb, args in wrong:
             status, answer = await whole.say(verb, **args)
             assert status == 400, (verb, args)
-            assert answer["error"]
+            assert answer["detail"]
 
 
 async def test_the_api_takes_json_from_people_and_nothing_else(tmp_path: Path) -> None:
@@ -133,12 +133,12 @@ async def test_the_api_takes_json_from_people_and_nothing_else(tmp_path: Path) -
             ]
             for body, kind, want in cases:
                 headers = {"Content-Type": kind} | people.bearer(whole.ann)
-                async with session.post(url + "/api/command", headers=headers, data=body) as answer:
+                async with session.post(url + "/api/v1/command", headers=headers, data=body) as answer:
                     assert answer.status == want
-                    assert (await answer.json())["error"]
-            async with session.get(url + "/api/nothing") as answer:
+                    assert (await answer.json())["detail"]
+            async with session.get(url + "/api/v1/nothing") as answer:
                 assert answer.status == 404
-                assert (await answer.json())["error"]
+                assert (await answer.json())["detail"]
 
 
 async def test_a_forged_event_is_counted_and_believed_by_nobody(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ async def test_a_forged_event_is_counted_and_believed_by_nobody(tmp_path: Path) 
         event = await node.event("agent.started", version="1")
         client = await whole.brain_client()
         body = (
-            await client.jsm().get_msg(subjects.stream("default"), (await whole.get("/api/status"))["seq"])
+            await client.jsm().get_msg(subjects.stream("default"), (await whole.get("/api/v1/status"))["seq"])
         ).data
         assert body is not None
         assert event.id.encode() in body
@@ -163,7 +163,7 @@ async def test_a_step_goes_to_the_node_signed_and_once(tmp_path: Path) -> None:
     async with lab(tmp_path, modes=AUTO, settings={"hold_off_s": 0}) as whole:
         node = await whole.node("n1")
         await node.beat()
-        await whole.until(lambda found: found["nodes"], "the beat is heard", "/api/nodes")
+        await whole.until(lambda found: found["nodes"], "the beat is heard", "/api/v1/nodes")
         node.session = "s2"  # restarted since its beat
         await node.event("link.state", "link/eth1", up=False, admin_up=True, carrier=False, operstate="down")
         await whole.until(lambda _: node.commands, "the command came")
@@ -174,9 +174,9 @@ async def test_a_step_goes_to_the_node_signed_and_once(tmp_path: Path) -> None:
         found = await whole.until(
             lambda answer: answer["incidents"][0]["state"] == "closed",
             "it is healed",
-            "/api/incidents?all=1",
+            "/api/v1/incidents?all=1",
         )
-        run = await whole.get(f"/api/runs/{found['incidents'][0]['runs'][0]}")
+        run = await whole.get(f"/api/v1/runs/{found['incidents'][0]['runs'][0]}")
         assert [(step["outcome"], step["verified"]) for step in run["steps"]] == [("ok", True)]
         assert len(node.commands) == 1
 
@@ -199,7 +199,7 @@ async def test_a_node_that_cannot_or_will_not(
             steps: list[str] = []
             for incident in await whole.incidents("link-down"):
                 for run in incident["runs"]:
-                    steps += [step["outcome"] for step in (await whole.get(f"/api/runs/{run}"))["steps"]]
+                    steps += [step["outcome"] for step in (await whole.get(f"/api/v1/runs/{run}"))["steps"]]
             return steps
 
         for _ in range(3000):
@@ -218,7 +218,7 @@ async def test_a_restarted_brain_knows_what_it_knew(tmp_path: Path) -> None:
         await whole.until(
             lambda found: not found["pages"]["undelivered"],
             "people were told",
-            f"/api/incidents/{incident['id']}",
+            f"/api/v1/incidents/{incident['id']}",
         )
         before = await whole.until(
             lambda found: (
@@ -229,7 +229,7 @@ async def test_a_restarted_brain_knows_what_it_knew(tmp_path: Path) -> None:
                 )
             ),
             "the plan of every rung that would run is told",
-            f"/api/explain/{incident['id']}",
+            f"/api/v1/explain/{incident['id']}",
         )
         told = (tmp_path / "brain/pages.log").read_text()
         for lost in ([], ["state.snapshot"], ["history.sqlite", "history.sqlite-wal", "history.sqlite-shm"]):
@@ -237,7 +237,7 @@ async def test_a_restarted_brain_knows_what_it_knew(tmp_path: Path) -> None:
             for name in lost:
                 (tmp_path / "brain" / name).unlink(missing_ok=True)
             await whole.start()
-            assert await whole.get(f"/api/explain/{incident['id']}") == before, lost
+            assert await whole.get(f"/api/v1/explain/{incident['id']}") == before, lost
         assert (tmp_path / "brain/pages.log").read_text() == told
 
 
@@ -258,7 +258,7 @@ async def test_an_input_that_crashes_the_brain_twice_is_quarantined_and_paged(
         node, cursed = await whole.node("n1"), await whole.node("cursed")
         await cursed.event("gpu.off_bus", GPU, message="poison")
         await gpu_lost(whole, node)
-        status = await whole.get("/api/status")
+        status = await whole.get("/api/v1/status")
         assert status["malformed"] == 1
         told = tmp_path / "brain/pages.log"
         async with asyncio.timeout(60):
@@ -286,9 +286,9 @@ async def test_a_full_disk_costs_history_for_a_while_and_nothing_else(
         await whole.until(lambda _: node.commands, "the command came")
         assert await whole.incidents() == []
         full = False
-        await whole.until(lambda found: found["incidents"], "the history is complete", "/api/incidents")
+        await whole.until(lambda found: found["incidents"], "the history is complete", "/api/v1/incidents")
         (incident,) = await whole.incidents("link-down")
-        kinds = [note["kind"] for note in (await whole.get(f"/api/explain/{incident['id']}"))["notes"]]
+        kinds = [note["kind"] for note in (await whole.get(f"/api/v1/explain/{incident['id']}"))["notes"]]
         assert kinds[0] == "incident.opened"
         assert "run.performing" in kinds
 
@@ -324,4 +324,4 @@ async def test_after_a_broken_invariant_nothing_is_done_any_more(
         again = await whole.node("cursed")
         again._seq = node._seq - 1
         await again.event("gpu.lost", GPU, reason="lost")
-        await whole.until(lambda found: found["incidents"], "both are judged", "/api/incidents?all=1")
+        await whole.until(lambda found: found["incidents"], "both are judged", "/api/v1/incidents?all=1")

@@ -24,7 +24,7 @@ async def test_rules_are_exchanged_while_it_runs_and_bad_ones_are_refused(tmp_pa
     for name in ("rules", "runbooks"):
         shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.py"))
     async with lab(tmp_path, rules="rules", runbooks="runbooks") as whole:
-        first = (await whole.get("/api/status"))["pack"]
+        first = (await whole.get("/api/v1/status"))["pack"]
         file = next(
             path for path in sorted((tmp_path / "rules").glob("*.yaml")) if "\nrules:" in path.read_text()
         )
@@ -32,7 +32,7 @@ async def test_rules_are_exchanged_while_it_runs_and_bad_ones_are_refused(tmp_pa
         file.write_text(good.replace("\nrules:", "\nruels:"))
         watched = await asyncio.to_thread(lambda: _first_note(whole, "pack.refused"))
         assert file.name in watched
-        assert (await whole.get("/api/status"))["pack"] == first
+        assert (await whole.get("/api/v1/status"))["pack"] == first
         file.write_text(good.replace("because: ", "because: truly, ", 1))
         await whole.until(
             lambda found: found["pack"] != first and found["rules"], "the new rules are in force"
@@ -45,7 +45,7 @@ async def test_the_operator_is_told_of_old_names_in_the_rules_that_the_brain_loa
     for name in ("rules", "runbooks"):
         shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.py"))
     async with lab(tmp_path, rules="rules", runbooks="runbooks") as whole:
-        today = (await whole.get("/api/status"))["pack"]
+        today = (await whole.get("/api/v1/status"))["pack"]
         file = tmp_path / "rules" / "bond.yaml"
         text = file.read_text()
         file.write_text(text.replace("resolve_delay_s:", "quiet_s:", 1))
@@ -55,7 +55,7 @@ async def test_the_operator_is_told_of_old_names_in_the_rules_that_the_brain_loa
         assert note.endswith(
             f".quiet_s: is called resolve_delay_s now: the old name is read until version {renamed.UNTIL}"
         )
-        status = await whole.get("/api/status")
+        status = await whole.get("/api/v1/status")
         assert status["pack"] == today, "another word for the same rules"
 
 
@@ -64,7 +64,7 @@ def _first_note(whole: Lab, kind: str) -> str:
     from brain.cli.client import Client
 
     assert whole.running is not None
-    for note in Client(whole.running.console_url).watch(50):
+    for _, note in Client(whole.running.console_url).watch(50):
         if note is not None and note["kind"] == kind:
             return str(note["text"])
     raise AssertionError("the feed ended")
@@ -91,7 +91,7 @@ async def test_a_standby_decides_the_same_and_a_silent_node_is_noticed(tmp_path:
             await whole.until(
                 lambda found: any(one["cause"] == "gpu-lost" for one in found["incidents"]),
                 "it decides",
-                "/api/incidents?all=1",
+                "/api/v1/incidents?all=1",
             )
         (incident,), (same,) = [await whole.incidents("gpu-lost") for whole in (first, second)]
         assert incident["id"] == same["id"], "both decide the same"
@@ -120,7 +120,7 @@ async def test_two_agents_under_one_name_are_an_incident(tmp_path: Path) -> None
         found = await whole.until(
             lambda answer: any(one["cause"] == "two-agents" for one in answer["incidents"]),
             "people hear of it",
-            "/api/incidents",
+            "/api/v1/incidents",
         )
         assert "session-0, session-1" in json.dumps(found)
         assert {one["cause"] for one in found["incidents"]} == {"two-agents", "clock-off"}

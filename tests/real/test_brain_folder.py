@@ -16,4 +16,4 @@ async def test_two_brains_cannot_share_a_folder(tmp_path: Path) -> None:
         second = Lab(tmp_path, {})
         with pytest.raises(ConfigError, match="in use by another brain"):
             await second.start()
-        assert (await whole.get("/api/status"))["leads"]
+        assert (await whole.get("/api/v1/status"))["leads"]

@@ -159,7 +159,7 @@ def has_data(url: str, expr: str, since_s: float) -> bool:
 
 def exercise(up: Up) -> None:
     """A fault that is healed, and another whose remedy waits."""
-    up.until(lambda: len(up.get("/api/nodes")["nodes"]) >= 3, "all nodes are heard")
+    up.until(lambda: len(up.get("/api/v1/nodes")["nodes"]) >= 3, "all nodes are heard")
     up.gpuward("drill", "link-down", "--node", "sim-01", "--wait")
     up.gpuward("mode", "reset-gpu", "approve")
     up.gpuward("drill", "gpu-needs-reset", "--node", "sim-02")

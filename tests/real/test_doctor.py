@@ -70,7 +70,7 @@ async def test_a_cell_that_runs_and_then_does_not(tmp_path: Path) -> None:
         node = await whole.node("n1")
         node.version = __version__
         await node.beat()
-        await whole.until(lambda found: found["nodes"], "n1 is heard", "/api/nodes")
+        await whole.until(lambda found: found["nodes"], "n1 is heard", "/api/v1/nodes")
         raw = {"nats": {"embedded": {"port": whole.port}}, "log": {"max_bytes": 256 * 1024**2}}
         file = written(tmp_path, whole.config, raw)
         at = ("--url", whole.running.console_url, "--token-file", str(whole.ann))
@@ -84,7 +84,7 @@ async def test_a_cell_that_runs_and_then_does_not(tmp_path: Path) -> None:
         node.ahead_s = -90.0
         await node.beat()
         await whole.until(
-            lambda found: found["nodes"][0]["clock_ahead_s"] < -80, "its clock is off", "/api/nodes"
+            lambda found: found["nodes"][0]["clock_ahead_s"] < -80, "its clock is off", "/api/v1/nodes"
         )
         found = (await doctor(file, *at))[1]
         assert found["clocks of nodes"]["text"].startswith("off: n1 -9")

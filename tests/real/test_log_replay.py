@@ -100,7 +100,7 @@ async def cell(folder: Path) -> AsyncIterator[Cell]:
             node = Node("n1", node_client, brain.running.signer.key.verify_key)
             await node.listen()
             await node.event("gpu.lost", "gpu/0000:3b:00", reason="lost")
-            await brain.until(lambda found: found["incidents"], "the fault is seen", "/api/incidents")
+            await brain.until(lambda found: found["incidents"], "the fault is seen", "/api/v1/incidents")
             assert (await brain.say("hold", scope="node/n1", why="under repair for months"))[0] == 200
             await node.event("gpu.xid", "gpu/0000:5e:00", code=79)
             yield Cell(folder, brain, client, node)
@@ -229,7 +229,7 @@ async def test_a_brain_that_lost_all_but_the_archive_goes_on(
         assert "state_lost" not in str(status["troubles"])
         again = (await site.brain.incidents())[-1]
         assert (again["id"], again["opened_at"]) == (incident["id"], incident["opened_at"])
-        explained = await site.brain.get(f"/api/explain/{incident['id']}")
+        explained = await site.brain.get(f"/api/v1/explain/{incident['id']}")
         assert explained["notes"], "with its story"
         # And the archive goes on where it was.
         await site.archived(await site.last())

@@ -53,11 +53,11 @@ async def test_a_full_disk_is_told_and_needs_nobody_when_it_has_space_again(tmp_
             await whole.until(lambda status: status["leads"] and not status["troubles"], "it leads again")
             print(f"well again after {time.monotonic() - began:.1f} s")
             await saying
-            await whole.until(lambda found: found["incidents"], "the fault is seen", "/api/incidents")
+            await whole.until(lambda found: found["incidents"], "the fault is seen", "/api/v1/incidents")
             await told(out, page["cause"], "resolve")
-            epoch = (await whole.get("/api/status"))["epoch"]
+            epoch = (await whole.get("/api/v1/status"))["epoch"]
             await asyncio.sleep(3 * server_keeper.CHECK_S)
-            assert (await whole.get("/api/status"))["epoch"] == epoch, "it is started again once"
+            assert (await whole.get("/api/v1/status"))["epoch"] == epoch, "it is started again once"
 
 
 @contextmanager
@@ -134,9 +134,9 @@ async def test_another_log_is_told(tmp_path: Path) -> None:
     """The server's files are gone while the brain runs: it begins anew, leads with a higher epoch, and says what is lost."""
     with nats_server(tmp_path) as server:
         async with outside() as out, lab(tmp_path, nats={"url": server.url}, **out.config) as whole:
-            epoch = (await whole.get("/api/status"))["epoch"]
+            epoch = (await whole.get("/api/v1/status"))["epoch"]
             await whole.say("hold", scope="all", why="a look")
-            assert (await whole.get("/api/status"))["holds"]
+            assert (await whole.get("/api/v1/status"))["holds"]
             server.kill()
             shutil.rmtree(tmp_path / "nats/js")
             server.start()

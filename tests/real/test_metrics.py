@@ -55,7 +55,7 @@ async def test_a_fault_is_seen(tmp_path: Path) -> None:
         before = await samples(whole)
         assert before["gpuward_brain_leads",] == before["gpuward_brain_connected",] == 1
         await node.event("gpu.lost", GPU, reason="lost")
-        await whole.until(lambda found: found["incidents"], "the incident", "/api/incidents")
+        await whole.until(lambda found: found["incidents"], "the incident", "/api/v1/incidents")
         after = await samples(whole)
         assert (
             sum(
@@ -76,7 +76,7 @@ async def test_both_formats_have_every_metric(tmp_path: Path) -> None:
         node = await whole.node("some-node")
         await node.beat()
         await node.event("gpu.lost", GPU, reason="lost")
-        await whole.until(lambda found: found["incidents"], "the incident", "/api/incidents")
+        await whole.until(lambda found: found["incidents"], "the incident", "/api/v1/incidents")
         for accept, parser in (("", parse), (openmetrics.exposition.CONTENT_TYPE_LATEST, parse_openmetrics)):
             status, kind, text = await fetch(whole, "/metrics", Accept=accept)
             assert (status, "openmetrics" in kind) == (200, bool(accept))

@@ -103,7 +103,7 @@ async def test_the_broker_is_gone_and_comes_back(tmp_path: Path) -> None:
             assert out.alerts[0]["labels"] == {"site": "x", "alertname": "GpuwardWatchdog", "cell": "default"}
             server.kill()
             assert await told(out, "brain_disconnected") < TOLD_WITHIN_S
-            (trouble,) = (await whole.get("/api/status"))["troubles"]
+            (trouble,) = (await whole.get("/api/v1/status"))["troubles"]
             assert trouble["cause"] == "brain_disconnected"
             quiet = len(out.calls)
             await asyncio.sleep(3)  # longer than the switch's pause
@@ -120,12 +120,12 @@ async def test_a_calm_cell_is_no_trouble(tmp_path: Path) -> None:
     """A leader in whose cell nothing happens: pulses go round, nobody is told anything, and a standby knows it too."""
     with nats_server(tmp_path) as server:
         async with outside() as out, lab(tmp_path / "a", nats={"url": server.url}, **out.config) as leader:
-            before = (await leader.get("/api/status"))["seq"]
+            before = (await leader.get("/api/v1/status"))["seq"]
             async with standby(tmp_path, server, out) as second:
                 await asyncio.sleep(12)  # longer than the time after which people are told
                 assert out.pages == []
-                assert (await second.get("/api/status"))["troubles"] == []
-            after = (await leader.get("/api/status"))["seq"]
+                assert (await second.get("/api/v1/status"))["troubles"] == []
+            after = (await leader.get("/api/v1/status"))["seq"]
             assert 2 <= after - before <= 8, "a pulse every few seconds"
 
 
@@ -163,7 +163,7 @@ async def test_the_log_takes_nothing_more(tmp_path: Path) -> None:
             assert await told(out, "nobody_leads") < TOLD_WITHIN_S
             await until(lambda: out.told("nobody_leads").count("open") == 2, "both say so")
             for whole, reason in ((leader, "holds the lease"), (second, "does not get the lease")):
-                (trouble,) = (await whole.get("/api/status"))["troubles"]
+                (trouble,) = (await whole.get("/api/v1/status"))["troubles"]
                 assert reason in trouble["text"], trouble
             await sealed(list(info.config.subjects or ()))
             await until(lambda: out.told("nobody_leads").count("resolve") == 2, "both say that it is over")
@@ -190,7 +190,7 @@ async def test_after_a_broken_invariant_people_hear_that_nobody_leads(
         assert took < TOLD_WITHIN_S
         (text,) = (
             one["text"]
-            for one in (await whole.get("/api/status"))["troubles"]
+            for one in (await whole.get("/api/v1/status"))["troubles"]
             if one["cause"] == "nobody_leads"
         )
         assert "an incident without a rule" in text
@@ -211,4 +211,4 @@ async def test_a_switch_that_does_not_answer_is_noted_once(
         assert caplog.text.count("switch.unreachable") == 1
         assert f"dead_mans_switches.checks: http://127.0.0.1:{port}" in caplog.text
         assert "secret-word" not in caplog.text
-        assert (await whole.get("/api/status"))["leads"]
+        assert (await whole.get("/api/v1/status"))["leads"]

@@ -79,17 +79,17 @@ async def test_groups_become_roles(tmp_path: Path) -> None:
                 back = await browser.log_in(f"{here.url}/login", name)
                 answered = await get(browser, back)
                 assert answered[0] == status, answered
-                me = await get(browser, f"{here.url}/api/me")
+                me = await get(browser, f"{here.url}/api/v1/me")
                 if not role:
                     assert me[0] == 401
                     continue
                 assert (me[1]["name"], me[1]["role"], me[1]["how"]) == (name, role, "session")
                 body = {"verb": "ack", "args": {"id": "x"}}
-                command = f"{here.url}/api/command"
+                command = f"{here.url}/api/v1/command"
                 assert (await post(browser, command, body))[0] == 403, "no page of ours sent it"
                 assert (await post(browser, command, body, Origin="http://evil"))[0] == 403
                 assert (await post(browser, f"{here.url}/logout", {}, Origin=here.url))[0] == 200
-                assert (await get(browser, f"{here.url}/api/me"))[0] == 401
+                assert (await get(browser, f"{here.url}/api/v1/me"))[0] == 401
         kinds = [kind for kind, _ in here.view.notes]
         assert kinds.count("access.login") == 2
         assert any("eve is in no group" in text for _, text in here.view.notes)
@@ -113,7 +113,7 @@ async def test_a_login_belongs_to_the_browser_that_began_it(tmp_path: Path) -> N
                 query = {key: values[0] for key, values in parse_qs(urlsplit(back).query).items()}
                 changed = urlencode(query | change)
                 assert (await get(browser, f"{here.url}/login/callback?{changed}"))[0] == 403, change
-                assert (await get(browser, f"{here.url}/api/me"))[0] == 401
+                assert (await get(browser, f"{here.url}/api/v1/me"))[0] == 401
         async with here.browser() as browser:
             codes = [(await get_status(browser, f"{here.url}/login")) for _ in range(30)]
             assert 429 in codes, "each login holds a place"

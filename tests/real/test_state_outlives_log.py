@@ -50,7 +50,7 @@ async def old(folder: Path) -> AsyncIterator[Old]:
                 node = Node("n1", node_client, brain.running.signer.key.verify_key)
                 await node.listen()
                 await node.event("gpu.lost", "gpu/0000:3b:00", reason="lost")
-                await brain.until(lambda found: found["incidents"], "the fault is seen", "/api/incidents")
+                await brain.until(lambda found: found["incidents"], "the fault is seen", "/api/v1/incidents")
                 assert (await brain.say("hold", scope="node/n1", why="under repair for months"))[0] == 200
                 handled = await _last(client)
                 deadline = time.monotonic() + 60
@@ -91,10 +91,10 @@ async def test_what_is_older_than_the_log_is_not_forgotten(tmp_path: Path) -> No
     async with old(tmp_path) as cell:
         cell.lose_disk()
         await cell.brain.start()
-        status = await cell.brain.get("/api/status")
+        status = await cell.brain.get("/api/v1/status")
         assert [hold["scope"] for hold in status["holds"]] == ["node/n1"]
         found = await cell.brain.until(
-            lambda found: len(found["incidents"]) >= 2, "both faults are shown", "/api/incidents"
+            lambda found: len(found["incidents"]) >= 2, "both faults are shown", "/api/v1/incidents"
         )
         assert sorted(one["scope"] for one in found["incidents"]) == [
             "gpu/n1/0000:3b:00",

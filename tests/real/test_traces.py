@@ -31,7 +31,7 @@ async def gpu_lost(whole: Lab, node: Node) -> dict[str, Any]:
             one for one in answer["incidents"] if one["pages"]["sent"] and not one["pages"]["undelivered"]
         ],
         "a page",
-        "/api/incidents",
+        "/api/v1/incidents",
     )
     (incident,) = found["incidents"]
     return dict(incident)

@@ -44,7 +44,7 @@ class Pair:
             await brain.until(
                 lambda found: [one["name"] for one in found["nodes"]] == list(names),
                 f"{brain.config.brain} knows {names}",
-                "/api/nodes",
+                "/api/v1/nodes",
             )
 
 

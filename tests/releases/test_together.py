@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,15 @@ def open_scopes(whole: Stack) -> set[str]:
     return {one["scope"] for one in whole.incidents("gpu-lost")}
 
 
+def refused(whole: Stack, programs: Path) -> str:
+    """What a command line says to a brain of another version, whose API it does not speak (decision 50)."""
+    done = subprocess.run(
+        [str(programs / "gpuward"), "--url", whole.url, "status"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1, done.stdout
+    return done.stderr
+
+
 @contextlib.contextmanager
 def site(folder: Path, programs: Path, source: Path) -> Iterator[Stack]:
     """A cell of a released version in which a GPU is lost: broker, receiver, brain and agent."""
@@ -68,8 +78,9 @@ def test_brain_then_agents_are_upgraded_and_go_back(tmp_path: Path, released: tu
     """
     old, source = released
     with site(tmp_path / "stack", old, source) as whole:
-        whole.programs = BIN
         whole.gpuward("hold", f"node/{whole.node}", "--why", "over the upgrade")
+        assert "a brain of version 0.1" in refused(whole, BIN)
+        whole.programs = BIN
         for number, (part, programs) in enumerate(
             (("brain", BIN), ("agent", BIN), ("brain", old), ("agent", old), ("agent", BIN)), 0x42
         ):
@@ -78,7 +89,9 @@ def test_brain_then_agents_are_upgraded_and_go_back(tmp_path: Path, released: tu
             (whole.start_brain if part == "brain" else whole.start_agent)()
             lost_gpu(whole, number)
             assert len(open_scopes(whole)) == number - 0x40, "what was open is open"
-            assert [hold["why"] for hold in whole.get("/api/status")["holds"]] == ["over the upgrade"]
+            assert [hold["why"] for hold in whole.get("/api/v1/status")["holds"]] == ["over the upgrade"]
+            if (part, programs) == ("brain", BIN):
+                assert "use the `gpuward` of its version" in refused(whole, old)
 
 
 def test_brains_are_upgraded_one_by_one(tmp_path: Path, released: tuple[Path, Path]) -> None:
@@ -87,6 +100,6 @@ def test_brains_are_upgraded_one_by_one(tmp_path: Path, released: tuple[Path, Pa
         whole.start_standby()
         whole.kill("brain")
         whole.url = whole.url_of("standby")
-        whole.wait_for(lambda: whole.get("/api/status").get("leads"), "the new brain leads")
+        whole.wait_for(lambda: whole.get("/api/v1/status").get("leads"), "the new brain leads")
         lost_gpu(whole, 0x42)
         assert len(open_scopes(whole)) == 2

@@ -36,9 +36,9 @@ async def test_a_persons_token_does_not_come_back_to_life(tmp_path: Path, record
     async with set_back(tmp_path, 2 * 3600) as (url, view):
         assert (await ask(url, Authorization=old))[0] == 401
         assert (await ask(url, Authorization=good))[0] == 200
-        tokens = (await ask(url, "/api/tokens", Authorization=good))[1]["tokens"]
+        tokens = (await ask(url, "/api/v1/tokens", Authorization=good))[1]["tokens"]
         assert [one["void"] for one in tokens] == ["its time is over", ""]
-        status, made = await ask(url, "/api/tokens", {"lasts_s": 60}, Authorization=good)
+        status, made = await ask(url, "/api/v1/tokens", {"lasts_s": 60}, Authorization=good)
         new = f"Bearer {made['token']}"
         assert (status, (await ask(url, Authorization=new))[0]) == (200, 200)
         view.state.now += 61

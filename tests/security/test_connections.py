@@ -27,7 +27,7 @@ from tests.security.figures import Record, attacked
 from tests.security.test_door import ask, console, shown
 
 ELSEWHERE = "127.0.0.2"
-HALF = b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "
+HALF = b"GET /api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "
 
 
 @contextlib.contextmanager
@@ -112,7 +112,7 @@ async def test_whoever_has_shown_a_credential_keeps_the_place(
 
         async def place(of: aiohttp.ClientSession) -> aiohttp.client_proto.ResponseHandler:
             """The connection that it uses."""
-            async with of.get(f"{url}/healthz" if of is stranger else f"{url}/api/me") as answer:
+            async with of.get(f"{url}/healthz" if of is stranger else f"{url}/api/v1/me") as answer:
                 assert answer.status == 200
                 await answer.read()
             assert of.connector is not None
@@ -182,10 +182,10 @@ async def test_the_console_says_with_which_token_one_was_made(tmp_path: Path) ->
     """And a token whose parent was just revoked is not made."""
     ann = people.token_file(tmp_path / "d")
     async with console(tmp_path / "d", users=people.ANN["users"]) as (url, _):
-        _, made = await ask(url, "/api/tokens", {}, Authorization=shown(ann))
+        _, made = await ask(url, "/api/v1/tokens", {}, Authorization=shown(ann))
         (parent,) = (one.id for one in Tokens(tmp_path / "d/tokens.json").all() if one.id != made["id"])
         assert made["made_with"] == parent
-        status, gone = await ask(url, "/api/tokens/revoke", {"ids": [parent]}, Authorization=shown(ann))
+        status, gone = await ask(url, "/api/v1/tokens/revoke", {"ids": [parent]}, Authorization=shown(ann))
         assert (status, {one["id"] for one in gone["revoked"]}) == (200, {parent, made["id"]})
 
 

@@ -37,7 +37,7 @@ async def console(folder: Path, **more: Any) -> AsyncIterator[tuple[str, Any]]:
         yield url, view
 
 
-async def ask(url: str, path: str = "/api/me", body: Any = None, **headers: str) -> tuple[int, Any]:
+async def ask(url: str, path: str = "/api/v1/me", body: Any = None, **headers: str) -> tuple[int, Any]:
     """Status and answer. `Host_` and the like: header names with `_` for `-`."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     method = "GET" if body is None else "POST"
@@ -75,13 +75,13 @@ async def test_a_page_elsewhere_sets_no_runbook_to_auto(tmp_path: Path, record_p
             ({"Sec-Fetch-Site": "same-site"}, 403),
         ]
         for headers, want in attacks:
-            status, answer = await ask(url, "/api/command", auto, Authorization=token, **headers)
-            assert (status, bool(answer["error"])) == (want, True), headers
-        assert not [one for one in (await whole.get("/api/status"))["modes"] if one["who"]]
+            status, answer = await ask(url, "/api/v1/command", auto, Authorization=token, **headers)
+            assert (status, bool(answer["detail"])) == (want, True), headers
+        assert not [one for one in (await whole.get("/api/v1/status"))["modes"] if one["who"]]
         for headers, want in attacks:
-            status, _ = await ask(url, "/api/status", **headers)
+            status, _ = await ask(url, "/api/v1/status", **headers)
             assert status == want, f"nor does it read: {headers}"
-        status, _ = await ask(url, "/api/command", auto, Authorization=token, Origin=url)
+        status, _ = await ask(url, "/api/v1/command", auto, Authorization=token, Origin=url)
         assert status == 200
         attacked(record_property, 2 * len(attacks))
 
@@ -91,7 +91,7 @@ async def test_two_host_headers_are_none(tmp_path: Path) -> None:
     async with console(tmp_path) as (url, _):
         host, port = url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(b"GET /api/me HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\nConnection: close\r\n\r\n")
+        writer.write(b"GET /api/v1/me HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\nConnection: close\r\n\r\n")
         line = await reader.readline()
         assert line.split()[1] in (b"400", b"421"), line
         writer.close()
@@ -149,9 +149,9 @@ async def test_a_token_is_limited_expires_and_is_revoked_at_once(tmp_path: Path)
         assert (await ask(url, Authorization=shown(weak)))[1]["role"] == "viewer"
         assert (await ask(url, Authorization=shown(full)))[1]["role"] == "operator"
         assert (await ask(url, Authorization=shown(gone)))[0] == 401, "who left the configuration is nobody"
-        status, made = await ask(url, "/api/tokens", {"role": "administrator"}, Authorization=shown(weak))
+        status, made = await ask(url, "/api/v1/tokens", {"role": "administrator"}, Authorization=shown(weak))
         assert (status, made["role"]) == (200, "viewer"), "a weak token makes no strong one"
-        status, made = await ask(url, "/api/tokens", {"user": "ann"}, Authorization=shown(full))
+        status, made = await ask(url, "/api/v1/tokens", {"user": "ann"}, Authorization=shown(full))
         assert status == 403, "operators make none for others"
         (id_,) = (one.id for one in Tokens(kept).all() if one.user == "bob")
         Tokens(kept).revoke({id_})
@@ -307,21 +307,23 @@ async def test_two_persons(tmp_path: Path) -> None:
         again = shown(people.token_file(data, "ann"))
         auto = {"verb": "mode", "args": {"runbook": "*", "mode": "auto"}}
         for who in (ann, again):
-            status, answer = await ask(url, "/api/command", auto, Authorization=who)
+            status, answer = await ask(url, "/api/v1/command", auto, Authorization=who)
             assert (status, bool(answer["waiting"])) == (202, True)
-        assert [one["who"] for one in (await whole.get("/api/status"))["proposals"]] == ["ann"]
+        assert [one["who"] for one in (await whole.get("/api/v1/status"))["proposals"]] == ["ann"]
         narrower = {"verb": "mode", "args": {"runbook": "*", "mode": "auto", "nodes": "n*"}}
-        assert (await ask(url, "/api/command", narrower, Authorization=bob))[0] == 202, "another word"
-        status, answer = await ask(url, "/api/command", auto, Authorization=bob)
+        assert (await ask(url, "/api/v1/command", narrower, Authorization=bob))[0] == 202, "another word"
+        status, answer = await ask(url, "/api/v1/command", auto, Authorization=bob)
         assert (status, answer["by"]) == (200, "ann and bob")
         stop = {"verb": "mode", "args": {"runbook": "*", "mode": "observe"}}
-        assert (await ask(url, "/api/command", stop, Authorization=bob))[0] == 200, "not chosen"
-        status, answer = await ask(url, "/api/tokens", {"user": "bob"}, Authorization=ann)
+        assert (await ask(url, "/api/v1/command", stop, Authorization=bob))[0] == 200, "not chosen"
+        status, answer = await ask(url, "/api/v1/tokens", {"user": "bob"}, Authorization=ann)
         assert (status, "token" in answer) == (202, False), "nobody makes the second person"
-        assert (await ask(url, "/api/command", auto, Authorization=again))[0] == 202
+        assert (await ask(url, "/api/v1/command", auto, Authorization=again))[0] == 202
         tokens = Tokens(data / "tokens.json")
         tokens.revoke({one.id for one in tokens.all() if one.user == "ann"})
-        assert (await ask(url, "/api/command", auto, Authorization=bob))[0] == 202, "ann is nobody any more"
+        assert (await ask(url, "/api/v1/command", auto, Authorization=bob))[0] == 202, (
+            "ann is nobody any more"
+        )
     with pytest.raises(ConfigError, match="no command 'modes'"):
         Console(FolderView.of(tmp_path, console={"two_persons": ["modes"]}))
 
@@ -339,24 +341,24 @@ async def test_whoever_started_the_brain_lets_the_first_two_in(tmp_path: Path) -
         starter = shown(next(data.glob("console-*.token")))
 
         async def made(user: str, who: str) -> tuple[int, str]:
-            status, answer = await ask(url, "/api/tokens", {"user": user}, Authorization=who)
+            status, answer = await ask(url, "/api/v1/tokens", {"user": user}, Authorization=who)
             return status, str(answer.get("said", ""))
 
         assert await made("eve", starter) == (
             200,
             "no second person was asked: nobody has the token of an administrator yet; from two on, a second one must agree",
         )
-        status, answer = await ask(url, "/api/tokens", {"user": "ann"}, Authorization=starter)
+        status, answer = await ask(url, "/api/v1/tokens", {"user": "ann"}, Authorization=starter)
         assert status == 200
         ann = f"Bearer {answer['token']}"
         assert (await made("bob", ann))[0] == 202, "she alone is no starter"
         assert "only ann has" in (await made("bob", starter))[1]
         assert (await made("cid", starter))[0] == 202, "two could agree now"
-        status, answer = await ask(url, "/api/tokens", {"user": "cid"}, Authorization=ann)
+        status, answer = await ask(url, "/api/v1/tokens", {"user": "cid"}, Authorization=ann)
         assert (status, answer["made_by"].endswith(" and ann")) == (200, True)
         command = {"verb": "mode", "args": {"runbook": "*", "mode": "auto"}}
-        await ask(url, "/api/command", command, Authorization=ann)
-        status, answer = await ask(url, "/api/command", command, Authorization=starter)
+        await ask(url, "/api/v1/command", command, Authorization=ann)
+        status, answer = await ask(url, "/api/v1/command", command, Authorization=starter)
         assert answer["notes"][0]["text"].startswith("ann and ")
         assert " set * to auto" in answer["notes"][0]["text"]
         file = tmp_path / "ann.token"
@@ -397,5 +399,7 @@ async def test_limits_to_scopes_and_runbooks(tmp_path: Path) -> None:
             ("reset", {}, False),
         ]
         for verb, args, allowed in table:
-            status, answer = await ask(url, "/api/command", {"verb": verb, "args": args}, Authorization=bob)
+            status, answer = await ask(
+                url, "/api/v1/command", {"verb": verb, "args": args}, Authorization=bob
+            )
             assert (status != 403) == allowed, (verb, args, answer)

@@ -70,7 +70,7 @@ async def test_a_thief_that_talks_of_its_reboot_gives_its_neighbours_the_budget(
 async def run_of(found: Site, node: str) -> dict[str, Any]:
     """The newest run for a lost GPU of the node; empty: there is none yet."""
     runs = [one["runs"] for one in await found.whole.incidents("gpu-lost") if one["node"] == node]
-    run: dict[str, Any] = await found.whole.get(f"/api/runs/{runs[0][-1]}") if runs and runs[0] else {}
+    run: dict[str, Any] = await found.whole.get(f"/api/v1/runs/{runs[0][-1]}") if runs and runs[0] else {}
     return run
 
 

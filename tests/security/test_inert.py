@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from email import message_from_bytes, policy
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -172,7 +172,7 @@ def test_tables_and_chains_on_a_terminal(text: str) -> None:
     one = INCIDENT | {"id": evil, "cause": evil, "scope": evil, "evidence": []}
     screen = console()
     screen.file, screen._force_terminal = io.StringIO(), True
-    screen.print(IncidentList([one]), crop=False)
+    screen.print(IncidentList([cast(Any, one)]), crop=False)
     assert "\x1b]8" not in screen.file.getvalue()
     if evil.startswith("[link"):
         assert evil in screen.file.getvalue()
@@ -184,9 +184,9 @@ def test_tables_and_chains_on_a_terminal(text: str) -> None:
         "pages": [],
         "notes": [],
     }
-    lines = list(render(found, notes=True, width=80))
+    lines = list(render(cast(Any, found), notes=True, width=80))
     assert not acts(re.sub(r"\x1b\[[0-9;]*m", "", "".join(lines)))
-    note = {"at": None, "kind": evil, "incident": evil, "run": "", "scope": "", "text": evil}
+    note: Any = {"at": None, "kind": evil, "incident": evil, "run": "", "scope": "", "text": evil}
     assert not acts(watch.line(note))
 
 
@@ -291,7 +291,7 @@ async def test_what_a_person_and_a_node_say_is_inert_in_the_whole(
             )
             status, _ = await whole.say("hold", scope="all", why=f"{number} {text}")
             assert status == 200
-        found = await whole.until(lambda answer: answer["incidents"], "an incident", "/api/incidents")
+        found = await whole.until(lambda answer: answer["incidents"], "an incident", "/api/v1/incidents")
         id_ = found["incidents"][0]["id"]
         env = {"GPUWARD_URL": whole.running.console_url, "GPUWARD_TOKEN_FILE": str(whole.ann)}
         commands: list[list[str]] = [["status"], ["incidents"], ["nodes"], ["explain", id_, "--notes"]]
@@ -307,7 +307,7 @@ async def test_what_a_person_and_a_node_say_is_inert_in_the_whole(
 async def leave_in_the_middle(url: str, speak: Callable[[], Any]) -> None:
     """Twenty watchers that go away without a word, while notes are written to them."""
     for _ in range(20):
-        async with aiohttp.ClientSession() as session, session.get(f"{url}/api/watch?last=100") as answer:
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/api/v1/watch?last=100") as answer:
             await answer.content.readline()
             assert answer.connection is not None
             assert answer.connection.transport is not None

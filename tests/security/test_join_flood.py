@@ -34,7 +34,7 @@ async def test_strangers_who_join_without_end_cost_no_lease_and_no_notes(
         id_, secret = registry.make_token("good-*", count=100, now=time.time(), lasts_s=3600)
         url = whole.running.console_url
         node = await whole.node("n1")
-        epoch = (await whole.get("/api/status"))["epoch"]
+        epoch = (await whole.get("/api/v1/status"))["epoch"]
         body = json.dumps(WRONG | {"public": public()})
         async with gaps() as found:
             port = int(url.rpartition(":")[2])
@@ -45,7 +45,7 @@ async def test_strangers_who_join_without_end_cost_no_lease_and_no_notes(
                 await asyncio.wait_for(node.event("agent.started", version="1"), 10)
                 given = {"id": id_, "secret": secret, "node": f"good-{number}", "public": public()}
                 assert (await ask(url, "/api/join", given))[0] == 200
-                assert (await whole.get("/api/status"))["epoch"] == epoch, "the leader has lost its lease"
+                assert (await whole.get("/api/v1/status"))["epoch"] == epoch, "the leader has lost its lease"
                 await asyncio.sleep(1)
         answers = flood.result()
         assert set(answers) <= {"403", "429", "closed"}

@@ -32,10 +32,10 @@ LIMITED = {
 USERS = people.ANN["users"] | {"cy": ADMINISTRATOR} | LIMITED
 # Each route that changes something, with what goes beyond any limit.
 BEYOND: dict[str, Any] = {
-    "/api/tokens": {"user": "cy"},
-    "/api/tokens/revoke": {"user": "cy"},
-    "/api/command": {"verb": "reset"},
-    "/api/drill": {"name": "nothing"},
+    "/api/v1/tokens": {"user": "cy"},
+    "/api/v1/tokens/revoke": {"user": "cy"},
+    "/api/v1/command": {"verb": "reset"},
+    "/api/v1/drill": {"name": "nothing"},
 }
 
 
@@ -51,13 +51,13 @@ async def test_no_route_leads_beyond_a_limit(tmp_path: Path) -> None:
         cy = shown(people.token_file(data, "cy"))
         tokens = [shown(people.token_file(data, name)) for name in LIMITED]
         ann = shown(whole.ann)
-        status, made = await ask(url, "/api/tokens", {"scopes": ["rack/r7"]}, Authorization=ann)
+        status, made = await ask(url, "/api/v1/tokens", {"scopes": ["rack/r7"]}, Authorization=ann)
         assert status == 200
         for limited in (*tokens, f"Bearer {made['token']}"):
             for path, body in BEYOND.items():
                 status, answer = await ask(url, path, body, Authorization=limited)
                 assert status == 403, (path, answer)
-            _, answer = await ask(url, "/api/tokens", Authorization=limited)
+            _, answer = await ask(url, "/api/v1/tokens", Authorization=limited)
             assert "cy" not in {one["user"] for one in answer["tokens"]}
         assert (await ask(url, Authorization=cy))[0] == 200, "nobody has revoked it"
 
@@ -86,7 +86,9 @@ async def test_what_a_limit_to_runbooks_means(tmp_path: Path) -> None:
             (book, "mode", {"runbook": "restart-service", "mode": "observe"}, True),
             (book, "mode", {"runbook": "*", "mode": "observe"}, False),
         ):
-            status, answer = await ask(url, "/api/command", {"verb": verb, "args": args}, Authorization=who)
+            status, answer = await ask(
+                url, "/api/v1/command", {"verb": verb, "args": args}, Authorization=who
+            )
             assert (status != 403) == allowed, (verb, args, answer)
 
 
@@ -128,7 +130,7 @@ async def test_a_login_by_the_name_of_another_s_grants(
     cookie = sessions.open(LoggedIn(name="cy", groups=tuple(groups)), asyncio.get_running_loop().time())
     async with TestClient(TestServer(app)) as client:
         sent = {"Cookie": f"{SESSION}={cookie}", "Origin": f"http://{client.host}:{client.port}"}
-        async with client.post("/api/tokens", json={}, headers=sent) as answer:
+        async with client.post("/api/v1/tokens", json={}, headers=sent) as answer:
             assert answer.status == (200 if role else 403), await answer.text()
             assert role is None or (await answer.json())["role"] == role
 
@@ -141,10 +143,11 @@ async def test_a_route_that_does_not_ask_who_may_is_an_error(tmp_path: Path) -> 
         return web.Response(text="done")
 
     app = web.Application(middlewares=[door.guard])
-    route.add(app, [route.post("/api/careless", Role.VIEWER, careless)])
+    row = route.Route(method="POST", path="/api/v1/careless", least=Role.VIEWER, handler=careless)
+    route.add(app, [row])
     _, text = credentials.tokens.make("cy", Role.VIEWER, now=1000.0, lasts_s=60, by="the test")
     async with TestClient(TestServer(app)) as client:
         sent = {"Authorization": f"Bearer {text}"}
-        async with client.post("/api/careless", json={}, headers=sent) as answer:
+        async with client.post("/api/v1/careless", json={}, headers=sent) as answer:
             assert answer.status == 500
             assert "done" not in await answer.text()

@@ -21,8 +21,8 @@ from tests.security.view import FolderView
 
 
 async def me(browser: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
-    """Status and answer of GET /api/me."""
-    async with browser.get(f"{url}/api/me") as answer:
+    """Status and answer of GET /api/v1/me."""
+    async with browser.get(f"{url}/api/v1/me") as answer:
         return answer.status, await answer.json()
 
 
@@ -86,7 +86,7 @@ async def test_an_administrator_ends_the_logins_of_a_person(tmp_path: Path) -> N
             for browser, name in ((bob, "bob"), (eve, "eve")):
                 provider.claims = {"sub": name}
                 assert (await log_in_with(browser, provider, url))[0] == 200
-            revoke = "/api/tokens/revoke"
+            revoke = "/api/v1/tokens/revoke"
             assert (await ask(url, revoke, {"user": "zoe"}, Authorization=admin))[0] == 404
             status, answer = await ask(url, revoke, {"user": "bob"}, Authorization=admin)
             assert (status, answer) == (200, {"revoked": [], "sessions": 1})
@@ -116,7 +116,7 @@ async def test_the_cookie_is_this_hosts_alone(tmp_path: Path, tls: bool, record_
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as other:
             laid = SimpleCookie({"gpuward-session": cookie.value})
             async with other.get(
-                f"{url}/api/me", headers={"Cookie": laid.output(header="").strip()}
+                f"{url}/api/v1/me", headers={"Cookie": laid.output(header="").strip()}
             ) as answer:
                 assert answer.status == (401 if tls else 200)
         attacked(record_property, int(tls))

@@ -77,7 +77,7 @@ async def test_somebody_new_needs_no_restart(tmp_path: Path) -> None:
         status, me = await ask(url, Authorization=bob)
         assert (status, me["role"]) == (200, "operator")
         status, made = await ask(
-            url, "/api/tokens", {"user": "bob"}, Authorization=shown(tmp_path / "d-ann.token")
+            url, "/api/v1/tokens", {"user": "bob"}, Authorization=shown(tmp_path / "d-ann.token")
         )
         assert (status, made["user"]) == (200, "bob")
         it.write(ANN, BOB.replace("operator", "viewer"))
@@ -98,7 +98,9 @@ async def test_who_has_left_counts_for_nothing_and_the_list_says_so(tmp_path: Pa
         assert it.notes() == ["brain.toml was read again: bob has left"]
         (line,) = [one for one in (await it.says("token", "list")).splitlines() if "  bob  " in one]
         assert line.endswith("counts no more: bob is not in brain.toml")
-        tokens = (await ask(url, "/api/tokens", Authorization=shown(tmp_path / "d-ann.token")))[1]["tokens"]
+        tokens = (await ask(url, "/api/v1/tokens", Authorization=shown(tmp_path / "d-ann.token")))[1][
+            "tokens"
+        ]
         assert {one["user"]: one["void"] for one in tokens} == {"ann": "", "bob": "bob is not in brain.toml"}
         assert "revoked" in await it.says("token", "revoke", "--user", "bob")
         assert "bob" not in await it.says("token", "list")

@@ -252,7 +252,7 @@ async def test_the_brains_nkey_is_rotated_and_nothing_is_lost(tmp_path: Path) ->
             async with aiohttp.ClientSession(headers=people.bearer(tmp_path / "brain-ann.token")) as http:
                 led = time.monotonic()
                 while not done.is_set():
-                    async with http.get(f"{whole.url}/api/status", ssl=context) as answer:
+                    async with http.get(f"{whole.url}/api/v1/status", ssl=context) as answer:
                         if (await answer.json()).get("leads"):
                             gaps.append(time.monotonic() - led)
                             led = time.monotonic()

@@ -6,8 +6,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from brain.console import earlier_paths
+from brain.console.api.verbs import VERBS
 from brain.console.operator_commands import needs_second
-from brain.console.verbs import VERBS
 from brain.console_config import Role
 from tests import people
 from tests.real.brain_kit import Lab, lab
@@ -20,29 +21,33 @@ USERS = {role.value: {"role": role.value} for role in Role} | people.ANN["users"
 # (method, path, body) -> the weakest role that gets past the door
 READ = Role.VIEWER
 ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
-    ("GET", "/api/status"): (READ, None),
-    ("GET", "/api/incidents"): (READ, None),
-    ("GET", "/api/incidents/{id}"): (READ, None),
-    ("GET", "/api/explain/{id}"): (READ, None),
-    ("GET", "/api/runs/{id}"): (READ, None),
-    ("GET", "/api/nodes"): (READ, None),
-    ("GET", "/api/watch"): (READ, None),
+    ("GET", "/api/v1/status"): (READ, None),
+    ("GET", "/api/v1/incidents"): (READ, None),
+    ("GET", "/api/v1/incidents/{id}"): (READ, None),
+    ("GET", "/api/v1/explain/{id}"): (READ, None),
+    ("GET", "/api/v1/runs/{id}"): (READ, None),
+    ("GET", "/api/v1/nodes"): (READ, None),
+    ("GET", "/api/v1/notes"): (READ, None),
+    ("GET", "/api/v1/watch"): (READ, None),
+    ("GET", "/api/v1/openapi.json"): (READ, None),
     ("GET", "/metrics"): (READ, None),
-    ("GET", "/api/me"): (READ, None),
-    ("GET", "/api/tokens"): (READ, None),
-    ("GET", "/api/evidence/{id}"): (READ, None),
-    ("GET", "/api/drill"): (READ, None),
-    ("GET", "/api/log"): (Role.ADMINISTRATOR, None),
-    ("POST", "/api/drill"): (Role.OPERATOR, {"name": "nothing"}),
-    ("POST", "/api/tokens"): (READ, {"lasts_s": 60}),
-    ("POST", "/api/tokens/revoke"): (READ, {"ids": ["nothing"]}),
-    ("POST", "/api/command"): (Role.OPERATOR, {"verb": "ack", "args": {"id": "inc-nothing"}}),
+    ("GET", "/api/v1/me"): (READ, None),
+    ("GET", "/api/v1/tokens"): (READ, None),
+    ("GET", "/api/v1/evidence/{id}"): (READ, None),
+    ("GET", "/api/v1/drill"): (READ, None),
+    ("GET", "/api/v1/log"): (Role.ADMINISTRATOR, None),
+    ("POST", "/api/v1/drill"): (Role.OPERATOR, {"name": "nothing"}),
+    ("POST", "/api/v1/tokens"): (READ, {"lasts_s": 60}),
+    ("POST", "/api/v1/tokens/revoke"): (READ, {"ids": ["nothing"]}),
+    ("POST", "/api/v1/command"): (Role.OPERATOR, {"verb": "ack", "args": {"id": "inc-nothing"}}),
 }
 # Everybody may use these, logged in or not. At a provider that does not answer nobody gets further; no login was begun here.
 OPEN = {
     ("GET", "/healthz"): 200, ("GET", "/readyz"): 200, ("GET", "/api/join"): 200, ("POST", "/api/join"): 400,
     ("GET", "/login"): 502, ("GET", "/login/callback"): 403, ("POST", "/logout"): 200,
 }  # fmt: skip
+# Of version 0.1: they only say where the API is (tests/real/test_api.py).
+LED_ON = {("GET", earlier_paths.PATH), ("POST", earlier_paths.PATH)}
 OIDC = {
     "issuer": "http://127.0.0.1:1",
     "client_id": "gpuward",
@@ -86,7 +91,7 @@ async def test_every_route_for_every_role(tmp_path: Path, record_property: Recor
                         if role is None:
                             want = (
                                 method == "GET"
-                                and path not in ("/api/tokens", "/api/log")
+                                and path not in ("/api/v1/tokens", "/api/v1/log")
                                 and "evidence" not in path
                             )
                             assert (answer.status != 401) == want, (path, answer.status)
@@ -110,7 +115,7 @@ async def test_the_table_has_every_route(tmp_path: Path) -> None:
     known: dict[tuple[str, str], Role | None] = {key: least for key, (least, _) in ROUTES.items()}
     assert {
         (one.method, one.path.replace(":.+", "")): one.least for one in console.routes()
-    } == known | dict.fromkeys(OPEN)
+    } == known | dict.fromkeys({*OPEN, *LED_ON})
     assert {verb: role for verb, (_, _, role) in VERBS.items()} == {
         verb: least for verb, (_, least) in COMMANDS.items()
     }
@@ -132,7 +137,7 @@ async def test_every_command_for_every_role(tmp_path: Path, record_property: Rec
                 shown = headers(whole, role)
                 for verb, (args, least) in COMMANDS.items():
                     body = {"verb": verb, "args": args}
-                    async with session.post("/api/command", json=body, headers=shown) as answer:
+                    async with session.post("/api/v1/command", json=body, headers=shown) as answer:
                         text = await answer.json()
                         denied += answer.status in (401, 403)
                         if role is None:
@@ -144,14 +149,14 @@ async def test_every_command_for_every_role(tmp_path: Path, record_property: Rec
                             assert text.get("by", role.value) == role.value
             stop = {"verb": "mode", "args": {"runbook": "*", "mode": "observe"}}
             async with session.post(
-                "/api/command", json=stop, headers=headers(whole, Role.OPERATOR)
+                "/api/v1/command", json=stop, headers=headers(whole, Role.OPERATOR)
             ) as answer:
                 assert answer.status == 200, "whoever may stop things may also set observe"
             lie = {"verb": "hold", "args": {"scope": "all", "why": "x"}, "who": "root"}
             async with session.post(
-                "/api/command", json=lie, headers=headers(whole, Role.OPERATOR)
+                "/api/v1/command", json=lie, headers=headers(whole, Role.OPERATOR)
             ) as answer:
                 assert answer.status == 400, "who said it is who logged in"
-        notes = (await whole.get("/api/status"))["modes"]
+        notes = (await whole.get("/api/v1/status"))["modes"]
         assert {"runbook": "*", "nodes": "*", "mode": "observe", "who": "operator"} in notes
     attacked(record_property, denied + 1)

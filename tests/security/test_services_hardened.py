@@ -150,7 +150,7 @@ def test_both_services_work_inside_of_their_walls(site: Site) -> None:
     """
     site.does("systemctl", "start", BRAIN.name)
     site.wait_for(
-        lambda: bool((status := site.api("/api/status")) and status["leads"] and status["pack"]),
+        lambda: bool((status := site.api("/api/v1/status")) and status["leads"] and status["pack"]),
         "the brain leads",
     )
     site.does("systemctl", "start", AGENT.name)
@@ -175,7 +175,7 @@ def test_both_services_work_inside_of_their_walls(site: Site) -> None:
     where = f"00{os.getpid() % 0xFF:02x}:{int(time.time()) % 0xFF:02x}:00"
     write_kernel_line(f"NVRM: Xid (PCI:{where}): 79, GPU has fallen off the bus.")
     site.wait_for(
-        lambda: any(where in one["scope"] for one in site.api("/api/incidents")["incidents"]),
+        lambda: any(where in one["scope"] for one in site.api("/api/v1/incidents")["incidents"]),
         "the kernel's line is an incident",
     )
     warnings = [

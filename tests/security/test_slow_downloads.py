@@ -51,7 +51,7 @@ def ask_and_read_nothing(port: int, token: str) -> socket.socket:
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     one.bind((ELSEWHERE, 0))
     one.connect(("127.0.0.1", port))
-    head = f"GET /api/evidence/n1/big HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
+    head = f"GET /api/v1/evidence/n1/big HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
     one.sendall(head.encode())
     return one
 
@@ -76,7 +76,7 @@ async def test_who_reads_nothing_holds_no_bundle_in_memory(
             assert bundle.read <= evidence.OF_ONE * IN_KERNEL, "of so many downloads of 64 MB"
             async with (
                 aiohttp.ClientSession(headers=people.bearer(ann)) as session,
-                session.get(f"{url}/api/evidence/n1/big") as answer,
+                session.get(f"{url}/api/v1/evidence/n1/big") as answer,
             ):
                 digest = hashlib.sha256()
                 async for part in answer.content.iter_any():
@@ -101,7 +101,7 @@ async def test_what_breaks_off_is_not_taken_for_whole(tmp_path: Path) -> None:
         view.bundles = {"n1/big": Bundle(broken=True)}
         async with (
             aiohttp.ClientSession(headers=people.bearer(ann)) as session,
-            session.get(f"{url}/api/evidence/n1/big") as answer,
+            session.get(f"{url}/api/v1/evidence/n1/big") as answer,
         ):
             with pytest.raises(aiohttp.ClientError):
                 await answer.read()

@@ -84,7 +84,7 @@ class Site:
 
     async def is_well(self, epoch: int) -> None:
         """The same brain leads, and the honest node is heard, served and stored."""
-        status = await self.whole.get("/api/status")
+        status = await self.whole.get("/api/v1/status")
         assert status["leads"]
         assert status["epoch"] == epoch, "the leader was evicted"
         await self.honest.event("agent.started", version="1")
@@ -95,13 +95,13 @@ class Site:
         told = await self.whole.until(
             lambda answer: [one for one in answer["incidents"] if one["cause"] == cause],
             f"people hear of it: {cause}",
-            "/api/incidents?all=1",
+            "/api/v1/incidents?all=1",
         )
         assert {one["node"] for one in told["incidents"] if one["cause"] == cause} == {THIEF}
 
     async def epoch(self) -> int:
         """Of the present leadership."""
-        return int((await self.whole.get("/api/status"))["epoch"])
+        return int((await self.whole.get("/api/v1/status"))["epoch"])
 
 
 @contextlib.asynccontextmanager
@@ -167,7 +167,7 @@ async def test_no_message_id_can_be_used_up(tmp_path: Path, make: type[Lab], rec
         await found.whole.until(
             lambda nodes: any(one["name"] == VICTIM and not one["alive"] for one in nodes["nodes"]),
             "the silence of the honest node is noticed",
-            "/api/nodes",
+            "/api/v1/nodes",
         )
 
 
@@ -191,7 +191,7 @@ async def test_a_result_for_another_nodes_step_is_an_incident_about_the_sender(
             while not incidents:
                 incidents = await found.whole.incidents("node-speaks-for-another")
         assert [one["node"] for one in incidents] == [THIEF]
-        run = await found.whole.get(f"/api/runs/{step.rsplit('.', 2)[0]}")
+        run = await found.whole.get(f"/api/v1/runs/{step.rsplit('.', 2)[0]}")
         assert run["steps"][-1]["outcome"] == ""
         attacked(record_property, 1)
 
@@ -225,7 +225,7 @@ async def test_a_lane_that_is_filled_up_stays_its_neighbours(
         told = await found.whole.until(
             lambda answer: {"node-speaks-for-another"} <= {one["cause"] for one in answer["incidents"]},
             "people hear of it",
-            "/api/incidents?all=1",
+            "/api/v1/incidents?all=1",
         )
         assert {one["node"] for one in told["incidents"]} == {THIEF}, "nothing of UFM's or the brain's"
         assert not [one for one in told["incidents"] if one["cause"] == "sm-failover"]
@@ -261,7 +261,7 @@ async def test_a_flood_of_one_node_is_its_own_affair(
         noisy = await found.whole.until(
             lambda answer: [one for one in answer["incidents"] if one["cause"] == "node-noisy"],
             "people hear of it",
-            "/api/incidents?all=1",
+            "/api/v1/incidents?all=1",
         )
         assert {one["node"] for one in noisy["incidents"] if one["cause"] == "node-noisy"} == {THIEF}
         client = await found.whole.brain_client()
@@ -269,4 +269,4 @@ async def test_a_flood_of_one_node_is_its_own_affair(
         assert stored.messages < 40_000
         assert stored.first_seq == 1, "nothing was evicted"
         attacked(record_property, done["tried"], refused=done["refused"])
-        assert orjson.loads(orjson.dumps(await found.whole.get("/api/status")))["leads"]
+        assert orjson.loads(orjson.dumps(await found.whole.get("/api/v1/status")))["leads"]

@@ -21,15 +21,15 @@ async def test_a_viewer_s_tokens_leave_room_for_all_others(tmp_path: Path, recor
     ann = people.token_file(tmp_path / "d")
     async with console(tmp_path / "d", users=USERS) as (url, _):
         answers = [
-            await ask(url, "/api/tokens", {}, Authorization=shown(vic)) for _ in range(MOST_OF_ONE + 5)
+            await ask(url, "/api/v1/tokens", {}, Authorization=shown(vic)) for _ in range(MOST_OF_ONE + 5)
         ]
         assert [status for status, _ in answers] == [200] * (MOST_OF_ONE - 1) + [403] * 6
-        assert "gpuward token revoke" in answers[-1][1]["error"]
-        assert (await ask(url, "/api/tokens", {}, Authorization=shown(ann)))[0] == 200
-        assert (await ask(url, "/api/tokens", {"user": "vic"}, Authorization=shown(ann)))[0] == 403
+        assert "gpuward token revoke" in answers[-1][1]["detail"]
+        assert (await ask(url, "/api/v1/tokens", {}, Authorization=shown(ann)))[0] == 200
+        assert (await ask(url, "/api/v1/tokens", {"user": "vic"}, Authorization=shown(ann)))[0] == 403
         gone = {"ids": [answers[0][1]["id"]]}
-        assert (await ask(url, "/api/tokens/revoke", gone, Authorization=shown(vic)))[0] == 200
-        assert (await ask(url, "/api/tokens", {}, Authorization=shown(vic)))[0] == 200
+        assert (await ask(url, "/api/v1/tokens/revoke", gone, Authorization=shown(vic)))[0] == 200
+        assert (await ask(url, "/api/v1/tokens", {}, Authorization=shown(vic)))[0] == 200
         attacked(record_property, len(answers), refused=6)
 
 
@@ -41,9 +41,9 @@ async def test_a_token_has_few_and_short_limits(tmp_path: Path, much: dict[str, 
     """60 KB of them, in a file that is read again at each change, stopped the console for seconds."""
     vic = people.token_file(tmp_path / "d", "vic", Role.VIEWER)
     async with console(tmp_path / "d", users=USERS) as (url, _):
-        assert (await ask(url, "/api/tokens", much, Authorization=shown(vic)))[0] == 400
+        assert (await ask(url, "/api/v1/tokens", much, Authorization=shown(vic)))[0] == 400
         fitting = {"scopes": ["node/gpu-*"] * 20, "runbooks": ["x" * 200]}
-        assert (await ask(url, "/api/tokens", fitting, Authorization=shown(vic)))[0] == 200
+        assert (await ask(url, "/api/v1/tokens", fitting, Authorization=shown(vic)))[0] == 200
 
 
 def test_the_last_places_are_the_administrators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

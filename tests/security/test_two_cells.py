@@ -86,7 +86,7 @@ async def test_another_cell_of_the_operator_neither_hears_nor_says_anything(
     async with lab(tmp_path, OperatorLab) as found:
         whole: Any = found
         honest = await whole.node(VICTIM)
-        status = await whole.get("/api/status")
+        status = await whole.get("/api/v1/status")
         epoch = status["epoch"]
         ours.append(status["brain"].encode() + b":")  # in the lease
         watcher = await whole.brain_client()
@@ -110,7 +110,7 @@ async def test_another_cell_of_the_operator_neither_hears_nor_says_anything(
             await honest.event("agent.started", version="gpuward-ours")
             await asyncio.sleep(0.5)
             await thief.close()
-        status = await whole.get("/api/status")
+        status = await whole.get("/api/v1/status")
         assert (status["leads"], status["epoch"]) == (True, epoch)
         assert (came_here, came_there) == ([], [])
         attacked(record_property, tried, refused=len(refused))

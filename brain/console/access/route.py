@@ -21,7 +21,7 @@ JUDGED: web.RequestKey[bool] = web.RequestKey(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One method of one path (aiohttp's form, such as `/api/runs/{id}`)."""
+    """One method of one path (aiohttp's form, such as `/api/v1/runs/{id}`)."""
 
     method: str
     path: str
@@ -35,11 +35,6 @@ class Route:
 def get(path: str, handler: Handler, *, named: bool = False) -> Route:
     """Returns a route that every viewer may use; `named`: only by a credential, also where reading is open."""
     return Route(method="GET", path=path, least=Role.VIEWER, handler=handler, open=not named)
-
-
-def post(path: str, least: Role, handler: Handler) -> Route:
-    """Returns a route that changes something: its handler says by `Door.demand` what it touches, before it does it."""
-    return Route(method="POST", path=path, least=least, handler=handler)
 
 
 def add(app: web.Application, routes: Iterable[Route]) -> None:

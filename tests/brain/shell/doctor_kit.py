@@ -26,7 +26,7 @@ def site(folder: Path, *, brain: BrainAnswers | None = None, now: float = NOW, *
 
 
 def node(name: str, **more: Any) -> dict[str, Any]:
-    """What `/api/nodes` says of a node that is well."""
+    """What `/api/v1/nodes` says of a node that is well."""
     return {"name": name, "alive": True, "version": __version__, "dropped": 0, "clock_ahead_s": 0.01} | more
 
 

@@ -1,6 +1,8 @@
 """What the command line says when the brain does not answer it: what is wrong there, and which option or variable helps."""
 
+import ast
 import http.server
+import re
 import socketserver
 import ssl
 import threading
@@ -12,13 +14,21 @@ import click
 import pytest
 
 from brain.cell.authority import Authority
-from brain.cli.client import Client
+from brain.cli.client import API, Client
+from brain.console.api import table
+from brain.console.api.endpoint import PREFIX
+from brain.console.api.problems import PROBLEM
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @contextmanager
-def answering(tls: Authority | None = None) -> Iterator[int]:
+def answering(
+    tls: Authority | None = None,
+    handler: type[http.server.BaseHTTPRequestHandler] = http.server.SimpleHTTPRequestHandler,
+) -> Iterator[int]:
     """Somebody who answers on a port of loopback."""
-    server = socketserver.TCPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    server = socketserver.TCPServer(("127.0.0.1", 0), handler)
     if tls is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(tls.certificate_file, tls.key_file)
@@ -80,3 +90,62 @@ def test_the_wrong_scheme(tmp_path: Path) -> None:
 def test_nobody() -> None:
     """Only then is it asked whether a brain runs."""
     assert "no brain answers at http://127.0.0.1:1" in said("http://127.0.0.1:1")
+
+
+def test_the_command_line_asks_for_rows_of_the_table_only() -> None:
+    """It knows the API by its paths alone, because the models would make each command slower: here they are compared."""
+    methods = {"get": "GET", "fetch": "GET", "pieces": "GET", "post": "POST"}
+    asked: set[tuple[str, str]] = set()
+    for folder in (ROOT / "brain" / "cli", ROOT / "simulations"):
+        for file in folder.rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                match node:
+                    case ast.Call(
+                        func=ast.Attribute(value=ast.Name(id="client" | "self"), attr=attr),
+                        args=[ast.Constant(value=str()), *_],
+                    ) if attr in methods:
+                        parts = [one.value if isinstance(one, ast.Constant) else "{id}" for one in node.args]
+                        asked.add((methods[attr], "/".join(("", *map(str, parts)))))
+    rows = {(row.method, re.sub(r":[^}]*", "", row.path)) for row in table.TABLE}
+    assert asked <= rows
+    assert asked >= {
+        ("GET", "/status"),
+        ("GET", "/explain/{id}"),
+        ("POST", "/command"),
+        ("POST", "/tokens/revoke"),
+    }
+    assert API == PREFIX
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "says"),
+    [
+        (
+            403,
+            PROBLEM,
+            b'{"detail": "ann: that needs \\u001b[31m", "who": "administrator"}',
+            "that needs \\x1b[31m",
+        ),
+        (404, "application/json", b'{"error": "Not Found"}', "a brain of version 0.1"),
+        (404, PROBLEM, b'{"detail": "no run 1"}', "no run 1"),
+        (500, "text/plain", b"oops", "the brain answered 500"),
+        (502, "application/json", b"[]", "the brain answered 502"),
+        (308, "application/json", b'{"error": "x"}', "the brain answered 308"),
+    ],
+)
+def test_what_the_brain_says_is_what_people_read(status: int, kind: str, body: bytes, says: str) -> None:
+    """The detail of a problem, made inert; of an older brain, what to use instead."""
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with answering(handler=Answers) as port:
+        assert says in said(f"http://127.0.0.1:{port}")

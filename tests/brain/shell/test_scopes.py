@@ -2,7 +2,7 @@
 
 import pytest
 
-from brain.console.verbs import InvalidCommand, check_names
+from brain.console.api.verbs import InvalidCommand, check_names
 from brain.core.operators.scopes import mistake
 from brain.core.pack.spec import Pack, Place, Runbook
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from brain.cli.watch import Screen
 
 
-def incident(number: int) -> dict[str, Any]:
+def incident(number: int) -> Any:
     """An open incident, as the console gives it."""
     return {
         "id": f"inc-{number:08}", "severity": "P1", "state": "needs_human", "opened_at": "2026-01-31T12:00:00Z",
@@ -18,7 +18,7 @@ def incident(number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def note(number: int) -> dict[str, Any]:
+def note(number: int) -> Any:
     """A note, the newer the higher its number."""
     text = f"note {number:03} of something that happened on a node, in more words than a narrow terminal has room for"
     return {"at": "2026-01-31T12:00:00Z", "kind": "page.sent", "incident": "", "scope": "", "text": text}

@@ -61,7 +61,7 @@ def healed(
     def over() -> dict[str, Any]:
         for one in whole.incidents(cause, over=True):
             if one["runs"] and _at(one["opened_at"]) >= began - 0.001 and one["scope"].endswith(path):
-                told: dict[str, Any] = whole.get(f"/api/explain/{one['id']}")
+                told: dict[str, Any] = whole.get(f"/api/v1/explain/{one['id']}")
                 if told and told["runs"][-1]["state"] in OVER:
                     return told
         return {}

@@ -48,7 +48,8 @@ def hears(whole: Stack, *nodes: str) -> None:
     """Returns when the brain has heard the agents of all of them."""
     whole.wait_for(
         lambda: (
-            {node["name"] for node in whole.get("/api/nodes").get("nodes", ()) if node["boot"]} >= set(nodes)
+            {node["name"] for node in whole.get("/api/v1/nodes").get("nodes", ()) if node["boot"]}
+            >= set(nodes)
         ),
         f"the agents of {', '.join(nodes)} are heard",
     )
@@ -84,7 +85,9 @@ def agreeing(whole: Stack, *causes: str) -> Iterator[None]:
         while not end.wait(0.3):
             for one in whole.incidents():
                 runs = (
-                    whole.get(f"/api/explain/{one['id']}").get("runs", ()) if one["cause"] in causes else ()
+                    whole.get(f"/api/v1/explain/{one['id']}").get("runs", ())
+                    if one["cause"] in causes
+                    else ()
                 )
                 if runs and runs[-1]["state"] == "approval" and f"{one['id']} {runs[-1]['why']}" not in said:
                     said.add(f"{one['id']} {runs[-1]['why']}")

@@ -57,7 +57,7 @@ class Fleet:
 
     def boot(self, name: str) -> str:
         """Boot id of the node as the brain knows it."""
-        nodes = self.whole.get("/api/nodes").get("nodes", ())
+        nodes = self.whole.get("/api/v1/nodes").get("nodes", ())
         return next((str(node["boot"]) for node in nodes if node["name"] == name), "")
 
     def in_service(self, name: str) -> bool:

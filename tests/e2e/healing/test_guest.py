@@ -100,7 +100,7 @@ def heard(whole: Stack, name: str, guest: LiveGuest) -> None:
     """Waits until the brain hears the agent, and the agent the kernel."""
 
     def known() -> bool:
-        nodes: list[dict[str, Any]] = whole.get("/api/nodes").get("nodes", [])
+        nodes: list[dict[str, Any]] = whole.get("/api/v1/nodes").get("nodes", [])
         return any(one["name"] == name and one["boot"] for one in nodes)
 
     whole.wait_for(known, f"{name} is heard", within_s=200)
@@ -206,7 +206,7 @@ def the_module_and_the_mtus(whole: Stack, guest: LiveGuest, began: float) -> Non
     def left() -> dict[str, Any]:
         for incident in whole.incidents("mtu-drift"):
             if incident["scope"].endswith("/eth0") and incident["state"] == "needs_human":
-                told: dict[str, Any] = whole.get(f"/api/explain/{incident['id']}")
+                told: dict[str, Any] = whole.get(f"/api/v1/explain/{incident['id']}")
                 return told
         return {}
 

@@ -27,7 +27,7 @@ def test_a_prologs_drain_is_taken_over_healed_and_taken_off(tmp_path: Path) -> N
     ):
         slurm_prolog.install(slurm, {"gpu1": node.socket})
         whole.wait_for(
-            lambda: any(one["name"] == "gpu1" and one["boot"] for one in whole.get("/api/nodes")["nodes"]),
+            lambda: any(one["name"] == "gpu1" and one["boot"] for one in whole.get("/api/v1/nodes")["nodes"]),
             "gpu1 is heard",
         )
         whole.wait_for(

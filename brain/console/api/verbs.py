@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import Field, RootModel, create_model
 
 from agent.contract.errors import ConfigError
-from agent.contract.messages import clip
+from brain.console.api.base import Asked
 from brain.console_config import Role
 from brain.core.operators import scopes
 from brain.core.pack.spec import Mode, Pack, Scalar
@@ -25,6 +27,13 @@ VERBS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Role]] = {
     "start": (("runbook",), ("node", "fabric", "why"), Role.APPROVER),
     "reset": ((), (), Role.APPROVER),
 }
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
+Needed = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+# The arguments that are no text
+_KINDS: Mapping[str, Any] = {
+    "for_s": Annotated[float, Field(gt=0, lt=1e9, strict=True, description="Seconds.")],
+    "mode": Literal[tuple(mode.value for mode in Mode)],
+}
 ROLES: Mapping[str, Role] = {verb: role for verb, (_, _, role) in VERBS.items()}
 
 
@@ -32,32 +41,29 @@ class InvalidCommand(ValueError):
     """The request is not a valid command; the text says what the operator must change."""
 
 
-def parse(body: Any) -> tuple[str, dict[str, Scalar]]:
-    """Returns (verb, args) of a request; InvalidCommand says what is wrong."""
-    if isinstance(body, dict) and "who" in body:
-        raise InvalidCommand("leave `who` out: your token says who you are")
-    if not isinstance(body, dict) or not set(body) <= {"verb", "args"}:
-        raise InvalidCommand('want {"verb": ..., "args": {...}}')
-    verb, args = body.get("verb"), body.get("args", {})
-    if not isinstance(verb, str) or verb not in VERBS:
-        raise InvalidCommand(f"no verb {clip(str(verb), 40)!r} (have: {', '.join(VERBS)})")
-    needs, may, _ = VERBS[verb]
-    if not isinstance(args, dict):
-        raise InvalidCommand("`args` must be an object")
-    for name in needs:
-        if args.get(name) in (None, ""):
-            raise InvalidCommand(f"{verb} needs `{name}`")
-    for name, value in args.items():
-        if name not in needs + may:
-            raise InvalidCommand(f"{verb} has no `{clip(name, 40)}` (have: {', '.join(needs + may)})")
-        if name == "for_s":
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
-                raise InvalidCommand("`for_s` must be a number of seconds above 0")
-        elif not isinstance(value, str) or len(value) > MAX_TEXT:
-            raise InvalidCommand(f"`{name}` must be a text of at most {MAX_TEXT} characters")
-    if verb == "mode" and args["mode"] not in [mode.value for mode in Mode]:
-        raise InvalidCommand(f"`mode` must be one of {', '.join(mode.value for mode in Mode)}")
-    return verb, dict(args)
+def _args_of(verb: str, needs: tuple[str, ...], may: tuple[str, ...]) -> type[Asked]:
+    fields: dict[str, Any] = {name: (_KINDS.get(name, Needed), ...) for name in needs}
+    fields |= {name: (_KINDS.get(name, Text), None) for name in may}
+    return create_model(f"{verb.capitalize()}Args", __base__=Asked, **fields)
+
+
+def _said(verb: str, needs: tuple[str, ...], may: tuple[str, ...]) -> type[Asked]:
+    args = _args_of(verb, needs, may)
+    default = ... if needs else Field(default_factory=args)
+    fields: dict[str, Any] = {"verb": (Literal[verb], ...), "args": (args, default)}
+    return create_model(f"{verb.capitalize()}Command", __base__=Asked, **fields)
+
+
+_EACH: Any = Union[tuple(_said(verb, needs, may) for verb, (needs, may, _) in VERBS.items())]  # noqa: UP007 - of a tuple
+
+
+class CommandBody(RootModel[Annotated[_EACH, Field(discriminator="verb")]]):
+    """An operator command. Who says it is whoever has logged in."""
+
+    @property
+    def said(self) -> tuple[str, dict[str, Scalar]]:
+        """(verb, args): the arguments that were given."""
+        return str(self.root.verb), self.root.args.model_dump(exclude_unset=True)
 
 
 def check_words(chosen: Collection[str]) -> None:

@@ -1,0 +1,402 @@
+"""The answers of the API, as the command line reads them. Made by `make docs` from the models in brain/console/api: mypy checks
+by it every key that the command line reads. What they mean: docs/api.md.
+"""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class TroubleJson(TypedDict):
+    cause: str
+    text: str
+    since: str | None
+
+
+class HoldJson(TypedDict):
+    id: str
+    scope: str
+    who: str
+    why: str
+    since: str | None
+    until: str | None
+
+
+class ModeJson(TypedDict):
+    runbook: str
+    nodes: str
+    mode: str
+    who: str
+
+
+class ProposalJson(TypedDict):
+    who: str
+    text: str
+
+
+class StatusJson(TypedDict):
+    brain: str
+    version: str
+    cell: str
+    config_file: str
+    data_dir: str
+    leads: bool
+    leader: str
+    epoch: int
+    connected: bool
+    caught_up: bool
+    stopped: str
+    troubles: list[TroubleJson]
+    seq: int
+    log_time: str | None
+    started_at: str | None
+    pack: str
+    rules: int
+    runbooks: int
+    matcher: str
+    nodes: int
+    nodes_unreachable: int
+    nodes_silent: int
+    incidents_open: int
+    inputs: int
+    malformed: int
+    busy_s: float
+    holds: list[HoldJson]
+    modes: list[ModeJson]
+    proposals: list[ProposalJson]
+
+
+class ProblemJson(TypedDict):
+    type: str
+    title: str
+    status: int
+    detail: str
+    who: str
+    retry_after_s: NotRequired[int | None]
+
+
+class NodeJson(TypedDict):
+    name: str
+    alive: bool
+    boot: str
+    beat_age_s: float | None
+    version: str
+    spooled: int | None
+    dropped: int | None
+    clock_ahead_s: float | None
+    chassis: str
+    leaf: str
+    rack: str
+    pod: str
+
+
+class NodeListJson(TypedDict):
+    nodes: list[NodeJson]
+    next: str
+
+
+class EvidenceJson(TypedDict):
+    id: str
+    node: str
+    component: str
+    kind: str
+    text: str
+    at: str | None
+
+
+class IncidentPagesJson(TypedDict):
+    sent: int
+    first_at: str | None
+    acked_by: str
+    resolved: bool
+    undelivered: list[str]
+
+
+class IncidentJson(TypedDict):
+    id: str
+    state: str
+    severity: str
+    cause: str
+    scope: str
+    node: str
+    nodes: int
+    opened_at: str | None
+    closed_at: str | None
+    closed_why: str
+    rule: str
+    because: str
+    pack: str
+    runbook: str
+    runs: list[str]
+    symptoms: list[str]
+    symptom_count: int
+    evidence: list[EvidenceJson]
+    explains: int
+    explained_by: str
+    stale: bool
+    waits: str
+    pages: IncidentPagesJson
+
+
+class IncidentListJson(TypedDict):
+    incidents: list[IncidentJson]
+    next: str
+    more: bool
+
+
+class AckJson(TypedDict):
+    at: str | None
+    text: str
+
+
+class PageJson(TypedDict):
+    id: str
+    at: str | None
+    text: str
+    delivered: str
+    failures: list[str]
+    note: str
+    acked: list[AckJson]
+
+
+class RungJson(TypedDict):
+    name: str
+    do: str
+    params: dict[str, Any]
+
+
+class StepJson(TypedDict):
+    id: str
+    rung: str
+    action: str
+    params: dict[str, Any]
+    outcome: str
+    why: str
+    verified: bool | None
+    doing: str
+    at: str | None
+    evidence: str
+
+
+class WouldJson(TypedDict):
+    step: str
+    ok: bool
+    lines: list[str]
+
+
+class LineJson(TypedDict):
+    id: str
+    at: str | None
+    kind: str
+    text: str
+    caused_by: str
+
+
+class ExplainedRunJson(TypedDict):
+    id: str
+    incident: str
+    runbook: str
+    summary: str
+    pack: str
+    state: str
+    why: str
+    scope: str
+    node: str
+    started_at: str | None
+    ended_at: str | None
+    rung: int
+    rungs: list[RungJson]
+    approved_by: str
+    steps: list[StepJson]
+    plan: list[str]
+    would: list[WouldJson]
+    gates: list[LineJson]
+    approvals: list[LineJson]
+    notes: list[LineJson]
+
+
+class TwoLanguagesJson(TypedDict):
+    en: str
+    zh: str
+
+
+class KnowledgeJson(TypedDict):
+    cause: TwoLanguagesJson
+    todo: TwoLanguagesJson
+    links: list[str]
+
+
+class RuleJson(TypedDict):
+    name: str
+    because: str
+    version: str
+    matching_rules: list[str]
+    support: list[str]
+    knowledge: NotRequired[KnowledgeJson | None]
+
+
+class SymptomJson(TypedDict):
+    name: str
+    scope: str
+    notes: list[LineJson]
+    events: list[str]
+
+
+class NoteJson(TypedDict):
+    id: str
+    kind: str
+    text: str
+    incident: str
+    run: str
+    scope: str
+    caused_by: str
+    data: dict[str, Any]
+    at: str | None
+
+
+class ChainJson(TypedDict):
+    incident: IncidentJson
+    pages: list[PageJson]
+    runs: list[ExplainedRunJson]
+    rule: RuleJson
+    symptoms: list[SymptomJson]
+    evidence: list[EvidenceJson]
+    notes: list[NoteJson]
+    out_of_service: list[str]
+    trace_id: str
+
+
+class NoteListJson(TypedDict):
+    notes: list[NoteJson]
+    next: str
+
+
+class RunJson(TypedDict):
+    id: str
+    incident: str
+    runbook: str
+    summary: str
+    pack: str
+    state: str
+    why: str
+    scope: str
+    node: str
+    started_at: str | None
+    ended_at: str | None
+    rung: int
+    rungs: list[RungJson]
+    approved_by: str
+    steps: list[StepJson]
+
+
+class GrantJson(TypedDict):
+    role: str
+    scopes: list[str]
+    runbooks: list[str]
+
+
+class MeJson(TypedDict):
+    name: str
+    role: str
+    how: str
+    grants: list[GrantJson]
+
+
+class ListedTokenJson(TypedDict):
+    id: str
+    user: str
+    role: str
+    scopes: list[str]
+    runbooks: list[str]
+    made_at: str | None
+    made_by: str
+    made_with: str
+    expires_at: str | None
+    void: str
+
+
+class TokenListJson(TypedDict):
+    tokens: list[ListedTokenJson]
+
+
+class MadeTokenJson(TypedDict):
+    id: str
+    user: str
+    role: str
+    scopes: list[str]
+    runbooks: list[str]
+    made_at: str | None
+    made_by: str
+    made_with: str
+    expires_at: str | None
+    token: str
+    said: NotRequired[str | None]
+
+
+class SaidJson(TypedDict):
+    id: str
+    seq: int
+    by: str
+    handled: bool
+    refused: str
+    waiting: str
+    notes: list[NoteJson]
+
+
+class TokenJson(TypedDict):
+    id: str
+    user: str
+    role: str
+    scopes: list[str]
+    runbooks: list[str]
+    made_at: str | None
+    made_by: str
+    made_with: str
+    expires_at: str | None
+
+
+class RevokedJson(TypedDict):
+    revoked: list[TokenJson]
+    sessions: int
+
+
+class RefusedJson(TypedDict):
+    type: str
+    title: str
+    status: int
+    detail: str
+    who: str
+    retry_after_s: NotRequired[int | None]
+    id: str
+    seq: int
+    by: str
+    handled: bool
+    refused: str
+    waiting: str
+    notes: list[NoteJson]
+
+
+class DrillJson(TypedDict):
+    name: str
+    summary: str
+    affects: str
+    ends: str
+    heals: bool
+    approval: bool
+    breaks: bool
+
+
+class DrillListJson(TypedDict):
+    ok: bool
+    drills: list[DrillJson]
+    nodes: list[str]
+
+
+class InjectedJson(TypedDict):
+    name: str
+    summary: str
+    affects: str
+    ends: str
+    heals: bool
+    approval: bool
+    breaks: bool
+    ok: bool
+    nodes: list[str]

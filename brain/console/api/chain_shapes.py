@@ -1,0 +1,106 @@
+"""The whole chain of an incident: page → run → steps → rule → symptoms → their evidence."""
+
+from pydantic import Field
+
+from brain.console.api.base import Shape, Time
+from brain.console.api.incident_shapes import EvidenceShape, IncidentShape, NoteShape, RunShape
+
+
+class AckShape(Shape):
+    """Somebody has taken an incident up."""
+
+    at: Time | None
+    text: str
+
+
+class PageShape(Shape):
+    """A page with its deliveries, failures and acknowledgements."""
+
+    id: str
+    at: Time | None
+    text: str
+    delivered: str = Field(description="By which channel; empty: not yet.")
+    failures: list[str]
+    note: str = Field(description="The id of its note.")
+    acked: list[AckShape]
+
+
+class LineShape(Shape):
+    """A note, in short."""
+
+    id: str
+    at: Time | None
+    kind: str
+    text: str
+    caused_by: str
+
+
+class WouldShape(Shape):
+    """What a step would do, as whoever would perform it says."""
+
+    step: str
+    ok: bool
+    lines: list[str]
+
+
+class ExplainedRunShape(RunShape):
+    """A run with its plan, its gates and its approvals."""
+
+    plan: list[str]
+    would: list[WouldShape]
+    gates: list[LineShape]
+    approvals: list[LineShape]
+    notes: list[LineShape]
+
+
+class TwoLanguagesShape(Shape):
+    """A text for people."""
+
+    en: str
+    zh: str
+
+
+class KnowledgeShape(Shape):
+    """What people should know about a fault."""
+
+    cause: TwoLanguagesShape
+    todo: TwoLanguagesShape
+    links: list[str]
+
+
+class RuleShape(Shape):
+    """The rule that opened an incident."""
+
+    name: str
+    because: str
+    version: str = Field(description="Of the rules.")
+    matching_rules: list[str]
+    support: list[str] = Field(description="The name of `matching_rules` in version 0.1.", deprecated=True)
+    knowledge: KnowledgeShape | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="Absent: the rule is not in force any more.",
+    )
+
+
+class SymptomShape(Shape):
+    """A symptom with the notes on its start and the events that caused it."""
+
+    name: str
+    scope: str
+    notes: list[LineShape]
+    events: list[str] = Field(description="Ids.")
+
+
+class ChainShape(Shape):
+    """All that is known of one incident."""
+
+    incident: IncidentShape
+    pages: list[PageShape]
+    runs: list[ExplainedRunShape]
+    rule: RuleShape
+    symptoms: list[SymptomShape]
+    evidence: list[EvidenceShape]
+    notes: list[NoteShape]
+    out_of_service: list[str] = Field(description="The nodes that it keeps so.")
+    trace_id: str = Field(description="Of its trace; empty: no traces are told.")

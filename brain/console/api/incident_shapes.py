@@ -1,0 +1,166 @@
+"""Incidents, the notes about them, and their runs."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from brain.console.api.base import Shape, Time
+from brain.console.api.pages import Paged
+from brain.core.pack.spec import Priority
+from brain.core.state import IncidentState
+
+Pattern = Annotated[str, Field(max_length=300)]
+Since = Annotated[float | None, Field(ge=0, lt=1e11, description="Not before, in seconds since 1970.")]
+Until = Annotated[float | None, Field(ge=0, lt=1e11, description="Before, in seconds since 1970.")]
+
+
+class EvidenceShape(Shape):
+    """One event behind an incident."""
+
+    id: str
+    node: str
+    component: str
+    kind: str
+    text: str = Field(description="The kernel line or the sample.")
+    at: Time | None = Field(description="When the fact occurred.")
+
+
+class IncidentPagesShape(Shape):
+    """Who was told of an incident."""
+
+    sent: int
+    first_at: Time | None
+    acked_by: str = Field(description="Empty: nobody has.")
+    resolved: bool
+    undelivered: list[str] = Field(description="The ids of pages that no channel has taken yet.")
+
+
+class IncidentShape(Shape):
+    """One fault."""
+
+    id: str
+    state: str = Field(description='One of "States of an incident" in reference.md.')
+    severity: str = Field(description="P0 to P3.")
+    cause: str
+    scope: str = Field(description="`<kind>/<name>`, such as `node/gpu-01`.")
+    node: str = Field(description="Empty: the scope is wider than a node.")
+    nodes: int = Field(description="How many nodes it is about.")
+    opened_at: Time | None
+    closed_at: Time | None
+    closed_why: str
+    rule: str
+    because: str
+    pack: str = Field(description="The version of the rules that opened it.")
+    runbook: str = Field(description="Empty: none leads on from its rule.")
+    runs: list[str] = Field(description="Ids, in order.")
+    symptoms: list[str] = Field(description="`<name>@<scope>`; of many the first ones.")
+    symptom_count: int
+    evidence: list[EvidenceShape]
+    explains: int = Field(description="How many other findings it explains.")
+    explained_by: str = Field(description="The id of the incident that explains it; empty: none.")
+    stale: bool = Field(description="Every fact was old when it arrived.")
+    waits: str = Field(description="What it waits for while it settles.")
+    pages: IncidentPagesShape
+
+
+class IncidentListShape(Shape):
+    """Incidents, newest first. Where nothing in particular is asked for: of more than 1000 those that hide no other node's (at
+    most 20 open ones of each node come before any others).
+    """
+
+    incidents: list[IncidentShape]
+    next: str = Field(description="The cursor of the next page; empty: there is none.")
+    more: bool = Field(description="Are there more than these? `limit` and `cursor` lead through all.")
+
+
+class IncidentsQuery(Paged):
+    """Which incidents."""
+
+    all: bool = Field(default=False, description="Closed ones too, and those that another incident explains.")
+    state: IncidentState | None = Field(default=None, description="Only those in this state.")
+    severity: Priority | None = Field(default=None, description="Only those of this severity.")
+    cause: Pattern = Field(default="", description="Only those of these causes (glob).")
+    scope: Pattern = Field(default="", description="Only those at these scopes (glob).")
+    node: Pattern = Field(
+        default="", description="Only those at these nodes (glob); not those of wider scopes."
+    )
+    since: Since = None
+    until: Until = None
+
+
+class NoteShape(Shape):
+    """One line of the audit: what was decided, done or said."""
+
+    id: str
+    kind: str
+    text: str
+    incident: str = Field(description="Empty: it is about none.")
+    run: str = Field(description="Empty: it is about none.")
+    scope: str
+    caused_by: str = Field(description="The id of the input that caused it.")
+    data: dict[str, Any]
+    at: Time | None
+
+
+class NoteListShape(Shape):
+    """Notes, newest first."""
+
+    notes: list[NoteShape]
+    next: str = Field(description="The cursor of the next page; empty: this is the last one.")
+
+
+class NotesQuery(Paged):
+    """Which notes. `limit`: 100 where it is left out."""
+
+    kind: Pattern = Field(
+        default="",
+        description="Only these kinds (glob): `page.*` are pages, `operator.*` is what people said.",
+    )
+    incident: str = Field(default="", max_length=300, description="Only those about this incident.")
+    run: str = Field(default="", max_length=300, description="Only those about this run.")
+    scope: Pattern = Field(default="", description="Only those at these scopes (glob).")
+    since: Since = None
+    until: Until = None
+
+
+class RungShape(Shape):
+    """A rung of a runbook's ladder."""
+
+    name: str
+    do: str = Field(description="An action of actions.md.")
+    params: dict[str, Any]
+
+
+class StepShape(Shape):
+    """One attempt of one rung."""
+
+    id: str
+    rung: str
+    action: str
+    params: dict[str, Any]
+    outcome: str = Field(description="Empty while it is under way.")
+    why: str
+    verified: bool | None = Field(description="Did it help? null: no verification has ended.")
+    doing: str = Field(description="Its newest progress.")
+    at: Time | None
+    evidence: str = Field(description="The name of the evidence bundle that it made; empty: none.")
+
+
+class RunShape(Shape):
+    """A run of a runbook."""
+
+    id: str
+    incident: str
+    runbook: str
+    summary: str
+    pack: str
+    state: str = Field(description='One of "States of a run" in reference.md.')
+    why: str
+    scope: str
+    node: str
+    started_at: Time | None
+    ended_at: Time | None
+    rung: int = Field(description="The number of the rung that it has come to, from 1.")
+    rungs: list[RungShape]
+    approved_by: str
+    steps: list[StepShape]

@@ -1,0 +1,174 @@
+"""The table of the API: each row is one method of one path, with its models. What has no row is no part of the API.
+
+Registration, the checks of requests, the OpenAPI document (openapi.py) and docs/api.md come from it. Beside it, without a
+version, stand what older agents and monitoring systems use: /api/join, /metrics, /healthz and /readyz, and the pages by which a
+browser logs in (decision 50).
+"""
+
+from typing import Any
+
+from brain.console.api.access_shapes import (
+    MadeTokenShape,
+    MeShape,
+    RevokedShape,
+    RevokedTokens,
+    TokenListShape,
+    WantedToken,
+)
+from brain.console.api.base import Nothing
+from brain.console.api.chain_shapes import ChainShape
+from brain.console.api.command_shapes import RefusedShape, SaidShape
+from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
+from brain.console.api.endpoint import Endpoint, reads, sends
+from brain.console.api.incident_shapes import (
+    IncidentListShape,
+    IncidentShape,
+    IncidentsQuery,
+    NoteListShape,
+    NotesQuery,
+    RunShape,
+)
+from brain.console.api.log_shapes import LogQuery, WatchQuery
+from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
+from brain.console.api.verbs import CommandBody
+from brain.console_config import Role
+
+_INCIDENT = {"id": "An incident, or the beginning of its id."}
+STATUS = reads(
+    "status",
+    "/status",
+    "The state of the brain, and the holds and modes in force.",
+    StatusShape,
+    query=Nothing,
+)
+NODES = reads("nodes", "/nodes", "The nodes and their newest heartbeats.", NodeListShape, query=NodesQuery)
+INCIDENTS = reads(
+    "incidents", "/incidents", "Incidents, newest first.", IncidentListShape, query=IncidentsQuery
+)
+NOTES = reads(
+    "notes",
+    "/notes",
+    "The audit: what was decided, done and said, newest first.",
+    NoteListShape,
+    query=NotesQuery,
+)
+INCIDENT = reads(
+    "incident", "/incidents/{id}", "One incident.", IncidentShape, query=Nothing, parts=_INCIDENT
+)
+EXPLAIN = reads(
+    "explain",
+    "/explain/{id}",
+    "The whole chain of one incident, from the page to the kernel line.",
+    ChainShape,
+    query=Nothing,
+    parts={"id": "An incident, run, step or page, or the beginning of its id."},
+)
+RUN = reads(
+    "run", "/runs/{id}", "One run of a runbook.", RunShape, query=Nothing, parts={"id": "The id of a run."}
+)
+WATCH = reads(
+    "watch",
+    "/watch",
+    "Notes as they are written, as server-sent events: `note`, with a note as its data. `begin` says where you are; `lost`: what "
+    "came since your last one cannot be told any more, so read anew what you show. With the `id` of the last event in "
+    "Last-Event-ID nothing is missed and nothing told twice, also at another brain of the cell.",
+    query=WatchQuery,
+    media="text/event-stream",
+)
+EVIDENCE = reads(
+    "evidence",
+    "/evidence/{id:.+}",
+    "An evidence bundle, a .tar.gz.",
+    query=Nothing,
+    named=True,
+    media="application/gzip",
+    parts={"id": "A bundle (`<node>/<command>`), or an incident, run or step: its newest bundle."},
+)
+LOG = reads(
+    "log",
+    "/log",
+    "The log as one compressed file (reference.md, The log as a file).",
+    query=LogQuery,
+    least=Role.ADMINISTRATOR,
+    named=True,
+    media="application/gzip",
+)
+ME = reads("me", "/me", "Who you are, and what you may do.", MeShape, query=Nothing)
+TOKENS = reads(
+    "tokens",
+    "/tokens",
+    "Your tokens; for administrators: everybody's.",
+    TokenListShape,
+    query=Nothing,
+    named=True,
+)
+MAKE_TOKEN = sends(
+    "make_token",
+    "/tokens",
+    "Makes a token; everybody may make their own. 202: a second person must say the same.",
+    {200: MadeTokenShape, 202: SaidShape},
+    body=WantedToken,
+    least=Role.VIEWER,
+)
+REVOKE_TOKENS = sends(
+    "revoke_tokens",
+    "/tokens/revoke",
+    "Takes tokens away, at once; everybody may take away their own.",
+    {200: RevokedShape},
+    body=RevokedTokens,
+    least=Role.VIEWER,
+    problems=(404,),
+)
+COMMAND = sends(
+    "command",
+    "/command",
+    "An operator command; its role: reference.md, Operator commands. 202: a second person must say the same. "
+    "409: it stands on the log, and has no effect.",
+    {200: SaidShape, 202: SaidShape, 409: RefusedShape},
+    body=CommandBody,
+    least=Role.OPERATOR,
+)
+DRILLS = reads(
+    "drills",
+    "/drill",
+    "The drills, and the simulated nodes. 404: `drill` is not set in brain.toml.",
+    DrillListShape,
+    query=Nothing,
+    problems=(404, 409, 502),
+)
+INJECT = sends(
+    "inject",
+    "/drill",
+    "Injects a drill into a simulated node. 404: `drill` is not set in brain.toml.",
+    {200: InjectedShape},
+    body=WantedDrill,
+    least=Role.OPERATOR,
+    problems=(404, 409, 502),
+)
+OPENAPI = reads(
+    "openapi",
+    "/openapi.json",
+    "This API as an OpenAPI 3.1 document.",
+    query=Nothing,
+    media="application/json",
+)
+TABLE: tuple[Endpoint[Any, Any], ...] = (
+    STATUS,
+    NODES,
+    INCIDENTS,
+    INCIDENT,
+    EXPLAIN,
+    NOTES,
+    RUN,
+    WATCH,
+    EVIDENCE,
+    LOG,
+    ME,
+    TOKENS,
+    MAKE_TOKEN,
+    REVOKE_TOKENS,
+    COMMAND,
+    DRILLS,
+    INJECT,
+    OPENAPI,
+)

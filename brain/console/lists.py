@@ -1,0 +1,67 @@
+"""The long lists of the history, page by page; read in the thread of the reads."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from brain.console import shapes
+from brain.console.answers import encoded_list
+from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery
+from brain.console.api.pages import MOST, cursor, place
+from brain.console.brain_view import History
+
+NOTES = 100  # on a page whose length nobody says
+Pause = Callable[[], None]
+Json = dict[str, Any]
+
+
+def incidents(query: IncidentsQuery, pause: Pause, history: History) -> bytes:
+    """Returns the JSON of incidents."""
+    if query.model_dump(exclude_defaults=True, exclude={"all"}):
+        found, following = _page(query, history)
+        more = bool(following)
+    else:  # nothing in particular is asked for: what one node says hides no other node's incident
+        found, following = history.incidents(open_only=not query.all, limit=MOST), ""
+        more = len(found) == MOST and len(history.incidents(open_only=not query.all, limit=MOST + 1)) > MOST
+    return encoded_list("incidents", map(shapes.incident, found), pause, {"next": following, "more": more})
+
+
+def _page(query: IncidentsQuery, history: History) -> tuple[list[Json], str]:
+    limit = query.limit or MOST
+    after = place(query.cursor, float, str)
+    found = history.incidents_page(
+        over=query.all or query.state is not None,
+        state=query.state or "",
+        severity=query.severity or "",
+        cause=query.cause,
+        scope=query.scope,
+        node=query.node,
+        since=query.since or 0.0,
+        until=math.inf if query.until is None else query.until,
+        after=(after[0], after[1]) if after else None,
+        limit=limit + 1,
+    )
+    last = found[limit - 1] if len(found) > limit else None
+    return found[:limit], cursor(float(last["opened_at"]), last["id"]) if last else ""
+
+
+def notes(query: NotesQuery, pause: Pause, history: History) -> bytes:
+    """Returns the JSON of notes. HTTPBadRequest: the cursor's note is not there any more."""
+    limit = query.limit or NOTES
+    before = place(query.cursor, str)
+    found = history.notes_page(
+        kind=query.kind,
+        incident=query.incident,
+        run=query.run,
+        scope=query.scope,
+        since=query.since or 0.0,
+        until=math.inf if query.until is None else query.until,
+        before=before[0] if before else "",
+        limit=limit + 1,
+    )
+    if found is None:
+        raise web.HTTPBadRequest(text="the note of `cursor` is not there any more: begin again without it")
+    following = cursor(found[limit - 1]["id"]) if len(found) > limit else ""
+    return encoded_list("notes", map(shapes.note, found[:limit]), pause, {"next": following})

@@ -1,0 +1,119 @@
+"""What the brain knows now: its own state, and its nodes."""
+
+import asyncio
+import time
+from fnmatch import fnmatchcase
+
+from agent import __version__
+from brain.console import shapes
+from brain.console.access.route import Route
+from brain.console.access.two_persons import Proposals
+from brain.console.api import table
+from brain.console.api.base import Nothing
+from brain.console.api.pages import cursor, place
+from brain.console.api.serving import Checked, serve
+from brain.console.api.status_shapes import (
+    NodeListShape,
+    NodeShape,
+    NodesQuery,
+    ProposalShape,
+    StatusShape,
+    TroubleShape,
+)
+from brain.console.brain_view import BrainView, NodeBeat
+from brain.core.pack.rulebook import MATCHER
+from brain.core.pack.spec import Place
+from brain.core.state import IncidentState, Node
+
+_OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
+_NODES_AT_ONCE = 200
+
+
+def routes(brain: BrainView, proposals: Proposals) -> list[Route]:
+    """Returns the routes."""
+
+    async def status(_: Checked[Nothing, Nothing]) -> StatusShape:
+        live = brain.live
+        state = live.state
+        nodes = state.nodes.values()
+        unreachable = sum(not node.alive for node in nodes)
+        return StatusShape(
+            brain=brain.name,
+            version=__version__,
+            cell=brain.config.cell,
+            config_file=str(brain.config.file or ""),
+            data_dir=str(brain.config.data_dir),
+            leads=live.leads(),
+            leader=state.leader,
+            epoch=state.epoch,
+            connected=brain.connected(),
+            caught_up=live.caught_up,
+            stopped=live.stopped,
+            troubles=[
+                TroubleShape(cause=cause, text=text, since=shapes.iso(since))
+                for cause, text, since in brain.troubles()
+            ],
+            seq=live.seq,
+            log_time=shapes.iso(state.now),
+            started_at=shapes.iso(brain.started_at),
+            pack=state.pack.version if state.pack else "",
+            rules=len(state.pack.rules) if state.pack else 0,
+            runbooks=len(state.pack.runbooks) if state.pack else 0,
+            matcher=str(MATCHER),
+            nodes=len(nodes),
+            nodes_unreachable=unreachable,
+            nodes_silent=unreachable,  # its name in version 0.1, kept until 0.3
+            incidents_open=sum(one.state not in _OVER for one in state.incidents.values()),
+            inputs=live.inputs,
+            malformed=state.malformed,
+            busy_s=round(live.busy_s, 3),
+            holds=shapes.holds(state),
+            modes=shapes.modes(state),
+            proposals=[
+                ProposalShape(who=one.who, text=one.text) for one in proposals.waiting(time.monotonic())
+            ],
+        )
+
+    async def nodes(asked: Checked[NodesQuery, Nothing]) -> NodeListShape:
+        query, state = asked.query, brain.live.state
+        places = state.pack.places if state.pack else {}
+        beats = brain.newest_beats()
+        after = place(query.cursor, str)
+        found: list[NodeShape] = []
+        for number, name in enumerate(sorted({*state.nodes, *beats})):
+            if number % _NODES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            if after and name <= after[0]:
+                continue
+            node = _node(name, state.nodes.get(name), beats.get(name), places.get(name))
+            if _fits(node, query):
+                if len(found) == query.limit:
+                    return NodeListShape(nodes=found, next=cursor(found[-1].name))
+                found.append(node)
+        return NodeListShape(nodes=found, next="")
+
+    return [serve(table.STATUS, status), serve(table.NODES, nodes)]
+
+
+def _node(name: str, node: Node | None, beat: NodeBeat | None, place: Place | None) -> NodeShape:
+    return NodeShape(
+        name=name,
+        alive=node.alive if node else beat is not None,
+        boot=node.boot if node else "",
+        beat_age_s=round(beat.age_s, 3) if beat else None,
+        version=beat.version if beat else "",
+        spooled=beat.spooled if beat else None,
+        dropped=beat.dropped if beat else None,
+        clock_ahead_s=round(beat.clock_ahead_s, 3) if beat and beat.clock_ahead_s is not None else None,
+        chassis=place.chassis if place else "",
+        leaf=place.leaf if place else "",
+        rack=place.rack if place else "",
+        pod=place.pod if place else "",
+    )
+
+
+def _fits(node: NodeShape, query: NodesQuery) -> bool:
+    globs = ((node.name, query.name), (node.rack, query.rack), (node.leaf, query.leaf))
+    return query.alive in (None, node.alive) and all(
+        fnmatchcase(text, pattern) for text, pattern in globs if pattern
+    )

@@ -1,0 +1,222 @@
+"""The API's long lists: each page follows the one before it, whatever is added meanwhile, and filters find what they say."""
+
+import gzip
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import hdrs, web
+from aiohttp.test_utils import make_mocked_request
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brain.adapters.readmodel import ReadModel
+from brain.console import lists
+from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery
+from brain.console.api.pages import cursor, place
+from brain.console.packing import packed, takes_gzip
+from brain.core.effects import Note
+from brain.core.state import Incident, IncidentState
+from tests.brain.world import GPU, Story, pack
+
+MANY = 45
+
+
+@pytest.fixture(scope="module")
+def incident() -> Incident:
+    """A lost GPU, as the engine has it."""
+    story = Story(pack())
+    story.event(1, "gpu.xid", GPU, code=79)
+    story.time.run(30)
+    (found,) = story.time.incidents.values()
+    return found
+
+
+@pytest.fixture
+def model(tmp_path: Path, incident: Incident) -> ReadModel:
+    """Incidents on nine nodes, five at each moment, a third of them closed; a note about each."""
+    made = ReadModel(tmp_path / "history")
+    made.begin("log-1")
+    add(made, incident, range(MANY))
+    return made
+
+
+def add(model: ReadModel, incident: Incident, numbers: range) -> None:
+    """Incidents and notes with these numbers."""
+    states = (IncidentState.OPEN, IncidentState.NEEDS_HUMAN, IncidentState.CLOSED)
+    made = [
+        replace(
+            incident,
+            id=f"inc-{number:03}",
+            node=f"n{number % 9}",
+            scope=f"node/n{number % 9}",
+            opened_at=1000.0 + number // 5,
+            state=states[number % 3],
+        )
+        for number in numbers
+    ]
+    notes = [
+        (
+            number + 1,
+            Note(
+                id=f"e{number}#0",
+                at=1000.0 + number,
+                kind=f"incident.{one.state}",
+                text="x",
+                incident=one.id,
+            ),
+        )
+        for number, one in zip(numbers, made, strict=True)
+    ]
+    model.write(numbers[-1] + 1, notes, made)
+
+
+def incidents(model: ReadModel, **query: Any) -> Any:
+    """The answer."""
+    return orjson.loads(lists.incidents(IncidentsQuery(**query), lambda: None, model))
+
+
+def notes(model: ReadModel, **query: Any) -> Any:
+    """The answer."""
+    return orjson.loads(lists.notes(NotesQuery(**query), lambda: None, model))
+
+
+def pages(
+    ask: Callable[..., Any],
+    model: ReadModel,
+    key: str,
+    between: Callable[[], None] = lambda: None,
+    **query: Any,
+) -> list[str]:
+    """The ids on all pages."""
+    found: list[str] = []
+    following = ""
+    while True:
+        answer = ask(model, cursor=following, **query)
+        assert len(answer[key]) <= query["limit"]
+        found += [one["id"] for one in answer[key]]
+        between()
+        if not (following := answer["next"]):
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 4, 5, 7, 44, 45, 46, 1000])
+def test_pages_have_each_one_once_newest_first(model: ReadModel, limit: int) -> None:
+    """Also where many have opened at one moment, and where the last page is just full."""
+    whole = sorted(range(MANY), key=lambda number: (-(number // 5), number))
+    found = pages(incidents, model, "incidents", all=True, limit=limit)
+    assert found == [f"inc-{number:03}" for number in whole]
+    newest = [f"e{number}#0" for number in reversed(range(MANY))]
+    assert pages(notes, model, "notes", limit=limit) == newest
+
+
+def test_what_is_added_meanwhile_moves_nothing(model: ReadModel, incident: Incident) -> None:
+    """Pages by number would show the last one of a page again."""
+    number = MANY
+
+    def one_more() -> None:
+        nonlocal number
+        add(model, incident, range(number, number + 1))
+        number += 1
+
+    found = pages(incidents, model, "incidents", one_more, all=True, limit=4)
+    assert len(found) == len(set(found)) == MANY
+    there = number
+    found = pages(notes, model, "notes", one_more, limit=4)
+    assert found == [f"e{one}#0" for one in reversed(range(there))]
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ({"state": "needs_human"}, [one for one in range(MANY) if one % 3 == 1]),
+        ({"state": "closed"}, [one for one in range(MANY) if one % 3 == 2]),
+        ({"node": "n[78]", "all": True}, [one for one in range(MANY) if one % 9 in (7, 8)]),
+        ({"scope": "node/n1"}, [one for one in range(MANY) if one % 9 == 1 and one % 3 != 2]),
+        ({"since": 1003, "until": 1004, "all": True}, [15, 16, 17, 18, 19]),
+        ({"cause": "no-such"}, []),
+        ({"severity": "P3"}, []),
+        ({"limit": 1000}, [one for one in range(MANY) if one % 3 != 2]),
+        ({}, [one for one in range(MANY) if one % 3 != 2]),
+    ],
+)
+def test_filters(model: ReadModel, query: dict[str, Any], numbers: list[int]) -> None:
+    """Each finds what it says; without `all` what is over is left out, unless its state is asked for."""
+    found = incidents(model, **query)
+    assert {one["id"] for one in found["incidents"]} == {f"inc-{number:03}" for number in numbers}
+    assert (found["next"], found["more"]) == ("", False)
+
+
+def test_filters_of_notes(model: ReadModel) -> None:
+    """By kind, incident and time."""
+    assert len(notes(model, kind="incident.*", limit=1000)["notes"]) == MANY
+    assert [one["id"] for one in notes(model, incident="inc-003")["notes"]] == ["e3#0"]
+    assert [one["id"] for one in notes(model, since=1003, until=1005)["notes"]] == ["e4#0", "e3#0"]
+    assert notes(model, kind="page.*")["notes"] == []
+
+
+def test_states_of_version_0_1_are_found_by_todays_names(model: ReadModel) -> None:
+    """Its rows are not written again."""
+    with model._db:
+        model._db.execute(
+            "UPDATE incidents SET state = 'person', body = replace(CAST(body AS TEXT), 'needs_human', 'person') "
+            "WHERE state = 'needs_human'"
+        )
+    assert len(incidents(model, state="needs_human")["incidents"]) == MANY // 3
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "!!", "e30", cursor("a", "b"), cursor(1.0, 2), cursor(1.0, "a", 3), "\u00e9"]
+)
+def test_a_cursor_of_something_else_is_refused(model: ReadModel, text: str) -> None:
+    """With a sentence, and no 500."""
+    with pytest.raises(web.HTTPBadRequest) as caught:
+        incidents(model, cursor=text)
+    assert "begin again" in str(caught.value.text)
+    with pytest.raises(web.HTTPBadRequest) as caught:
+        notes(model, cursor=cursor("e999#0"))
+    assert "begin again" in str(caught.value.text)
+
+
+@given(st.text())
+def test_any_cursor_is_a_place_or_refused(text: str) -> None:
+    """Nothing else comes out."""
+    try:
+        found = place(text, float, str)
+    except web.HTTPBadRequest:
+        return
+    assert found is None or (isinstance(found[0], float) and isinstance(found[1], str))
+
+
+@pytest.mark.parametrize(
+    ("header", "takes"),
+    [
+        ("", False), ("gzip", True), ("deflate, gzip;q=0.5", True), ("gzip;q=0", False), ("*", True), ("br", False),
+        ("*;q=0", False), ("gzip;q=0.000, *", False), ("GZIP ; q=1", True), ("identity", False),
+    ],
+)  # fmt: skip
+def test_who_takes_gzip(header: str, takes: bool) -> None:
+    """RFC 9110, 12.5.3."""
+    assert takes_gzip(header) == takes
+
+
+def test_a_body_is_packed_and_not_sent_again() -> None:
+    """Packed and plain have one weak ETag, which another body does not have."""
+
+    def sent(body: bytes, **headers: str) -> Any:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return packed(make_mocked_request("GET", "/", named), body)
+
+    body = b"[" + b"1," * 5000 + b"1]"
+    plain, small = sent(body), sent(body, Accept_Encoding="gzip")
+    assert (plain.body, gzip.decompress(small.body)) == (body, body)
+    assert len(small.body) < len(body) / 20
+    tag = plain.headers[hdrs.ETAG]
+    assert tag == small.headers[hdrs.ETAG] != sent(body + b" ").headers[hdrs.ETAG]
+    for shown in (tag, f'"other", {tag}', "*"):
+        again = sent(body, If_None_Match=shown)
+        assert (again.status, again.body, again.headers[hdrs.ETAG]) == (304, b"", tag)
+    assert sent(body, If_None_Match='"other"').status == 200
