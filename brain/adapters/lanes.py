@@ -32,7 +32,7 @@ from agent.contract import subjects
 from agent.contract.messages import MAX_EVENT_BYTES
 from agent.shared.nats_connection import LOST
 from agent.shared.tasks import end
-from brain.adapters.log import asked_at, parse_delivery
+from brain.adapters.server_words import asked_at, parse_delivery
 
 MAX_BYTES = 16 * 1024**2  # of one lane
 MAX_AGE_S = 10.0

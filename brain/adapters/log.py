@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import orjson
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error
@@ -34,6 +33,7 @@ from nats.js.manager import JetStreamManager
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
+from brain.adapters.server_words import asked_at, parse_delivery
 from brain.nats_config import LogConfig
 
 _log = logging.getLogger(__name__)
@@ -358,46 +358,6 @@ class LogClock:
         offset = max(self._offsets) if self._offsets else self._guess
         self._least = max(self._least, self._mono() + offset)
         return self._least
-
-
-class DeliveredMessage(NamedTuple):
-    """What the server says of a message that a consumer delivers."""
-
-    seq: int
-    # The server's timestamp, seconds since 1970.
-    at: float
-    # The consumer's own number of it, from 1.
-    number: int
-    # How many messages are ready after this one.
-    pending: int
-
-
-def place_of(answer: bytes) -> int | None:
-    """Where the log has a message, by the server's answer to who wrote it. None: it has not taken it (no leader in the cluster,
-    no space, another copy under way). Such an answer, too, may name a position, which is 0.
-    """
-    try:
-        found = orjson.loads(answer)
-        return None if "error" in found else int(found["seq"]) or None
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def parse_delivery(reply: str) -> DeliveredMessage:
-    """Reads a delivered message's reply subject: `$JS.ACK.<stream>.<consumer>.<tries>.<seq>.<count>.<ns>.<pending>`.
-
-    Newer servers put the domain and an account hash before the stream, and one more token at the end.
-    """
-    parts = reply.split(".")
-    seq, number, ns, pending = parts[5:9] if len(parts) == 9 else parts[7:11]
-    return DeliveredMessage(int(seq), int(ns) / 1e9, int(number), int(pending))
-
-
-def asked_at(message: Msg) -> str:
-    """Of a flow control request or a heartbeat of a consumer: where the server waits for an answer before it sends on; empty:
-    nowhere. Each heartbeat says again at which request it waits: on the way between servers that or the answer may be lost.
-    """
-    return message.reply or (message.headers or {}).get("Nats-Consumer-Stalled", "")
 
 
 def _record(message: Msg) -> tuple[Record, int]:

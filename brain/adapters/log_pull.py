@@ -16,7 +16,8 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, ReplayPolicy
 
 from agent.contract import subjects
 from agent.shared.nats_connection import LOST
-from brain.adapters.log import Record, parse_delivery
+from brain.adapters.log import Record
+from brain.adapters.server_words import parse_delivery
 
 PIECE = 64  # messages
 _INACTIVE_S = 120.0

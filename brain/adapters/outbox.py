@@ -14,7 +14,7 @@ from nats.aio.msg import Msg
 
 from agent.contract import subjects
 from agent.contract.errors import Unreachable
-from brain.adapters.log import place_of
+from brain.adapters.server_words import place_of
 
 RESEND_S = 2.0  # an entry without an answer for so long is sent again
 WINDOW = 1000  # entries in flight at once

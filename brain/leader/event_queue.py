@@ -23,7 +23,7 @@ from agent.contract.errors import ContractError
 from agent.contract.messages import Event, encode_event
 from brain.adapters.codec import read_event
 from brain.adapters.lanes import Lanes, Offer
-from brain.adapters.log import place_of
+from brain.adapters.server_words import place_of
 from brain.core.pack import vocabulary
 from brain.leader.node_reports import NodeReports
 from brain.leader.quotas import BESIDE_BODY, NodeQuota
