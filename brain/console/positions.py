@@ -34,6 +34,8 @@ class Position:
 
 def parse(text: str) -> Position | None:
     """Returns the position that `text` stands for; None: it is none."""
+    if not text.isascii():
+        return None
     log, *rest = text.split("/")
     if len(rest) != 3 or not rest[0].isdecimal() or len(rest[0]) > 18 or rest[1] not in (_OWN, _ENGINE):
         return None

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import AsyncIterator
 from typing import cast
@@ -28,7 +29,7 @@ from brain.console import (
 from brain.console.access import connections, listening, malformed
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
-from brain.console.access.route import PERSON, Handler, Route, add
+from brain.console.access.route import BEGUN, PERSON, Handler, Route, add
 from brain.console.access.sessions import Sessions
 from brain.console.access.tls import Certificate
 from brain.console.access.two_persons import Proposals
@@ -39,6 +40,7 @@ from brain.console.brain_view import BrainView
 from brain.console.reading import Reading
 
 MAX_BODY = 65_536
+_log = logging.getLogger(__name__)
 
 
 class Console:
@@ -179,3 +181,9 @@ class Console:
             if request.path == join_routes.PATH:
                 return join_routes.refused(error)
             return answer_of(error)
+        except Exception:
+            if BEGUN in request:  # what has begun can only break off
+                raise
+            _log.exception("console: %s %s", request.method, request.path)
+            bug = web.HTTPInternalServerError(text="that is a bug of gpuward: the brain's log has it")
+            return answer_of(bug)

@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from fnmatch import fnmatchcase
+from collections.abc import Callable
 
 from agent import __version__
 from brain.console import shapes
-from brain.console.access.route import Route
+from brain.console.access.route import Route, person
 from brain.console.access.two_persons import Proposals
 from brain.console.api import table
 from brain.console.api.base import Nothing
@@ -21,6 +21,7 @@ from brain.console.api.status_shapes import (
     TroubleShape,
 )
 from brain.console.brain_view import BrainView, NodeBeat
+from brain.console.globs import glob
 from brain.core.pack.rulebook import MATCHER
 from brain.core.pack.spec import Place
 from brain.core.state import IncidentState, Node
@@ -32,8 +33,9 @@ _NODES_AT_ONCE = 200
 def routes(brain: BrainView, proposals: Proposals) -> list[Route]:
     """Returns the routes."""
 
-    async def status(_: Checked[Nothing, Nothing]) -> StatusShape:
+    async def status(asked: Checked[Nothing, Nothing]) -> StatusShape:
         live = brain.live
+        known = bool(person(asked.http).how)
         state = live.state
         nodes = state.nodes.values()
         unreachable = sum(not node.alive for node in nodes)
@@ -41,8 +43,8 @@ def routes(brain: BrainView, proposals: Proposals) -> list[Route]:
             brain=brain.name,
             version=__version__,
             cell=brain.config.cell,
-            config_file=str(brain.config.file or ""),
-            data_dir=str(brain.config.data_dir),
+            config_file=str(brain.config.file or "") if known else "",
+            data_dir=str(brain.config.data_dir) if known else "",
             leads=live.leads(),
             leader=state.leader,
             epoch=state.epoch,
@@ -79,6 +81,7 @@ def routes(brain: BrainView, proposals: Proposals) -> list[Route]:
         places = state.pack.places if state.pack else {}
         beats = brain.newest_beats()
         after = place(query.cursor, str)
+        fits = _fitting(query)
         found: list[NodeShape] = []
         for number, name in enumerate(sorted({*state.nodes, *beats})):
             if number % _NODES_AT_ONCE == 0:
@@ -86,7 +89,7 @@ def routes(brain: BrainView, proposals: Proposals) -> list[Route]:
             if after and name <= after[0]:
                 continue
             node = _node(name, state.nodes.get(name), beats.get(name), places.get(name))
-            if _fits(node, query):
+            if fits(node):
                 if len(found) == query.limit:
                     return NodeListShape(nodes=found, next=cursor(found[-1].name))
                 found.append(node)
@@ -112,8 +115,11 @@ def _node(name: str, node: Node | None, beat: NodeBeat | None, place: Place | No
     )
 
 
-def _fits(node: NodeShape, query: NodesQuery) -> bool:
-    globs = ((node.name, query.name), (node.rack, query.rack), (node.leaf, query.leaf))
-    return query.alive in (None, node.alive) and all(
-        fnmatchcase(text, pattern) for text, pattern in globs if pattern
-    )
+def _fitting(query: NodesQuery) -> Callable[[NodeShape], bool]:
+    """Returns what says whether a node is asked for."""
+    name, rack, leaf = (glob(pattern or "*") for pattern in (query.name, query.rack, query.leaf))
+
+    def fits(node: NodeShape) -> bool:
+        return query.alive in (None, node.alive) and name(node.name) and rack(node.rack) and leaf(node.leaf)
+
+    return fits

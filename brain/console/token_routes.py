@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from agent.contract.errors import ConfigError, Refused
+from agent.contract.messages import clip
 from brain.console import shapes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door
@@ -69,7 +70,8 @@ def routes(
         door.demand(request, who, least, touched)
         if user not in users:
             raise web.HTTPBadRequest(
-                text=f"{user!r} is nobody in [console.users] (have: {', '.join(users) or 'nobody'}): list them there first"
+                text=f"{clip(user, 80)!r} is nobody in [console.users] (have: {', '.join(users) or 'nobody'}): "
+                "list them there first"
             )
         role = wanted.role or users[user].role
         if not others:
@@ -111,9 +113,8 @@ def routes(
         request, body = asked.http, asked.body
         who = person(request)
         try:
-            chosen = [
-                one for one in tokens.all() if one.id in body.ids or (body.user and one.user == body.user)
-            ]
+            ids = frozenset(body.ids)
+            chosen = [one for one in tokens.all() if one.id in ids or (body.user and one.user == body.user)]
             others = body.user not in ("", who.name) or any(one.user != who.name for one in chosen)
             least, touched = (Role.ADMINISTRATOR, WHOLE_CELL) if others else (Role.VIEWER, OWN_AFFAIR)
             door.demand(request, who, least, touched)

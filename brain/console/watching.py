@@ -5,7 +5,7 @@ twice: first from the history, then from the feed.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from brain.core.effects import Note
 
 PING_S = 15.0
 WATCHERS_OF_ONE, MOST_WATCHERS = 50, 200
+STRANGERS = 100  # of them: without a credential, from whatever addresses
 AT_ONCE = 500  # notes of one read
 LAST_EVENT_ID = "Last-Event-ID"
 _AGAIN = b"retry: 1000\n\n"
@@ -46,22 +47,23 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
     """Returns the route."""
     rests = Rests()
     watchers: Counter[str] = Counter()
+    strangers: Counter[str] = Counter()  # those of the watchers who have shown no credential
 
     async def watch(asked: Checked[WatchQuery, Nothing]) -> web.StreamResponse:
         """A `note` for each note. `begin` says where the watcher is; `lost`: what came since it was here cannot be told."""
         who = door.payer(asked.http)
-        if watchers[who] >= WATCHERS_OF_ONE or watchers.total() >= MOST_WATCHERS:
+        stranger = door.is_stranger(asked.http)
+        full = watchers.total() >= MOST_WATCHERS or (stranger and strangers.total() >= STRANGERS)
+        if full or watchers[who] >= WATCHERS_OF_ONE:
             raise web.HTTPServiceUnavailable(
                 text="too many watch: end a `gpuward watch`, or try again later",
                 headers={hdrs.RETRY_AFTER: "60"},
             )
-        watchers[who] += 1
-        try:
+        with contextlib.ExitStack() as places:
+            places.enter_context(_counted(watchers, who))
+            if stranger:
+                places.enter_context(_counted(strangers, who))
             return await _watched(asked.http, asked.query)
-        finally:
-            watchers[who] -= 1
-            if not watchers[who]:
-                del watchers[who]
 
     async def _watched(request: web.Request, query: WatchQuery) -> web.StreamResponse:
         response = web.StreamResponse(
@@ -117,6 +119,17 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
             await write(request, response, text)
 
     return [serve(table.WATCH, watch)]
+
+
+@contextlib.contextmanager
+def _counted(among: Counter[str], who: str) -> Iterator[None]:
+    among[who] += 1
+    try:
+        yield
+    finally:
+        among[who] -= 1
+        if not among[who]:
+            del among[who]
 
 
 def _begin(history: History, since: str, last: int, pause: Callable[[], None]) -> tuple[bytes, _Past]:

@@ -23,7 +23,7 @@ from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import OWN_AFFAIR, Person, Touched
 from brain.console.access.refusals import Refusals
-from brain.console.access.route import JUDGED, LEAST, OPEN, PERSON, Handler
+from brain.console.access.route import BEGUN, JUDGED, LEAST, OPEN, PERSON, Handler
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
 from brain.console_config import ConsoleConfig, Role
@@ -194,6 +194,11 @@ class Door:
         known = request.get(PERSON)
         return f"person {known.name}" if known and known.how else self._peer(request).counted
 
+    def is_stranger(self, request: web.Request) -> bool:
+        """Has whoever sent it shown no credential?"""
+        known = request.get(PERSON)
+        return known is None or not known.how
+
     def secure(self, request: web.Request) -> bool:
         """Did the client come by TLS?"""
         return self._peer(request).secure
@@ -264,15 +269,18 @@ class Door:
 
     def _check_origin(self, request: web.Request, peer: Peer) -> None:
         """A page of ours has our own origin; the command line has none; any other page has no business here."""
-        origin = request.headers.get(hdrs.ORIGIN)
+        origins = request.headers.getall(hdrs.ORIGIN, ())
         own = f"{'https' if peer.secure else 'http'}://{request.headers[hdrs.HOST].lower()}"
         # A page elsewhere may lead people to ours (a link in a chat); it cannot read what they get there.
         by_link = request.method == hdrs.METH_GET and request.headers.get("Sec-Fetch-Mode") == "navigate"
         site = request.headers.get("Sec-Fetch-Site", "none").lower()
         elsewhere = site not in ("none", "same-origin") and not by_link
-        if (origin is not None and origin.lower() != own) or elsewhere:
+        others = [origin for origin in origins if origin.lower() != own]
+        if others or elsewhere:
             self._refusals.tell(
-                "access.refused", peer.counted, f"a page of {clip(origin or 'elsewhere', 80)} sent a request"
+                "access.refused",
+                peer.counted,
+                f"a page of {clip(', '.join(others) or 'elsewhere', 80)} sent a request",
             )
             raise web.HTTPForbidden(text="requests of pages elsewhere are refused")
 
@@ -315,8 +323,9 @@ class Door:
         return self._sessions.person(self.cookie(request, SESSION), self._clock())
 
 
-async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Tells browsers to take nothing in an answer for more than it is (a signal handler of aiohttp)."""
+    request[BEGUN] = True
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
 
@@ -333,6 +342,8 @@ async def _whole_body(request: web.Request) -> None:
             await request.read()
     except TimeoutError as error:
         raise web.HTTPRequestTimeout(text=f"the body did not come within {BODY_S:g} s") from error
+    except (web.RequestPayloadError, ConnectionError) as error:
+        raise web.HTTPBadRequest(text="the body is not what its headers say, or has broken off") from error
 
 
 def _bearer(request: web.Request) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web import RequestPayloadError
 
 from brain.console.access.addresses import counted
 from brain.console.access.limits import Limits
@@ -35,13 +36,13 @@ class NonsenseFilter:
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether it is logged (see logging.Filter)."""
         error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, HttpProcessingError):
+        if not isinstance(error, HttpProcessingError | RequestPayloadError):
             return True
         address = counted(str(record.args[0])) if isinstance(record.args, tuple) and record.args else ""
         now = self._clock()
         if self._each.too_many(address, now) or self._all.too_many("", now):
             return False
         record.levelno, record.levelname = logging.WARNING, "WARNING"
-        record.msg, record.args = "console: %s sends what is no HTTP request", (address,)
+        record.msg, record.args = "console: %s sends what is no HTTP request", (address or "somebody",)
         record.exc_info = record.exc_text = None
         return True

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent.contract.inert import inert
 from brain.console.access.limits import Limits
 
 NOTE_EVERY_S = 60.0  # one note for each kind of refusal and whom it is about in this time
@@ -29,7 +30,7 @@ class Refusals:
         self._left_out = 0
 
     def tell(self, kind: str, about: str, text: str) -> None:
-        """Notes it, or counts it for the next note."""
+        """Notes it, or counts it for the next note. `text` may have what a stranger sent: also bytes that are no text."""
         now, told = self._clock(), self._told.get((kind, about))
         if told is not None and now - told.at < NOTE_EVERY_S:
             told.left_out += 1
@@ -44,4 +45,4 @@ class Refusals:
         self._told.move_to_end((kind, about))
         while len(self._told) > _KEPT:
             self._left_out += self._told.popitem(last=False)[1].left_out
-        self._note(kind, f"{text}{same}{others}")
+        self._note(kind, inert(f"{text}{same}{others}"))

@@ -7,6 +7,7 @@ from typing import Any, Generic
 from aiohttp import hdrs, web
 from pydantic import ValidationError
 
+from agent.contract.messages import clip
 from brain.console.access.route import Route
 from brain.console.answers import encoded, json_answer
 from brain.console.api.base import Nothing, Shape
@@ -60,7 +61,7 @@ def _query(kind: type[Q], request: web.Request) -> Q:
     for key in request.query:
         values = request.query.getall(key)
         if len(values) > 1:
-            raise web.HTTPBadRequest(text=f"the query has `{key}` more than once")
+            raise web.HTTPBadRequest(text=f"the query has `{clip(key, 80)}` more than once")
         given[key] = values[0]
     try:
         return kind.model_validate(given)

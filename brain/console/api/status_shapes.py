@@ -47,8 +47,10 @@ class StatusShape(Shape):
     brain: str = Field(description="Its name.")
     version: str = Field(description="Of gpuward.")
     cell: str
-    config_file: str = Field(description="On its machine; empty: it has none.")
-    data_dir: str = Field(description="The same.")
+    config_file: str = Field(
+        description="On its machine; empty: it has none, or you have shown no credential."
+    )
+    data_dir: str = Field(description="On its machine; empty: you have shown no credential.")
     leads: bool
     leader: str = Field(description="The brain that leads, as the log says.")
     epoch: int = Field(description="Counts the changes of the leader.")

@@ -1,13 +1,13 @@
 """The operator commands that the API accepts, checked before they go on the log. The engine decides their effect."""
 
 from collections.abc import Collection, Mapping
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import Field, RootModel, create_model
 
 from agent.contract.errors import ConfigError
 from brain.console.api.base import Asked
+from brain.console.globs import glob
 from brain.console_config import Role
 from brain.core.operators import scopes
 from brain.core.pack.spec import Mode, Pack, Scalar
@@ -88,6 +88,6 @@ def check_names(verb: str, args: Mapping[str, Scalar], pack: Pack, nodes: Collec
 
 def _want_match(what: str, pattern: str, names: list[str]) -> None:
     """A pattern for nodes may be for those to come; one plain name is not."""
-    if any(fnmatchcase(name, pattern) for name in names) or (what == "node" and set("*?[") & set(pattern)):
+    if any(map(glob(pattern), names)) or (what == "node" and set("*?[") & set(pattern)):
         return
     raise InvalidCommand(f"no {what} {pattern!r}{scopes.have(pattern, sorted(set(names) - {''}))}")
