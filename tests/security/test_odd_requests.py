@@ -17,9 +17,10 @@ from brain.console import server
 from brain.console.access import route
 from brain.console.api.problems import PROBLEM
 from brain.console_config import Role
+from tests import people
 from tests.real.brain_kit import Lab, lab
 from tests.security.figures import Record, attacked
-from tests.security.test_door import console
+from tests.security.test_door import ask, console, shown
 from tests.security.view import FolderView
 
 PACKED = b"Content-Length: 7\r\nContent-Encoding: %s\r\n\r\ngarbage"
@@ -68,6 +69,29 @@ async def test_what_no_client_sends_is_a_short_refusal(
         assert [text for kind, text in view.notes if kind == "access.refused"]
         assert all(text.encode() for _, text in view.notes)
     attacked(record_property, len(OUTSIDE))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "counted"),
+    [
+        ("command", {"verb": "ack", "args": {str(one): 1 for one in range(5000)}}, 5001),
+        ("tokens", {str(one): 1 for one in range(5000)}, 5000),
+        ("tokens", {"scopes": [""] * 15_000}, 1),
+        ("tokens", {"runbooks": [{}] * 10_000}, 1),
+        ("tokens/revoke", {"ids": [{}] * 15_000}, 1),
+    ],
+)
+async def test_thousands_of_mistakes_cost_no_more_than_one(
+    tmp_path: Path, path: str, body: Any, counted: int, record_property: Record
+) -> None:
+    """Each that is put into words takes its time from the nodes' events: whoever makes thousands is told how many."""
+    token = shown(people.token_file(tmp_path / "brain"))
+    async with console(tmp_path / "brain", **people.ANN) as (url, _):
+        status, said = await ask(url, f"/api/v1/{path}", body, Authorization=token)
+    assert status == 400
+    assert (f"{counted} mistakes" in said["detail"]) == (counted > 1)
+    assert said["detail"].count("`") <= 2
+    attacked(record_property, 1)
 
 
 async def test_two_origins_are_none(tmp_path: Path, record_property: Record) -> None:

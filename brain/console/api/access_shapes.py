@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from brain.console.api.base import Asked, Shape, Time
 from brain.console_config import Role
@@ -11,7 +11,7 @@ DAY_S = 86400.0
 LONGEST_S = 366 * DAY_S
 # Every request that shows a token reads them: 20 of up to 200 letters, 4 KB at most.
 Glob = Annotated[str, Field(min_length=1, max_length=200)]
-Globs = Annotated[tuple[Glob, ...], Field(max_length=20)]
+Globs = Annotated[tuple[Glob, ...], Field(max_length=20), FailFast()]
 
 
 class GrantShape(Shape):
@@ -88,5 +88,5 @@ class WantedToken(Asked):
 class RevokedTokens(Asked):
     """Tokens to be taken away."""
 
-    ids: tuple[str, ...] = Field(default=(), description="Ids of tokens.")
+    ids: Annotated[tuple[str, ...], FailFast()] = Field(default=(), description="Ids of tokens.")
     user: str = Field(default="", description="Or all of one user, and the user's logins at this brain.")

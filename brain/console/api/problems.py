@@ -13,6 +13,7 @@ from brain.console.api.base import Shape
 
 PROBLEM = "application/problem+json"
 MOST_MISTAKES = 5  # that are named in one answer
+COUNTED_FROM = 100  # mistakes: more are only counted, for to put each into words takes time
 KEPT = (hdrs.WWW_AUTHENTICATE, hdrs.RETRY_AFTER, hdrs.ALLOW)
 
 
@@ -84,6 +85,9 @@ def answer_of(error: web.HTTPException) -> web.Response:
 
 def wrong(where: str, error: ValidationError) -> web.HTTPBadRequest:
     """What is wrong in a query or body (`where`), in one sentence for each mistake."""
+    if error.error_count() > COUNTED_FROM:
+        said = f"{error.error_count()} mistakes: what this path takes is in /api/v1/openapi.json"
+        return web.HTTPBadRequest(text=f"{where}: {said}")
     found = []
     for one in error.errors(include_url=False, include_input=False):
         name = clip(".".join(map(str, one["loc"])), 80)
